@@ -1,0 +1,9 @@
+module.exports = {
+  roots: ['<rootDir>/dist/test'],
+  testMatch: ['**/*.test.js'],
+  testPathIgnorePatterns: ['/claude/'],
+  transform: {},
+  coverageProvider: 'v8',
+  testTimeout: 30_000,
+  maxWorkers: 2,
+};

@@ -1,0 +1,89 @@
+import type { CliReason } from '../../shared/errors.js';
+import type { TextDelta, Usage } from '../../shared/job.js';
+
+/** Everything that is decided before the prompt is known. */
+export interface Launch {
+  readonly model: string | null;
+  readonly system: string | null;
+}
+
+/** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
+export interface LaunchPlan {
+  readonly args: readonly string[];
+  /** Variables beside the allow-list of `launch-env`. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Files that must exist before the start; written with mode 0600 and removed with the process. */
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+}
+
+/** One turn as a program is told it. `history` holds the finished turns before it, oldest first. */
+export interface Turn {
+  readonly text: string;
+  readonly system: string | null;
+  readonly history: readonly { readonly role: 'user' | 'assistant'; readonly text: string }[];
+}
+
+/** What to write to stdin for a turn, and whether the program reads on until its stdin ends. */
+export interface TurnInput {
+  readonly text: string;
+  readonly stdin: 'keep-open' | 'end';
+}
+
+export interface TurnEnd {
+  readonly type: 'turn-end';
+  /** The whole answer, where it is not simply what the deltas add up to; else null. */
+  readonly text: string | null;
+  readonly model: string | null;
+  readonly usage: Usage;
+}
+
+export interface TurnFailed {
+  readonly type: 'turn-failed';
+  readonly reason: CliReason;
+  /** One sentence for the client. */
+  readonly message: string;
+}
+
+export type TurnEvent = TextDelta | TurnEnd | TurnFailed;
+
+/** How a program ended: its exit code, or the signal that killed it. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** The last of what it wrote to stderr, printable characters only. */
+  readonly stderr: string;
+}
+
+/** Reads the stdout of one process, turn after turn; a new turn begins when the one before has ended. */
+export interface Decoder {
+  read(chunk: string): Iterable<TurnEvent>;
+  /** The last word on an unfinished turn, once the program has exited and its stdout is read. */
+  exit(exit: Exit): Iterable<TurnEvent>;
+}
+
+/** What was learned about one program file, and how to speak with it. Pure translation. */
+export interface Dialect {
+  readonly version: string | null;
+  /** `systemPath` is a private path that the plan may put the system text at. */
+  plan(launch: Launch, systemPath: string): LaunchPlan;
+  write(turn: Turn): TurnInput;
+  decoder(): Decoder;
+}
+
+/** Runs the program briefly with these arguments, stdin closed, and returns what it printed. */
+export type Consult = (args: readonly string[]) => Promise<{ readonly code: number | null; readonly stdout: string }>;
+
+/** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
+export interface Adapter {
+  readonly name: string;
+  /** The program and its leading arguments. */
+  readonly command: readonly [program: string, ...args: string[]];
+  /** The variable the program reads its credential from; null where it has none. */
+  readonly credentialVariable: string | null;
+  /** The models a request may name, the default first; null where only the program knows. */
+  readonly models: readonly string[] | null;
+  /** Learns version and flags by consulting the program; called once per program file. */
+  inspect(consult: Consult): Promise<Dialect>;
+}
+
+export const unknownUsage: Usage = { inputTokens: null, outputTokens: null, costUsd: null };

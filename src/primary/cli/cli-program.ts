@@ -1,0 +1,80 @@
+import { RelayError } from '../../shared/errors.js';
+import type { Adapter, Consult, Dialect } from './adapter.js';
+import { findProgram } from './find-program.js';
+
+export interface KnownProgram {
+  readonly path: string;
+  /** Arguments that stand before all others. */
+  readonly leading: readonly string[];
+  readonly dialect: Dialect;
+}
+
+interface Inspection {
+  readonly fingerprint: string;
+  readonly dialect: Promise<Dialect>;
+}
+
+export type ConsultProgram = (path: string, args: readonly string[]) => ReturnType<Consult>;
+
+/** Owns what is known of the model CLI's program file: where it is, and what it can do, once per file. */
+export class CliProgram {
+  readonly #adapter: Adapter;
+  readonly #searchPath: string;
+  readonly #consult: ConsultProgram;
+  #inspection: Inspection | null = null;
+  #version: string | null = null;
+
+  constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
+    this.#adapter = adapter;
+    this.#searchPath = searchPath;
+    this.#consult = consult;
+  }
+
+  /** The version of the program last found; null before that, and for a program that names none. */
+  get version(): string | null {
+    return this.#version;
+  }
+
+  /** Looks again at every call, because a CLI may be installed, updated or removed at any time. Throws `spawn_error`. */
+  async find(): Promise<KnownProgram> {
+    const [name, ...leading] = this.#adapter.command;
+    const found = await findProgram(name, this.#searchPath);
+    if (found.kind !== 'found') throw cannotStart(name, found.kind);
+    if (this.#inspection?.fingerprint !== found.fingerprint) this.#inspect(found.path, found.fingerprint);
+    const dialect = await (this.#inspection as Inspection).dialect;
+    this.#version = dialect.version;
+    return { path: found.path, leading, dialect };
+  }
+
+  #inspect(path: string, fingerprint: string): void {
+    const [, ...leading] = this.#adapter.command;
+    const consult = (args: readonly string[]) => this.#consult(path, [...leading, ...args]);
+    const inspection = { fingerprint, dialect: this.#adapter.inspect(consult) };
+    this.#inspection = inspection;
+    inspection.dialect.catch(() => {
+      // Not remembered: what failed once may work at the next job.
+      if (this.#inspection === inspection) this.#inspection = null;
+    });
+  }
+}
+
+function cannotStart(name: string, kind: 'missing' | 'not-executable'): RelayError {
+  const program = name.split('/').at(-1);
+  const why = kind === 'missing' ? 'is not installed on this host' : 'may not be executed by the service';
+  return new RelayError('spawn_error', `the model CLI ${program} ${why}`);
+}
+
+/** Rejects with the signal's reason as soon as it aborts; the promise itself goes on for those who share it. */
+export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted();
+  let abort = () => {};
+  const aborted = new Promise<never>((_, reject) => {
+    abort = () => reject(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener('abort', abort);
+  }
+}

@@ -1,0 +1,157 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
+import treeKill from 'tree-kill';
+import { type Clock, delay } from '../../shared/clock.js';
+import { cookieName } from '../../shared/cookie.js';
+import { RelayError } from '../../shared/errors.js';
+import type { Logger } from '../../shared/logger.js';
+import type { ProcessScanner } from './process-scanner.js';
+
+/** What the host offers to end a process with, found once at start. */
+export interface HostTools {
+  /** `setpriv` of util-linux: ties the program's life to ours. */
+  readonly setpriv: string | null;
+  /** tree-kill asks `ps`, and an absent `ps` would bring the whole process down. */
+  readonly hasPs: boolean;
+}
+
+export interface TreeContext {
+  readonly clock: Clock;
+  readonly scanner: ProcessScanner;
+  readonly tools: HostTools;
+  readonly log: Logger;
+}
+
+export interface ProgramStart {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workingDirectory: string;
+  readonly cookie: string;
+}
+
+export interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+const groupPollMs = 20;
+const treeKillLimitMs = 500;
+const sweepPauseMs = 10;
+const sweepLimitMs = 10_000;
+
+/**
+ * Owns one program and everything it has started, from its start until nothing of it is left.
+ * It runs in a process group of its own and carries a cookie in its environment, which its children inherit.
+ */
+export class ProcessTree {
+  readonly child: ChildProcessWithoutNullStreams;
+  /** Resolves when the program has been started; rejects with `spawn_error`. */
+  readonly started: Promise<void>;
+  /** Resolves when the program itself has exited; its children may live on. */
+  readonly exited: Promise<ExitStatus>;
+  readonly #context: TreeContext;
+  readonly #cookie: string;
+  #hasExited = false;
+  #ending: Promise<void> | undefined;
+
+  /** Throws `spawn_error` for what the system refuses at once. */
+  constructor(start: ProgramStart, context: TreeContext) {
+    this.#context = context;
+    this.#cookie = start.cookie;
+    this.child = spawnProgram(start, context.tools);
+    this.started = new Promise((resolve, reject) => {
+      this.child.once('spawn', resolve);
+      this.child.once('error', (error) => reject(spawnError(start.program, error)));
+    });
+    this.exited = new Promise((resolve) => {
+      this.child.once('exit', (code, signal) => {
+        this.#hasExited = true;
+        resolve({ code, signal });
+      });
+    });
+    this.started.catch(() => {}); // whoever awaits it is told; a tree that is ended first is not
+  }
+
+  /** Resolves when no process of the tree is left. SIGTERM, then after `graceMs` SIGKILL. Later calls join the first. */
+  end(graceMs: number): Promise<void> {
+    this.#ending ??= this.#end(graceMs);
+    return this.#ending;
+  }
+
+  async #end(graceMs: number): Promise<void> {
+    const { pid } = this.child;
+    if (pid !== undefined) {
+      this.#signalGroup(pid, 'SIGTERM');
+      await this.#groupGone(pid, graceMs);
+      if (!this.#hasExited) await this.#treeKill(pid);
+      this.#signalGroup(pid, 'SIGKILL');
+      await this.#sweep();
+    }
+    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
+  }
+
+  /** Returns whether the group had a member. A group that is empty is never signalled again: its number may be reused. */
+  #signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+    try {
+      return process.kill(-pid, signal);
+    } catch {
+      return false;
+    }
+  }
+
+  async #groupGone(pid: number, limitMs: number): Promise<void> {
+    const until = this.#context.clock.monotonicMs() + limitMs;
+    while (this.#signalGroup(pid, 0) && this.#context.clock.monotonicMs() < until) {
+      const pause = delay(this.#context.clock, groupPollMs);
+      await (this.#hasExited ? pause : Promise.race([this.exited, pause]));
+    }
+  }
+
+  /** Bounded, because it starts a `ps` for every process of a tree that may be growing. */
+  async #treeKill(pid: number): Promise<void> {
+    if (!this.#context.tools.hasPs) return;
+    const killed = new Promise<void>((resolve) => treeKill(pid, 'SIGKILL', () => resolve()));
+    await Promise.race([killed, delay(this.#context.clock, treeKillLimitMs)]);
+  }
+
+  async #sweep(): Promise<void> {
+    const { clock, scanner, log } = this.#context;
+    const until = clock.monotonicMs() + sweepLimitMs;
+    for (let left = await scanner.find(this.#cookie); left.length > 0; left = await scanner.find(this.#cookie)) {
+      if (clock.monotonicMs() > until) return log.error('tree_not_gone', { processes: left.join(' ') });
+      for (const pid of left) kill(pid);
+      await delay(clock, sweepPauseMs);
+    }
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // gone already, or not ours to kill: the next scan tells
+  }
+}
+
+function spawnProgram(start: ProgramStart, { setpriv }: HostTools): ChildProcessWithoutNullStreams {
+  const [program, args] =
+    setpriv === null
+      ? [start.program, start.args]
+      : [setpriv, ['--pdeathsig', 'KILL', '--', start.program, ...start.args]];
+  try {
+    return spawn(program, args, {
+      cwd: start.workingDirectory,
+      env: { ...start.env, [cookieName]: start.cookie },
+      detached: true,
+      stdio: 'pipe',
+    });
+  } catch (error) {
+    throw spawnError(start.program, error as NodeJS.ErrnoException);
+  }
+}
+
+/** Why a program can't be started, in words. Its path is the operator's business and stays out. */
+export function spawnError(program: string, error: NodeJS.ErrnoException): RelayError {
+  const name = program.split('/').at(-1);
+  return new RelayError('spawn_error', `the model CLI ${name} could not be started: ${error.code ?? error.message}`);
+}

@@ -1,0 +1,35 @@
+import { mkdtemp, rm, unlink } from 'node:fs/promises';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { findProgram } from './cli/find-program.js';
+import type { HostTools } from './cli/process-tree.js';
+
+/** What the primary needs of its host before it can start anything. */
+
+export async function findHostTools(searchPath: string): Promise<HostTools> {
+  const [setpriv, ps] = await Promise.all([findProgram('setpriv', searchPath), findProgram('ps', searchPath)]);
+  return { setpriv: setpriv.kind === 'found' ? setpriv.path : null, hasPs: ps.kind === 'found' };
+}
+
+/** A folder of our own, mode 0700, under systemd's RuntimeDirectory where there is one. */
+export function makeRuntimeDirectory(parent: string | undefined): Promise<string> {
+  return mkdtemp(join(parent ?? tmpdir(), 'prompt-relay-'));
+}
+
+export function removeRuntimeDirectory(path: string): Promise<void> {
+  return rm(path, { recursive: true, force: true });
+}
+
+/** Removes the socket file of a predecessor that was killed. One that still answers is left alone: listening then fails. */
+export async function clearStaleSocket(path: string): Promise<void> {
+  const isStale = await new Promise<boolean>((resolve) => {
+    const probe = connect(path);
+    probe.once('connect', () => {
+      probe.destroy();
+      resolve(false);
+    });
+    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
+  });
+  if (isStale) await unlink(path);
+}

@@ -1,0 +1,43 @@
+/** A member of at most one list. */
+export interface Node<T> {
+  readonly value: T;
+  previous: Node<T>;
+  next: Node<T>;
+}
+
+/** A doubly linked list: every operation takes the same time at any length. */
+export class LinkedList<T> {
+  readonly #ring: Node<T | null>;
+  #size = 0;
+
+  constructor() {
+    const ring = { value: null } as Node<T | null>;
+    ring.previous = ring;
+    ring.next = ring;
+    this.#ring = ring;
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  first(): Node<T> | null {
+    return this.#size === 0 ? null : (this.#ring.next as Node<T>);
+  }
+
+  append(value: T): Node<T> {
+    const last = this.#ring.previous;
+    const node = { value, previous: last, next: this.#ring } as Node<T>;
+    last.next = node;
+    this.#ring.previous = node;
+    this.#size++;
+    return node;
+  }
+
+  /** `node` must be in this list. */
+  remove(node: Node<T>): void {
+    node.previous.next = node.next;
+    node.next.previous = node.previous;
+    this.#size--;
+  }
+}

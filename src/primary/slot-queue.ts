@@ -1,0 +1,153 @@
+import type { Clock } from '../shared/clock.js';
+import { RelayError } from '../shared/errors.js';
+import { FairOrder, type Place } from './fair-order.js';
+
+export interface SlotLimits {
+  /** Jobs that may hold a slot at once. */
+  readonly maxActive: number;
+  /** Jobs that may wait for one. */
+  readonly maxWaiting: number;
+  /** Bytes of text that waiting jobs may hold together. */
+  readonly maxWaitingBytes: number;
+}
+
+/**
+ * Owns the slots and the jobs that wait for one. Nothing else counts slots.
+ * Admission is decided at once; a slot goes to the next in fair order at the very moment one is released.
+ */
+export class SlotQueue {
+  readonly limits: SlotLimits;
+  readonly #clock: Clock;
+  readonly #waiting = new FairOrder<Ticket>();
+  readonly #idleWaiters: (() => void)[] = [];
+  #waitingBytes = 0;
+  #active = 0;
+  #refused = 0;
+
+  constructor(limits: SlotLimits, clock: Clock) {
+    this.limits = limits;
+    this.#clock = clock;
+  }
+
+  get active(): number {
+    return this.#active;
+  }
+
+  get waiting(): number {
+    return this.#waiting.size;
+  }
+
+  /** Jobs refused because the queue was full, since the start. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
+  admit(client: string, bytes: number): Ticket {
+    const ticket = new Ticket(client, bytes, this.#clock.monotonicMs(), this);
+    if (this.#active < this.limits.maxActive) {
+      this.#grant(ticket);
+      return ticket;
+    }
+    if (this.#isFull(bytes)) {
+      this.#refused++;
+      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', {
+        retryAfterSeconds: 1,
+      });
+    }
+    ticket.place = this.#waiting.add(client, ticket);
+    this.#waitingBytes += bytes;
+    return ticket;
+  }
+
+  /** Resolves when no job runs or waits; at once where that is so. */
+  async idle(): Promise<void> {
+    if (this.#active + this.waiting === 0) return;
+    await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+  }
+
+  /** Called by the ticket alone. */
+  leave(ticket: Ticket): void {
+    if (ticket.place === null) this.#release();
+    else this.#forget(ticket, ticket.place);
+    if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  #isFull(bytes: number): boolean {
+    return this.waiting >= this.limits.maxWaiting || this.#waitingBytes + bytes > this.limits.maxWaitingBytes;
+  }
+
+  #grant(ticket: Ticket): void {
+    this.#active++;
+    ticket.grant(this.#clock.monotonicMs());
+  }
+
+  #forget(ticket: Ticket, place: Place<Ticket>): void {
+    this.#waiting.remove(place);
+    this.#waitingBytes -= ticket.bytes;
+  }
+
+  #release(): void {
+    this.#active--;
+    const next = this.#waiting.takeNext();
+    if (next === null) return;
+    this.#waitingBytes -= next.bytes;
+    next.place = null;
+    this.#grant(next);
+  }
+}
+
+/** The right to a slot, or to a place in the queue, until it is disposed. */
+export class Ticket implements Disposable {
+  readonly client: string;
+  readonly bytes: number;
+  /** Where it waits; null once it holds a slot. Written by the queue alone. */
+  place: Place<Ticket> | null = null;
+  readonly #queue: SlotQueue;
+  readonly #arrivedMs: number;
+  #grantedMs: number | null = null;
+  #wake: (() => void) | undefined;
+  #left = false;
+
+  constructor(client: string, bytes: number, arrivedMs: number, queue: SlotQueue) {
+    this.client = client;
+    this.bytes = bytes;
+    this.#arrivedMs = arrivedMs;
+    this.#queue = queue;
+  }
+
+  /** Called by the queue alone. */
+  grant(nowMs: number): void {
+    this.#grantedMs = nowMs;
+    this.#wake?.();
+  }
+
+  /** Resolves when the slot is granted; rejects with the signal's reason, and the place in the queue is free at once. */
+  async granted(signal: AbortSignal): Promise<void> {
+    if (this.#grantedMs !== null) return signal.throwIfAborted();
+    await new Promise<void>((resolve, reject) => {
+      const abort = () => {
+        this[Symbol.dispose]();
+        reject(signal.reason);
+      };
+      this.#wake = () => {
+        signal.removeEventListener('abort', abort);
+        resolve();
+      };
+      if (signal.aborted) abort();
+      else signal.addEventListener('abort', abort, { once: true });
+    });
+  }
+
+  /** Milliseconds from arrival to the grant, or until now where there is none yet. */
+  waitedMs(nowMs: number): number {
+    return (this.#grantedMs ?? nowMs) - this.#arrivedMs;
+  }
+
+  /** Releases the slot, or leaves the queue. */
+  [Symbol.dispose](): void {
+    if (this.#left) return;
+    this.#left = true;
+    this.#queue.leave(this);
+  }
+}

@@ -1,0 +1,93 @@
+import { type Clock, delay } from '../shared/clock.js';
+import { RelayError } from '../shared/errors.js';
+import type { Logger } from '../shared/logger.js';
+import type { Phase } from '../shared/phase.js';
+
+/** What the supervisor brings to an end, in this order. */
+export interface Charges {
+  /** Tells the workers. */
+  announce(phase: Phase): void;
+  /** Resolves when no job runs or waits. */
+  idle(): Promise<void>;
+  counts(): { readonly running: number; readonly queued: number };
+  cutAll(reason: Error): void;
+  /** Resolves when every worker has exited. */
+  stopWorkers(): Promise<void>;
+}
+
+/** Work that was cut is given this long to end its process trees. */
+const cutLimitMs = 15_000;
+
+/** Owns the phase of the service: starting, ready, draining, stopped; and what each step means. */
+export class Supervisor {
+  readonly #charges: Charges;
+  readonly #drainMs: number;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #exit: (code: number) => void;
+  #phase: Phase = 'starting';
+  #hurry: () => void = () => {};
+
+  /** `exit` is called once, as the very last thing. */
+  constructor(charges: Charges, drainMs: number, clock: Clock, log: Logger, exit: (code: number) => void) {
+    this.#charges = charges;
+    this.#drainMs = drainMs;
+    this.#clock = clock;
+    this.#log = log;
+    this.#exit = exit;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** Returns whether this was news. */
+  becomeReady(): boolean {
+    if (this.#phase !== 'starting') return false;
+    this.#phase = 'ready';
+    this.#charges.announce('ready');
+    return true;
+  }
+
+  /** First signal: new work is refused, old work is finished. Second signal: what is left is cut at once. */
+  async terminate(signal: string): Promise<void> {
+    if (this.#phase === 'draining') return this.#hurry();
+    if (this.#phase === 'stopped') return;
+    this.#phase = 'draining';
+    this.#charges.announce('draining');
+    this.#log.info('shutdown_start', { signal, ...this.#charges.counts() });
+    const finished = await this.#drain();
+    if (!finished) await this.#cut();
+    await this.#stop(finished ? 0 : 1);
+  }
+
+  /** Nothing can be served: all work is cut, and the process exits with this code. */
+  async fail(code: number): Promise<void> {
+    if (this.#phase === 'draining' || this.#phase === 'stopped') return;
+    this.#phase = 'draining';
+    await this.#cut();
+    await this.#stop(code);
+  }
+
+  /** Returns whether all work came to its end by itself. */
+  #drain(): Promise<boolean> {
+    const hurried = new Promise<boolean>((resolve) => {
+      this.#hurry = () => resolve(false);
+    });
+    const timedOut = delay(this.#clock, this.#drainMs).then(() => false);
+    return Promise.race([this.#charges.idle().then(() => true), timedOut, hurried]);
+  }
+
+  async #cut(): Promise<void> {
+    this.#charges.cutAll(new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 }));
+    await Promise.race([this.#charges.idle(), delay(this.#clock, cutLimitMs)]);
+  }
+
+  async #stop(code: number): Promise<void> {
+    await this.#charges.stopWorkers();
+    this.#phase = 'stopped';
+    if (code === 1) this.#log.error('shutdown_timeout', this.#charges.counts());
+    else this.#log.info('shutdown_complete', this.#charges.counts());
+    this.#exit(code);
+  }
+}

@@ -1,0 +1,36 @@
+/** Ends a timer; calling it again, or after the timer has fired, does nothing. */
+export type StopTimer = () => void;
+
+/** The only source of time. Tests hand in a fake one. */
+export interface Clock {
+  /** Wall-clock time, milliseconds since the epoch: for people and records. */
+  now(): number;
+  /** Milliseconds that never jump: for measuring and for limits. */
+  monotonicMs(): number;
+  after(ms: number, action: () => void): StopTimer;
+  every(ms: number, action: () => void): StopTimer;
+}
+
+export const systemClock: Clock = {
+  now: () => Date.now(),
+  monotonicMs: () => performance.now(),
+  after(ms, action) {
+    const timer = setTimeout(action, ms);
+    return () => clearTimeout(timer);
+  },
+  every(ms, action) {
+    const timer = setInterval(action, ms);
+    return () => clearInterval(timer);
+  },
+};
+
+export function delay(clock: Clock, ms: number): Promise<void> {
+  return new Promise((resolve) => {
+    clock.after(ms, resolve);
+  });
+}
+
+/** RFC 3339 in UTC with milliseconds. */
+export function timestamp(epochMs: number): string {
+  return new Date(epochMs).toISOString();
+}

@@ -1,0 +1,33 @@
+import { createHash } from 'node:crypto';
+
+/** A key that clients may present. Only its digest is kept, so that no dump or message of ours can hold the key. */
+export interface ApiKey {
+  readonly name: string;
+  /** SHA-256, hex. */
+  readonly digest: string;
+}
+
+export function digestOf(key: string): string {
+  return createHash('sha256').update(key).digest('hex');
+}
+
+/**
+ * Reads keys, one a line: `key`, or `name key`; blank lines and lines that begin with `#` don't count.
+ * A key without a name is called `default`. Throws a sentence that never holds a key.
+ */
+export function readApiKeys(text: string): ApiKey[] {
+  const keys = text.split('\n').flatMap((line, index) => readLine(line.trim(), index + 1));
+  const names = keys.map((key) => key.name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) throw new Error(`two keys are named ${twice}: write "name key" on each line`);
+  return keys;
+}
+
+function readLine(line: string, number: number): ApiKey[] {
+  if (line === '' || line.startsWith('#')) return [];
+  const words = line.split(/\s+/);
+  if (words.length > 2) throw new Error(`line ${number} has ${words.length} words: expected "key" or "name key"`);
+  const key = words.at(-1) ?? '';
+  if (!/^[\x21-\x7e]+$/.test(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
+  return [{ name: words.length === 2 ? (words[0] ?? '') : 'default', digest: digestOf(key) }];
+}

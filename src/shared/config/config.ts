@@ -1,0 +1,150 @@
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { type ApiKey, readApiKeys } from './api-keys.js';
+import { nearest } from './nearest.js';
+import { type Values, type VariableName, variables } from './variables.js';
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+export type ReadFile = (path: string) => Promise<string>;
+
+/** Everything that is wrong with the configuration, all at once; a sentence each. */
+export class ConfigFault extends Error {
+  override readonly name = 'ConfigFault';
+  readonly faults: readonly string[];
+
+  constructor(faults: readonly string[]) {
+    super(faults.join('\n'));
+    this.faults = faults;
+  }
+}
+
+/**
+ * Parses the environment once, strictly; the result is frozen. Durations are milliseconds, sizes bytes.
+ * Throws a ConfigFault that lists all faults.
+ */
+export async function loadConfig(env: Environment, readFile: ReadFile) {
+  const faults: string[] = [];
+  const values = parseValues(env, faults);
+  const apiKeys = await loadApiKeys(env, values, readFile, faults);
+  if (faults.length === 0) faults.push(...contradictions(values, apiKeys));
+  if (faults.length > 0) throw new ConfigFault(faults);
+  return Object.freeze({
+    host: values.MODEL_API_HOST,
+    port: values.MODEL_API_PORT,
+    socketPath: values.MODEL_API_SOCKET,
+    workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
+    apiKeys,
+    allowedHosts: allowedHosts(values),
+    allowedOrigins: values.MODEL_API_ALLOWED_ORIGINS,
+    trustedProxies: values.MODEL_API_TRUST_PROXY,
+    bodyLimitBytes: values.MODEL_API_BODY_LIMIT,
+    executionMs: values.MODEL_API_TIMEOUT,
+    maxConcurrent: values.MODEL_API_MAX_CONCURRENT,
+    maxQueue: values.MODEL_API_MAX_QUEUE,
+    queueTimeoutMs: values.MODEL_API_QUEUE_TIMEOUT_MS,
+    drainMs: values.MODEL_API_DRAIN_TIMEOUT_SECONDS,
+    killGraceMs: values.MODEL_API_KILL_GRACE_MS,
+    cli: values.MODEL_API_CLI,
+    cliCommand: values.MODEL_API_CLI_COMMAND,
+    cliArgs: values.MODEL_API_CLI_ARGS,
+    cliEnv: values.MODEL_API_CLI_ENV,
+    defaultModel: values.MODEL_API_DEFAULT_MODEL,
+    allowedModels: values.MODEL_API_ALLOWED_MODELS,
+    maxOutputBytes: values.MODEL_API_MAX_OUTPUT_BYTES,
+    logLevel: values.MODEL_API_LOG_LEVEL,
+    oauthToken: values.MODEL_CODE_OAUTH_TOKEN,
+    production: env.NODE_ENV === 'production',
+    warnings: unknownNames(env),
+  });
+}
+
+export type Config = Awaited<ReturnType<typeof loadConfig>>;
+
+function parseValues(env: Environment, faults: string[]): Values {
+  const values: Record<string, unknown> = {};
+  for (const [name, { schema, fallback }] of Object.entries(variables)) {
+    const raw = env[name] ?? fallback;
+    if (raw === null) {
+      values[name] = null;
+      continue;
+    }
+    const parsed = schema.safeParse(raw);
+    if (parsed.success) values[name] = parsed.data;
+    else faults.push(`${name}: ${parsed.error.issues[0]?.message}`);
+  }
+  return values as Values;
+}
+
+async function loadApiKeys(env: Environment, values: Values, readFile: ReadFile, faults: string[]): Promise<ApiKey[]> {
+  const [source, read] = keySource(env, values, readFile);
+  try {
+    const content = await read();
+    if (content === null) return [];
+    const keys = readApiKeys(content);
+    if (keys.length === 0) faults.push(`${source}: holds no key`);
+    return keys;
+  } catch (error) {
+    faults.push(`${source}: ${(error as Error).message}`);
+    return [];
+  }
+}
+
+function keySource(env: Environment, values: Values, readFile: ReadFile): [string, () => Promise<string | null>] {
+  const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: file } = values;
+  if (key) return ['MODEL_API_KEY', async () => key];
+  if (file) return ['MODEL_API_KEY_FILE', () => readFile(file)];
+  const credentials = env.CREDENTIALS_DIRECTORY;
+  if (!credentials) return ['MODEL_API_KEY', async () => null];
+  return ['$CREDENTIALS_DIRECTORY/api_key', () => readIfThere(readFile, join(credentials, 'api_key'))];
+}
+
+/** A unit may load other credentials than ours: a missing file is no fault, an unreadable one is. */
+async function readIfThere(readFile: ReadFile, path: string): Promise<string | null> {
+  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return null;
+    throw error;
+  });
+}
+
+const wildcards = ['0.0.0.0', '::', '0', '::0'];
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+function contradictions(values: Values, apiKeys: readonly ApiKey[]): string[] {
+  const faults: string[] = [];
+  const host = values.MODEL_API_HOST;
+  if (!isLoopback(host) && apiKeys.length === 0) {
+    faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
+  }
+  if (values.MODEL_API_CLI === 'command' && values.MODEL_API_CLI_COMMAND === null) {
+    faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is command');
+  }
+  const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
+  if (model === null && values.MODEL_API_CLI_COMMAND?.some((word) => word.includes('{model}'))) {
+    faults.push('MODEL_API_DEFAULT_MODEL: must be set when MODEL_API_CLI_COMMAND holds {model}');
+  }
+  if (model !== null && allowed.length > 0 && !allowed.includes(model)) {
+    faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not among MODEL_API_ALLOWED_MODELS`);
+  }
+  return faults;
+}
+
+/** null: any host name will do. */
+function allowedHosts(values: Values): readonly string[] | null {
+  const { MODEL_API_ALLOWED_HOSTS: named, MODEL_API_HOST: host } = values;
+  if (named !== null) return named.map((name) => name.replace(/^\[|\]$/g, '').toLowerCase());
+  if (wildcards.includes(host)) return null;
+  return [...new Set(['localhost', '127.0.0.1', '::1', host.toLowerCase()])];
+}
+
+function unknownNames(env: Environment): string[] {
+  const known = Object.keys(variables) as VariableName[];
+  return Object.keys(env)
+    .filter((name) => name.startsWith('MODEL_API_') && !(name in variables))
+    .map((name) => {
+      const close = nearest(name, known);
+      return `${name} is not a variable of prompt-relay${close === null ? '' : `: did you mean ${close}?`}`;
+    });
+}

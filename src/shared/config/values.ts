@@ -1,0 +1,110 @@
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { shellWords } from './shell-words.js';
+
+/** How the text of a variable becomes a value. Strict: what is not plainly meant is a fault. */
+
+export const text = z.string().min(1, 'must not be empty');
+
+export function integer(min: number, max: number) {
+  const said = `must be a whole number from ${min} to ${max}`;
+  return z
+    .string()
+    .regex(/^\d{1,15}$/, said)
+    .transform(Number)
+    .pipe(z.number().min(min, said).max(max, said));
+}
+
+/** Seconds, with a fraction where the operator wants one; becomes milliseconds. */
+export function seconds(min: number, max: number) {
+  const said = `must be a number of seconds from ${min} to ${max}, such as 30 or 0.5`;
+  return z
+    .string()
+    .regex(/^\d{1,12}(\.\d{1,3})?$/, said)
+    .transform(Number)
+    .pipe(z.number().min(min, said).max(max, said))
+    .transform((value) => Math.round(value * 1000));
+}
+
+const byteUnits = { '': 1, b: 1, kb: 1024, mb: 1024 ** 2 } as const;
+
+/** A size such as `1mb`, `512kb` or `4096`; becomes bytes. */
+export function size(min: number, max: number) {
+  const said = `must be a size from ${min} to ${max} bytes, such as 512kb or 1mb`;
+  return z
+    .string()
+    .regex(/^\d{1,10}(b|kb|mb)?$/i, said)
+    .transform((value) => {
+      const unit = value.replace(/\d/g, '').toLowerCase() as keyof typeof byteUnits;
+      return Number.parseInt(value, 10) * byteUnits[unit];
+    })
+    .pipe(z.number().min(min, said).max(max, said));
+}
+
+export const list = z.string().transform((value) =>
+  value
+    .split(',')
+    .map((item) => item.trim())
+    .filter((item) => item !== ''),
+);
+
+export const host = z
+  .string()
+  .regex(/^(\[?[0-9A-Fa-f:.]+\]?|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)$/, 'must be an IP address or a host name')
+  .transform((value) => value.replace(/^\[|\]$/g, ''));
+
+function isOrigin(value: string): boolean {
+  return URL.canParse(value) && new URL(value).origin === value;
+}
+
+export const origins = list.refine(
+  (items) => items.every(isOrigin),
+  'must be origins such as https://app.example.org, without a path',
+);
+
+function isCidr(value: string): boolean {
+  const [address = '', bits, ...rest] = value.split('/');
+  const version = isIP(address);
+  const isPrefix = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  return version !== 0 && isPrefix && rest.length === 0;
+}
+
+export const cidrs = list.refine((items) => items.every(isCidr), 'must be addresses or CIDR blocks such as 10.0.0.0/8');
+
+/** A command line: at least one word. */
+export const command = z.string().transform((value, context): [string, ...string[]] => {
+  try {
+    const [program, ...args] = shellWords(value);
+    if (program !== undefined && program !== '') return [program, ...args];
+    context.addIssue('must name a program');
+  } catch (error) {
+    context.addIssue(`can't be split into words: ${(error as Error).message}`);
+  }
+  return z.NEVER;
+});
+
+export const words = z.string().transform((value, context) => {
+  try {
+    return shellWords(value);
+  } catch (error) {
+    context.addIssue(`can't be split into words: ${(error as Error).message}`);
+    return z.NEVER;
+  }
+});
+
+/** Model names reach a command line, so they start with a letter or digit and hold nothing a CLI reads as a flag. */
+export const modelNamePattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}$/;
+
+export const modelName = z
+  .string()
+  .regex(modelNamePattern, 'must be a model name: letters, digits and . _ : / @ [ ] -');
+
+export const modelNames = list.refine(
+  (items) => items.every((item) => modelNamePattern.test(item)),
+  'must be model names separated by commas',
+);
+
+export const variableNames = list.refine(
+  (items) => items.every((item) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(item)),
+  'must be names of environment variables separated by commas',
+);

@@ -1,0 +1,122 @@
+import { z } from 'zod';
+import {
+  cidrs,
+  command,
+  host,
+  integer,
+  list,
+  modelName,
+  modelNames,
+  origins,
+  seconds,
+  size,
+  text,
+  variableNames,
+  words,
+} from './values.js';
+
+/** One environment variable: how it is read, what it is when unset (null: nothing), and what the README says of it. */
+export interface Variable<T extends z.ZodType = z.ZodType, F extends string | null = string | null> {
+  readonly schema: T;
+  readonly fallback: F;
+  readonly shown: string;
+  readonly meaning: string;
+}
+
+function variable<T extends z.ZodType, F extends string | null>(
+  schema: T,
+  fallback: F,
+  meaning: string,
+  shown?: string,
+): Variable<T, F> {
+  return { schema, fallback, meaning, shown: shown ?? fallback ?? '–' };
+}
+
+export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
+export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+const dayMs = 86_400;
+
+/** The whole configuration, in the order the README shows it. */
+export const variables = {
+  MODEL_API_HOST: variable(host, '127.0.0.1', 'bind address; anything but loopback needs an API key'),
+  MODEL_API_PORT: variable(integer(0, 65_535), '5051', 'TCP port; 0 picks a free one and logs it'),
+  MODEL_API_SOCKET: variable(text, null, 'also listen on this Unix socket, mode 0660'),
+  MODEL_API_WORKERS: variable(integer(1, 64), null, 'HTTP workers', 'min(cores, 4)'),
+  MODEL_API_KEY: variable(text, null, 'the API key'),
+  MODEL_API_KEY_FILE: variable(
+    text,
+    null,
+    'file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`',
+  ),
+  MODEL_API_ALLOWED_HOSTS: variable(
+    list,
+    null,
+    'Host names accepted, separated by commas; the port is not compared',
+    'loopback names and the bind address; any on a wildcard address',
+  ),
+  MODEL_API_ALLOWED_ORIGINS: variable(origins, '', 'browser origins accepted (and given CORS headers)', 'none'),
+  MODEL_API_TRUST_PROXY: variable(cidrs, '', 'addresses and CIDR blocks whose X-Forwarded-For is believed', 'none'),
+  MODEL_API_BODY_LIMIT: variable(
+    size(1, 64 * 1024 ** 2),
+    '1mb',
+    'largest request body; a larger one is 413, answered before it has been sent',
+  ),
+  MODEL_API_TIMEOUT: variable(seconds(0.001, dayMs), '120', 'execution time-out, seconds'),
+  MODEL_API_MAX_CONCURRENT: variable(integer(1, 1024), '4', 'model jobs at once'),
+  MODEL_API_MAX_QUEUE: variable(integer(0, 1_000_000), '100', 'jobs waiting; 64 MiB of text at most'),
+  MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, dayMs * 1000), '15000', 'longest wait for a slot, milliseconds'),
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: variable(
+    seconds(0, dayMs),
+    '30',
+    'time that running and queued jobs get at shutdown',
+  ),
+  MODEL_API_KILL_GRACE_MS: variable(
+    integer(0, 60_000),
+    '2000',
+    'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 500 ms of it',
+  ),
+  MODEL_API_CLI: variable(
+    z.enum(cliKinds),
+    'auto',
+    '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (with NODE_ENV=production always `claude`)',
+  ),
+  MODEL_API_CLI_COMMAND: variable(
+    command,
+    null,
+    'the program, and for `command` its arguments too (`{model}` stands for the model); split as a shell splits words, run without a shell',
+    "the adapter's own",
+  ),
+  MODEL_API_CLI_ARGS: variable(
+    words,
+    '',
+    'extra arguments, for the operator to open up more (tools, directories)',
+    'none',
+  ),
+  MODEL_API_CLI_ENV: variable(
+    variableNames,
+    '',
+    'names of further variables that the CLI may see, separated by commas',
+    'none',
+  ),
+  MODEL_API_DEFAULT_MODEL: variable(modelName, null, 'model of a request that names none', "the CLI's own"),
+  MODEL_API_ALLOWED_MODELS: variable(
+    modelNames,
+    '',
+    'models a request may name, separated by commas; any other is 400',
+    'any',
+  ),
+  MODEL_API_MAX_OUTPUT_BYTES: variable(
+    integer(1, 1024 ** 3),
+    '8388608',
+    'longest answer, bytes; a longer one is `cli_error` (output_too_large)',
+  ),
+  MODEL_API_LOG_LEVEL: variable(z.enum(logLevels), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
+  MODEL_CODE_OAUTH_TOKEN: variable(text, null, 'handed to the CLI as its own credential variable, to nothing else'),
+} satisfies Record<string, Variable>;
+
+export type Variables = typeof variables;
+export type VariableName = keyof Variables;
+export type Values = {
+  readonly [K in VariableName]: z.output<Variables[K]['schema']> | Extract<Variables[K]['fallback'], null>;
+};

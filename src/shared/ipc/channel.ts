@@ -1,0 +1,34 @@
+import type { Worker } from 'node:cluster';
+
+/** Carries messages both ways, in order, until it closes. */
+export interface Channel {
+  /** `done` is called when the message has left, or with the error that stopped it. */
+  send(message: object, done: (error: Error | null) => void): void;
+  onMessage(listener: (message: unknown) => void): void;
+  /** Called once; never again after that is anything received. */
+  onClose(listener: () => void): void;
+}
+
+/** The primary's end of the cluster channel to one worker. */
+export function channelToWorker(worker: Worker): Channel {
+  return {
+    send: (message, done) => {
+      if (worker.isConnected()) worker.process.send(message, undefined, {}, done);
+      else done(new Error('channel closed'));
+    },
+    onMessage: (listener) => void worker.on('message', listener),
+    onClose: (listener) => void worker.once('disconnect', listener),
+  };
+}
+
+/** The worker's end of the cluster channel. */
+export function channelToPrimary(self: NodeJS.Process): Channel {
+  return {
+    send: (message, done) => {
+      if (self.connected && self.send !== undefined) self.send(message, undefined, {}, done);
+      else done(new Error('channel closed'));
+    },
+    onMessage: (listener) => void self.on('message', listener),
+    onClose: (listener) => void self.once('disconnect', listener),
+  };
+}

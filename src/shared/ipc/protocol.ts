@@ -1,0 +1,78 @@
+import { z } from 'zod';
+import { healthBody } from '../api/health.js';
+import { versionBody } from '../api/version.js';
+import type { JobEvent, JobRequest } from '../job.js';
+import { operations, outcomes } from '../job.js';
+import { phases } from '../phase.js';
+import { failureSchema } from './message.js';
+
+const nothing = z.object({});
+const ms = z.number().nonnegative();
+
+const jobRequest: z.ZodType<JobRequest> = z.object({
+  operation: z.enum(operations),
+  requestId: z.string(),
+  client: z.string(),
+  text: z.string(),
+  system: z.string().nullable(),
+  model: z.string().nullable(),
+});
+
+const usage = z.object({
+  inputTokens: z.number().nullable(),
+  outputTokens: z.number().nullable(),
+  costUsd: z.number().nullable(),
+});
+
+const jobEvent: z.ZodType<JobEvent> = z.union([
+  z.object({ type: z.literal('text-delta'), text: z.string() }),
+  z.object({ type: z.literal('job-start'), queueMs: ms }),
+  z.object({
+    type: z.literal('job-end'),
+    outcome: z.literal('ok'),
+    text: z.string().nullable(),
+    model: z.string().nullable(),
+    usage,
+    queueMs: ms,
+    executionMs: ms,
+  }),
+  z.object({
+    type: z.literal('job-end'),
+    outcome: z.enum(outcomes).exclude(['ok']),
+    failure: failureSchema,
+    queueMs: ms,
+    executionMs: ms,
+  }),
+]);
+
+/** What a worker needs to stand at the door. API keys come as SHA-256 digests (hex). */
+export const doorSettingsSchema = z.object({
+  host: z.string(),
+  port: z.int(),
+  socketPath: z.string().nullable(),
+  bodyLimitBytes: z.int(),
+  allowedHosts: z.array(z.string()).nullable(),
+  allowedOrigins: z.array(z.string()),
+  trustedProxies: z.array(z.string()),
+  keys: z.array(z.object({ name: z.string(), digest: z.string() })),
+  logLevel: z.string(),
+  phase: z.enum(phases),
+});
+export type DoorSettings = z.infer<typeof doorSettingsSchema>;
+
+/** What workers ask of the primary. */
+export const primaryCalls = {
+  hello: { request: nothing, item: doorSettingsSchema },
+  heartbeat: { request: nothing, item: nothing },
+  ask: { request: jobRequest, item: jobEvent },
+  health: { request: nothing, item: healthBody },
+  version: { request: nothing, item: versionBody },
+};
+export type PrimaryCalls = typeof primaryCalls;
+
+/** What the primary tells workers. */
+export const workerCalls = {
+  phase: { request: z.object({ phase: z.enum(phases) }), item: nothing },
+  stop: { request: nothing, item: nothing },
+};
+export type WorkerCalls = typeof workerCalls;

@@ -1,0 +1,74 @@
+import type { Detail, ErrorCode } from './errors.js';
+
+export const operations = ['ask'] as const;
+export type Operation = (typeof operations)[number];
+
+/** How a job that was admitted can end. Exactly one of these, once. */
+export const outcomes = [
+  'ok',
+  'timeout',
+  'queue_timeout',
+  'cli_error',
+  'spawn_error',
+  'cancelled',
+  'shutting_down',
+  'internal_error',
+] as const;
+export type Outcome = (typeof outcomes)[number];
+export type FailedOutcome = Exclude<Outcome, 'ok'>;
+
+/** Tokens and cost as the model CLI reports them; null where it reports nothing. */
+export interface Usage {
+  readonly inputTokens: number | null;
+  readonly outputTokens: number | null;
+  readonly costUsd: number | null;
+}
+
+export interface Failure {
+  readonly code: ErrorCode;
+  readonly message: string;
+  readonly details?: readonly Detail[] | undefined;
+  readonly retryAfterSeconds?: number | undefined;
+}
+
+/** One request for one answer. `client` is the API key's name, else the IP address: the unit of fairness. */
+export interface JobRequest {
+  readonly operation: Operation;
+  readonly requestId: string;
+  readonly client: string;
+  readonly text: string;
+  readonly system: string | null;
+  readonly model: string | null;
+}
+
+export interface JobStart {
+  readonly type: 'job-start';
+  readonly queueMs: number;
+}
+
+export interface TextDelta {
+  readonly type: 'text-delta';
+  readonly text: string;
+}
+
+/** The answer is what the deltas add up to, unless `text` says otherwise (a CLI may correct itself at the end). */
+export interface JobDone {
+  readonly type: 'job-end';
+  readonly outcome: 'ok';
+  readonly text: string | null;
+  readonly model: string | null;
+  readonly usage: Usage;
+  readonly queueMs: number;
+  readonly executionMs: number;
+}
+
+export interface JobFailed {
+  readonly type: 'job-end';
+  readonly outcome: FailedOutcome;
+  readonly failure: Failure;
+  readonly queueMs: number;
+  readonly executionMs: number;
+}
+
+export type JobEnd = JobDone | JobFailed;
+export type JobEvent = JobStart | TextDelta | JobEnd;

@@ -1,0 +1,90 @@
+import { type DestinationStream, pino } from 'pino';
+
+/** Every value of `event`, with what it says. The list is closed; the README shows it. */
+export const logEvents = {
+  config_warning: 'a variable looks wrong but the service can start',
+  config_invalid: 'the configuration has faults; the service does not start (exit 78)',
+  service_start: 'the primary has started: version, adapter, workers',
+  service_ready: 'the first worker listens: address and port',
+  orphans_reaped: 'processes that a dead predecessor had left behind were ended',
+  worker_gone: 'a worker has exited',
+  worker_unresponsive: 'a worker missed its heartbeats and is killed',
+  workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
+  listen_failed: 'a worker can not listen at the configured address',
+  http_request_completed: 'a request has been answered, or its client has gone (status 499)',
+  cli_stderr: 'a model CLI failed to start or to end well: program, exit code, reason',
+  tree_not_gone: 'processes of a job could not be ended',
+  shutdown_start: 'drain begins: signal, running and queued jobs',
+  shutdown_complete: 'all work finished',
+  shutdown_timeout: 'the drain time-out, or a second signal, cut the work that was left (exit 1)',
+  internal_error: 'a defect: please report it',
+} as const;
+
+export type LogEvent = keyof typeof logEvents;
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export interface Logger {
+  debug(event: LogEvent, fields?: LogFields): void;
+  info(event: LogEvent, fields?: LogFields): void;
+  warn(event: LogEvent, fields?: LogFields): void;
+  error(event: LogEvent, fields?: LogFields): void;
+  /** Writes out what is buffered; for the last moment before an exit. */
+  flush(): void;
+}
+
+const maxFieldLength = 1000;
+const maxErrorLength = 2000;
+
+/** One JSON object a line, each under 4 KB, so that lines of several processes never mix in a pipe. */
+export function createLogger(level: string, role: string, destination: FlushableStream = standardOutput()): Logger {
+  const log = pino(
+    {
+      level,
+      base: { role, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    destination,
+  );
+  return {
+    debug: (event, fields) => log.debug({ event, ...bounded(fields) }),
+    info: (event, fields) => log.info({ event, ...bounded(fields) }),
+    warn: (event, fields) => log.warn({ event, ...bounded(fields) }),
+    error: (event, fields) => log.error({ event, ...bounded(fields) }),
+    flush: () => destination.flushSync(),
+  };
+}
+
+export interface FlushableStream extends DestinationStream {
+  flushSync(): void;
+}
+
+/** Never blocks: a log that nobody reads must not stop the service. */
+function standardOutput(): FlushableStream {
+  const stream = pino.destination({ fd: 1, sync: false, maxWrite: 4096, maxLength: 1024 * 1024 });
+  stream.on('error', () => {});
+  return {
+    write: (line) => void stream.write(line),
+    flushSync: () => {
+      try {
+        stream.flushSync();
+      } catch {
+        // Not ready yet, or the reader has gone: there is nobody to tell.
+      }
+    },
+  };
+}
+
+function bounded(fields: LogFields = {}): LogFields {
+  const entries = Object.entries(fields);
+  if (entries.every(([, value]) => typeof value !== 'string' || value.length <= maxFieldLength)) return fields;
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, maxFieldLength) : value]),
+  );
+}
+
+/** For defects only: name, message and stack of a thrown value. */
+export function describeError(thrown: unknown): string {
+  const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+  return error.slice(0, maxErrorLength);
+}

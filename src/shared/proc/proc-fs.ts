@@ -1,0 +1,88 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import type { Instance } from '../cookie.js';
+import { cookieName } from '../cookie.js';
+
+/** The facts of /proc that process trees are judged by. Everything here is Linux's own text format, read asynchronously. */
+
+/** Ids of all processes; null where there is no /proc. */
+export async function listPids(): Promise<number[] | null> {
+  const names = await readdir('/proc').catch(() => null);
+  return names?.filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).map(Number) ?? null;
+}
+
+/** The process id the kernel gave out last, in this pid namespace. */
+export async function lastPid(): Promise<number> {
+  const text = await readFile('/proc/loadavg', 'utf8').catch(() => '');
+  return Number(text.split(' ')[4] ?? Number.NaN);
+}
+
+export type Environ =
+  | { readonly kind: 'cookie'; readonly cookie: string }
+  /** Belongs to somebody else, now and for ever. */
+  | { readonly kind: 'foreign' }
+  /** Nothing to read: a zombie, or in the middle of an exec. */
+  | { readonly kind: 'blank' }
+  | { readonly kind: 'gone' };
+
+const marker = Buffer.from(`${cookieName}=`);
+
+export async function readEnviron(pid: number): Promise<Environ> {
+  try {
+    const environ = await readFile(`/proc/${pid}/environ`);
+    if (environ.length === 0) return (await isKernelThread(pid)) ? { kind: 'foreign' } : { kind: 'blank' };
+    const cookie = valueIn(environ);
+    return cookie === null ? { kind: 'foreign' } : { kind: 'cookie', cookie };
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ESRCH' ? { kind: 'gone' } : { kind: 'foreign' };
+  }
+}
+
+function valueIn(environ: Buffer): string | null {
+  for (let at = environ.indexOf(marker); at >= 0; at = environ.indexOf(marker, at + 1)) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString('utf8', at + marker.length, end < 0 ? undefined : end);
+  }
+  return null;
+}
+
+interface Stat {
+  readonly state: string;
+  readonly flags: number;
+  readonly startTicks: string;
+}
+
+/** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime); null when the process is gone. */
+async function readStat(pid: number): Promise<Stat | null> {
+  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
+  if (text === null) return null;
+  // The second field is the program's name in brackets and may hold anything: count from the last bracket.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return { state: fields[0] ?? '', flags: Number(fields[6]), startTicks: fields[19] ?? '' };
+}
+
+const kernelThreadFlag = 0x0020_0000;
+
+async function isKernelThread(pid: number): Promise<boolean> {
+  const stat = await readStat(pid);
+  return stat !== null && (stat.flags & kernelThreadFlag) !== 0;
+}
+
+async function pidNamespace(): Promise<string> {
+  const link = await readlink('/proc/self/ns/pid').catch(() => '');
+  return /\d+/.exec(link)?.[0] ?? '0';
+}
+
+/** The instance that the process `pid` of this pid namespace is. */
+export async function instanceOfProcess(pid: number): Promise<Instance> {
+  const stat = await readStat(pid);
+  return { pid, startTicks: stat?.startTicks ?? '0', pidNamespace: await pidNamespace() };
+}
+
+/** Whether that run of a primary still lives. An instance of another pid namespace counts as alive: we can't know. */
+export async function isAlive(instance: Instance): Promise<boolean> {
+  if (instance.pidNamespace !== (await pidNamespace())) return true;
+  const stat = await readStat(instance.pid);
+  return stat !== null && stat.startTicks === instance.startTicks && !'ZX'.includes(stat.state);
+}

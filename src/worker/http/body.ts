@@ -1,0 +1,86 @@
+import { isUtf8 } from 'node:buffer';
+import type { Request } from 'express';
+import type { z } from 'zod';
+import { Cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
+import type { Reply } from './exchange.js';
+
+/**
+ * Reads and checks a JSON body. The bytes are checked here because body parsers accept other encodings and mend bad
+ * UTF-8, and hold a 413 back until the upload has ended; here the answer is given at once.
+ */
+export async function readBody<T>(req: Request, res: Reply, limitBytes: number, schema: z.ZodType<T>): Promise<T> {
+  const declared = req.get('content-length');
+  if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
+  checkHeaders(req);
+  if (req.headers.expect !== undefined) res.writeContinue();
+  return check(parse(await readBytes(req, limitBytes)), schema);
+}
+
+function tooLarge(limitBytes: number): RelayError {
+  return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes`);
+}
+
+function checkHeaders(req: Request): void {
+  const [type = '', ...parameters] = (req.get('content-type') ?? '')
+    .toLowerCase()
+    .split(';')
+    .map((part) => part.trim());
+  if (type !== 'application/json') throw invalid('Content-Type', 'must be application/json');
+  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length);
+  if (charset !== undefined && !['utf-8', 'utf8', '"utf-8"'].includes(charset)) {
+    throw invalid('Content-Type', 'the charset must be utf-8');
+  }
+  const encoding = req.get('content-encoding');
+  if (encoding !== undefined && encoding !== 'identity') throw invalid('Content-Encoding', 'must not be sent');
+}
+
+/** Rejects as soon as the limit is passed; what the client still sends is then read and dropped by the HTTP server. */
+function readBytes(req: Request, limitBytes: number): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const chunks: Buffer[] = [];
+    let bytes = 0;
+    const onData = (chunk: Buffer) => {
+      bytes += chunk.length;
+      if (bytes <= limitBytes) return void chunks.push(chunk);
+      req.off('data', onData);
+      reject(tooLarge(limitBytes));
+    };
+    req.on('data', onData);
+    req.once('end', () => resolve(Buffer.concat(chunks)));
+    req.once('error', () => reject(new Cancelled('the client has gone')));
+    req.once('close', () => reject(new Cancelled('the client has gone')));
+  });
+}
+
+function parse(bytes: Buffer): unknown {
+  if (!isUtf8(bytes)) throw invalid('body', 'must be valid UTF-8');
+  try {
+    return JSON.parse(bytes.toString('utf8'));
+  } catch {
+    throw invalid('body', 'must be valid JSON'); // the parser's own message would echo the body
+  }
+}
+
+function check<T>(value: unknown, schema: z.ZodType<T>): T {
+  if (typeof value !== 'object' || value === null || Array.isArray(value))
+    throw invalid('body', 'must be a JSON object');
+  // JSON.parse makes it an own key, and copying would lose it on the way to the schema.
+  if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
+  const parsed = schema.safeParse(value);
+  if (parsed.success) return parsed.data;
+  const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
+  const [first] = details;
+  throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
+}
+
+const maxDetails = 20;
+const maxNameLength = 64;
+
+/** Says where and what, never which value. */
+function detailsOf(issue: z.core.$ZodIssue): Detail[] {
+  if (issue.code === 'unrecognized_keys') {
+    return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: 'unknown field' }));
+  }
+  const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
+  return [{ path: issue.path.join('.'), message: isMissing ? 'must be sent' : issue.message }];
+}

@@ -1,0 +1,29 @@
+import { isIP } from 'node:net';
+import type { Request } from 'express';
+
+/**
+ * The address a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`).
+ * IPv4 addresses in IPv6 clothing are undressed; an IPv6 client counts by its /64, which is what one site gets.
+ */
+export function addressOf(req: Request): string {
+  const named = req.ip ?? '';
+  const address = isIP(named) === 0 ? (req.socket.remoteAddress ?? 'local') : named;
+  const plain = address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').replace(/%.*$/, '');
+  return isIP(plain) === 6 ? `${networkOf(plain)}::/64` : plain;
+}
+
+function networkOf(address: string): string {
+  const [head = '', tail] = address.split('::', 2);
+  const left = groups(head);
+  const right = tail === undefined ? [] : groups(tail);
+  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
+  return [...left, ...zeros, ...right]
+    .slice(0, 4)
+    .map((group) => Number.parseInt(group, 16).toString(16))
+    .join(':');
+}
+
+/** A dotted tail counts as two groups; its value never reaches the first four. */
+function groups(text: string): string[] {
+  return text === '' ? [] : text.split(':').flatMap((group) => (group.includes('.') ? ['0', '0'] : [group]));
+}

@@ -1,0 +1,32 @@
+import type { NextFunction, Request } from 'express';
+import { Cancelled, invalid, RelayError } from '../../shared/errors.js';
+import { describeError, type Logger } from '../../shared/logger.js';
+import type { Handler, Reply } from './exchange.js';
+import { sendError } from './send-json.js';
+
+export const notFound: Handler = () => {
+  throw new RelayError('not_found', 'no such path');
+};
+
+export function methodNotAllowed(...methods: readonly string[]): Handler {
+  return (_req, res) => {
+    res.set('Allow', methods.join(', '));
+    throw new RelayError('method_not_allowed', `this path accepts ${methods.join(', ')}`);
+  };
+}
+
+/** Answers whatever was thrown. Express knows an error handler by its four parameters. */
+export function answerError(log: Logger) {
+  return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
+    if (thrown instanceof Cancelled || res.headersSent || res.destroyed) return void res.destroy();
+    if (thrown instanceof RelayError) return sendError(res, thrown);
+    if (isBadPath(thrown)) return sendError(res, invalid('path', 'holds a bad percent escape'));
+    log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
+    sendError(res, new RelayError('internal_error', 'internal error'));
+  };
+}
+
+/** Express throws a URIError for a path that can't be decoded. */
+function isBadPath(thrown: unknown): boolean {
+  return thrown instanceof URIError;
+}

@@ -1,0 +1,21 @@
+import { readdir, readFile } from 'node:fs/promises';
+
+/** Living processes that carry a job cookie of the service with this pid; zombies have no environment and don't count. */
+export async function jobProcesses(servicePid: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const carries = await Promise.all(pids.map((pid) => hasCookie(pid, `PROMPT_RELAY_JOB=${servicePid}.`)));
+  return pids.filter((_, index) => carries[index]);
+}
+
+async function hasCookie(pid: number, cookie: string): Promise<boolean> {
+  const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+  return environ.split('\0').some((entry) => entry.startsWith(cookie));
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}

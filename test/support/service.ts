@@ -1,0 +1,152 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { jobProcesses } from './processes.js';
+import { until } from './until.js';
+
+/** One line of the service's log. */
+export interface LogRecord {
+  readonly event: string;
+  readonly [field: string]: unknown;
+}
+
+export interface ServiceOptions {
+  /** Variables beside a port of its own, two workers and the demo model. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
+export const mainProgram = join(__dirname, '..', '..', 'src', 'primary', 'main.js');
+
+/** The command line that runs one of the fixture programs with this very node. */
+export function fixture(name: string, ...args: string[]): string {
+  return [process.execPath, join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
+}
+
+/** A running service of real processes on a free port of loopback. */
+export class Service implements AsyncDisposable {
+  readonly logs: LogRecord[] = [];
+  readonly stderr: string[] = [];
+  readonly home: string;
+  readonly process: ChildProcess;
+  readonly exited: Promise<number | null>;
+  port = 0;
+
+  constructor(child: ChildProcess, home: string) {
+    this.process = child;
+    this.home = home;
+    this.exited = once(child, 'exit').then(([code]) => code as number | null);
+    if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => this.#keep(line));
+    if (child.stderr !== null) createInterface({ input: child.stderr }).on('line', (line) => this.stderr.push(line));
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.port}`;
+  }
+
+  get pid(): number {
+    return this.process.pid as number;
+  }
+
+  #keep(line: string): void {
+    this.logs.push(JSON.parse(line) as LogRecord);
+  }
+
+  /** Resolves with the first record of this event that fits, past or to come. */
+  log(event: string, fits: (record: LogRecord) => boolean = () => true): Promise<LogRecord> {
+    return until(() => this.logs.find((record) => record.event === event && fits(record)), `a log record ${event}`);
+  }
+
+  async post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal) {
+    const response = await fetch(this.url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+    return answerOf(response);
+  }
+
+  async get(path: string, headers: Record<string, string> = {}) {
+    return answerOf(await fetch(this.url + path, { headers }));
+  }
+
+  /** Pids of the workers that live now. */
+  async workers(): Promise<number[]> {
+    const { body } = await this.get('/health');
+    const { workers } = body.observability as { workers: { pid: number | null; state: string }[] };
+    return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
+  }
+
+  /** Processes of this service's jobs that live now. */
+  jobProcesses(): Promise<number[]> {
+    return jobProcesses(this.pid);
+  }
+
+  /** Sends SIGTERM, waits for the exit and returns its code. Throws if a process of a job is left. */
+  async stop(): Promise<number | null> {
+    if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill('SIGTERM');
+    const code = await this.exited;
+    const left = await this.jobProcesses();
+    for (const pid of left) process.kill(pid, 'SIGKILL');
+    await rm(this.home, { recursive: true, force: true });
+    if (left.length > 0) throw new Error(`the service left processes behind: ${left.join(' ')}`);
+    return code;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.stop();
+  }
+}
+
+interface Answer {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+}
+
+async function answerOf(response: Response): Promise<Answer> {
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+}
+
+/** Starts a service without waiting for anything: for the ones that are to fail. */
+export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<Service> {
+  const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
+  const child = spawn(process.execPath, [mainProgram], {
+    env: {
+      PATH: process.env.PATH ?? '',
+      HOME: home,
+      TMPDIR: home,
+      MODEL_API_PORT: '0',
+      MODEL_API_WORKERS: '2',
+      MODEL_API_CLI: 'demo',
+      ...env,
+    },
+    stdio: ['ignore', 'pipe', 'pipe'],
+  });
+  return new Service(child, home);
+}
+
+/** Starts a service and waits until every worker listens. */
+export async function startService(options: ServiceOptions = {}): Promise<Service> {
+  const service = await spawnService(options);
+  const ready = await Promise.race([service.log('service_ready'), service.exited]);
+  if (ready === null || typeof ready === 'number') {
+    throw new Error(`the service did not start: ${service.stderr.join('\n')} ${JSON.stringify(service.logs)}`);
+  }
+  service.port = ready.port as number;
+  const size = Number(options.env?.MODEL_API_WORKERS ?? 2);
+  await until(async () => (await service.workers()).length === size, 'all workers to listen');
+  return service;
+}
+
+/** A service whose model CLI is one of the fixture programs. */
+export function startWithProgram(command: string, env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env } });
+}
