@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { cliReasons } from '../../../shared/errors.js';
+import type { Adapter, Decoder, Dialect, Exit, Launch, LaunchPlan, Turn, TurnEvent, TurnInput } from '../adapter.js';
+import { LineSplitter } from '../lines.js';
+
+const maxLineLength = 1024 * 1024;
+
+const delta = z
+  .object({ type: z.literal('delta'), text: z.string() })
+  .transform(({ text }): TurnEvent => ({ type: 'text-delta', text }));
+
+const usage = z
+  .object({ input_tokens: z.int().nonnegative(), output_tokens: z.int().nonnegative() })
+  .transform((used) => ({ inputTokens: used.input_tokens, outputTokens: used.output_tokens, costUsd: null }));
+
+const end = z
+  .object({ type: z.literal('end'), model: z.string(), usage })
+  .transform(({ model, usage }): TurnEvent => ({ type: 'turn-end', text: null, model, usage }));
+
+const error = z
+  .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
+  .transform(({ reason, message }): TurnEvent => ({ type: 'turn-failed', reason, message }));
+
+const lineSchema = z.discriminatedUnion('type', [delta, end, error]);
+
+/** Speaks with the demo model's own program. */
+export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
+  return {
+    name: 'demo',
+    command,
+    credentialVariable: null,
+    models: ['eliza', 'echo'],
+    async inspect(consult): Promise<Dialect> {
+      const { stdout } = await consult(['--version']);
+      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, plan, write, decoder };
+    },
+  };
+}
+
+function plan({ model }: Launch): LaunchPlan {
+  return { args: model === null ? [] : ['--model', model], env: {}, files: [] };
+}
+
+function write({ text, system, history }: Turn): TurnInput {
+  const instruction = system === null ? [] : [{ type: 'system', text: system }];
+  const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
+  const lines = [...instruction, ...replay, { type: 'user', text }].map((line) => `${JSON.stringify(line)}\n`);
+  return { text: lines.join(''), stdin: 'keep-open' };
+}
+
+function decoder(): Decoder {
+  const splitter = new LineSplitter(maxLineLength);
+  return {
+    *read(chunk) {
+      for (const line of splitter.split(chunk)) yield* eventsOf(line);
+    },
+    *exit(exit) {
+      const last = eventsOf(splitter.rest());
+      yield* last;
+      if (last.every(({ type }) => type === 'text-delta')) yield crashed(exit);
+    },
+  };
+}
+
+/** None for a line that is not known here. */
+function eventsOf(line: string): readonly TurnEvent[] {
+  try {
+    const { data } = lineSchema.safeParse(JSON.parse(line));
+    return data === undefined ? [] : [data];
+  } catch {
+    return [];
+  }
+}
+
+function crashed({ code, signal }: Exit): TurnEvent {
+  const cause = signal === null ? `with exit code ${code ?? 'unknown'}` : `by the signal ${signal}`;
+  return {
+    type: 'turn-failed',
+    reason: 'crashed',
+    message: `the demo model ended ${cause} before its answer was whole`,
+  };
+}

@@ -1,0 +1,143 @@
+import type { Decoder, Dialect, Exit, TurnEvent } from '../../../src/primary/cli/adapter.js';
+import { demoAdapter } from '../../../src/primary/cli/adapters/demo.js';
+import { models } from '../../../src/primary/demo/models.js';
+
+const adapter = demoAdapter(['node', 'demo.js']);
+const killed: Exit = { code: null, signal: 'SIGKILL', stderr: '' };
+
+function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
+  return adapter.inspect(async () => ({ code: 0, stdout }));
+}
+
+async function decoder(): Promise<Decoder> {
+  return (await dialect()).decoder();
+}
+
+function read(from: Decoder, chunks: readonly string[]): readonly TurnEvent[] {
+  return chunks.flatMap((chunk) => [...from.read(chunk)]);
+}
+
+function lines(...values: readonly unknown[]): string {
+  return values.map((value) => `${JSON.stringify(value)}\n`).join('');
+}
+
+const end = { type: 'end', model: 'eliza', usage: { input_tokens: 2, output_tokens: 3 } };
+const turnEnd: TurnEvent = {
+  type: 'turn-end',
+  text: null,
+  model: 'eliza',
+  usage: { inputTokens: 2, outputTokens: 3, costUsd: null },
+};
+
+describe('the demo adapter', () => {
+  it('offers the models that the program has, the default first', () => {
+    expect(adapter.models).toEqual(models.map(({ id }) => id));
+    expect(models[0]?.default).toBe(true);
+  });
+
+  it('learns the version, or does without one', async () => {
+    expect((await dialect()).version).toBe('1.0.0');
+    expect((await dialect('something else')).version).toBeNull();
+  });
+
+  it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
+    const { plan } = await dialect();
+    const none = { env: {}, files: [] };
+    expect(plan({ model: null, system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
+    expect(plan({ model: 'echo', system: 'secret' }, '/private/system')).toEqual({
+      args: ['--model', 'echo'],
+      ...none,
+    });
+  });
+});
+
+describe('what the demo adapter writes', () => {
+  it('is one line for a first turn', async () => {
+    const { write } = await dialect();
+    expect(write({ text: 'a\nb "c" \u2028', system: null, history: [] })).toEqual({
+      text: lines({ type: 'user', text: 'a\nb "c" \u2028' }),
+      stdin: 'keep-open',
+    });
+  });
+
+  it('is the system text, then the history with its roles, then the turn', async () => {
+    const { write } = await dialect();
+    const history = [
+      { role: 'user', text: 'one' },
+      { role: 'assistant', text: 'two' },
+    ] as const;
+    expect(write({ text: 'three', system: 'zero', history }).text).toBe(
+      lines(
+        { type: 'system', text: 'zero' },
+        { type: 'replay', role: 'user', text: 'one' },
+        { type: 'replay', role: 'assistant', text: 'two' },
+        { type: 'user', text: 'three' },
+      ),
+    );
+  });
+});
+
+describe('the demo decoder', () => {
+  const stdout = lines({ type: 'delta', text: 'Hé ' }, { type: 'delta', text: '🦄\n' }, end);
+  const events: readonly TurnEvent[] = [
+    { type: 'text-delta', text: 'Hé ' },
+    { type: 'text-delta', text: '🦄\n' },
+    turnEnd,
+  ];
+
+  it.each([1, 2, 3, 7, 50, 1000])('reads lines that are cut every %d characters', async (size) => {
+    const chunks = Array.from({ length: Math.ceil(stdout.length / size) }, (_, at) =>
+      stdout.slice(at * size, (at + 1) * size),
+    );
+    expect(read(await decoder(), chunks)).toEqual(events);
+  });
+
+  it('yields each event as soon as its line is whole', async () => {
+    const one = await decoder();
+    expect(read(one, ['{"type":"delta",'])).toEqual([]);
+    expect(read(one, ['"text":"a"}\n{"type"'])).toEqual([{ type: 'text-delta', text: 'a' }]);
+  });
+
+  it('reads turn after turn', async () => {
+    expect(read(await decoder(), [stdout, stdout])).toEqual([...events, ...events]);
+  });
+
+  it.each([
+    ['a type it does not know', lines({ type: 'models', models: [] })],
+    ['no JSON', 'hello\n\n'],
+    ['no object', 'null\n[]\n1\n'],
+    ['a delta without its text', lines({ type: 'delta' })],
+    ['a negative count', lines({ ...end, usage: { input_tokens: -1, output_tokens: 0 } })],
+  ])('passes over a line that has %s', async (_, noise) => {
+    expect(read(await decoder(), [noise, stdout])).toEqual(events);
+  });
+
+  it('ends the turn on an error, with its reason where that is a known one', async () => {
+    const failed = lines(
+      { type: 'error', reason: 'model_unknown', message: 'no such model' },
+      { type: 'error', reason: 'moon', message: 'full' },
+    );
+    expect(read(await decoder(), [failed])).toEqual([
+      { type: 'turn-failed', reason: 'model_unknown', message: 'no such model' },
+      { type: 'turn-failed', reason: 'other', message: 'full' },
+    ]);
+  });
+
+  it('fails a turn that the program did not live to end', async () => {
+    const one = await decoder();
+    read(one, [lines({ type: 'delta', text: 'Once ' }), '{"type":"del']);
+    const message = 'the demo model ended by the signal SIGKILL before its answer was whole';
+    expect([...one.exit(killed)]).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+  });
+
+  it('names the exit code of a program that exited by itself', async () => {
+    const [event] = (await decoder()).exit({ code: 3, signal: null, stderr: '' });
+    expect(event).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exit code 3') });
+  });
+
+  it('takes a last line without a newline for whole', async () => {
+    const one = await decoder();
+    read(one, [stdout.trimEnd()]);
+    expect([...one.exit({ code: 0, signal: null, stderr: '' })]).toEqual([turnEnd]);
+  });
+});
