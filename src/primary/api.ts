@@ -5,12 +5,14 @@ import type { Handlers } from '../shared/ipc/message.js';
 import type { DoorSettings, PrimaryCalls } from '../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../shared/job.js';
 import type { Phase } from '../shared/phase.js';
+import type { ConversationStore } from './conversation-store.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
   phase(): Phase;
   doorSettings(): DoorSettings;
   run(request: JobRequest, caller: AbortSignal): AsyncIterable<JobEvent>;
+  readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   health(): HealthBody;
   version(): VersionBody;
 }
@@ -21,7 +23,13 @@ export function apiHandlers(services: Services): Omit<Handlers<PrimaryCalls>, 'h
     hello: () => once(() => services.doorSettings()),
     health: () => once(() => services.health()),
     version: () => once(() => services.version()),
-    ask: (request, signal) => {
+    conversation: ({ id, owner }) => once(() => services.conversations.snapshot(id, owner)),
+    deleteConversation: ({ id, owner }) =>
+      once(() => {
+        services.conversations.remove(id, owner);
+        return {};
+      }),
+    run: (request, signal) => {
       // A worker may not have heard of the drain yet.
       if (services.phase() !== 'ready') throw shuttingDown();
       return services.run(request, signal);

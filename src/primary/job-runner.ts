@@ -4,8 +4,10 @@ import type { JobEnd, JobEvent, JobRequest } from '../shared/job.js';
 import { buffered } from './buffered.js';
 import type { Launch } from './cli/adapter.js';
 import type { CliProcess } from './cli/cli-process.js';
+import type { ConversationStore, ConversationTurn } from './conversation-store.js';
 import { Job } from './job.js';
 import type { SlotQueue, Ticket } from './slot-queue.js';
+import { type CountTokens, TurnRecord } from './turn-record.js';
 
 export interface JobLimits {
   readonly queueTimeoutMs: number;
@@ -34,42 +36,47 @@ export interface JobObserver {
 /** Events a job may run ahead of its reader. */
 const maxEventsAhead = 8;
 
+/** What the runner takes from others. */
+export interface JobResources {
+  readonly slots: SlotQueue;
+  readonly conversations: ConversationStore;
+  readonly startCli: StartCli;
+  readonly countTokens: CountTokens;
+  readonly observer: JobObserver;
+  readonly clock: Clock;
+}
+
+/** A job that was admitted, with everything it holds. */
+interface Admitted {
+  readonly request: JobRequest;
+  readonly launch: Launch;
+  readonly ticket: Ticket;
+  readonly job: Job;
+  /** For `chat`: its turn on the conversation. */
+  readonly turn: ConversationTurn | null;
+}
+
 /** Owns the jobs from admission to their one outcome. */
 export class JobRunner {
-  readonly #slots: SlotQueue;
-  readonly #startCli: StartCli;
+  readonly #resources: JobResources;
   readonly #models: ModelChoice;
   readonly #limits: JobLimits;
-  readonly #observer: JobObserver;
-  readonly #clock: Clock;
   readonly #open = new Set<Job>();
 
-  constructor(
-    slots: SlotQueue,
-    startCli: StartCli,
-    models: ModelChoice,
-    limits: JobLimits,
-    observer: JobObserver,
-    clock: Clock,
-  ) {
-    this.#slots = slots;
-    this.#startCli = startCli;
+  constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
+    this.#resources = resources;
     this.#models = models;
     this.#limits = limits;
-    this.#observer = observer;
-    this.#clock = clock;
   }
 
   /**
-   * Admits the job at once, or throws: `validation_error` for a model that can't be had, `concurrency_limited`.
-   * What was admitted yields one `job-end`; only after the last process has gone the slot is free.
+   * Admits the job at once, or throws: `validation_error` for a model or a conversation that can't be had,
+   * `concurrency_limited`. What was admitted yields one `job-end`; only after the last process has gone the slot is free.
    */
   run(request: JobRequest, caller: AbortSignal): AsyncIterable<JobEvent> {
-    const launch = this.#launchOf(request);
-    const ticket = this.#slots.admit(request.client, bytesOf(request));
-    const job = new Job(this.#clock, caller);
-    this.#open.add(job);
-    return buffered(this.#perform(request, launch, ticket, job), job.signal, maxEventsAhead);
+    const admitted = this.#admit(request, caller);
+    this.#open.add(admitted.job);
+    return buffered(this.#perform(admitted), admitted.job.signal, maxEventsAhead);
   }
 
   /** Ends every job that waits or runs, for this reason. */
@@ -77,20 +84,33 @@ export class JobRunner {
     for (const job of this.#open) job.cut(reason);
   }
 
-  #launchOf({ model, system }: JobRequest): Launch {
+  #admit(request: JobRequest, caller: AbortSignal): Admitted {
+    const { slots, conversations, clock } = this.#resources;
+    const { operation, conversationId, owner, client, system } = request;
+    const model = this.#modelOf(request);
+    const bytes = bytesOf(request);
+    const turn = operation === 'chat' ? conversations.turn(conversationId, owner, system, bytes) : null;
+    const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
+    turn?.open();
+    const launch = { model, system: turn === null ? system : turn.system };
+    return { request, launch, ticket, turn, job: new Job(clock, caller) };
+  }
+
+  #modelOf({ model }: JobRequest): string | null {
     const { allowed, fallback } = this.#models;
     if (model !== null && allowed !== null && !allowed.includes(model)) {
       throw invalid('model', `must be one of ${allowed.join(', ')}`);
     }
-    return { model: model ?? fallback, system };
+    return model ?? fallback;
   }
 
-  async *#perform(request: JobRequest, launch: Launch, ticket: Ticket, job: Job): AsyncGenerator<JobEvent> {
-    using _slot = ticket;
-    using _limits = job;
+  async *#perform(admitted: Admitted): AsyncGenerator<JobEvent> {
+    using _slot = admitted.ticket;
+    using _turn = admitted.turn;
+    using job = admitted.job;
     try {
-      for await (const event of this.#endingWell(job, this.#execute(request, launch, ticket, job))) {
-        if (event.type === 'job-end') this.#observer.jobEnded(request, event);
+      for await (const event of this.#endingWell(job, this.#execute(admitted))) {
+        if (event.type === 'job-end') this.#resources.observer.jobEnded(admitted.request, event);
         yield event;
       }
     } finally {
@@ -98,20 +118,26 @@ export class JobRunner {
     }
   }
 
-  async *#execute(request: JobRequest, launch: Launch, ticket: Ticket, job: Job): AsyncGenerator<JobEvent> {
+  async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
+    const { launch, ticket, turn, job } = admitted;
     job.limitWaiting(this.#limits.queueTimeoutMs);
+    await turn?.mine(job.signal);
+    ticket.unpark();
     await ticket.granted(job.signal);
     job.start(this.#limits.executionMs);
     yield { type: 'job-start', queueMs: job.queueMs };
-    await using cli = await this.#startCli(launch, job.signal);
+    await using cli = await this.#resources.startCli(launch, job.signal);
     // The end is told inside this scope: the caller has it before the process tree is gone.
-    yield* this.#endingWell(job, this.#answer(cli, request, launch, job));
+    yield* this.#endingWell(job, this.#answer(cli, admitted));
   }
 
-  async *#answer(cli: CliProcess, request: JobRequest, launch: Launch, job: Job): AsyncGenerator<JobEvent> {
-    const turn = { text: request.text, system: request.system, history: [] };
-    for await (const event of cli.turn(turn, job.signal)) {
-      yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label) : event;
+  async *#answer(cli: CliProcess, { request, launch, turn, job }: Admitted): AsyncGenerator<JobEvent> {
+    const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
+    const history = turn?.history ?? [];
+    for await (const event of cli.turn({ text: request.text, system: launch.system, history }, job.signal)) {
+      if (event.type === 'text-delta') record?.add(event.text);
+      const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
+      yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
     }
   }
 
@@ -120,7 +146,7 @@ export class JobRunner {
     try {
       yield* events;
     } catch (error) {
-      if (!(error instanceof RelayError || error instanceof Cancelled)) this.#observer.jobBroke(error);
+      if (!(error instanceof RelayError || error instanceof Cancelled)) this.#resources.observer.jobBroke(error);
       yield job.failed(error);
     }
   }

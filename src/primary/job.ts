@@ -1,4 +1,5 @@
 import type { Clock, StopTimer } from '../shared/clock.js';
+import type { ConversationSnapshot } from '../shared/conversation.js';
 import { Cancelled, RelayError } from '../shared/errors.js';
 import { type FailedOutcome, type JobDone, type JobFailed, outcomes } from '../shared/job.js';
 import type { TurnEnd } from './cli/adapter.js';
@@ -52,10 +53,19 @@ export class Job implements Disposable {
     this.#controller.abort(reason);
   }
 
-  done(end: TurnEnd, model: string | null): JobDone {
+  done(end: TurnEnd, model: string | null, conversation: ConversationSnapshot | null): JobDone {
     const { text, usage } = end;
     const { queueMs, executionMs } = this;
-    return { type: 'job-end', outcome: 'ok', text, model: end.model ?? model, usage, queueMs, executionMs };
+    return {
+      type: 'job-end',
+      outcome: 'ok',
+      text,
+      model: end.model ?? model,
+      usage,
+      conversation,
+      queueMs,
+      executionMs,
+    };
   }
 
   failed(thrown: unknown): JobFailed {

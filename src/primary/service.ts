@@ -11,12 +11,14 @@ import { launchEnv } from './cli/launch-env.js';
 import { ProcessScanner } from './cli/process-scanner.js';
 import type { HostTools } from './cli/process-tree.js';
 import { chooseKind, createAdapter } from './cli/registry.js';
+import { type ConversationLimits, ConversationStore } from './conversation-store.js';
 import { doorSettings } from './door-settings.js';
 import { Fleet } from './fleet.js';
 import { type JobObserver, JobRunner, type ModelChoice } from './job-runner.js';
 import { SlotQueue } from './slot-queue.js';
 import { Status } from './status.js';
 import { Supervisor } from './supervisor.js';
+import { TokenCounter } from './tokens/token-counter.js';
 
 /** What the service is given of the world. */
 export interface World {
@@ -34,6 +36,7 @@ export interface World {
 }
 
 const exitUnavailable = 69;
+const expiryCheckMs = 10_000;
 const maxWaitingBytes = 64 * 1024 * 1024;
 
 /** Builds the parts and ties them together; nothing runs before `start`. */
@@ -44,19 +47,26 @@ export async function compose(config: Config, world: World) {
   const program = new CliProgram(adapter, world.searchPath, (path, args) => launcher.consult(path, args));
   const slots = new SlotQueue({ maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes }, clock);
   const tally = new Tally(log);
+  const tokens = new TokenCounter((error) => log.error('internal_error', { error: describeError(error) }));
+  const conversations = new ConversationStore(conversationLimits(config), clock, () => {});
   const runner = new JobRunner(
-    slots,
-    (launch, signal) => launcher.start(program, launch, signal),
+    {
+      slots,
+      conversations,
+      startCli: (launch, signal) => launcher.start(program, launch, signal),
+      countTokens: (texts) => tokens.count(texts),
+      observer: tally,
+      clock,
+    },
     modelChoice(config, adapter),
     { queueTimeoutMs: config.queueTimeoutMs, executionMs: config.executionMs },
-    tally,
-    clock,
   );
   const status = new Status(clock);
   const handlers = apiHandlers({
     phase: () => supervisor.phase,
     doorSettings: () => doorSettings(config, boundPort, supervisor.phase),
     run: (request, caller) => runner.run(request, caller),
+    conversations,
     health: () => status.health(supervisor.phase, slots, tally.queueTimeouts, fleet),
     version: () => status.version(product, { adapter: adapter.name, version: program.version }),
   });
@@ -97,6 +107,7 @@ export async function compose(config: Config, world: World) {
     if (config.cli === 'auto' && adapter.name === 'demo') log.warn('config_warning', { warning: demoWarning });
     log.info('service_start', { version: product.version, adapter: adapter.name, workers: config.workers });
     fleet.start(workerProgram);
+    clock.every(expiryCheckMs, () => conversations.expire());
     void program.find().catch(() => {}); // inspected ahead of the first job; a fault shows there
   }
 
@@ -115,6 +126,11 @@ function createLauncher(config: Config, world: World, adapter: Adapter): CliLaun
   };
   const { clock, log, tools } = world;
   return new CliLauncher(settings, { clock, log, tools, scanner: new ProcessScanner(clock) });
+}
+
+function conversationLimits(config: Config): ConversationLimits {
+  const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = config;
+  return { ttlMs, maxConversations, maxBytes };
 }
 
 function modelChoice(config: Config, adapter: Adapter): ModelChoice {

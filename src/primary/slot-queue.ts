@@ -20,6 +20,8 @@ export class SlotQueue {
   readonly #clock: Clock;
   readonly #waiting = new FairOrder<Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
+  /** Admitted and not yet in order: they wait for something else first. */
+  readonly #parked = new Set<Ticket>();
   #waitingBytes = 0;
   #active = 0;
   #refused = 0;
@@ -34,7 +36,7 @@ export class SlotQueue {
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    return this.#waiting.size + this.#parked.size;
   }
 
   /** Jobs refused because the queue was full, since the start. */
@@ -45,18 +47,15 @@ export class SlotQueue {
   /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
   admit(client: string, bytes: number): Ticket {
     const ticket = new Ticket(client, bytes, this.#clock.monotonicMs(), this);
-    if (this.#active < this.limits.maxActive) {
-      this.#grant(ticket);
-      return ticket;
-    }
-    if (this.#isFull(bytes)) {
-      this.#refused++;
-      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', {
-        retryAfterSeconds: 1,
-      });
-    }
-    ticket.place = this.#waiting.add(client, ticket);
-    this.#waitingBytes += bytes;
+    if (this.#active >= this.limits.maxActive) this.#takePlace(ticket);
+    this.lineUp(ticket);
+    return ticket;
+  }
+
+  /** A place in the queue for a job that must not run before `ticket.unpark()`. */
+  park(client: string, bytes: number): Ticket {
+    const ticket = new Ticket(client, bytes, this.#clock.monotonicMs(), this);
+    this.#takePlace(ticket);
     return ticket;
   }
 
@@ -66,15 +65,37 @@ export class SlotQueue {
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** Called by the ticket alone. */
+  /** Called by the ticket alone, as the next: a slot now, or the end of its client's line. */
+  lineUp(ticket: Ticket): void {
+    if (this.#active < this.limits.maxActive) {
+      this.#leaveQueue(ticket);
+      this.#grant(ticket);
+    } else if (this.#parked.delete(ticket)) ticket.place = this.#waiting.add(ticket.client, ticket);
+  }
+
   leave(ticket: Ticket): void {
-    if (ticket.place === null) this.#release();
-    else this.#forget(ticket, ticket.place);
+    if (ticket.place !== null) this.#waiting.remove(ticket.place);
+    if (ticket.holdsSlot) this.#release();
+    else this.#leaveQueue(ticket);
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  #isFull(bytes: number): boolean {
-    return this.waiting >= this.limits.maxWaiting || this.#waitingBytes + bytes > this.limits.maxWaitingBytes;
+  #takePlace(ticket: Ticket): void {
+    const bytes = this.#waitingBytes + ticket.bytes;
+    if (this.waiting >= this.limits.maxWaiting || bytes > this.limits.maxWaitingBytes) {
+      this.#refused++;
+      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', {
+        retryAfterSeconds: 1,
+      });
+    }
+    this.#parked.add(ticket);
+    this.#waitingBytes = bytes;
+  }
+
+  #leaveQueue(ticket: Ticket): void {
+    if (ticket.place === null && !this.#parked.delete(ticket)) return;
+    ticket.place = null;
+    this.#waitingBytes -= ticket.bytes;
   }
 
   #grant(ticket: Ticket): void {
@@ -82,17 +103,11 @@ export class SlotQueue {
     ticket.grant(this.#clock.monotonicMs());
   }
 
-  #forget(ticket: Ticket, place: Place<Ticket>): void {
-    this.#waiting.remove(place);
-    this.#waitingBytes -= ticket.bytes;
-  }
-
   #release(): void {
     this.#active--;
     const next = this.#waiting.takeNext();
     if (next === null) return;
-    this.#waitingBytes -= next.bytes;
-    next.place = null;
+    this.#leaveQueue(next);
     this.#grant(next);
   }
 }
@@ -101,7 +116,7 @@ export class SlotQueue {
 export class Ticket implements Disposable {
   readonly client: string;
   readonly bytes: number;
-  /** Where it waits; null once it holds a slot. Written by the queue alone. */
+  /** Where it stands in the order; null while it is parked, and once it holds a slot. Written by the queue alone. */
   place: Place<Ticket> | null = null;
   readonly #queue: SlotQueue;
   readonly #arrivedMs: number;
@@ -120,6 +135,15 @@ export class Ticket implements Disposable {
   grant(nowMs: number): void {
     this.#grantedMs = nowMs;
     this.#wake?.();
+  }
+
+  get holdsSlot(): boolean {
+    return this.#grantedMs !== null;
+  }
+
+  /** For a parked one: takes a slot, or its place in the order. Later calls, and calls on others, do nothing. */
+  unpark(): void {
+    if (!this.holdsSlot && this.place === null && !this.#left) this.#queue.lineUp(this);
   }
 
   /** Resolves when the slot is granted; rejects with the signal's reason, and the place in the queue is free at once. */

@@ -1,6 +1,7 @@
+import type { ConversationSnapshot } from './conversation.js';
 import type { Detail, ErrorCode } from './errors.js';
 
-export const operations = ['ask'] as const;
+export const operations = ['ask', 'chat'] as const;
 export type Operation = (typeof operations)[number];
 
 /** How a job that was admitted can end. Exactly one of these, once. */
@@ -36,6 +37,10 @@ export interface JobRequest {
   readonly operation: Operation;
   readonly requestId: string;
   readonly client: string;
+  /** Name of the API key, empty without one: whose conversations these are. */
+  readonly owner: string;
+  /** For `chat`: the conversation to go on with, null for a new one. */
+  readonly conversationId: string | null;
   readonly text: string;
   readonly system: string | null;
   readonly model: string | null;
@@ -58,6 +63,8 @@ export interface JobDone {
   readonly text: string | null;
   readonly model: string | null;
   readonly usage: Usage;
+  /** For `chat`: the conversation with this turn in it. */
+  readonly conversation: ConversationSnapshot | null;
   readonly queueMs: number;
   readonly executionMs: number;
 }

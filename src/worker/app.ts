@@ -10,6 +10,7 @@ import { type Handler, openExchange } from './http/exchange.js';
 import { hostGuard } from './http/host-guard.js';
 import type { Primary } from './primary.js';
 import { postAsk } from './routes/ask.js';
+import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { getHealth, getVersion } from './routes/operations.js';
 
 export interface AppParts {
@@ -30,6 +31,12 @@ export function createApp({ primary, settings, phase, log, clock }: AppParts): E
   const needsKey = authenticate(settings.keys);
   const needsService = refuseWhileDraining(phase);
   app.route('/ask').post(needsKey, needsService, postAsk(primary, settings)).all(methodNotAllowed('POST'));
+  app.route('/chat').post(needsKey, needsService, postChat(primary, settings)).all(methodNotAllowed('POST'));
+  app
+    .route('/chat/:id')
+    .get(needsKey, getConversation(primary))
+    .delete(needsKey, deleteConversation(primary))
+    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
   app.route('/health').get(getHealth(primary)).all(methodNotAllowed('GET', 'HEAD'));
   app.route('/version').get(getVersion(primary)).all(methodNotAllowed('GET', 'HEAD'));
 

@@ -14,6 +14,8 @@ export const usageBody = z.strictObject({
   cost_usd: z.number().nonnegative().optional(),
 });
 
+export type UsageBody = z.infer<typeof usageBody>;
+
 export const askResult = z.strictObject({
   success: z.literal(true),
   response: z.string(),

@@ -35,7 +35,7 @@ function variable<T extends z.ZodType, F extends string | null>(
 export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-const dayMs = 86_400;
+const daySeconds = 86_400;
 
 /** The whole configuration, in the order the README shows it. */
 export const variables = {
@@ -62,12 +62,12 @@ export const variables = {
     '1mb',
     'largest request body; a larger one is 413, answered before it has been sent',
   ),
-  MODEL_API_TIMEOUT: variable(seconds(0.001, dayMs), '120', 'execution time-out, seconds'),
+  MODEL_API_TIMEOUT: variable(seconds(0.001, daySeconds), '120', 'execution time-out, seconds'),
   MODEL_API_MAX_CONCURRENT: variable(integer(1, 1024), '4', 'model jobs at once'),
   MODEL_API_MAX_QUEUE: variable(integer(0, 1_000_000), '100', 'jobs waiting; 64 MiB of text at most'),
-  MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, dayMs * 1000), '15000', 'longest wait for a slot, milliseconds'),
+  MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, daySeconds * 1000), '15000', 'longest wait for a slot, milliseconds'),
   MODEL_API_DRAIN_TIMEOUT_SECONDS: variable(
-    seconds(0, dayMs),
+    seconds(0, daySeconds),
     '30',
     'time that running and queued jobs get at shutdown',
   ),
@@ -75,6 +75,21 @@ export const variables = {
     integer(0, 60_000),
     '2000',
     'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 500 ms of it',
+  ),
+  MODEL_API_CONVERSATION_TTL_SECONDS: variable(
+    seconds(0.001, 365 * daySeconds),
+    '86400',
+    'life of a conversation since its last activity, seconds',
+  ),
+  MODEL_API_MAX_CONVERSATIONS: variable(
+    integer(1, 10_000_000),
+    '1000',
+    'conversations kept; beyond it the least recently active goes',
+  ),
+  MODEL_API_CONVERSATION_MEMORY_MB: variable(
+    integer(1, 1_000_000),
+    '256',
+    'text held by all conversations together, MB',
   ),
   MODEL_API_CLI: variable(
     z.enum(cliKinds),

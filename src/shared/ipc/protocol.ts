@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { healthBody } from '../api/health.js';
 import { versionBody } from '../api/version.js';
+import type { ConversationSnapshot } from '../conversation.js';
 import type { JobEvent, JobRequest } from '../job.js';
 import { operations, outcomes } from '../job.js';
 import { phases } from '../phase.js';
@@ -13,6 +14,8 @@ const jobRequest: z.ZodType<JobRequest> = z.object({
   operation: z.enum(operations),
   requestId: z.string(),
   client: z.string(),
+  owner: z.string(),
+  conversationId: z.string().nullable(),
   text: z.string(),
   system: z.string().nullable(),
   model: z.string().nullable(),
@@ -24,6 +27,18 @@ const usage = z.object({
   costUsd: z.number().nullable(),
 });
 
+const conversation: z.ZodType<ConversationSnapshot> = z.object({
+  id: z.string(),
+  messageCount: z.int(),
+  tokensUsed: z.int(),
+  createdAt: z.number(),
+  lastActivityAt: z.number(),
+  expiresAt: z.number(),
+});
+
+/** Which conversation, and the name of the key that asks for it. */
+const conversationKey = z.object({ id: z.string(), owner: z.string() });
+
 const jobEvent: z.ZodType<JobEvent> = z.union([
   z.object({ type: z.literal('text-delta'), text: z.string() }),
   z.object({ type: z.literal('job-start'), queueMs: ms }),
@@ -33,6 +48,7 @@ const jobEvent: z.ZodType<JobEvent> = z.union([
     text: z.string().nullable(),
     model: z.string().nullable(),
     usage,
+    conversation: conversation.nullable(),
     queueMs: ms,
     executionMs: ms,
   }),
@@ -64,7 +80,9 @@ export type DoorSettings = z.infer<typeof doorSettingsSchema>;
 export const primaryCalls = {
   hello: { request: nothing, item: doorSettingsSchema },
   heartbeat: { request: nothing, item: nothing },
-  ask: { request: jobRequest, item: jobEvent },
+  run: { request: jobRequest, item: jobEvent },
+  conversation: { request: conversationKey, item: conversation },
+  deleteConversation: { request: conversationKey, item: nothing },
   health: { request: nothing, item: healthBody },
   version: { request: nothing, item: versionBody },
 };

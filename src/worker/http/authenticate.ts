@@ -11,6 +11,7 @@ type Keys = DoorSettings['keys'];
 export function authenticate(keys: Keys): Handler {
   return (req, res, next) => {
     const name = keys.length === 0 ? null : nameOfKey(req, keys);
+    res.locals.owner = name ?? '';
     res.locals.client = name === null ? `address ${addressOf(req)}` : `key ${name}`;
     next();
   };

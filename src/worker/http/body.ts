@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import type { z } from 'zod';
+import { legacyPayload } from '../../shared/api/chat.js';
 import { Cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
 
@@ -69,17 +70,21 @@ function check<T>(value: unknown, schema: z.ZodType<T>): T {
   const parsed = schema.safeParse(value);
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
-  const [first] = details;
+  const first = details.find(({ message }) => message === legacyPayload) ?? details[0];
   throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
 }
 
 const maxDetails = 20;
 const maxNameLength = 64;
 
+function unknownField(name: string): string {
+  return name === 'messages' ? legacyPayload : 'unknown field';
+}
+
 /** Says where and what, never which value. */
 function detailsOf(issue: z.core.$ZodIssue): Detail[] {
   if (issue.code === 'unrecognized_keys') {
-    return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: 'unknown field' }));
+    return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: unknownField(key) }));
   }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
   return [{ path: issue.path.join('.'), message: isMissing ? 'must be sent' : issue.message }];

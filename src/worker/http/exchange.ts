@@ -9,6 +9,8 @@ export interface Exchange extends Record<string, unknown> {
   requestId: string;
   /** The unit of fairness: the API key's name, else the address. Set once the request is known to be allowed. */
   client: string;
+  /** Name of the API key, empty without one: whose conversations the request may see. */
+  owner: string;
   /** How the request's job ended, if it had one. */
   job: Pick<JobEnd, 'outcome' | 'queueMs' | 'executionMs'> | null;
 }
@@ -24,7 +26,7 @@ const clientGone = 499;
 export function openExchange(log: Logger, clock: Clock): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
-    Object.assign(res.locals, { requestId: requestIdFrom(req.get('x-request-id')), client: '', job: null });
+    Object.assign(res.locals, { requestId: requestIdFrom(req.get('x-request-id')), client: '', owner: '', job: null });
     res.set({
       'X-Request-Id': res.locals.requestId,
       'Cache-Control': 'no-store',

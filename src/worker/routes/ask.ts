@@ -1,69 +1,25 @@
 import { type AskResult, askRequest } from '../../shared/api/ask.js';
-import { Cancelled, RelayError } from '../../shared/errors.js';
 import type { DoorSettings } from '../../shared/ipc/protocol.js';
-import type { JobDone, JobEvent, JobRequest } from '../../shared/job.js';
 import { readBody } from '../http/body.js';
-import { untilGone } from '../http/disconnect.js';
-import type { AsyncHandler, Exchange, Reply } from '../http/exchange.js';
+import type { AsyncHandler } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
 import type { Primary } from '../primary.js';
+import { runJob, usageOf } from './job.js';
 
 export function postAsk(primary: Primary, { bodyLimitBytes }: DoorSettings): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, bodyLimitBytes, askRequest);
-    using client = untilGone(res);
-    const { text, end } = await collect(primary.call('ask', jobOf(body, res.locals), client.signal), res);
-    sendJson(res, askResultOf(text, end, res.locals.requestId));
+    const { prompt, system, model } = await readBody(req, res, bodyLimitBytes, askRequest);
+    const answer = await runJob(primary, res, { operation: 'ask', conversationId: null, text: prompt, system, model });
+    const { text, end } = answer;
+    const body: AskResult = {
+      success: true,
+      response: text,
+      model: end.model,
+      usage: usageOf(end.usage),
+      queue_ms: end.queueMs,
+      duration_ms: end.executionMs,
+      request_id: res.locals.requestId,
+    };
+    sendJson(res, body);
   };
-}
-
-function jobOf(
-  body: { prompt: string; system?: string | undefined; model?: string | undefined },
-  exchange: Exchange,
-): JobRequest {
-  const { requestId, client } = exchange;
-  return {
-    operation: 'ask',
-    requestId,
-    client,
-    text: body.prompt,
-    system: body.system ?? null,
-    model: body.model ?? null,
-  };
-}
-
-/** The whole answer of a job, once it has ended well; throws its failure otherwise. */
-async function collect(events: AsyncIterable<JobEvent>, res: Reply): Promise<{ text: string; end: JobDone }> {
-  const texts: string[] = [];
-  try {
-    for await (const event of events) {
-      if (event.type === 'text-delta') texts.push(event.text);
-      if (event.type !== 'job-end') continue;
-      res.locals.job = event;
-      if (event.outcome === 'ok') return { text: event.text ?? texts.join(''), end: event };
-      throw new RelayError(event.failure.code, event.failure.message, event.failure);
-    }
-  } catch (error) {
-    if (error instanceof Cancelled) res.locals.job = { outcome: 'cancelled', queueMs: 0, executionMs: 0 };
-    throw error;
-  }
-  throw new Error('a job ended without an end');
-}
-
-function askResultOf(text: string, end: JobDone, requestId: string): AskResult {
-  const { model, usage, queueMs, executionMs } = end;
-  return {
-    success: true,
-    response: text,
-    model,
-    usage: usageOf(usage),
-    queue_ms: queueMs,
-    duration_ms: executionMs,
-    request_id: requestId,
-  };
-}
-
-function usageOf({ inputTokens, outputTokens, costUsd }: JobDone['usage']): AskResult['usage'] {
-  if (inputTokens === null && outputTokens === null && costUsd === null) return null;
-  return { input_tokens: inputTokens, output_tokens: outputTokens, ...(costUsd !== null && { cost_usd: costUsd }) };
 }

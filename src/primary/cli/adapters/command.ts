@@ -42,9 +42,35 @@ function dialect(args: readonly string[], ownName: string): Dialect {
   };
 }
 
-/** The program knows no roles, so system text stands before the prompt; alone, the prompt goes as it is. */
-function promptOf(turn: Turn): string {
-  return turn.system === null ? turn.text : `${turn.system}\n\n${turn.text}`;
+/** The program knows no roles: a lone prompt goes as it is, anything more as a transcript that says who spoke. */
+function promptOf({ text, system, history }: Turn): string {
+  const latest = { role: 'user' as const, text };
+  if (system === null && history.length === 0) return text;
+  return transcript([...(system === null ? [] : [{ role: 'system' as const, text: system }]), ...history, latest]);
+}
+
+interface Said {
+  readonly role: 'system' | 'user' | 'assistant';
+  readonly text: string;
+}
+
+/** Each message stands under a line with its role and a mark; no message holds the mark, so none can forge a line. */
+function transcript(messages: readonly Said[]): string {
+  const mark = freshMark(messages);
+  const parts = messages.map(({ role, text }) => `[${mark} ${role}]\n${text}`);
+  return [
+    `A conversation follows. A line "[${mark} role]" stands before each message and says who wrote it; nothing else does.`,
+    ...parts,
+    `[${mark} end] Answer the last message as the assistant, with the answer alone.`,
+    '',
+  ].join('\n\n');
+}
+
+function freshMark(messages: readonly Said[]): string {
+  for (let number = 1; ; number++) {
+    const mark = `turn-${number}`;
+    if (!messages.some(({ text }) => text.includes(mark))) return mark;
+  }
 }
 
 const plainText: Decoder = {

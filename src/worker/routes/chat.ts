@@ -1,0 +1,73 @@
+import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
+import { timestamp } from '../../shared/clock.js';
+import type { ConversationSnapshot } from '../../shared/conversation.js';
+import type { DoorSettings } from '../../shared/ipc/protocol.js';
+import { readBody } from '../http/body.js';
+import type { AsyncHandler } from '../http/exchange.js';
+import { sendJson } from '../http/send-json.js';
+import type { Primary } from '../primary.js';
+import { type Answer, runJob, usageOf } from './job.js';
+
+export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings): AsyncHandler {
+  return async (req, res) => {
+    const { message, conversation_id, system, model } = await readBody(req, res, bodyLimitBytes, chatRequest);
+    const conversationId = conversation_id ?? null;
+    const answer = await runJob(primary, res, { operation: 'chat', conversationId, text: message, system, model });
+    sendJson(res, chatResultOf(answer, res.locals.requestId));
+  };
+}
+
+export function getConversation(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { owner, requestId } = res.locals;
+    const snapshot = await primary.one('conversation', { id: idOf(req.params), owner });
+    const body: ConversationBody = {
+      success: true,
+      conversation_id: snapshot.id,
+      status: 'active',
+      created_at: timestamp(snapshot.createdAt),
+      ...figuresOf(snapshot),
+      request_id: requestId,
+    };
+    sendJson(res, body);
+  };
+}
+
+export function deleteConversation(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { owner, requestId } = res.locals;
+    const id = idOf(req.params);
+    await primary.one('deleteConversation', { id, owner });
+    const body: DeletedBody = { success: true, conversation_id: id, deleted: true, request_id: requestId };
+    sendJson(res, body);
+  };
+}
+
+function idOf(params: Readonly<Record<string, string | string[]>>): string {
+  return String(params.id);
+}
+
+function figuresOf(snapshot: ConversationSnapshot) {
+  return {
+    message_count: snapshot.messageCount,
+    tokens_used: snapshot.tokensUsed,
+    last_activity_at: timestamp(snapshot.lastActivityAt),
+    expires_at: timestamp(snapshot.expiresAt),
+  };
+}
+
+function chatResultOf({ text, end }: Answer, requestId: string): ChatResult {
+  if (end.conversation === null) throw new Error('a chat ended without its conversation');
+  return {
+    success: true,
+    conversation_id: end.conversation.id,
+    response: text,
+    message: { role: 'assistant', content: text },
+    model: end.model,
+    usage: usageOf(end.usage),
+    queue_ms: end.queueMs,
+    duration_ms: end.executionMs,
+    ...figuresOf(end.conversation),
+    request_id: requestId,
+  };
+}
