@@ -1,28 +1,51 @@
 import { z } from 'zod';
+import { readinessStatuses, readinessTriggers } from '../readiness.js';
 
 const count = z.int().nonnegative();
+const time = z.iso.datetime({ precision: 3 });
+
+export const readinessBody = z.strictObject({
+  status: z.enum(readinessStatuses),
+  checked_at: time.nullable(),
+  duration_ms: count,
+  trigger: z.enum(readinessTriggers),
+  adapter: z.string(),
+  version: z.string().nullable(),
+  error: z.string().optional(),
+});
+export type ReadinessBody = z.infer<typeof readinessBody>;
+
+export const observabilityBody = z.strictObject({
+  started_at: time,
+  uptime_seconds: z.number().nonnegative(),
+  model_runtime: z.strictObject({
+    active_requests: count,
+    queued_requests: count,
+    max_concurrent: count,
+    max_queue: count,
+    rejected_total: count,
+    queue_timeouts_total: count,
+  }),
+  workers: z.array(
+    z.strictObject({
+      id: z.int().positive(),
+      pid: z.int().nullable(),
+      state: z.enum(['starting', 'ready', 'stopping']),
+      restarts: count,
+    }),
+  ),
+});
 
 export const healthBody = z.strictObject({
   status: z.enum(['ok', 'degraded', 'draining']),
-  observability: z.strictObject({
-    started_at: z.iso.datetime(),
-    uptime_seconds: z.number().nonnegative(),
-    model_runtime: z.strictObject({
-      active_requests: count,
-      queued_requests: count,
-      max_concurrent: count,
-      max_queue: count,
-      rejected_total: count,
-      queue_timeouts_total: count,
-    }),
-    workers: z.array(
-      z.strictObject({
-        id: z.int().positive(),
-        pid: z.int().nullable(),
-        state: z.enum(['starting', 'ready', 'stopping']),
-        restarts: count,
-      }),
-    ),
-  }),
+  strict_mode: z.boolean(),
+  readiness: z.strictObject({ model_cli: readinessBody }),
+  observability: observabilityBody,
 });
 export type HealthBody = z.infer<typeof healthBody>;
+
+export const historyBody = z.strictObject({
+  observability: observabilityBody,
+  history: z.array(readinessBody),
+});
+export type HistoryBody = z.infer<typeof historyBody>;

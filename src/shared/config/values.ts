@@ -15,6 +15,10 @@ export function integer(min: number, max: number) {
     .pipe(z.number().min(min, said).max(max, said));
 }
 
+export const flag = z
+  .enum(['true', 'false', '1', '0'], 'must be true or false')
+  .transform((value) => value === 'true' || value === '1');
+
 /** Seconds, with a fraction where the operator wants one; becomes milliseconds. */
 export function seconds(min: number, max: number) {
   const said = `must be a number of seconds from ${min} to ${max}, such as 30 or 0.5`;

@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { healthBody } from '../api/health.js';
+import { healthBody, historyBody } from '../api/health.js';
+import { modelsBody } from '../api/models.js';
 import { versionBody } from '../api/version.js';
 import type { ConversationSnapshot } from '../conversation.js';
 import type { JobEvent, JobRequest } from '../job.js';
@@ -72,18 +73,33 @@ export const doorSettingsSchema = z.object({
   trustedProxies: z.array(z.string()),
   keys: z.array(z.object({ name: z.string(), digest: z.string() })),
   logLevel: z.string(),
+  /** null: no cap. */
+  rateLimit: z.object({ maxRequests: z.int(), windowSeconds: z.number() }).nullable(),
   phase: z.enum(phases),
 });
 export type DoorSettings = z.infer<typeof doorSettingsSchema>;
 
+/** A worker's snapshot as JSON, or the whole exposition. */
+const metricsText = z.object({ text: z.string() });
+
+const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
+
 /** What workers ask of the primary. */
 export const primaryCalls = {
   hello: { request: nothing, item: doorSettingsSchema },
-  heartbeat: { request: nothing, item: nothing },
+  heartbeat: { request: metricsText, item: nothing },
   run: { request: jobRequest, item: jobEvent },
   conversation: { request: conversationKey, item: conversation },
   deleteConversation: { request: conversationKey, item: nothing },
+  /** Takes one request from the window of this address. */
+  rate: { request: z.object({ address: z.string() }), item: rateVerdict },
+  /** A job was refused at the door, because the service drains. */
+  refusedDraining: { request: nothing, item: nothing },
   health: { request: nothing, item: healthBody },
+  recheck: { request: nothing, item: healthBody },
+  history: { request: z.object({ since: z.number().nullable() }), item: historyBody },
+  models: { request: nothing, item: modelsBody },
+  metrics: { request: nothing, item: metricsText },
   version: { request: nothing, item: versionBody },
 };
 export type PrimaryCalls = typeof primaryCalls;
@@ -92,5 +108,6 @@ export type PrimaryCalls = typeof primaryCalls;
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), item: nothing },
   stop: { request: nothing, item: nothing },
+  snapshot: { request: nothing, item: metricsText },
 };
 export type WorkerCalls = typeof workerCalls;

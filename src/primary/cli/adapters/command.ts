@@ -66,11 +66,13 @@ function transcript(messages: readonly Said[]): string {
   ].join('\n\n');
 }
 
+/** One above every mark that a message holds, in one pass over the text. */
 function freshMark(messages: readonly Said[]): string {
-  for (let number = 1; ; number++) {
-    const mark = `turn-${number}`;
-    if (!messages.some(({ text }) => text.includes(mark))) return mark;
+  let highest = 0;
+  for (const { text } of messages) {
+    for (const [, digits] of text.matchAll(/turn-(\d{1,15})/g)) highest = Math.max(highest, Number(digits));
   }
+  return `turn-${highest + 1}`;
 }
 
 const plainText: Decoder = {

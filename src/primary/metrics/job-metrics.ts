@@ -1,0 +1,123 @@
+import { Counter, Histogram, type Registry } from 'prom-client';
+import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
+import { metricPrefix } from '../../shared/metric-names.js';
+
+const durationBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
+
+/** Owns what is counted of jobs. `/health` shows `rejected` and `queueTimeouts`: these very numbers. */
+export class JobMetrics {
+  readonly #jobs: Counter<'operation' | 'outcome'>;
+  readonly #durations: Histogram<'operation' | 'outcome'>;
+  readonly #waits: Histogram<'outcome'>;
+  readonly #tokens: Counter<'direction'>;
+  readonly #rateLimited: Counter;
+  readonly #refused: () => number;
+  #refusedDraining = 0;
+  #queueTimeouts = 0;
+
+  /** `refused` tells how many jobs the queue has refused since the start. */
+  constructor(registry: Registry, refused: () => number) {
+    const registers = [registry];
+    this.#refused = refused;
+    this.#jobs = new Counter({
+      name: `${metricPrefix}jobs_total`,
+      help: 'Jobs that were admitted and have ended, by operation and outcome.',
+      labelNames: ['operation', 'outcome'],
+      registers,
+    });
+    this.#durations = new Histogram({
+      name: `${metricPrefix}job_duration_seconds`,
+      help: 'Time from the admission of a job to its end, waiting included.',
+      labelNames: ['operation', 'outcome'],
+      buckets: durationBuckets,
+      registers,
+    });
+    this.#waits = new Histogram({
+      name: `${metricPrefix}queue_wait_seconds`,
+      help: 'Time a job waited for its slot, by how the waiting ended.',
+      labelNames: ['outcome'],
+      buckets: waitBuckets,
+      registers,
+    });
+    this.#tokens = new Counter({
+      name: `${metricPrefix}tokens_total`,
+      help: 'Tokens of answered jobs, as the model CLI reports them.',
+      labelNames: ['direction'],
+      registers,
+    });
+    this.#rateLimited = new Counter({
+      name: `${metricPrefix}rate_limited_total`,
+      help: 'Requests refused because their client had used up its window.',
+      registers,
+    });
+    this.#addRefusals(registers);
+    this.#addZeros();
+  }
+
+  get rejected(): number {
+    return this.#refused() + this.#refusedDraining;
+  }
+
+  get queueTimeouts(): number {
+    return this.#queueTimeouts;
+  }
+
+  jobStarted(queueMs: number): void {
+    this.#waits.observe({ outcome: 'started' }, queueMs / 1000);
+  }
+
+  jobEnded({ operation }: JobRequest, end: JobEnd, hadSlot: boolean): void {
+    const { outcome, queueMs, executionMs } = end;
+    this.#jobs.inc({ operation, outcome });
+    this.#durations.observe({ operation, outcome }, (queueMs + executionMs) / 1000);
+    if (outcome === 'queue_timeout') this.#queueTimeouts++;
+    if (!hadSlot) this.#waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
+    if (outcome !== 'ok') return;
+    this.#tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
+    this.#tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
+  }
+
+  refusedDraining(): void {
+    this.#refusedDraining++;
+  }
+
+  rateLimited(): void {
+    this.#rateLimited.inc();
+  }
+
+  #addRefusals(registers: Registry[]): void {
+    const refusals = () => ({ queue_full: this.#refused(), draining: this.#refusedDraining });
+    const timeouts = () => this.#queueTimeouts;
+    new Counter({
+      name: `${metricPrefix}rejected_total`,
+      help: 'Jobs refused before they were admitted.',
+      labelNames: ['reason'] as const,
+      registers,
+      collect() {
+        this.reset();
+        for (const [reason, count] of Object.entries(refusals())) this.inc({ reason }, count);
+      },
+    });
+    new Counter({
+      name: `${metricPrefix}queue_timeouts_total`,
+      help: 'Jobs that waited for a slot longer than the queue time-out.',
+      registers,
+      collect() {
+        this.reset();
+        this.inc(timeouts());
+      },
+    });
+  }
+
+  #addZeros(): void {
+    for (const operation of operations) {
+      for (const outcome of outcomes) {
+        this.#jobs.inc({ operation, outcome }, 0);
+        this.#durations.zero({ operation, outcome });
+      }
+    }
+    for (const outcome of ['started', 'timeout', 'cancelled']) this.#waits.zero({ outcome });
+    for (const direction of ['input', 'output']) this.#tokens.inc({ direction }, 0);
+  }
+}

@@ -1,0 +1,37 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+
+export interface RateLimitSettings {
+  /** Requests of one client in one window. */
+  readonly maxRequests: number;
+  readonly windowMs: number;
+}
+
+export interface RateVerdict {
+  readonly isAllowed: boolean;
+  /** Requests left in this window. */
+  readonly remaining: number;
+  /** Seconds until the window ends, rounded up. */
+  readonly resetSeconds: number;
+}
+
+/** Owns the rate windows of all clients, for all workers together. */
+export class RateLimit {
+  readonly #limiter: RateLimiterMemory;
+
+  constructor({ maxRequests, windowMs }: RateLimitSettings) {
+    this.#limiter = new RateLimiterMemory({ points: maxRequests, duration: windowMs / 1000 });
+  }
+
+  async take(address: string): Promise<RateVerdict> {
+    try {
+      return verdict(true, await this.#limiter.consume(address));
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      return verdict(false, refusal);
+    }
+  }
+}
+
+function verdict(isAllowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): RateVerdict {
+  return { isAllowed, remaining: remainingPoints, resetSeconds: Math.max(1, Math.ceil(msBeforeNext / 1000)) };
+}

@@ -1,0 +1,121 @@
+import { type Clock, delay, type StopTimer } from '../shared/clock.js';
+import { RelayError } from '../shared/errors.js';
+import type { ReadinessEntry, ReadinessTrigger } from '../shared/readiness.js';
+
+export interface Verdict {
+  readonly version: string | null;
+  /** Why jobs can't be run; null when they can. */
+  readonly error: string | null;
+}
+
+export interface ReadinessSettings {
+  readonly adapter: string;
+  /** Time between checks, milliseconds; 0: only at start, on failures and when forced. */
+  readonly intervalMs: number;
+  readonly historyLimit: number;
+}
+
+/** A check that takes longer counts as not ready; what it started is ended by its own limits. */
+const checkLimitMs = 20_000;
+/** Spread over ±10 %, so that the checks of several services do not meet. */
+const jitter = 0.1;
+
+/** Owns the readiness of the model CLI and the history of its checks. One check runs at a time; all who ask share it. */
+export class Readiness {
+  readonly #probe: () => Promise<Verdict>;
+  readonly #settings: ReadinessSettings;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #onChecked: (entry: ReadinessEntry) => void;
+  readonly #history: ReadinessEntry[] = [];
+  #running: Promise<ReadinessEntry> | null = null;
+  #stopTimer: StopTimer = () => {};
+
+  /** `random` gives numbers from 0 to 1. */
+  constructor(
+    probe: () => Promise<Verdict>,
+    settings: ReadinessSettings,
+    clock: Clock,
+    random: () => number,
+    onChecked: (entry: ReadinessEntry) => void,
+  ) {
+    this.#probe = probe;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#random = random;
+    this.#onChecked = onChecked;
+  }
+
+  get current(): ReadinessEntry {
+    return this.#history.at(-1) ?? this.#entry('start', 'unknown', null, 0, { version: null, error: null });
+  }
+
+  /** Oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
+  history(since: number | null): readonly ReadinessEntry[] {
+    return since === null ? this.#history : this.#history.filter((entry) => (entry.checkedAt ?? 0) > since);
+  }
+
+  start(): void {
+    void this.check('start');
+    this.#schedule();
+  }
+
+  stop(): void {
+    this.#stopTimer();
+  }
+
+  /** A job failed in a way that tells of the CLI rather than of the job: looks again, unless it is known already. */
+  doubt(): void {
+    if (this.current.status !== 'not_ready') void this.check('failure');
+  }
+
+  /** Joins the check that is running, else starts one. Never rejects. */
+  check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    this.#running ??= this.#check(trigger).finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
+  }
+
+  async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    const startedMs = this.#clock.monotonicMs();
+    const checkedAt = this.#clock.now();
+    const verdict = await this.#verdict();
+    const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
+    const status = verdict.error === null ? 'ready' : 'not_ready';
+    const entry = this.#entry(trigger, status, checkedAt, durationMs, verdict);
+    this.#history.push(entry);
+    if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
+    this.#onChecked(entry);
+    return entry;
+  }
+
+  async #verdict(): Promise<Verdict> {
+    const late = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
+    try {
+      return await Promise.race([this.#probe(), delay(this.#clock, checkLimitMs).then(() => late)]);
+    } catch (error) {
+      return { version: null, error: error instanceof RelayError ? error.message : 'the check itself failed' };
+    }
+  }
+
+  #entry(
+    trigger: ReadinessTrigger,
+    status: ReadinessEntry['status'],
+    checkedAt: number | null,
+    durationMs: number,
+    { version, error }: Verdict,
+  ): ReadinessEntry {
+    return { status, checkedAt, durationMs, trigger, adapter: this.#settings.adapter, version, error };
+  }
+
+  #schedule(): void {
+    const { intervalMs } = this.#settings;
+    if (intervalMs === 0) return;
+    const waitMs = intervalMs * (1 + jitter * (2 * this.#random() - 1));
+    this.#stopTimer = this.#clock.after(waitMs, () => {
+      void this.check('interval');
+      this.#schedule();
+    });
+  }
+}

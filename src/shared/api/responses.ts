@@ -1,0 +1,56 @@
+import { type ErrorCode, httpStatusOf } from '../errors.js';
+import type { Route } from '../metric-names.js';
+
+export interface Endpoint {
+  readonly method: 'GET' | 'POST' | 'DELETE';
+  readonly route: Exclude<Route, 'other'>;
+  /** Error codes it can answer with, beside those that every path can. */
+  readonly errors: readonly ErrorCode[];
+}
+
+/** A Host or Origin that is not allowed, a malformed request, a defect of ours. */
+export const commonErrors = ['validation_error', 'forbidden', 'internal_error'] as const satisfies readonly ErrorCode[];
+
+const jobErrors = [
+  'unauthorized',
+  'payload_too_large',
+  'rate_limited',
+  'concurrency_limited',
+  'cli_error',
+  'spawn_error',
+  'shutting_down',
+  'queue_timeout',
+  'timeout',
+] as const satisfies readonly ErrorCode[];
+
+/** Every endpoint with the errors it documents. Metrics start from it, and the OpenAPI document is built from it. */
+export const endpoints: readonly Endpoint[] = [
+  { method: 'POST', route: '/ask', errors: jobErrors },
+  { method: 'POST', route: '/chat', errors: jobErrors },
+  { method: 'GET', route: '/chat/{id}', errors: ['unauthorized', 'not_found'] },
+  { method: 'DELETE', route: '/chat/{id}', errors: ['unauthorized', 'not_found'] },
+  { method: 'GET', route: '/health', errors: [] },
+  { method: 'GET', route: '/health/history', errors: [] },
+  { method: 'POST', route: '/health/recheck', errors: ['unauthorized'] },
+  { method: 'GET', route: '/metrics', errors: [] },
+  { method: 'GET', route: '/version', errors: [] },
+  { method: 'GET', route: '/models', errors: [] },
+  { method: 'GET', route: '/openapi.yaml', errors: [] },
+  { method: 'GET', route: '/docs', errors: [] },
+];
+
+const known = endpoints.flatMap(({ method, route, errors }) =>
+  [200, ...[...errors, ...commonErrors].map((error) => httpStatusOf[error]), ...extraCodes(route)].map((code) => ({
+    method,
+    route,
+    code,
+  })),
+);
+
+/** Health answers 503 with its ordinary body when the service drains or, in strict mode, is not ready. */
+function extraCodes(route: Route): readonly number[] {
+  return route === '/health' || route === '/health/recheck' ? [503] : [];
+}
+
+/** Each method, route and status that is documented, once. */
+export const knownResponses = [...new Map(known.map((entry) => [Object.values(entry).join(' '), entry])).values()];
