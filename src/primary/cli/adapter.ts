@@ -1,3 +1,4 @@
+import type { ModelEntry } from '../../shared/api/models.js';
 import type { CliReason } from '../../shared/errors.js';
 import type { TextDelta, Usage } from '../../shared/job.js';
 
@@ -68,10 +69,19 @@ export interface Dialect {
   plan(launch: Launch, systemPath: string): LaunchPlan;
   write(turn: Turn): TurnInput;
   decoder(): Decoder;
+  /** Why jobs can't be run now, in a sentence; null when they can. Spends no tokens. */
+  check(consult: Consult): Promise<string | null>;
+  /** The models it can use; null where it can't tell. */
+  listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
 }
 
-/** Runs the program briefly with these arguments, stdin closed, and returns what it printed. */
-export type Consult = (args: readonly string[]) => Promise<{ readonly code: number | null; readonly stdout: string }>;
+export interface Consultation {
+  readonly code: number | null;
+  readonly stdout: string;
+}
+
+/** Runs the program briefly with these arguments and `input` as its whole stdin, and returns what it printed. */
+export type Consult = (args: readonly string[], input?: string) => Promise<Consultation>;
 
 /** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
 export interface Adapter {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cookieOf, type Instance } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Consult, Launch } from './adapter.js';
+import type { Consultation, Launch } from './adapter.js';
 import { type CliLimits, CliProcess } from './cli-process.js';
 import { type CliProgram, orAborted } from './cli-program.js';
 import { ProcessTree, type ProgramStart, type TreeContext } from './process-tree.js';
@@ -51,20 +51,20 @@ export class CliLauncher {
   }
 
   /** Runs the program briefly, for what it says of itself; ends its whole tree after 10 s at the latest. */
-  async consult(path: string, args: readonly string[]): ReturnType<Consult> {
+  async consult(path: string, args: readonly string[], input = ''): Promise<Consultation> {
     const home = this.#nextHome();
     await mkdir(home.workingDirectory, { mode: 0o700 });
     try {
-      return await this.#listenTo(this.#spawn({ program: path, args, env: {}, ...home }));
+      return await this.#listenTo(this.#spawn({ program: path, args, env: {}, ...home }), input);
     } finally {
       await removeHome(home);
     }
   }
 
-  async #listenTo(tree: ProcessTree): ReturnType<Consult> {
+  async #listenTo(tree: ProcessTree, input: string): Promise<Consultation> {
     const { child } = tree;
     let stdout = '';
-    child.stdin.on('error', () => {}).end();
+    child.stdin.on('error', () => {}).end(input);
     child.stderr.resume();
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       if (stdout.length < maxConsultBytes) stdout += text;

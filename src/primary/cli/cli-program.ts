@@ -1,5 +1,7 @@
 import { RelayError } from '../../shared/errors.js';
-import type { Adapter, Consult, Dialect } from './adapter.js';
+import type { ModelEntry } from '../../shared/api/models.js';
+import type { Adapter, Consult, Consultation, Dialect } from './adapter.js';
+import type { Verdict } from '../readiness.js';
 import { findProgram } from './find-program.js';
 
 export interface KnownProgram {
@@ -14,7 +16,7 @@ interface Inspection {
   readonly dialect: Promise<Dialect>;
 }
 
-export type ConsultProgram = (path: string, args: readonly string[]) => ReturnType<Consult>;
+export type ConsultProgram = (path: string, args: readonly string[], input?: string) => Promise<Consultation>;
 
 /** Owns what is known of the model CLI's program file: where it is, and what it can do, once per file. */
 export class CliProgram {
@@ -46,10 +48,25 @@ export class CliProgram {
     return { path: found.path, leading, dialect };
   }
 
-  #inspect(path: string, fingerprint: string): void {
+  /** Whether jobs can be run: the program is there, and says that it can. Throws `spawn_error` where it is not. */
+  async check(): Promise<Verdict> {
+    const { path, dialect } = await this.find();
+    return { version: dialect.version, error: await dialect.check(this.#consultAt(path)) };
+  }
+
+  /** The models it can use; null where it can't tell. Throws `spawn_error`. */
+  async listModels(): Promise<readonly ModelEntry[] | null> {
+    const { path, dialect } = await this.find();
+    return dialect.listModels(this.#consultAt(path));
+  }
+
+  #consultAt(path: string): Consult {
     const [, ...leading] = this.#adapter.command;
-    const consult = (args: readonly string[]) => this.#consult(path, [...leading, ...args]);
-    const inspection = { fingerprint, dialect: this.#adapter.inspect(consult) };
+    return (args, input) => this.#consult(path, [...leading, ...args], input);
+  }
+
+  #inspect(path: string, fingerprint: string): void {
+    const inspection = { fingerprint, dialect: this.#adapter.inspect(this.#consultAt(path)) };
     this.#inspection = inspection;
     inspection.dialect.catch(() => {
       // Not remembered: what failed once may work at the next job.

@@ -39,6 +39,8 @@ function dialect(args: readonly string[], ownName: string): Dialect {
     }),
     write: (turn) => ({ text: promptOf(turn), stdin: 'end' }),
     decoder: () => plainText,
+    check: async () => null, // that it is there and may be executed is all that can be known without a prompt
+    listModels: async () => null,
   };
 }
 

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cliReasons } from '../../../shared/errors.js';
-import type { Adapter, Decoder, Dialect, Exit, Launch, LaunchPlan, Turn, TurnEvent, TurnInput } from '../adapter.js';
+import type { ModelEntry } from '../../../shared/api/models.js';
+import type { Adapter, Consult, Decoder, Dialect, Exit, Launch, LaunchPlan, Turn, TurnEvent, TurnInput } from '../adapter.js';
 import { LineSplitter } from '../lines.js';
 
 const maxLineLength = 1024 * 1024;
@@ -32,7 +33,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     models: ['eliza', 'echo'],
     async inspect(consult): Promise<Dialect> {
       const { stdout } = await consult(['--version']);
-      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, plan, write, decoder };
+      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, plan, write, decoder, check, listModels };
     },
   };
 }
@@ -46,6 +47,20 @@ function write({ text, system, history }: Turn): TurnInput {
   const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
   const lines = [...instruction, ...replay, { type: 'user', text }].map((line) => `${JSON.stringify(line)}\n`);
   return { text: lines.join(''), stdin: 'keep-open' };
+}
+
+const modelsLine = z.object({
+  type: z.literal('models'),
+  models: z.array(z.object({ id: z.string(), name: z.string(), description: z.string(), default: z.boolean() })),
+});
+
+async function listModels(consult: Consult): Promise<readonly ModelEntry[] | null> {
+  const { stdout } = await consult([], '{"type":"models"}\n');
+  return modelsLine.safeParse(parseLine(stdout.split('\n', 1)[0] ?? '')).data?.models ?? null;
+}
+
+async function check(consult: Consult): Promise<string | null> {
+  return (await listModels(consult)) === null ? 'the demo model does not answer' : null;
 }
 
 function decoder(): Decoder {
@@ -64,11 +79,15 @@ function decoder(): Decoder {
 
 /** None for a line that is not known here. */
 function eventsOf(line: string): readonly TurnEvent[] {
+  const { data } = lineSchema.safeParse(parseLine(line));
+  return data === undefined ? [] : [data];
+}
+
+function parseLine(line: string): unknown {
   try {
-    const { data } = lineSchema.safeParse(JSON.parse(line));
-    return data === undefined ? [] : [data];
+    return JSON.parse(line);
   } catch {
-    return [];
+    return null;
   }
 }
 
