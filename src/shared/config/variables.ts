@@ -3,8 +3,8 @@ import {
   cidrs,
   command,
   host,
+  hosts,
   integer,
-  list,
   modelName,
   modelNames,
   origins,
@@ -35,7 +35,7 @@ function variable<T extends z.ZodType, F extends string | null>(
 export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
-const dayMs = 86_400;
+const daySeconds = 86_400;
 
 /** The whole configuration, in the order the README shows it. */
 export const variables = {
@@ -50,7 +50,7 @@ export const variables = {
     'file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`',
   ),
   MODEL_API_ALLOWED_HOSTS: variable(
-    list,
+    hosts,
     null,
     'Host names accepted, separated by commas; the port is not compared',
     'loopback names and the bind address; any on a wildcard address',
@@ -62,12 +62,12 @@ export const variables = {
     '1mb',
     'largest request body; a larger one is 413, answered before it has been sent',
   ),
-  MODEL_API_TIMEOUT: variable(seconds(0.001, dayMs), '120', 'execution time-out, seconds'),
+  MODEL_API_TIMEOUT: variable(seconds(0.001, daySeconds), '120', 'execution time-out, seconds'),
   MODEL_API_MAX_CONCURRENT: variable(integer(1, 1024), '4', 'model jobs at once'),
   MODEL_API_MAX_QUEUE: variable(integer(0, 1_000_000), '100', 'jobs waiting; 64 MiB of text at most'),
-  MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, dayMs * 1000), '15000', 'longest wait for a slot, milliseconds'),
+  MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, daySeconds * 1000), '15000', 'longest wait for a slot, milliseconds'),
   MODEL_API_DRAIN_TIMEOUT_SECONDS: variable(
-    seconds(0, dayMs),
+    seconds(0, daySeconds),
     '30',
     'time that running and queued jobs get at shutdown',
   ),
