@@ -21,8 +21,11 @@ export interface ModelChoice {
   readonly label: string | null;
 }
 
+/** What a job needs of a CLI process: one turn, and its end. */
+export type JobCli = Pick<CliProcess, 'turn'> & AsyncDisposable;
+
 /** Starts a CLI process for a launch; rejects with `spawn_error` or the signal's reason. */
-export type StartCli = (launch: Launch, signal: AbortSignal) => Promise<CliProcess>;
+export type StartCli = (launch: Launch, signal: AbortSignal) => Promise<JobCli>;
 
 export interface JobObserver {
   /** Every admitted job ends here, exactly once. */
@@ -88,9 +91,12 @@ export class JobRunner {
   async *#perform(request: JobRequest, launch: Launch, ticket: Ticket, job: Job): AsyncGenerator<JobEvent> {
     using _slot = ticket;
     using _limits = job;
+    let hasEnded = false;
     try {
       for await (const event of this.#endingWell(job, this.#execute(request, launch, ticket, job))) {
+        if (hasEnded) continue; // the process broke as it was ended: the job has its outcome already
         if (event.type === 'job-end') this.#observer.jobEnded(request, event);
+        hasEnded = event.type === 'job-end';
         yield event;
       }
     } finally {
@@ -108,7 +114,7 @@ export class JobRunner {
     yield* this.#endingWell(job, this.#answer(cli, request, launch, job));
   }
 
-  async *#answer(cli: CliProcess, request: JobRequest, launch: Launch, job: Job): AsyncGenerator<JobEvent> {
+  async *#answer(cli: JobCli, request: JobRequest, launch: Launch, job: Job): AsyncGenerator<JobEvent> {
     const turn = { text: request.text, system: request.system, history: [] };
     for await (const event of cli.turn(turn, job.signal)) {
       yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label) : event;
