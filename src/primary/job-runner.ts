@@ -23,12 +23,17 @@ export interface ModelChoice {
   readonly label: string | null;
 }
 
+/** What a job needs of a CLI process: one turn, and its end. */
+export type JobCli = Pick<CliProcess, 'turn'> & AsyncDisposable;
+
 /** Starts a CLI process for a launch; rejects with `spawn_error` or the signal's reason. */
-export type StartCli = (launch: Launch, signal: AbortSignal) => Promise<CliProcess>;
+export type StartCli = (launch: Launch, signal: AbortSignal) => Promise<JobCli>;
 
 export interface JobObserver {
+  /** A job has its slot, after this time in the queue. */
+  jobStarted(queueMs: number): void;
   /** Every admitted job ends here, exactly once. */
-  jobEnded(request: JobRequest, end: JobEnd): void;
+  jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean): void;
   /** A job ended for a reason that is a defect of ours. */
   jobBroke(thrown: unknown): void;
 }
@@ -108,9 +113,12 @@ export class JobRunner {
     using _slot = admitted.ticket;
     using _turn = admitted.turn;
     using job = admitted.job;
+    let hasEnded = false;
     try {
       for await (const event of this.#endingWell(job, this.#execute(admitted))) {
-        if (event.type === 'job-end') this.#resources.observer.jobEnded(admitted.request, event);
+        if (hasEnded) continue; // the process broke as it was ended: the job has its outcome already
+        hasEnded = event.type === 'job-end';
+        if (event.type === 'job-end') this.#resources.observer.jobEnded(admitted.request, event, job.hasStarted);
         yield event;
       }
     } finally {
@@ -125,13 +133,14 @@ export class JobRunner {
     ticket.unpark();
     await ticket.granted(job.signal);
     job.start(this.#limits.executionMs);
+    this.#resources.observer.jobStarted(job.queueMs);
     yield { type: 'job-start', queueMs: job.queueMs };
     await using cli = await this.#resources.startCli(launch, job.signal);
     // The end is told inside this scope: the caller has it before the process tree is gone.
     yield* this.#endingWell(job, this.#answer(cli, admitted));
   }
 
-  async *#answer(cli: CliProcess, { request, launch, turn, job }: Admitted): AsyncGenerator<JobEvent> {
+  async *#answer(cli: JobCli, { request, launch, turn, job }: Admitted): AsyncGenerator<JobEvent> {
     const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
     const history = turn?.history ?? [];
     for await (const event of cli.turn({ text: request.text, system: launch.system, history }, job.signal)) {

@@ -30,6 +30,10 @@ export class Job implements Disposable {
     return this.#controller.signal;
   }
 
+  get hasStarted(): boolean {
+    return this.#startedMs !== null;
+  }
+
   /** Milliseconds from arrival to the slot, or until now. */
   get queueMs(): number {
     return Math.round((this.#startedMs ?? this.#clock.monotonicMs()) - this.#arrivedMs);

@@ -85,8 +85,9 @@ export class Inbox<T> implements AsyncIterableIterator<T, undefined> {
 
   #take(): T {
     const item = this.#items[this.#head++] as T;
-    if (this.#head === this.#items.length) {
-      this.#items = [];
+    // Half of it taken: what is left moves up, so that nothing taken is held for as long as the reader lags behind.
+    if (this.#head * 2 >= this.#items.length) {
+      this.#items = this.#items.slice(this.#head);
       this.#head = 0;
     }
     this.#wakeWriter?.();

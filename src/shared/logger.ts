@@ -32,8 +32,9 @@ export interface Logger {
   flush(): void;
 }
 
-const maxFieldLength = 1000;
-const maxErrorLength = 2000;
+const maxFieldLength = 2000;
+/** Leaves room for what every record has: time, level, role, pid, event. */
+const maxFieldsBytes = 3800;
 
 /** One JSON object a line, each under 4 KB, so that lines of several processes never mix in a pipe. */
 export function createLogger(level: string, role: string, destination: FlushableStream = standardOutput()): Logger {
@@ -75,16 +76,23 @@ function standardOutput(): FlushableStream {
   };
 }
 
+/** Cuts long strings, and where that is not enough because they grow when written as JSON in UTF-8, cuts them further. */
 function bounded(fields: LogFields = {}): LogFields {
+  for (let limit = maxFieldLength; ; limit = Math.floor(limit / 2)) {
+    const cut = withFieldsUpTo(limit, fields);
+    if (limit === 0 || Buffer.byteLength(JSON.stringify(cut)) <= maxFieldsBytes) return cut;
+  }
+}
+
+function withFieldsUpTo(limit: number, fields: LogFields): LogFields {
   const entries = Object.entries(fields);
-  if (entries.every(([, value]) => typeof value !== 'string' || value.length <= maxFieldLength)) return fields;
   return Object.fromEntries(
-    entries.map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, maxFieldLength) : value]),
+    entries.map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, limit) : value]),
   );
 }
 
 /** For defects only: name, message and stack of a thrown value. */
 export function describeError(thrown: unknown): string {
   const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
-  return error.slice(0, maxErrorLength);
+  return error.slice(0, maxFieldLength);
 }

@@ -1,4 +1,5 @@
 import type { Server } from 'node:http';
+import type { Clock } from '../shared/clock.js';
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
 
@@ -15,10 +16,9 @@ export function listen(server: Server, address: Address): Promise<void> {
 const maxCloseMs = 2000;
 
 /** Resolves when no response is open any more, after 2 s at the latest. */
-export async function stopListening(server: Server): Promise<void> {
+export async function stopListening(server: Server, clock: Clock): Promise<void> {
   const closed = new Promise<void>((resolve) => server.close(() => resolve()));
   server.closeIdleConnections();
-  const timer = setTimeout(() => server.closeAllConnections(), maxCloseMs);
-  await closed;
-  clearTimeout(timer);
+  const stopTimer = clock.after(maxCloseMs, () => server.closeAllConnections());
+  await closed.finally(stopTimer);
 }

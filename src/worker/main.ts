@@ -65,7 +65,7 @@ async function open(settings: DoorSettings, servers: Server[], create: () => Ser
 }
 
 async function stop(servers: readonly Server[], log: Logger): Promise<void> {
-  await Promise.all(servers.map(stopListening));
+  await Promise.all(servers.map((server) => stopListening(server, systemClock)));
   exit(log, 0);
 }
 

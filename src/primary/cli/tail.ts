@@ -14,6 +14,6 @@ export class Tail {
   /** Printable text: terminal colours and other control characters are left out, line ends stay. */
   toString(): string {
     // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-    return this.#kept.toString('utf8').replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x09\x0b-\x1f\x7f]/g, '');
+    return this.#kept.toString('utf8').replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, '');
   }
 }

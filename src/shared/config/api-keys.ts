@@ -11,12 +11,19 @@ export function digestOf(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
+/** Takes the whole text as one key, called `default`. Throws a sentence that never holds the key. */
+export function readApiKey(text: string): ApiKey {
+  if (!isKey(text)) throw new Error('the key may hold printable ASCII only, and no spaces');
+  return { name: 'default', digest: digestOf(text) };
+}
+
 /**
  * Reads keys, one a line: `key`, or `name key`; blank lines and lines that begin with `#` don't count.
- * A key without a name is called `default`. Throws a sentence that never holds a key.
+ * A key without a name is called `default`. Throws a sentence that never holds a key, also where there is none.
  */
 export function readApiKeys(text: string): ApiKey[] {
   const keys = text.split('\n').flatMap((line, index) => readLine(line.trim(), index + 1));
+  if (keys.length === 0) throw new Error('holds no key');
   const names = keys.map((key) => key.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two keys are named ${twice}: write "name key" on each line`);
@@ -28,6 +35,10 @@ function readLine(line: string, number: number): ApiKey[] {
   const words = line.split(/\s+/);
   if (words.length > 2) throw new Error(`line ${number} has ${words.length} words: expected "key" or "name key"`);
   const key = words.at(-1) ?? '';
-  if (!/^[\x21-\x7e]+$/.test(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
+  if (!isKey(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
   return [{ name: words.length === 2 ? (words[0] ?? '') : 'default', digest: digestOf(key) }];
+}
+
+function isKey(text: string): boolean {
+  return /^[\x21-\x7e]+$/.test(text);
 }

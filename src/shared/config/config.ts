@@ -1,6 +1,6 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { type ApiKey, readApiKeys } from './api-keys.js';
+import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
 import { nearest } from './nearest.js';
 import { type Values, type VariableName, variables } from './variables.js';
 
@@ -24,11 +24,12 @@ export class ConfigFault extends Error {
  */
 export async function loadConfig(env: Environment, readFile: ReadFile) {
   const faults: string[] = [];
-  const values = parseValues(env, faults);
-  const apiKeys = await loadApiKeys(env, values, readFile, faults);
-  if (faults.length === 0) faults.push(...contradictions(values, apiKeys));
-  if (faults.length > 0) throw new ConfigFault(faults);
-  return Object.freeze({
+  const parsed = parseValues(env, faults);
+  const apiKeys = await loadApiKeys(env, parsed, readFile, faults);
+  faults.push(...contradictions(parsed, apiKeys));
+  if (faults.length > 0 || apiKeys === null) throw new ConfigFault(faults);
+  const values = parsed as Values;
+  return frozen({
     host: values.MODEL_API_HOST,
     port: values.MODEL_API_PORT,
     socketPath: values.MODEL_API_SOCKET,
@@ -68,7 +69,15 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
 
 export type Config = Awaited<ReturnType<typeof loadConfig>>;
 
-function parseValues(env: Environment, faults: string[]): Values {
+function frozen<T extends object>(settings: T): Readonly<T> {
+  for (const setting of Object.values(settings)) Object.freeze(setting);
+  return Object.freeze(settings);
+}
+
+/** What could be read; a variable that is at fault is left out. */
+type Parsed = Partial<Values>;
+
+function parseValues(env: Environment, faults: string[]): Parsed {
   const values: Record<string, unknown> = {};
   for (const [name, { schema, fallback }] of Object.entries(variables)) {
     const raw = env[name] ?? fallback;
@@ -80,38 +89,43 @@ function parseValues(env: Environment, faults: string[]): Values {
     if (parsed.success) values[name] = parsed.data;
     else faults.push(`${name}: ${parsed.error.issues[0]?.message}`);
   }
-  return values as Values;
+  return values as Parsed;
 }
 
-async function loadApiKeys(env: Environment, values: Values, readFile: ReadFile, faults: string[]): Promise<ApiKey[]> {
-  const [source, read] = keySource(env, values, readFile);
+/** null: there is a key, or should be, but it is at fault. */
+async function loadApiKeys(
+  env: Environment,
+  { MODEL_API_KEY: key, MODEL_API_KEY_FILE: file }: Parsed,
+  readFile: ReadFile,
+  faults: string[],
+): Promise<ApiKey[] | null> {
+  if (key === undefined || file === undefined) return null;
+  const [source, read] = keySource(env, key, file, readFile);
   try {
-    const content = await read();
-    if (content === null) return [];
-    const keys = readApiKeys(content);
-    if (keys.length === 0) faults.push(`${source}: holds no key`);
-    return keys;
+    return await read();
   } catch (error) {
     faults.push(`${source}: ${(error as Error).message}`);
-    return [];
+    return null;
   }
 }
 
-function keySource(env: Environment, values: Values, readFile: ReadFile): [string, () => Promise<string | null>] {
-  const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: file } = values;
-  if (key) return ['MODEL_API_KEY', async () => key];
-  if (file) return ['MODEL_API_KEY_FILE', () => readFile(file)];
+type KeySource = readonly [name: string, read: () => Promise<ApiKey[]>];
+
+function keySource(env: Environment, key: string | null, file: string | null, readFile: ReadFile): KeySource {
+  if (key !== null) return ['MODEL_API_KEY', async () => [readApiKey(key)]];
+  if (file !== null) return ['MODEL_API_KEY_FILE', async () => readApiKeys(await readFile(file))];
   const credentials = env.CREDENTIALS_DIRECTORY;
-  if (!credentials) return ['MODEL_API_KEY', async () => null];
-  return ['$CREDENTIALS_DIRECTORY/api_key', () => readIfThere(readFile, join(credentials, 'api_key'))];
+  if (!credentials) return ['MODEL_API_KEY', async () => []];
+  return ['$CREDENTIALS_DIRECTORY/api_key', () => readCredential(readFile, join(credentials, 'api_key'))];
 }
 
 /** A unit may load other credentials than ours: a missing file is no fault, an unreadable one is. */
-async function readIfThere(readFile: ReadFile, path: string): Promise<string | null> {
-  return readFile(path).catch((error: NodeJS.ErrnoException) => {
+async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[]> {
+  const content = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
     throw error;
   });
+  return content === null ? [] : readApiKeys(content);
 }
 
 const wildcards = ['0.0.0.0', '::', '0', '::0'];
@@ -120,10 +134,11 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
 }
 
-function contradictions(values: Values, apiKeys: readonly ApiKey[]): string[] {
+/** Judges only what could be read: a variable that is at fault contradicts nothing. */
+function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
-  if (!isLoopback(host) && apiKeys.length === 0) {
+  if (host !== undefined && !isLoopback(host) && apiKeys?.length === 0) {
     faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
   }
   if (values.MODEL_API_CLI === 'command' && values.MODEL_API_CLI_COMMAND === null) {
@@ -133,7 +148,7 @@ function contradictions(values: Values, apiKeys: readonly ApiKey[]): string[] {
   if (model === null && values.MODEL_API_CLI_COMMAND?.some((word) => word.includes('{model}'))) {
     faults.push('MODEL_API_DEFAULT_MODEL: must be set when MODEL_API_CLI_COMMAND holds {model}');
   }
-  if (model !== null && allowed.length > 0 && !allowed.includes(model)) {
+  if (model && allowed && allowed.length > 0 && !allowed.includes(model)) {
     faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not among MODEL_API_ALLOWED_MODELS`);
   }
   return faults;
@@ -142,9 +157,9 @@ function contradictions(values: Values, apiKeys: readonly ApiKey[]): string[] {
 /** null: any host name will do. */
 function allowedHosts(values: Values): readonly string[] | null {
   const { MODEL_API_ALLOWED_HOSTS: named, MODEL_API_HOST: host } = values;
-  if (named !== null) return named.map((name) => name.replace(/^\[|\]$/g, '').toLowerCase());
+  if (named !== null) return named;
   if (wildcards.includes(host)) return null;
-  return [...new Set(['localhost', '127.0.0.1', '::1', host.toLowerCase()])];
+  return [...new Set(['localhost', '127.0.0.1', '::1', host])];
 }
 
 function unknownNames(env: Environment): string[] {

@@ -52,10 +52,25 @@ export const list = z.string().transform((value) =>
     .filter((item) => item !== ''),
 );
 
+function isHost(value: string): boolean {
+  return isIP(bare(value)) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(value);
+}
+
+/** An IPv6 address without the brackets that URLs put around it. */
+function bare(value: string): string {
+  return value.replace(/^\[(.*:.*)\]$/, '$1');
+}
+
 export const host = z
   .string()
-  .regex(/^(\[?[0-9A-Fa-f:.]+\]?|[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?)$/, 'must be an IP address or a host name')
-  .transform((value) => value.replace(/^\[|\]$/g, ''));
+  .refine(isHost, 'must be an IP address or a host name, without a port')
+  .transform((value) => bare(value).toLowerCase());
+
+/** Lower case, as they are compared. */
+export const hosts = list
+  .refine((items) => items.length > 0, 'must name a host')
+  .refine((items) => items.every(isHost), 'must be IP addresses or host names separated by commas, without ports')
+  .transform((items) => items.map((item) => bare(item).toLowerCase()));
 
 function isOrigin(value: string): boolean {
   return URL.canParse(value) && new URL(value).origin === value;
@@ -69,7 +84,8 @@ export const origins = list.refine(
 function isCidr(value: string): boolean {
   const [address = '', bits, ...rest] = value.split('/');
   const version = isIP(address);
-  const isPrefix = bits === undefined || (/^\d{1,3}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
+  // A prefix of 0 would believe everybody; proxy-addr refuses it too.
+  const isPrefix = bits === undefined || (/^[1-9]\d{0,2}$/.test(bits) && Number(bits) <= (version === 4 ? 32 : 128));
   return version !== 0 && isPrefix && rest.length === 0;
 }
 

@@ -4,8 +4,8 @@ import {
   command,
   flag,
   host,
+  hosts,
   integer,
-  list,
   modelName,
   modelNames,
   origins,
@@ -51,7 +51,7 @@ export const variables = {
     'file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`',
   ),
   MODEL_API_ALLOWED_HOSTS: variable(
-    list,
+    hosts,
     null,
     'Host names accepted, separated by commas; the port is not compared',
     'loopback names and the bind address; any on a wildcard address',

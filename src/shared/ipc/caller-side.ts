@@ -30,15 +30,17 @@ export class CallerSide<Out extends Calls> {
     signal?.throwIfAborted();
     const id = ++this.#lastId;
     const inbox = this.#openInbox(id, name);
-    const abort = () => inbox.cut(signal?.reason);
+    const abort = () => {
+      inbox.cut(signal?.reason);
+      this.#cancel(id);
+    };
     signal?.addEventListener('abort', abort, { once: true });
     this.#send({ kind: 'call', id, name, request });
     try {
       yield* inbox as AsyncIterable<ItemOf<Out, K>>;
     } finally {
       signal?.removeEventListener('abort', abort);
-      // Still open here means that this end left first.
-      if (this.#open.delete(id) && this.#closed === undefined) this.#send({ kind: 'cancel', id });
+      this.#cancel(id);
     }
   }
 
@@ -62,6 +64,11 @@ export class CallerSide<Out extends Calls> {
     this.#closed = reason;
     for (const call of this.#open.values()) call.inbox.fail(reason);
     this.#open.clear();
+  }
+
+  /** Tells the serving side of a call that this end has left first; one that has ended needs no word. */
+  #cancel(id: number): void {
+    if (this.#open.delete(id)) this.#send({ kind: 'cancel', id });
   }
 
   #openInbox(id: number, name: string): Inbox<unknown> {

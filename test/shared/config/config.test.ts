@@ -1,0 +1,397 @@
+import { availableParallelism } from 'node:os';
+import { type Config, ConfigFault, type Environment, loadConfig } from '../../../src/shared/config/config.js';
+import { type VariableName, variables } from '../../../src/shared/config/variables.js';
+
+const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
+
+function load(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<Config> {
+  return loadConfig(env, async (path) => {
+    const content = files[path];
+    if (content === undefined) throw missing;
+    return content;
+  });
+}
+
+async function faultsOf(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
+  const thrown = await load(env, files).catch((error: unknown) => error);
+  if (!(thrown instanceof ConfigFault)) throw new Error(`no fault was found in ${JSON.stringify(env)}`);
+  expect(thrown.message).toBe(thrown.faults.join('\n'));
+  return thrown.faults;
+}
+
+interface Expectation {
+  /** Texts that are accepted, with the value the configuration then has under `key`. */
+  readonly key: keyof Config;
+  readonly good: readonly (readonly [text: string, value: unknown])[];
+  readonly bad: readonly string[];
+  /** What else must be set for the good ones to make sense. */
+  readonly besides?: Environment;
+}
+
+const noNumbers = ['', ' ', 'abc', '-1', '+1', '1e3', '0x10', '1,5', ' 1', '1 ', '١', 'Infinity', '1'.repeat(40)];
+const noWholeNumbers = [...noNumbers, '1.5'];
+const noSeconds = [...noNumbers, '.5', '1.', '0.0001', '1.2.3'];
+
+const expectations: Readonly<Record<VariableName, Expectation>> = {
+  MODEL_API_HOST: {
+    key: 'host',
+    besides: { MODEL_API_KEY: 'k' },
+    good: [
+      ['127.0.0.1', '127.0.0.1'],
+      ['0.0.0.0', '0.0.0.0'],
+      ['::', '::'],
+      ['[::1]', '::1'],
+      ['LocalHost', 'localhost'],
+      ['relay-1.example.org', 'relay-1.example.org'],
+    ],
+    bad: ['', ' ', 'a b', '127.0.0.1:5051', '[::1]:80', '[localhost]', ':::::', 'http://localhost', '-a', 'a/b', '*'],
+  },
+  MODEL_API_PORT: {
+    key: 'port',
+    good: [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    bad: [...noWholeNumbers, '65536'],
+  },
+  MODEL_API_SOCKET: { key: 'socketPath', good: [['/run/relay.sock', '/run/relay.sock']], bad: [''] },
+  MODEL_API_WORKERS: {
+    key: 'workers',
+    good: [
+      ['1', 1],
+      ['64', 64],
+    ],
+    bad: [...noWholeNumbers, '0', '65'],
+  },
+  MODEL_API_KEY: {
+    key: 'apiKeys',
+    good: [['#s3cret!', [{ name: 'default', digest: expect.stringMatching(/^[0-9a-f]{64}$/) }]]],
+    bad: ['', ' ', 'two words', 'line\n', 'schlüssel', 'nul\0'],
+  },
+  MODEL_API_KEY_FILE: {
+    key: 'apiKeys',
+    good: [['/keys', [expect.objectContaining({ name: 'ada' }), expect.objectContaining({ name: 'default' })]]],
+    bad: ['', '/nowhere', '/empty', '/twice', '/three-words', '/not-ascii'],
+  },
+  MODEL_API_ALLOWED_HOSTS: {
+    key: 'allowedHosts',
+    good: [
+      ['Relay.example.org', ['relay.example.org']],
+      ['a, [::1] ,my_host,', ['a', '::1', 'my_host']],
+    ],
+    bad: ['', ' , ', '*', 'relay:5051', '127.0.0.1:80', 'http://relay', 'a b'],
+  },
+  MODEL_API_ALLOWED_ORIGINS: {
+    key: 'allowedOrigins',
+    good: [
+      ['', []],
+      ['https://a.example, http://b:8080', ['https://a.example', 'http://b:8080']],
+    ],
+    bad: ['*', 'null', 'a.example', 'https://a.example/', 'https://a.example/x', 'HTTPS://a.example', 'https://a:443'],
+  },
+  MODEL_API_TRUST_PROXY: {
+    key: 'trustedProxies',
+    good: [
+      ['', []],
+      ['10.0.0.0/8, ::1,192.0.2.1', ['10.0.0.0/8', '::1', '192.0.2.1']],
+    ],
+    bad: ['true', 'loopback', '10.0.0.0/33', '10.0.0.0/0', '::/0', '::/129', '10.0.0.0/8/8', '10.0.0/8', '10.0.0.0/'],
+  },
+  MODEL_API_BODY_LIMIT: {
+    key: 'bodyLimitBytes',
+    good: [
+      ['4096', 4096],
+      ['10b', 10],
+      ['512kb', 524_288],
+      ['2MB', 2_097_152],
+    ],
+    bad: ['', 'abc', '0', '-1kb', '1.5mb', '1 mb', '1gb', '65mb', '1e3'],
+  },
+  MODEL_API_TIMEOUT: {
+    key: 'executionMs',
+    good: [
+      ['120', 120_000],
+      ['0.5', 500],
+      ['0.001', 1],
+      ['86400', 86_400_000],
+    ],
+    bad: [...noSeconds, '0', '86401'],
+  },
+  MODEL_API_MAX_CONCURRENT: { key: 'maxConcurrent', good: [['1024', 1024]], bad: [...noWholeNumbers, '0', '1025'] },
+  MODEL_API_MAX_QUEUE: {
+    key: 'maxQueue',
+    good: [
+      ['0', 0],
+      ['1000000', 1_000_000],
+    ],
+    bad: [...noWholeNumbers, '1000001'],
+  },
+  MODEL_API_QUEUE_TIMEOUT_MS: {
+    key: 'queueTimeoutMs',
+    good: [
+      ['1', 1],
+      ['86400000', 86_400_000],
+    ],
+    bad: [...noWholeNumbers, '0', '86400001'],
+  },
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: {
+    key: 'drainMs',
+    good: [
+      ['0', 0],
+      ['1.25', 1250],
+    ],
+    bad: [...noSeconds, '86401'],
+  },
+  MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
+  MODEL_API_CLI: {
+    key: 'cli',
+    besides: { MODEL_API_CLI_COMMAND: 'cat' },
+    good: ['auto', 'claude', 'command', 'demo'].map((kind) => [kind, kind]),
+    bad: ['', 'Claude', 'gpt', 'demo '],
+  },
+  MODEL_API_CLI_COMMAND: {
+    key: 'cliCommand',
+    good: [
+      ['ollama run llama3', ['ollama', 'run', 'llama3']],
+      [`'/opt/my llm/run' --flag "a b"`, ['/opt/my llm/run', '--flag', 'a b']],
+    ],
+    bad: ['', '  ', "''", `"open`, `cat '`, 'cat \\'],
+  },
+  MODEL_API_CLI_ARGS: {
+    key: 'cliArgs',
+    good: [
+      ['', []],
+      [`--add-dir '/my files'`, ['--add-dir', '/my files']],
+    ],
+    bad: [`"open`],
+  },
+  MODEL_API_CLI_ENV: {
+    key: 'cliEnv',
+    good: [
+      ['', []],
+      ['HTTPS_PROXY, _x1', ['HTTPS_PROXY', '_x1']],
+    ],
+    bad: ['1X', 'A=B', 'A B', 'A-B'],
+  },
+  MODEL_API_DEFAULT_MODEL: {
+    key: 'defaultModel',
+    good: [
+      ['claude-sonnet-4-5[1m]', 'claude-sonnet-4-5[1m]'],
+      ['hf.co/org/model:q4_K@x', 'hf.co/org/model:q4_K@x'],
+    ],
+    bad: ['', '--help', '-x', 'a b', 'a,b', 'a\n', `$HOME`, 'a'.repeat(129)],
+  },
+  MODEL_API_ALLOWED_MODELS: {
+    key: 'allowedModels',
+    good: [
+      ['', []],
+      ['a, b:7b', ['a', 'b:7b']],
+    ],
+    bad: ['a,--help', 'a b'],
+  },
+  MODEL_API_MAX_OUTPUT_BYTES: {
+    key: 'maxOutputBytes',
+    good: [['1073741824', 1_073_741_824]],
+    bad: [...noWholeNumbers, '0', '1073741825', '1mb'],
+  },
+  MODEL_API_LOG_LEVEL: {
+    key: 'logLevel',
+    good: ['debug', 'info', 'warn', 'error', 'silent'].map((level) => [level, level]),
+    bad: ['', 'trace', 'INFO'],
+  },
+  MODEL_CODE_OAUTH_TOKEN: { key: 'oauthToken', good: [['t0ken', 't0ken']], bad: [''] },
+};
+
+const files = {
+  '/keys': '# people\nada  s3cret\r\n\n  another \n',
+  '/empty': '\n# nothing\n',
+  '/twice': 'a one\na two\n',
+  '/three-words': 'a b c\n',
+  '/not-ascii': 'ada schlüssel\n',
+};
+
+describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besides }) => {
+  it.each(good)('takes %j', async (text, value) => {
+    expect((await load({ ...besides, [name]: text }, files))[key]).toEqual(value);
+  });
+
+  it.each(bad)('refuses %j', async (text) => {
+    const faults = await faultsOf({ ...besides, [name]: text }, files);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(new RegExp(`^${name}: .+`));
+  });
+});
+
+describe('the configuration', () => {
+  it('has the defaults that are documented', async () => {
+    const { warnings, production, ...values } = await load({});
+    expect(values).toEqual({
+      host: '127.0.0.1',
+      port: 5051,
+      socketPath: null,
+      workers: Math.min(availableParallelism(), 4),
+      apiKeys: [],
+      allowedHosts: ['localhost', '127.0.0.1', '::1'],
+      allowedOrigins: [],
+      trustedProxies: [],
+      bodyLimitBytes: 1_048_576,
+      executionMs: 120_000,
+      maxConcurrent: 4,
+      maxQueue: 100,
+      queueTimeoutMs: 15_000,
+      drainMs: 30_000,
+      killGraceMs: 2000,
+      cli: 'auto',
+      cliCommand: null,
+      cliArgs: [],
+      cliEnv: [],
+      defaultModel: null,
+      allowedModels: [],
+      maxOutputBytes: 8_388_608,
+      logLevel: 'info',
+      oauthToken: null,
+    });
+    expect([warnings, production]).toEqual([[], false]);
+  });
+
+  it('is frozen, its lists too', async () => {
+    const config = await load({ MODEL_API_KEY: 'k', MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.entries(config).filter(([, value]) => !Object.isFrozen(value))).toEqual([]);
+  });
+
+  it('names every fault at once, in the order of the documentation', async () => {
+    const env = Object.fromEntries(Object.entries(expectations).map(([name, { bad }]) => [name, bad[0]]));
+    const names = (await faultsOf(env)).map((fault) => fault.split(':', 1)[0]);
+    expect(names).toEqual(Object.keys(variables));
+  });
+
+  it('names contradictions with the other faults', async () => {
+    const faults = await faultsOf({ MODEL_API_PORT: 'x', MODEL_API_CLI: 'command' });
+    expect(faults.map((fault) => fault.split(':', 1)[0])).toEqual(['MODEL_API_PORT', 'MODEL_API_CLI_COMMAND']);
+  });
+
+  it('never shows a key or a token', async () => {
+    const secret = 'geheim wörd';
+    const faults = await faultsOf(
+      { MODEL_API_KEY_FILE: '/k', MODEL_API_KEY: secret, MODEL_CODE_OAUTH_TOKEN: '', MODEL_API_PORT: 'x' },
+      { '/k': `${secret} ${secret}` },
+    );
+    expect(faults.join()).not.toMatch(/geheim|wörd/);
+    expect(JSON.stringify(await load({ MODEL_API_KEY: 'geheim' }))).not.toContain('geheim');
+    expect((await faultsOf({ MODEL_API_KEY_FILE: '/k' }, { '/k': `${secret} ${secret}` })).join()).not.toMatch(
+      /geheim/,
+    );
+  });
+
+  it('knows a production host', async () => {
+    expect((await load({ NODE_ENV: 'production' })).production).toBe(true);
+  });
+});
+
+describe('a contradiction', () => {
+  it.each([
+    ['an open host without a key', { MODEL_API_HOST: '0.0.0.0' }, 'MODEL_API_HOST'],
+    ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
+    ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
+    ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
+    ['{model} without a model', { MODEL_API_CLI_COMMAND: 'llm -m {model}' }, 'MODEL_API_DEFAULT_MODEL'],
+    [
+      'a default that is not allowed',
+      { MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: 'b,c' },
+      'MODEL_API_DEFAULT_MODEL',
+    ],
+  ])('is a fault: %s', async (_, env, name) => {
+    const faults = await faultsOf(env);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(new RegExp(`^${name}: .+`));
+  });
+
+  it.each([
+    ['an open host with a key', { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'k' }],
+    ['loopback without a key', { MODEL_API_HOST: '127.8.8.8' }],
+    ['IPv6 loopback without a key', { MODEL_API_HOST: '[::1]' }],
+    ['a default among the allowed', { MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' }],
+    ['any default where all are allowed', { MODEL_API_DEFAULT_MODEL: 'b' }],
+    ['{model} with a model', { MODEL_API_CLI_COMMAND: 'llm -m {model}', MODEL_API_DEFAULT_MODEL: 'b' }],
+  ])('is not: %s', async (_, env) => {
+    await expect(load(env)).resolves.toBeDefined();
+  });
+
+  it('is not seen in a variable that is at fault itself', async () => {
+    expect(await faultsOf({ MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: '' })).toHaveLength(1);
+    expect(await faultsOf({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '"' })).toHaveLength(1);
+    expect(await faultsOf({ MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: '-' })).toHaveLength(1);
+  });
+});
+
+describe('the API keys', () => {
+  const unit = { CREDENTIALS_DIRECTORY: '/run/credentials/relay' };
+  const credential = '/run/credentials/relay/api_key';
+
+  async function names(env: Environment, content: Readonly<Record<string, string>>): Promise<string[]> {
+    return (await load(env, content)).apiKeys.map(({ name }) => name);
+  }
+
+  it('come from MODEL_API_KEY before the file, and from the file before the credential', async () => {
+    const content = { '/keys': 'filed key', [credential]: 'entrusted key' };
+    const file = { ...unit, MODEL_API_KEY_FILE: '/keys' };
+    expect(await names({ ...file, MODEL_API_KEY: 'k' }, content)).toEqual(['default']);
+    expect(await names(file, content)).toEqual(['filed']);
+    expect(await names(unit, content)).toEqual(['entrusted']);
+  });
+
+  it('need not be among the credentials of a unit', async () => {
+    expect(await names(unit, {})).toEqual([]);
+  });
+
+  it('must be readable where they are', async () => {
+    const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    const loaded = loadConfig(unit, () => Promise.reject(denied));
+    await expect(loaded).rejects.toMatchObject({
+      faults: ['$CREDENTIALS_DIRECTORY/api_key: EACCES: permission denied'],
+    });
+    expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: holds no key']);
+  });
+
+  it('are the same key wherever it comes from', async () => {
+    const [direct, filed] = await Promise.all([
+      load({ MODEL_API_KEY: 's3cret' }),
+      load({ MODEL_API_KEY_FILE: '/keys' }, { '/keys': '\ufeffs3cret\n' }),
+    ]);
+    expect(filed.apiKeys).toEqual(direct.apiKeys);
+  });
+});
+
+describe('the allowed hosts', () => {
+  it('are the loopback names and the bind address', async () => {
+    const { allowedHosts } = await load({ MODEL_API_HOST: 'Relay.example.org', MODEL_API_KEY: 'k' });
+    expect(allowedHosts).toEqual(['localhost', '127.0.0.1', '::1', 'relay.example.org']);
+  });
+
+  it.each(['0.0.0.0', '::', '[::]'])('are any on the wildcard address %s', async (host) => {
+    expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: 'k' })).allowedHosts).toBeNull();
+  });
+
+  it('are only the named ones where some are named', async () => {
+    const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'k', MODEL_API_ALLOWED_HOSTS: 'relay' };
+    expect((await load(env)).allowedHosts).toEqual(['relay']);
+  });
+});
+
+describe('an unknown name', () => {
+  it('is a warning with the nearest known one', async () => {
+    const { warnings } = await load({ MODEL_API_PROT: '1', MODEL_API_TIMEOUT_SECONDS: '1', PROT: '1' });
+    expect(warnings).toEqual([
+      'MODEL_API_PROT is not a variable of prompt-relay: did you mean MODEL_API_PORT?',
+      expect.stringMatching(
+        /^MODEL_API_TIMEOUT_SECONDS is not a variable of prompt-relay: did you mean MODEL_API_\w+\?$/,
+      ),
+    ]);
+  });
+
+  it('is a warning without a guess where nothing is near', async () => {
+    const { warnings } = await load({ MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE: '1' });
+    expect(warnings).toEqual(['MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE is not a variable of prompt-relay']);
+  });
+});

@@ -1,0 +1,314 @@
+import { z } from 'zod';
+import { Cancelled, RelayError } from '../../../src/shared/errors.js';
+import type { Handlers } from '../../../src/shared/ipc/message.js';
+import { Peer } from '../../../src/shared/ipc/peer.js';
+import { callWindow } from '../../../src/shared/ipc/window.js';
+import { ChannelPair } from '../../support/channel-pair.js';
+import { settled } from '../../support/settled.js';
+import { until } from '../../support/until.js';
+
+const calls = {
+  count: { request: z.object({ to: z.number() }), item: z.number() },
+  wait: { request: z.object({}), item: z.string() },
+  fail: { request: z.object({}), item: z.string() },
+};
+type TestCalls = typeof calls;
+
+/** A server to call: what it did is in its fields. */
+class Server {
+  produced = 0;
+  finished = 0;
+  readonly reasons: unknown[] = [];
+  failure: unknown = new Error('never set');
+
+  readonly handlers: Handlers<TestCalls> = {
+    count: ({ to }) => this.#count(to),
+    wait: (_, signal) => this.#wait(signal),
+    fail: () => this.#fail(),
+  };
+
+  async *#count(to: number): AsyncGenerator<number> {
+    try {
+      for (let item = 1; item <= to; item++) {
+        this.produced++;
+        yield item;
+      }
+    } finally {
+      this.finished++;
+    }
+  }
+
+  async *#wait(signal: AbortSignal): AsyncGenerator<string> {
+    yield 'waiting';
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    this.reasons.push(signal.reason);
+    throw signal.reason;
+  }
+
+  // biome-ignore lint/correctness/useYield: fails before its first item
+  async *#fail(): AsyncGenerator<string> {
+    throw this.failure;
+  }
+}
+
+function connect() {
+  const pair = new ChannelPair();
+  const server = new Server();
+  const faults: unknown[] = [];
+  const onFault = (fault: unknown) => faults.push(fault);
+  const caller = new Peer(pair.left, calls, calls, new Server().handlers, onFault);
+  const serving = new Peer(pair.right, calls, calls, server.handlers, onFault);
+  return { pair, server, faults, caller, serving };
+}
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const taken: T[] = [];
+  for await (const item of items) taken.push(item);
+  return taken;
+}
+
+function upTo(count: number): number[] {
+  return Array.from({ length: count }, (_, index) => index + 1);
+}
+
+describe('a call', () => {
+  it('yields the items of its handler in order, however many', async () => {
+    const { caller, faults } = connect();
+    expect(await all(caller.call('count', { to: 1000 }))).toEqual(upTo(1000));
+    expect(faults).toEqual([]);
+  });
+
+  it('can have no item', async () => {
+    expect(await all(connect().caller.call('count', { to: 0 }))).toEqual([]);
+  });
+
+  it('can be answered by one item', async () => {
+    const { caller, faults } = connect();
+    expect(await caller.one('count', { to: 1 })).toBe(1);
+    await expect(caller.one('count', { to: 0 })).rejects.toThrow('the call count ended without an answer');
+    await settled();
+    expect(faults).toEqual([]);
+  });
+
+  it('never mixes with others, in either direction', async () => {
+    const { caller, serving } = connect();
+    const counts = upTo(20);
+    const peers = counts.map((count) => (count % 2 === 0 ? caller : serving));
+    const answers = await Promise.all(
+      counts.map((count, index) => all((peers[index] as typeof caller).call('count', { to: count }))),
+    );
+    expect(answers).toEqual(counts.map(upTo));
+  });
+
+  it('starts with its first reader, not before', async () => {
+    const { caller, pair } = connect();
+    const call = caller.call('count', { to: 1 });
+    await settled();
+    expect(pair.left.sent).toEqual([]);
+    expect(await all(call)).toEqual([1]);
+  });
+});
+
+describe('a call that is cancelled', () => {
+  it('aborts its handler when the reader leaves the loop', async () => {
+    const { caller, server, faults } = connect();
+    for await (const item of caller.call('wait', {})) {
+      expect(item).toBe('waiting');
+      break;
+    }
+    await until(() => server.reasons.length > 0, 'the handler to be aborted');
+    expect(server.reasons[0]).toBeInstanceOf(Cancelled);
+    await settled();
+    expect(faults).toEqual([]);
+  });
+
+  it('rejects with the reason of its signal and aborts its handler', async () => {
+    const { caller, server, faults } = connect();
+    const controller = new AbortController();
+    const reason = new Error('enough');
+    const call = caller.call('wait', {}, controller.signal);
+    await call.next();
+    const next = call.next();
+    controller.abort(reason);
+    await expect(next).rejects.toBe(reason);
+    await until(() => server.reasons.length > 0, 'the handler to be aborted');
+    expect(faults).toEqual([]);
+  });
+
+  it('aborts its handler at once, even if its reader is busy elsewhere', async () => {
+    const { caller, server } = connect();
+    const controller = new AbortController();
+    const call = caller.call('wait', {}, controller.signal);
+    await call.next();
+    controller.abort(new Error('enough'));
+    await until(() => server.reasons.length > 0, 'the handler to be aborted');
+    await expect(call.next()).rejects.toThrow('enough');
+  });
+
+  it('is never sent if its signal was aborted before', async () => {
+    const { caller, pair } = connect();
+    await expect(all(caller.call('count', { to: 1 }, AbortSignal.abort(new Error('late'))))).rejects.toThrow('late');
+    await settled();
+    expect(pair.left.sent).toEqual([]);
+  });
+
+  it('is cancelled once, and not at all if it has ended', async () => {
+    const { caller, pair } = connect();
+    const controller = new AbortController();
+    const call = caller.call('wait', {}, controller.signal);
+    await call.next();
+    controller.abort(new Error('enough'));
+    await expect(call.next()).rejects.toThrow('enough');
+    await all(caller.call('count', { to: 3 }));
+    const cancels = pair.left.sent.filter((message) => (message as { kind: string }).kind === 'cancel');
+    expect(cancels).toEqual([{ kind: 'cancel', id: 1 }]);
+  });
+
+  it('finishes a handler that is held back for want of credit', async () => {
+    const { caller, server } = connect();
+    for await (const _ of caller.call('count', { to: 1_000_000 })) break;
+    await until(() => server.finished === 1, 'the handler to finish');
+    expect(server.produced).toBeLessThan(3 * callWindow);
+  });
+});
+
+describe('a call that fails', () => {
+  it('carries code, message, details and the time to wait across', async () => {
+    const { caller, server, faults } = connect();
+    server.failure = new RelayError('concurrency_limited', 'full', {
+      details: [{ path: 'a', message: 'b' }],
+      retryAfterSeconds: 3,
+    });
+    const failure = await all(caller.call('fail', {})).catch((error: unknown) => error);
+    expect(failure).toBeInstanceOf(RelayError);
+    expect(failure).toMatchObject({
+      code: 'concurrency_limited',
+      message: 'full',
+      details: [{ path: 'a', message: 'b' }],
+      retryAfterSeconds: 3,
+    });
+    expect(faults).toEqual([]);
+  });
+
+  it('says no more than internal_error when the handler broke, and reports the defect', async () => {
+    const { caller, server, faults } = connect();
+    server.failure = new TypeError('secret of the house');
+    const failure = await all(caller.call('fail', {})).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'internal_error', message: 'internal error' });
+    expect(faults).toEqual([server.failure]);
+  });
+
+  it.each([
+    ['a name that nobody serves', 'nobody', {}],
+    ['a name that every object has', 'constructor', {}],
+    ['a request that fits no schema', 'count', { to: 'ten' }],
+  ])('is internal_error for %s, and reported', async (_, name, request) => {
+    const { caller, faults } = connect();
+    const failure = await all(caller.call(name as 'count', request as never)).catch((error: unknown) => error);
+    expect(failure).toMatchObject({ code: 'internal_error', message: 'internal error' });
+    expect(faults).toHaveLength(1);
+  });
+
+  it('is cut by an item that fits no schema, and its handler aborted', async () => {
+    const { caller, pair } = connect();
+    const call = caller.call('wait', {});
+    await call.next();
+    const next = call.next();
+    pair.right.send({ kind: 'item', id: 1, item: 42 }, () => {});
+    await expect(next).rejects.toThrow('an item of wait fits no schema');
+    expect(pair.left.sent.at(-1)).toEqual({ kind: 'cancel', id: 1 });
+  });
+});
+
+describe('a channel that closes', () => {
+  it('rejects what this end had called and aborts what the other end served', async () => {
+    const { caller, pair, server, faults } = connect();
+    const call = caller.call('wait', {});
+    await call.next();
+    const next = call.next();
+    pair.close();
+    await expect(next).rejects.toBeInstanceOf(Cancelled);
+    await until(() => server.reasons.length > 0, 'the handler to be aborted');
+    expect(server.reasons[0]).toBeInstanceOf(Cancelled);
+    await settled();
+    expect(faults).toEqual([]);
+  });
+
+  it('works the same for the other direction', async () => {
+    const { serving, pair } = connect();
+    const call = serving.call('wait', {});
+    await call.next();
+    pair.close();
+    await expect(call.next()).rejects.toBeInstanceOf(Cancelled);
+  });
+
+  it('rejects a call that comes too late', async () => {
+    const { caller, pair } = connect();
+    pair.close();
+    await settled();
+    await expect(caller.one('count', { to: 1 })).rejects.toBeInstanceOf(Cancelled);
+  });
+});
+
+describe('credit', () => {
+  it('holds a server back at the window of a reader that takes nothing more', async () => {
+    const { caller, pair } = connect();
+    const call = caller.call('count', { to: 1_000_000 });
+    await call.next();
+    await settled(200);
+    expect(itemsIn(pair.right.sent)).toBe(callWindow);
+    await call.return(undefined);
+  });
+
+  it('lets it go on as far as the reader has come', async () => {
+    const { caller, pair } = connect();
+    const call = caller.call('count', { to: 1_000_000 });
+    for (let taken = 1; taken <= 100; taken++) {
+      expect((await call.next()).value).toBe(taken);
+      expect(itemsIn(pair.right.sent)).toBeLessThanOrEqual(taken + callWindow);
+    }
+    await settled(200);
+    expect(itemsIn(pair.right.sent)).toBeGreaterThanOrEqual(100 + callWindow / 2);
+    await call.return(undefined);
+  });
+
+  it('is of one call: a slow reader slows nobody else down', async () => {
+    const { caller } = connect();
+    const slow = caller.call('count', { to: 1_000_000 });
+    await slow.next();
+    expect(await all(caller.call('count', { to: 500 }))).toHaveLength(500);
+    await slow.return(undefined);
+  });
+
+  function itemsIn(sent: readonly unknown[]): number {
+    return sent.filter((message) => (message as { kind: string }).kind === 'item').length;
+  }
+});
+
+describe('a message that fits no schema', () => {
+  it.each([
+    ['no object', 'hello'],
+    ['an empty object', {}],
+    ['a kind that is unknown', { kind: 'shout', id: 1 }],
+    ['no id', { kind: 'cancel' }],
+    ['an id that is no whole number', { kind: 'end', id: 1.5 }],
+    ['credit that takes away', { kind: 'credit', id: 1, count: -5 }],
+    ['a failure with a code of its own', { kind: 'fail', id: 1, failure: { code: 'oops', message: '' } }],
+  ])('is reported and does no harm: %s', async (_, message) => {
+    const { caller, pair, faults } = connect();
+    pair.left.send(message as object, () => {});
+    pair.right.send(message as object, () => {});
+    await settled();
+    expect(faults).toHaveLength(2);
+    expect(await all(caller.call('count', { to: 2 }))).toEqual([1, 2]);
+  });
+
+  it.each(['item', 'end', 'cancel'])('is passed over when it is for a call that has ended: %s', async (kind) => {
+    const { caller, pair, faults } = connect();
+    await all(caller.call('count', { to: 1 }));
+    pair.left.send({ kind, id: 1, item: 1 }, () => {});
+    pair.right.send({ kind, id: 1, item: 1 }, () => {});
+    expect(await all(caller.call('count', { to: 2 }))).toEqual([1, 2]);
+    expect(faults).toEqual([]);
+  });
+});

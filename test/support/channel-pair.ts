@@ -1,0 +1,58 @@
+import type { Channel } from '../../src/shared/ipc/channel.js';
+
+class End implements Channel {
+  /** Every message that was handed to this end, as it went out. */
+  readonly sent: unknown[] = [];
+  readonly #pair: { isOpen: boolean };
+  readonly #onMessage: ((message: unknown) => void)[] = [];
+  readonly #onClose: (() => void)[] = [];
+  other: End = this;
+
+  constructor(pair: { isOpen: boolean }) {
+    this.#pair = pair;
+  }
+
+  send(message: object, done: (error: Error | null) => void): void {
+    const copy: unknown = JSON.parse(JSON.stringify(message));
+    if (this.#pair.isOpen) this.sent.push(copy);
+    setImmediate(() => {
+      if (!this.#pair.isOpen) return done(new Error('channel closed'));
+      for (const listener of this.other.#onMessage) listener(JSON.parse(JSON.stringify(copy)));
+      done(null);
+    });
+  }
+
+  onMessage(listener: (message: unknown) => void): void {
+    this.#onMessage.push(listener);
+  }
+
+  onClose(listener: () => void): void {
+    this.#onClose.push(listener);
+  }
+
+  closed(): void {
+    for (const listener of this.#onClose) listener();
+  }
+}
+
+/** Both ends of a channel in memory: delivers in order, later than it was sent, as a copy through JSON. */
+export class ChannelPair {
+  readonly #state = { isOpen: true };
+  readonly left = new End(this.#state);
+  readonly right = new End(this.#state);
+
+  constructor() {
+    this.left.other = this.right;
+    this.right.other = this.left;
+  }
+
+  /** What is under way is lost, as when a process is killed; a moment later both ends are told. */
+  close(): void {
+    if (!this.#state.isOpen) return;
+    this.#state.isOpen = false;
+    setImmediate(() => {
+      this.left.closed();
+      this.right.closed();
+    });
+  }
+}
