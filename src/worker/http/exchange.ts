@@ -52,7 +52,10 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
   };
 }
 
-/** Without the query: it may hold what is nobody's business. */
+/** Without the query, and without the scheme and authority of an absolute target: they may hold what is nobody's business. */
 function pathOf(url: string): string {
-  return (url.split('?', 1)[0] ?? '').slice(0, maxPathLength);
+  return url
+    .replace(/[?#].*$/s, '')
+    .replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
+    .slice(0, maxPathLength);
 }
