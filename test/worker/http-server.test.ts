@@ -3,7 +3,7 @@ import { systemClock } from '../../src/shared/clock.js';
 import type { LogFields, Logger } from '../../src/shared/logger.js';
 import type { Listener } from '../../src/worker/http/connection.js';
 import { createHttpServer } from '../../src/worker/http-server.js';
-import { listen, stopListening } from '../../src/worker/listen.js';
+import { listen } from '../../src/worker/listen.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
@@ -49,7 +49,8 @@ async function start() {
   const connection = await RawConnection.open(port);
   const stop = async () => {
     connection[Symbol.dispose]();
-    await stopListening(server);
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
   };
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
   return { exchanges, records, connection, connections, [Symbol.asyncDispose]: stop };
