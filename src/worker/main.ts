@@ -46,7 +46,7 @@ async function main(): Promise<void> {
   phase = settings.phase;
 
   const app = createApp({ primary, settings, phase: () => phase, log, clock: systemClock });
-  await open(settings, servers, () => createHttpServer(app, log), log);
+  await open(settings, servers, () => createHttpServer(app, log, systemClock), log);
   systemClock.every(heartbeatMs, () => primary.one('heartbeat', {}).catch(() => {}));
 }
 

@@ -116,7 +116,7 @@ export const words = z.string().transform((value, context) => {
 export const modelNamePattern = /^[A-Za-z0-9][A-Za-z0-9._:/@[\]-]{0,127}$/;
 
 export const modelName = z
-  .string()
+  .string('must be a string')
   .regex(modelNamePattern, 'must be a model name: letters, digits and . _ : / @ [ ] -');
 
 export const modelNames = list.refine(

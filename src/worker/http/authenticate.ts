@@ -27,14 +27,13 @@ function nameOfKey(req: Request, keys: Keys): string {
   return match.name;
 }
 
+/** Looks at every header line: of a doubled Authorization, `req.headers` would show only the first. */
 function presentedKey(req: Request): string {
-  const header = req.get('x-api-key');
-  const bearer = /^Bearer +(\S+) *$/i.exec(req.get('authorization') ?? '')?.[1];
-  if (header !== undefined && bearer !== undefined && header !== bearer) {
-    throw unauthorized('X-API-Key and Authorization carry different keys: send one');
-  }
-  const key = header ?? bearer;
+  const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
+  const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
+  const [key, ...others] = new Set([...plain, ...bearers]);
   if (key === undefined) throw unauthorized('an API key is needed: send X-API-Key or Authorization: Bearer');
+  if (others.length > 0) throw unauthorized('the request carries different API keys: send one');
   return key;
 }
 

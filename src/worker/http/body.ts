@@ -13,12 +13,17 @@ export async function readBody<T>(req: Request, res: Reply, limitBytes: number, 
   const declared = req.get('content-length');
   if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
   checkHeaders(req);
-  if (req.headers.expect !== undefined) res.writeContinue();
+  if (expectsContinue(req)) res.writeContinue();
   return check(parse(await readBytes(req, limitBytes)), schema);
 }
 
 function tooLarge(limitBytes: number): RelayError {
   return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes`);
+}
+
+/** An HTTP/1.0 client knows no interim answer; any other expectation is one we ignore. */
+function expectsContinue(req: Request): boolean {
+  return req.httpVersion === '1.1' && /\b100-continue\b/i.test(req.headers.expect ?? '');
 }
 
 function checkHeaders(req: Request): void {
@@ -27,11 +32,11 @@ function checkHeaders(req: Request): void {
     .split(';')
     .map((part) => part.trim());
   if (type !== 'application/json') throw invalid('Content-Type', 'must be application/json');
-  const charset = parameters.find((parameter) => parameter.startsWith('charset='))?.slice('charset='.length);
-  if (charset !== undefined && !['utf-8', 'utf8', '"utf-8"'].includes(charset)) {
+  const charsets = parameters.filter((parameter) => parameter.startsWith('charset='));
+  if (!charsets.every((charset) => /^charset=("?)utf-?8\1$/.test(charset))) {
     throw invalid('Content-Type', 'the charset must be utf-8');
   }
-  const encoding = req.get('content-encoding');
+  const encoding = req.get('content-encoding')?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw invalid('Content-Encoding', 'must not be sent');
 }
 
@@ -67,7 +72,7 @@ function check<T>(value: unknown, schema: z.ZodType<T>): T {
     throw invalid('body', 'must be a JSON object');
   // JSON.parse makes it an own key, and copying would lose it on the way to the schema.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
-  const parsed = schema.safeParse(value);
+  const parsed = schema.safeParse(value, { reportInput: true }); // tells what is missing from what has the wrong type
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];

@@ -18,6 +18,7 @@ export function methodNotAllowed(...methods: readonly string[]): Handler {
 /** Answers whatever was thrown. Express knows an error handler by its four parameters. */
 export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
+    if (res.writableEnded) return; // the server itself has answered: the request was broken off or too slow
     if (thrown instanceof Cancelled || res.headersSent || res.destroyed) return void res.destroy();
     if (thrown instanceof RelayError) return sendError(res, thrown);
     if (isBadPath(thrown)) return sendError(res, invalid('path', 'holds a bad percent escape'));

@@ -19,6 +19,9 @@ export type Reply = Response<unknown, Exchange>;
 export type Handler = (req: Request, res: Reply, next: NextFunction) => void;
 export type AsyncHandler = (req: Request, res: Reply, next: NextFunction) => Promise<void>;
 
+/** On every response, whoever gives it. */
+export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
+
 const maxPathLength = 256;
 const clientGone = 499;
 
@@ -27,11 +30,7 @@ export function openExchange(log: Logger, clock: Clock): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     Object.assign(res.locals, { requestId: requestIdFrom(req.get('x-request-id')), client: '', owner: '', job: null });
-    res.set({
-      'X-Request-Id': res.locals.requestId,
-      'Cache-Control': 'no-store',
-      'X-Content-Type-Options': 'nosniff',
-    });
+    res.set({ 'X-Request-Id': res.locals.requestId, ...commonHeaders });
     // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
     if (req.headers.expect !== undefined) res.set('Connection', 'close');
     const { method } = req;
@@ -55,7 +54,10 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
   };
 }
 
-/** Without the query: it may hold what is nobody's business. */
+/** Without the query, and without the scheme and authority of an absolute target: they may hold what is nobody's business. */
 function pathOf(url: string): string {
-  return (url.split('?', 1)[0] ?? '').slice(0, maxPathLength);
+  return url
+    .replace(/[?#].*$/s, '')
+    .replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
+    .slice(0, maxPathLength);
 }

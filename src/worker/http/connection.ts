@@ -1,0 +1,76 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Socket } from 'node:net';
+import { answerRefusal, type Refusal } from './refusal.js';
+
+export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
+
+interface Exchange {
+  readonly req: Parameters<Listener>[0];
+  readonly res: Parameters<Listener>[1];
+}
+
+const maxWaiting = 32;
+
+/**
+ * Owns the order on one socket: the exchange that is open, those that wait for its end, and what is said after them.
+ * Pipelined requests wait because Node tells only one of them that the client has gone, and a request that has not
+ * been begun needs no telling.
+ */
+export class Connection {
+  readonly #socket: Socket;
+  readonly #app: Listener;
+  readonly #sayLast: (refusal: Refusal) => void;
+  readonly #waiting: Exchange[] = [];
+  #open: Exchange | null = null;
+  #newest: Exchange | null = null;
+  #last: Refusal | null = null;
+
+  /** `sayLast` answers what is no request, and closes the socket. */
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: Refusal) => void) {
+    this.#socket = socket;
+    this.#app = app;
+    this.#sayLast = sayLast;
+  }
+
+  serve(req: Exchange['req'], res: Exchange['res']): void {
+    if (this.#last !== null) return;
+    const exchange = { req, res };
+    this.#newest = exchange;
+    if (this.#open === null) this.#begin(exchange);
+    else if (this.#waiting.length < maxWaiting) this.#waiting.push(exchange);
+    else this.#socket.destroy();
+  }
+
+  /** What the socket sent is no HTTP, too much of it, or too slow: the answer stands where the request would have had its own. */
+  refuse(refusal: Refusal): void {
+    if (this.#last !== null) return;
+    const broken = this.#newest?.req.complete === false ? this.#newest : null;
+    if (broken === null) return this.#refuseAfterOthers(refusal);
+    if (broken === this.#waiting.at(-1)) {
+      this.#waiting.pop();
+      return this.#refuseAfterOthers(refusal);
+    }
+    // What has its answer already, such as a body that was refused for its size, gets no second one.
+    if (broken !== this.#open || broken.res.headersSent) return void this.#socket.destroy();
+    answerRefusal(broken.res, refusal);
+  }
+
+  #refuseAfterOthers(refusal: Refusal): void {
+    this.#last = refusal;
+    if (this.#open === null) this.#sayLast(refusal);
+  }
+
+  #begin(exchange: Exchange): void {
+    this.#open = exchange;
+    exchange.res.once('close', () => this.#next());
+    this.#app(exchange.req, exchange.res);
+  }
+
+  #next(): void {
+    this.#open = null;
+    if (!this.#socket.writable) return;
+    const next = this.#waiting.shift();
+    if (next !== undefined) this.#begin(next);
+    else if (this.#last !== null) this.#sayLast(this.#last);
+  }
+}

@@ -1,0 +1,112 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { until } from './until.js';
+
+/** An answer as it came over the wire; header names in lower case, `body` parsed where it is JSON. */
+export interface RawAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly text: string;
+  readonly body: Record<string, unknown>;
+}
+
+/** A request as bytes, with a Host header unless `headers` names one; a string body is sent as UTF-8. */
+export function request(line: string, headers: readonly string[] = [], body: string | Buffer = ''): Buffer {
+  const hasHost = headers.some((header) => /^host:/i.test(header));
+  const head = [`${line} HTTP/1.1`, ...(hasHost ? [] : ['Host: localhost']), ...headers, '', ''].join('\r\n');
+  return Buffer.concat([Buffer.from(head, 'latin1'), Buffer.from(body)]);
+}
+
+/** A POST of JSON with its Content-Length, unless `headers` says how long it is. */
+export function jsonPost(path: string, body: string | Buffer, headers: readonly string[] = []): Buffer {
+  const hasLength = headers.some((header) => /^(content-length|transfer-encoding):/i.test(header));
+  const length = hasLength ? [] : [`Content-Length: ${Buffer.byteLength(body)}`];
+  return request(`POST ${path}`, ['Content-Type: application/json', ...length, ...headers], body);
+}
+
+export function chunk(bytes: string): string {
+  return `${Buffer.byteLength(bytes).toString(16)}\r\n${bytes}\r\n`;
+}
+
+/** One connection that sends what it is told, byte for byte, and takes the answers one after the other. */
+export class RawConnection implements Disposable {
+  readonly #socket: Socket;
+  readonly #openedMs = performance.now();
+  #received = Buffer.alloc(0);
+  #closedMs: number | null = null;
+
+  private constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.on('data', (bytes: Buffer) => {
+      this.#received = Buffer.concat([this.#received, bytes]);
+    });
+    socket.on('error', () => {});
+    for (const event of ['end', 'close']) {
+      socket.on(event, () => {
+        this.#closedMs ??= performance.now() - this.#openedMs;
+      });
+    }
+  }
+
+  static async open(port: number): Promise<RawConnection> {
+    // Half open: a server that only ends its own side, and waits for the client to do the same, is found out.
+    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    await once(socket, 'connect');
+    return new RawConnection(socket);
+  }
+
+  send(bytes: string | Buffer): void {
+    this.#socket.write(bytes);
+  }
+
+  /** Whether anything has come that no `answer` has taken. */
+  get hasMore(): boolean {
+    return this.#received.length > 0;
+  }
+
+  /** The next answer, an interim one (1xx) included. `bodyless`: it answers HEAD. */
+  async answer({ bodyless = false, withinMs = 15_000 } = {}): Promise<RawAnswer> {
+    const answer = await until(
+      () => this.#take(bodyless) ?? (this.#closedMs === null ? null : 'closed'),
+      'an HTTP answer',
+      withinMs,
+    );
+    if (answer === 'closed') throw new Error(`closed without an answer; left over: ${this.#received.toString()}`);
+    return answer;
+  }
+
+  /** Resolves when the other side has closed, with the milliseconds since the connection was opened. */
+  closed(withinMs = 15_000): Promise<number> {
+    return until(() => this.#closedMs, 'the connection to be closed', withinMs);
+  }
+
+  #take(bodyless: boolean): RawAnswer | null {
+    const headEnd = this.#received.indexOf('\r\n\r\n');
+    if (headEnd < 0) return null;
+    const [first = '', ...lines] = this.#received.toString('latin1', 0, headEnd).split('\r\n');
+    const headers = Object.fromEntries(lines.map(splitHeader));
+    const length = bodyless ? 0 : Number(headers['content-length'] ?? 0);
+    const end = headEnd + 4 + length;
+    if (this.#received.length < end) return null;
+    const text = this.#received.toString('utf8', headEnd + 4, end);
+    this.#received = this.#received.subarray(end);
+    const isJson = text !== '' && headers['content-type']?.startsWith('application/json');
+    return { status: Number(first.split(' ')[1]), headers, text, body: isJson ? JSON.parse(text) : {} };
+  }
+
+  [Symbol.dispose](): void {
+    this.#socket.destroy();
+  }
+}
+
+function splitHeader(line: string): [name: string, value: string] {
+  const colon = line.indexOf(':');
+  return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()];
+}
+
+/** Sends these bytes on a connection of their own and takes the one answer to them. */
+export async function exchange(port: number, bytes: Buffer | string, bodyless = false): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port);
+  connection.send(bytes);
+  return await connection.answer({ bodyless });
+}

@@ -1,0 +1,217 @@
+import type { AddressInfo } from 'node:net';
+import { systemClock } from '../../src/shared/clock.js';
+import type { LogFields, Logger } from '../../src/shared/logger.js';
+import type { Listener } from '../../src/worker/http/connection.js';
+import { createHttpServer } from '../../src/worker/http-server.js';
+import { listen } from '../../src/worker/listen.js';
+import { jsonPost, RawConnection, request } from '../support/raw-http.js';
+import { until } from '../support/until.js';
+
+const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, checkEveryMs: 50 };
+const garbage = 'this is no HTTP\r\n\r\n';
+
+/** Answers each request with its path: `/held` when told to, `/body` once its body is there, any other at once. */
+class Exchanges {
+  readonly begun: string[] = [];
+  readonly closed: string[] = [];
+  readonly held: (() => void)[] = [];
+
+  readonly listener: Listener = (req, res) => {
+    this.begun.push(req.url ?? '');
+    res.once('close', () => this.closed.push(req.url ?? ''));
+    res.setHeader('X-Request-Id', `of ${req.url}`);
+    const answer = () => res.end(req.url);
+    if (req.url?.startsWith('/held')) this.held.push(answer);
+    else if (req.url === '/body') req.resume().once('end', answer);
+    else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
+    else if (req.url === '/closing') res.setHeader('Connection', 'close').end(req.url);
+    else answer();
+  };
+}
+
+class Records {
+  readonly all: LogFields[] = [];
+  readonly log: Logger = {
+    debug: () => {},
+    info: (event, fields) => void this.all.push({ event, ...fields }),
+    warn: () => {},
+    error: () => {},
+    flush: () => {},
+  };
+}
+
+async function start() {
+  const exchanges = new Exchanges();
+  const records = new Records();
+  const server = createHttpServer(exchanges.listener, records.log, systemClock, limits);
+  await listen(server, { host: '127.0.0.1', port: 0 });
+  const { port } = server.address() as AddressInfo;
+  const connection = await RawConnection.open(port);
+  const stop = async () => {
+    connection[Symbol.dispose]();
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  };
+  const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
+  return { exchanges, records, connection, connections, [Symbol.asyncDispose]: stop };
+}
+
+const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+function get(...paths: string[]): Buffer {
+  return Buffer.concat(paths.map((path) => request(`GET ${path}`)));
+}
+
+function textOf({ text }: { text: string }): string {
+  return text;
+}
+
+function refusal(message: string, requestId: unknown = expect.any(String)) {
+  return { error: 'validation_error', message, request_id: requestId, details: [] };
+}
+
+describe('One connection', () => {
+  it('gets pipelined requests answered in order, each begun only when the one before has been answered', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', '/2', '/3'));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    expect(exchanges.begun).toEqual(['/held']);
+    expect(connection.hasMore).toBe(false);
+    answer();
+    const texts = [await connection.answer(), await connection.answer(), await connection.answer()].map(textOf);
+    expect(texts).toEqual(['/held', '/2', '/3']);
+  });
+
+  it('is closed when more requests wait on it than the limit, without one of them being begun', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', ...Array.from({ length: 39 }, (_, n) => `/${n}`)));
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+
+  it('does not begin a waiting request when its client has gone', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', '/2'));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    connection[Symbol.dispose]();
+    await until(() => exchanges.closed.includes('/held'), 'the server to notice');
+    answer();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+
+  it('does not begin a waiting request after an answer that closes the connection', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/closing', '/2'));
+    expect(await connection.answer()).toMatchObject({ text: '/closing', headers: { connection: 'close' } });
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/closing']);
+  });
+
+  it('is closed after the keep-alive time', async () => {
+    await using server = await start();
+    server.connection.send(get('/1'));
+    await server.connection.answer();
+    expect(await server.connection.closed()).toBeGreaterThan(limits.keepAliveMs);
+  });
+});
+
+describe('What is no request', () => {
+  it('is answered with 400, logged, and the connection is closed even if the client keeps its side open', async () => {
+    await using server = await start();
+    const { connection, records } = server;
+    connection.send(garbage);
+    const { status, headers, body } = await connection.answer();
+    expect([status, body]).toEqual([400, refusal('the request is not valid HTTP')]);
+    expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': body.request_id, connection: 'close' });
+    expect(records.all).toEqual([
+      expect.objectContaining({ event: 'http_request_completed', request_id: body.request_id, status_code: 400 }),
+    ]);
+    await connection.closed();
+    await until(async () => (await server.connections()) === 0, 'the server to let go');
+  });
+
+  it('is answered with 431 when its headers are too large, however much is still being sent', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(request('GET /', [`X-Padding: ${'x'.repeat(4_000_000)}`]));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([431, refusal('the headers are too large')]);
+  });
+
+  it('is answered with 408 when its headers come too slowly', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([408, refusal('the request did not arrive in time')]);
+    expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
+  });
+
+  it('is answered after the answers that are due', async () => {
+    await using server = await start();
+    const { connection, exchanges, records } = server;
+    connection.send(Buffer.concat([get('/held', '/2'), Buffer.from(garbage)]));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    connection.send(garbage);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/2']);
+    expect(await connection.answer()).toMatchObject({ status: 400, headers: { connection: 'close' } });
+    await connection.closed();
+    expect(connection.hasMore).toBe(false);
+    expect(records.all).toHaveLength(1);
+  });
+
+  it('is answered on a connection that has served a request before', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(get('/1'));
+    await connection.answer();
+    connection.send(garbage);
+    expect((await connection.answer()).status).toBe(400);
+  });
+
+  it('does not begin a request that waits and whose body breaks off', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked'])]));
+    (await until(() => exchanges.held[0], 'the first request'))();
+    expect([(await connection.answer()).text, (await connection.answer()).status]).toEqual(['/held', 400]);
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+});
+
+describe('A request that has been begun', () => {
+  it('is answered with 408 in its own exchange when its body comes too slowly', async () => {
+    await using server = await start();
+    const { connection, records } = server;
+    connection.send(jsonPost('/body', '{', ['Content-Length: 99']));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body]).toEqual([408, refusal('the request did not arrive in time', 'of /body')]);
+    expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': 'of /body', connection: 'close' });
+    expect(await connection.closed()).toBeGreaterThan(limits.requestMs);
+    expect(records.all).toEqual([]);
+  });
+
+  it('is answered with 400 in its own exchange when its body is no HTTP', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked']));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([400, refusal('the request is not valid HTTP', 'of /body')]);
+    await connection.closed();
+  });
+
+  it('gets no second answer when it was refused and its body never comes', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(jsonPost('/too-large', '', ['Content-Length: 99']));
+    expect((await connection.answer()).status).toBe(413);
+    await connection.closed();
+    expect(connection.hasMore).toBe(false);
+  });
+});
