@@ -1,46 +1,62 @@
 import type { HealthBody } from '../shared/api/health.js';
-import type { VersionBody } from '../shared/api/version.js';
+import type { ModelsBody } from '../shared/api/models.js';
 import { RelayError } from '../shared/errors.js';
-import type { Handlers } from '../shared/ipc/message.js';
-import type { DoorSettings, PrimaryCalls } from '../shared/ipc/protocol.js';
-import type { JobEvent, JobRequest } from '../shared/job.js';
+import type { DoorSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { ConversationStore } from './conversation-store.js';
+import type { SharedHandlers } from './fleet.js';
+import type { JobRunner } from './job-runner.js';
+import type { JobMetrics } from './metrics/job-metrics.js';
+import type { RateLimit } from './rate-limit.js';
+import type { Status } from './status.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
   phase(): Phase;
   doorSettings(): DoorSettings;
-  run(request: JobRequest, caller: AbortSignal): AsyncIterable<JobEvent>;
+  readonly runner: Pick<JobRunner, 'run'>;
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
-  health(): HealthBody;
-  version(): VersionBody;
+  readonly rateLimit: Pick<RateLimit, 'take'>;
+  readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
+  readonly status: Pick<Status, 'health' | 'history' | 'version'>;
+  recheck(): Promise<HealthBody>;
+  models(): Promise<ModelsBody>;
+  metrics(): Promise<string>;
 }
 
 /** Every call of the protocol, for one worker; its heartbeat is the fleet's own business. */
-export function apiHandlers(services: Services): Omit<Handlers<PrimaryCalls>, 'heartbeat'> {
+export function apiHandlers(services: Services): SharedHandlers {
+  const { runner, conversations, status, jobMetrics } = services;
   return {
-    hello: () => once(() => services.doorSettings()),
-    health: () => once(() => services.health()),
-    version: () => once(() => services.version()),
-    conversation: ({ id, owner }) => once(() => services.conversations.snapshot(id, owner)),
-    deleteConversation: ({ id, owner }) =>
-      once(() => {
-        services.conversations.remove(id, owner);
-        return {};
+    hello: () => one(() => services.doorSettings()),
+    health: () => one(() => status.health()),
+    history: ({ since }) => one(() => status.history(since)),
+    version: () => one(() => status.version()),
+    recheck: () => one(() => services.recheck()),
+    models: () => one(() => services.models()),
+    metrics: () => one(async () => ({ text: await services.metrics() })),
+    conversation: ({ id, owner }) => one(() => conversations.snapshot(id, owner)),
+    deleteConversation: ({ id, owner }) => done(() => conversations.remove(id, owner)),
+    refusedDraining: () => done(() => jobMetrics.refusedDraining()),
+    rate: ({ address }) =>
+      one(async () => {
+        const verdict = await services.rateLimit.take(address);
+        if (!verdict.isAllowed) jobMetrics.rateLimited();
+        return verdict;
       }),
     run: (request, signal) => {
-      // A worker may not have heard of the drain yet.
-      if (services.phase() !== 'ready') throw shuttingDown();
-      return services.run(request, signal);
+      if (services.phase() === 'ready') return runner.run(request, signal);
+      jobMetrics.refusedDraining(); // the worker has not heard of the drain yet
+      throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
     },
   };
 }
 
-async function* once<T>(make: () => T): AsyncGenerator<T> {
-  yield make();
+async function* one<T>(answer: () => T | Promise<T>): AsyncGenerator<T> {
+  yield await answer();
 }
 
-function shuttingDown(): RelayError {
-  return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+async function* done(act: () => void): AsyncGenerator<Record<string, never>> {
+  act();
+  yield {};
 }

@@ -14,6 +14,11 @@ export function doorSettings(config: Config, port: number, phase: Phase): DoorSe
     trustedProxies: config.trustedProxies,
     keys: [...config.apiKeys],
     logLevel: config.logLevel,
+    rateLimit: config.rateMaxRequests === 0 ? null : rateLimitOf(config),
     phase,
   };
+}
+
+function rateLimitOf({ rateMaxRequests, rateWindowMs }: Config) {
+  return { maxRequests: rateMaxRequests, windowSeconds: rateWindowMs / 1000 };
 }

@@ -1,4 +1,4 @@
-import cluster, { type Worker } from 'node:cluster';
+import cluster from 'node:cluster';
 import type { Clock, StopTimer } from '../shared/clock.js';
 import { channelToWorker } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
@@ -6,44 +6,55 @@ import { Peer } from '../shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, workerCalls } from '../shared/ipc/protocol.js';
 import { describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
-import { Occupant, Seat, type WorkerPeer } from './seat.js';
+import { Occupant, type RestartCause, Seat, type WorkerPeer, type WorkerState } from './seat.js';
 
 export interface FleetEvents {
-  /** A worker listens at this address; called for every one. */
+  /** A worker listens at this address; for a Unix socket the host is its path and the port is negative. */
   listening(address: { readonly host: string; readonly port: number }): void;
   /** No worker has ever listened and there is no hope that one will. */
   unavailable(reason: string): void;
+  joined(worker: Occupant): void;
+  /** What a worker has counted so far, as JSON text. */
+  heard(worker: Occupant, snapshot: string): void;
+  left(worker: Occupant): void;
+  restarted(cause: RestartCause): void;
 }
+
+export interface FleetSettings {
+  readonly size: number;
+  /** The longest that an answer can take, milliseconds: what a worker that is replaced gets to finish what it has begun. */
+  readonly maxExchangeMs: number;
+}
+
+export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat'>;
 
 const heartbeatCheckMs = 1000;
 const maxSilentChecks = 10;
-/** A worker that stops has this long to finish its open responses. */
+/** At shutdown no job is open any more: a worker has this long to send what is left. */
 const stopLimitMs = 3000;
 /** Starts in vain, over all seats, before the service gives up; a worker whose address is taken says so at the first. */
 const maxVainStarts = 8;
 /** What a worker exits with when it can't listen (EX_UNAVAILABLE of sysexits.h). */
 const cannotListen = 69;
 
-/** Owns the workers: which live, what each is doing, when a dead one is replaced. */
+/** Owns the workers: which live, what each is doing, when one is replaced. */
 export class Fleet {
+  readonly #settings: FleetSettings;
   readonly #seats: readonly Seat[];
-  readonly #handlers: Omit<Handlers<PrimaryCalls>, 'heartbeat'>;
+  readonly #living = new Set<Occupant>();
+  readonly #handlers: SharedHandlers;
   readonly #events: FleetEvents;
   readonly #clock: Clock;
   readonly #log: Logger;
   #stopChecks: StopTimer = () => {};
+  #rolling: Promise<void> = Promise.resolve();
   #hasListened = false;
   #isStopping = false;
   #vainStarts = 0;
 
-  constructor(
-    size: number,
-    handlers: Omit<Handlers<PrimaryCalls>, 'heartbeat'>,
-    events: FleetEvents,
-    clock: Clock,
-    log: Logger,
-  ) {
-    this.#seats = Array.from({ length: size }, (_, index) => new Seat(index + 1));
+  constructor(settings: FleetSettings, handlers: SharedHandlers, events: FleetEvents, clock: Clock, log: Logger) {
+    this.#settings = settings;
+    this.#seats = Array.from({ length: settings.size }, (_, index) => new Seat(index + 1));
     this.#handlers = handlers;
     this.#events = events;
     this.#clock = clock;
@@ -52,72 +63,110 @@ export class Fleet {
 
   start(workerProgram: string): void {
     cluster.setupPrimary({ exec: workerProgram });
-    for (const seat of this.#seats) this.#fork(seat);
+    for (const seat of this.#seats) this.#fill(seat);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
 
-  /** One entry a seat; a seat whose worker is being replaced is `starting`. */
+  /** One entry a living worker, and one a seat that waits for its next worker. */
   snapshot() {
-    return this.#seats.map(({ id, occupant, restarts }) => ({
-      id,
-      pid: occupant?.worker.process.pid ?? null,
-      state: occupant?.state ?? ('starting' as const),
-      restarts,
-    }));
+    const vacant = this.#seats.filter(({ occupant }) => occupant === null);
+    return [
+      ...[...this.#living].map((occupant) => entry(occupant.seat, occupant.state, occupant.worker.process.pid ?? null)),
+      ...vacant.map((seat) => entry(seat, 'starting', null)),
+    ].sort((a, b) => a.id - b.id);
+  }
+
+  /** Workers by what they are doing. */
+  counts(): Record<WorkerState, number> {
+    const counts = { starting: 0, ready: 0, stopping: 0 };
+    for (const { state } of this.snapshot()) counts[state]++;
+    return counts;
   }
 
   /** Tells every worker; one that is gone meanwhile needs no word. */
   tell(phase: Phase): void {
-    for (const { occupant } of this.#seats) occupant?.peer.one('phase', { phase }).catch(() => {});
+    for (const { peer } of this.#living) peer.one('phase', { phase }).catch(() => {});
+  }
+
+  /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves when all have. */
+  replaceAll(): Promise<void> {
+    this.#rolling = this.#rolling.then(async () => {
+      for (const seat of this.#seats) await this.#succeed(seat);
+    });
+    return this.#rolling;
   }
 
   /** Resolves when every worker has exited: after its open responses, or by force. */
   async stop(): Promise<void> {
     this.#isStopping = true;
     this.#stopChecks();
-    await Promise.all(this.#seats.map(({ occupant }) => occupant && this.#retire(occupant)));
+    await Promise.all([...this.#living].map((occupant) => this.#stop(occupant)));
   }
 
-  #retire(occupant: Occupant): Promise<void> {
-    const exited = new Promise<void>((resolve) => occupant.worker.once('exit', () => resolve()));
-    const stopKill = this.#clock.after(stopLimitMs, () => occupant.kill());
+  #stop(occupant: Occupant): Promise<void> {
     occupant.state = 'stopping';
     occupant.peer.one('stop', {}).catch(() => {});
-    return exited.finally(stopKill);
+    return occupant.exited(stopLimitMs, this.#clock.after);
   }
 
-  #fork(seat: Seat): void {
-    const worker = cluster.fork();
-    const occupant = new Occupant(
-      worker,
-      this.#peerOf(worker, () => occupant),
-    );
-    seat.occupant = occupant;
+  /** The predecessor takes no new connection, and is gone when its last exchange has ended. */
+  async #succeed(seat: Seat): Promise<void> {
+    const old = seat.occupant;
+    if (this.#isStopping || old === null) return; // a vacant seat is filled anew anyway
+    const successor = this.#fork(seat);
+    if (!(await successor.settled)) return this.#log.error('reload_failed', { worker: seat.id });
+    seat.occupant = successor;
+    seat.restarts++;
+    this.#events.restarted('reload');
+    const { maxExchangeMs } = this.#settings;
+    old.state = 'stopping';
+    old.peer.one('retire', { limitMs: maxExchangeMs }).catch(() => {});
+    void old.exited(maxExchangeMs + stopLimitMs, this.#clock.after);
+  }
+
+  #fill(seat: Seat): void {
+    seat.occupant = this.#fork(seat);
+  }
+
+  #fork(seat: Seat): Occupant {
+    const occupant = new Occupant(seat, cluster.fork(), (self) => this.#peerOf(self));
+    const { worker } = occupant;
+    this.#living.add(occupant);
+    this.#events.joined(occupant);
     worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
-    worker.once('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
-    worker.once('exit', (code, signal) => this.#gone(seat, occupant, code, signal));
+    worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
+    worker.once('exit', (code, signal) => this.#gone(occupant, code, signal));
+    return occupant;
   }
 
-  #peerOf(worker: Worker, occupant: () => Occupant): WorkerPeer {
+  #peerOf(occupant: Occupant): WorkerPeer {
+    const heard = (snapshot: string) => {
+      occupant.silentChecks = 0;
+      this.#events.heard(occupant, snapshot);
+    };
     const handlers: Handlers<PrimaryCalls> = {
       ...this.#handlers,
-      async *heartbeat() {
-        occupant().silentChecks = 0;
+      async *heartbeat({ text }) {
+        heard(text);
         yield {};
       },
     };
     const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
-    return new Peer(channelToWorker(worker), workerCalls, primaryCalls, handlers, onFault);
+    return new Peer(channelToWorker(occupant.worker), workerCalls, primaryCalls, handlers, onFault);
   }
 
   #listens(occupant: Occupant, host: string, port: number): void {
-    occupant.state = 'ready';
-    occupant.listeningSinceMs = this.#clock.monotonicMs();
+    if (occupant.state === 'starting') occupant.state = 'ready';
+    occupant.listeningSinceMs ??= this.#clock.monotonicMs();
     this.#hasListened = true;
     this.#events.listening({ host, port });
   }
 
-  #gone(seat: Seat, occupant: Occupant, code: number | null, signal: string | null): void {
+  #gone(occupant: Occupant, code: number | null, signal: string | null): void {
+    const { seat } = occupant;
+    this.#living.delete(occupant);
+    this.#events.left(occupant);
+    if (seat.occupant !== occupant) return; // it had a successor, or never had the seat
     seat.occupant = null;
     if (this.#isStopping) return;
     this.#log.warn('worker_gone', { worker: seat.id, code, signal });
@@ -125,25 +174,31 @@ export class Fleet {
       return this.#events.unavailable(code === cannotListen ? 'the address can not be used' : 'workers can not start');
     }
     const now = this.#clock.monotonicMs();
-    this.#clock.after(seat.policy.delayAfter(now - (occupant.listeningSinceMs ?? now)), () => this.#replace(seat));
+    const waitMs = seat.policy.delayAfter(now - (occupant.listeningSinceMs ?? now));
+    this.#clock.after(waitMs, () => this.#restart(seat, occupant.causeOfDeath));
   }
 
   #isHopeless(code: number | null): boolean {
     return code === cannotListen || ++this.#vainStarts >= maxVainStarts;
   }
 
-  #replace(seat: Seat): void {
+  #restart(seat: Seat, cause: RestartCause): void {
     if (this.#isStopping) return;
     seat.restarts++;
-    this.#fork(seat);
+    this.#events.restarted(cause);
+    this.#fill(seat);
   }
 
   /** Checks are counted, not timed: when this process was stopped itself, that is not held against the workers. */
   #checkHeartbeats(): void {
-    for (const { id, occupant } of this.#seats) {
-      if (occupant === null || occupant.state === 'starting' || ++occupant.silentChecks <= maxSilentChecks) continue;
-      this.#log.error('worker_unresponsive', { worker: id });
+    for (const occupant of this.#living) {
+      if (occupant.state === 'starting' || ++occupant.silentChecks <= maxSilentChecks) continue;
+      this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
       occupant.kill();
     }
   }
+}
+
+function entry({ id, restarts }: Seat, state: WorkerState, pid: number | null) {
+  return { id, pid, state, restarts };
 }

@@ -3,32 +3,39 @@ import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
-import { createLogger, describeError, type Logger } from '../shared/logger.js';
+import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
 import { clearStaleSocket, findFreePort, findHostTools, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
-import { compose } from './service.js';
+import { createModelCli } from './model-cli.js';
+import { Service } from './service.js';
+import type { World } from './world.js';
 
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
 const exitInternal = 70;
 const exitConfig = 78;
 
 async function main(): Promise<void> {
+  const lostRecords = { count: 0 };
   const config = await loadConfig(process.env, (path) => readFile(path, 'utf8'));
-  const log = createLogger(config.logLevel, 'primary');
+  const log = createLogger(
+    config.logLevel,
+    'primary',
+    standardOutput(() => lostRecords.count++),
+  );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  await serve(config, log);
+  await serve(config, log, () => lostRecords.count);
 }
 
-async function serve(config: Config, log: Logger): Promise<void> {
+async function serve(config: Config, log: Logger, logWriteErrors: () => number): Promise<void> {
   const searchPath = process.env.PATH ?? '';
   const reaped = await sweepOrphans();
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
   const runtimeDirectory = await makeRuntimeDirectory(process.env.RUNTIME_DIRECTORY);
-  const { supervisor, start } = await compose(config, {
+  const world: World = {
     env: process.env,
     product: readProduct(),
     instance: await instanceOfProcess(process.pid),
@@ -37,13 +44,17 @@ async function serve(config: Config, log: Logger): Promise<void> {
     searchPath,
     clock: systemClock,
     log,
-    freePort: findFreePort,
+    logWriteErrors,
+    random: Math.random,
     openSocket: (path) => chmod(path, 0o660),
     exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => exit(log, code)),
-  });
-  process.on('SIGTERM', () => void supervisor.terminate('SIGTERM'));
-  process.on('SIGINT', () => void supervisor.terminate('SIGINT'));
-  start(join(__dirname, '..', 'worker', 'main.js'));
+  };
+  const port = config.port === 0 ? await findFreePort(config.host) : config.port;
+  const service = new Service(config, world, await createModelCli(config, world), port);
+  process.on('SIGTERM', () => void service.terminate('SIGTERM'));
+  process.on('SIGINT', () => void service.terminate('SIGINT'));
+  process.on('SIGHUP', () => void service.reload());
+  service.start(join(__dirname, '..', 'worker', 'main.js'));
 }
 
 /** Workers notice that the primary has gone, end what is left of its process trees, and go too. */

@@ -29,7 +29,13 @@ export class ModelCatalog {
   #known(): Promise<readonly ModelEntry[]> {
     const now = this.#clock.monotonicMs();
     if (this.#told === null || now - this.#told.askedMs > maxAgeMs) {
-      this.#told = { models: this.#ask().then((models) => models ?? [], () => this.#forget()), askedMs: now };
+      this.#told = {
+        models: this.#ask().then(
+          (models) => models ?? [],
+          () => this.#forget(),
+        ),
+        askedMs: now,
+      };
     }
     return this.#told.models;
   }

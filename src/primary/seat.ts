@@ -6,22 +6,51 @@ import { RestartPolicy } from './restart-policy.js';
 export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 export type WorkerState = 'starting' | 'ready' | 'stopping';
 
-/** One worker in its place of the fleet, from its fork to its exit. */
+export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
+export type RestartCause = (typeof restartCauses)[number];
+
+/** One worker, from its fork to its exit. */
 export class Occupant {
+  readonly seat: Seat;
   readonly worker: Worker;
   readonly peer: WorkerPeer;
+  /** Resolves with true when it listens, with false when it exits before. */
+  readonly settled: Promise<boolean>;
   state: WorkerState = 'starting';
   listeningSinceMs: number | null = null;
   /** Checks since the last heartbeat. */
   silentChecks = 0;
+  #wasKilled = false;
 
-  constructor(worker: Worker, peer: WorkerPeer) {
+  constructor(seat: Seat, worker: Worker, peerOf: (occupant: Occupant) => WorkerPeer) {
+    this.seat = seat;
     this.worker = worker;
-    this.peer = peer;
+    this.peer = peerOf(this);
+    this.settled = new Promise((resolve) => {
+      worker.once('listening', () => resolve(true));
+      worker.once('exit', () => resolve(false));
+    });
+  }
+
+  /** What its place is to be filled again for. */
+  get causeOfDeath(): RestartCause {
+    return this.#wasKilled ? 'unresponsive' : 'crash';
+  }
+
+  /** Its counters and gauges, as JSON text. */
+  async snapshot(): Promise<string> {
+    return (await this.peer.one('snapshot', {})).text;
+  }
+
+  /** Resolves when it has exited; by force after `limitMs`. */
+  exited(limitMs: number, after: (ms: number, action: () => void) => () => void): Promise<void> {
+    const stopTimer = after(limitMs, () => this.kill());
+    return new Promise<void>((resolve) => this.worker.once('exit', () => resolve())).finally(stopTimer);
   }
 
   /** At once: `worker.kill` would wait for a disconnect that a stuck worker never makes. */
   kill(): void {
+    this.#wasKilled = true;
     this.worker.process.kill('SIGKILL');
   }
 }

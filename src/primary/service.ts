@@ -1,159 +1,249 @@
-import type { Clock } from '../shared/clock.js';
-import type { Config, Environment } from '../shared/config/config.js';
-import type { Instance } from '../shared/cookie.js';
+import type { HealthBody } from '../shared/api/health.js';
+import type { Config } from '../shared/config/config.js';
 import type { JobEnd, JobRequest } from '../shared/job.js';
-import { describeError, type Logger } from '../shared/logger.js';
+import { describeError } from '../shared/logger.js';
 import { apiHandlers } from './api.js';
-import type { Adapter } from './cli/adapter.js';
-import { CliLauncher } from './cli/cli-launcher.js';
-import { CliProgram } from './cli/cli-program.js';
-import { launchEnv } from './cli/launch-env.js';
-import { ProcessScanner } from './cli/process-scanner.js';
-import type { HostTools } from './cli/process-tree.js';
-import { chooseKind, createAdapter } from './cli/registry.js';
-import { type ConversationLimits, ConversationStore } from './conversation-store.js';
+import { ConversationStore } from './conversation-store.js';
 import { doorSettings } from './door-settings.js';
-import { Fleet } from './fleet.js';
-import { type JobObserver, JobRunner, type ModelChoice } from './job-runner.js';
+import { Fleet, type FleetEvents } from './fleet.js';
+import { type JobObserver, JobRunner } from './job-runner.js';
+import { PrimaryMetrics } from './metrics/primary-metrics.js';
+import { Scrape } from './metrics/scrape.js';
+import { addServiceGauges } from './metrics/service-gauges.js';
+import { ModelCatalog } from './model-catalog.js';
+import type { ModelCli } from './model-cli.js';
+import { RateLimit } from './rate-limit.js';
+import { Readiness } from './readiness.js';
 import { SlotQueue } from './slot-queue.js';
 import { Status } from './status.js';
 import { Supervisor } from './supervisor.js';
 import { TokenCounter } from './tokens/token-counter.js';
-
-/** What the service is given of the world. */
-export interface World {
-  readonly env: Environment;
-  readonly product: { readonly version: string; readonly commit: string | null };
-  readonly instance: Instance;
-  readonly tools: HostTools;
-  readonly runtimeDirectory: string;
-  readonly searchPath: string;
-  readonly clock: Clock;
-  readonly log: Logger;
-  /** A port of this host that nobody listens at; 0 where none can be had. */
-  freePort(host: string): Promise<number>;
-  /** Gives a Unix socket that is being listened on its mode. */
-  openSocket(path: string): Promise<void>;
-  exit(code: number): void;
-}
+import type { World } from './world.js';
 
 const exitUnavailable = 69;
 const expiryCheckMs = 10_000;
 const maxWaitingBytes = 64 * 1024 * 1024;
+/** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
+const exchangeOverheadMs = 60_000;
 
-/** Builds the parts and ties them together; nothing runs before `start`. */
-export async function compose(config: Config, world: World) {
-  const { clock, log, product } = world;
-  const adapter = createAdapter(await chooseKind(config, world.searchPath), config);
-  const port = config.port === 0 ? await world.freePort(config.host) : config.port;
-  const launcher = createLauncher(config, world, adapter);
-  const program = new CliProgram(adapter, world.searchPath, (path, args) => launcher.consult(path, args));
-  const slots = new SlotQueue({ maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes }, clock);
-  const tally = new Tally(log);
-  const tokens = new TokenCounter((error) => log.error('internal_error', { error: describeError(error) }));
-  const conversations = new ConversationStore(conversationLimits(config), clock, () => {});
-  const runner = new JobRunner(
-    {
-      slots,
-      conversations,
-      startCli: (launch, signal) => launcher.start(program, launch, signal),
-      countTokens: (texts) => tokens.count(texts),
-      observer: tally,
+/** Every part of the primary, tied together. Nothing runs before `start`. */
+export class Service {
+  readonly #config: Config;
+  readonly #world: World;
+  readonly #cli: ModelCli;
+  readonly #port: number;
+  readonly #slots: SlotQueue;
+  readonly #metrics: PrimaryMetrics;
+  readonly #conversations: ConversationStore;
+  readonly #runner: JobRunner;
+  readonly #readiness: Readiness;
+  readonly #scrape: Scrape;
+  readonly #status: Status;
+  readonly #fleet: Fleet;
+  readonly #supervisor: Supervisor;
+
+  /** `port` is where workers are to listen: the configured one, or a free one that stands for port 0. */
+  constructor(config: Config, world: World, cli: ModelCli, port: number) {
+    const { clock, log } = world;
+    this.#config = config;
+    this.#world = world;
+    this.#cli = cli;
+    this.#port = port;
+    this.#slots = new SlotQueue(
+      { maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes },
       clock,
-    },
-    modelChoice(config, adapter),
-    { queueTimeoutMs: config.queueTimeoutMs, executionMs: config.executionMs },
-  );
-  const status = new Status(clock);
-  const handlers = apiHandlers({
-    phase: () => supervisor.phase,
-    doorSettings: () => doorSettings(config, port, supervisor.phase),
-    run: (request, caller) => runner.run(request, caller),
-    conversations,
-    health: () => status.health(supervisor.phase, slots, tally.queueTimeouts, fleet),
-    version: () => status.version(product, { adapter: adapter.name, version: program.version }),
-  });
-  const fleet = new Fleet(config.workers, handlers, fleetEvents(), clock, log);
-  const supervisor = new Supervisor(
-    {
-      announce: (phase) => fleet.tell(phase),
-      idle: () => slots.idle(),
-      counts: () => ({ running: slots.active, queued: slots.waiting }),
-      cutAll: (reason) => runner.cutAll(reason),
-      stopWorkers: () => fleet.stop(),
-    },
-    config.drainMs,
-    clock,
-    log,
-    world.exit,
-  );
+    );
+    this.#metrics = new PrimaryMetrics({
+      jobsRefused: () => this.#slots.refused,
+      conversationsCreated: () => this.#conversations.counts.created,
+    });
+    this.#conversations = this.#createConversations();
+    this.#runner = this.#createRunner();
+    this.#readiness = this.#createReadiness();
+    this.#scrape = new Scrape(this.#metrics.registry, clock, () => this.#metrics.scrapeFailed());
+    this.#status = this.#createStatus();
+    this.#fleet = this.#createFleet();
+    this.#supervisor = new Supervisor(this.#charges(), config.drainMs, clock, log, world.exit);
+    addServiceGauges(this.#metrics.registry, this.#gaugeSources());
+  }
 
-  function fleetEvents() {
+  start(workerProgram: string): void {
+    const { log, product, clock } = this.#world;
+    for (const warning of this.#config.warnings) log.warn('config_warning', { warning });
+    if (this.#config.cli === 'auto' && this.#cli.adapter.name === 'demo')
+      log.warn('config_warning', { warning: demoWarning });
+    log.info('service_start', {
+      version: product.version,
+      adapter: this.#cli.adapter.name,
+      workers: this.#config.workers,
+    });
+    this.#fleet.start(workerProgram);
+    this.#readiness.start();
+    clock.every(expiryCheckMs, () => this.#conversations.expire());
+  }
+
+  /** Drains; at the second call, cuts what is left. */
+  terminate(signal: string): Promise<void> {
+    return this.#supervisor.terminate(signal);
+  }
+
+  /** Replaces the workers; jobs, queue and conversations stay as they are. */
+  async reload(): Promise<void> {
+    if (this.#supervisor.phase !== 'ready') return;
+    this.#world.log.info('reload_start');
+    await this.#fleet.replaceAll();
+    this.#world.log.info('reload_complete');
+  }
+
+  #createConversations(): ConversationStore {
+    const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = this.#config;
+    const limits = { ttlMs, maxConversations, maxBytes };
+    return new ConversationStore(limits, this.#world.clock, (cause) => this.#metrics.conversations.removed(cause));
+  }
+
+  #createRunner(): JobRunner {
+    const { clock, log } = this.#world;
+    const { program, launcher, models } = this.#cli;
+    const tokens = new TokenCounter((error) => log.error('internal_error', { error: describeError(error) }));
+    const { queueTimeoutMs, executionMs } = this.#config;
+    return new JobRunner(
+      {
+        slots: this.#slots,
+        conversations: this.#conversations,
+        startCli: (launch, signal) => launcher.start(program, launch, signal),
+        countTokens: (texts) => tokens.count(texts),
+        observer: this.#observer(),
+        clock,
+      },
+      models,
+      { queueTimeoutMs, executionMs },
+    );
+  }
+
+  #observer(): JobObserver {
     return {
-      listening: ({ host, port }: { host: string; port: number }) => {
-        if (port < 0) return void world.openSocket(host);
-        if (supervisor.becomeReady()) log.info('service_ready', { host, port });
+      jobStarted: (queueMs) => this.#metrics.jobs.jobStarted(queueMs),
+      jobEnded: (request: JobRequest, end: JobEnd, hadSlot: boolean) => {
+        this.#metrics.jobs.jobEnded(request, end, hadSlot);
+        if (castsDoubt(end)) this.#readiness.doubt();
       },
-      unavailable: (reason: string) => {
-        log.error('workers_unavailable', { reason });
-        void supervisor.fail(exitUnavailable);
-      },
+      jobBroke: (thrown) => this.#world.log.error('internal_error', { error: describeError(thrown) }),
     };
   }
 
-  function start(workerProgram: string): void {
-    for (const warning of config.warnings) log.warn('config_warning', { warning });
-    if (config.cli === 'auto' && adapter.name === 'demo') log.warn('config_warning', { warning: demoWarning });
-    log.info('service_start', { version: product.version, adapter: adapter.name, workers: config.workers });
-    fleet.start(workerProgram);
-    clock.every(expiryCheckMs, () => conversations.expire());
-    void program.find().catch(() => {}); // inspected ahead of the first job; a fault shows there
+  #createReadiness(): Readiness {
+    const { program, adapter } = this.#cli;
+    const { readinessIntervalMs: intervalMs, historyLimit } = this.#config;
+    const { clock, random } = this.#world;
+    const settings = { adapter: adapter.name, intervalMs, historyLimit };
+    return new Readiness(
+      () => program.check(),
+      settings,
+      clock,
+      random,
+      (entry) => {
+        this.#metrics.readiness.checked(entry);
+        this.#world.log.info('readiness_checked', {
+          status: entry.status,
+          trigger: entry.trigger,
+          check_ms: entry.durationMs,
+          error: entry.error,
+        });
+      },
+    );
   }
 
-  return { supervisor, start };
+  #createStatus(): Status {
+    const { adapter, program } = this.#cli;
+    return new Status(
+      {
+        phase: () => this.#supervisor.phase,
+        slots: this.#slots,
+        jobs: this.#metrics.jobs,
+        fleet: () => this.#fleet,
+        readiness: this.#readiness,
+        strictHealth: this.#config.strictHealth,
+        product: this.#world.product,
+        cli: () => ({ adapter: adapter.name, version: program.version }),
+      },
+      this.#world.clock,
+    );
+  }
+
+  #createFleet(): Fleet {
+    const { workers: size, queueTimeoutMs, executionMs } = this.#config;
+    const settings = { size, maxExchangeMs: queueTimeoutMs + executionMs + exchangeOverheadMs };
+    return new Fleet(settings, this.#handlers(), this.#fleetEvents(), this.#world.clock, this.#world.log);
+  }
+
+  #handlers() {
+    const { rateWindowMs: windowMs, rateMaxRequests: maxRequests } = this.#config;
+    const catalog = new ModelCatalog(() => this.#cli.program.listModels(), this.#cli.models, this.#world.clock);
+    return apiHandlers({
+      phase: () => this.#supervisor.phase,
+      doorSettings: () => doorSettings(this.#config, this.#port, this.#supervisor.phase),
+      runner: this.#runner,
+      conversations: this.#conversations,
+      rateLimit: new RateLimit({ windowMs, maxRequests }),
+      jobMetrics: this.#metrics.jobs,
+      status: this.#status,
+      recheck: () => this.#recheck(),
+      models: () => catalog.list(),
+      metrics: () => this.#scrape.text(),
+    });
+  }
+
+  async #recheck(): Promise<HealthBody> {
+    await this.#readiness.check('forced');
+    return this.#status.health();
+  }
+
+  #fleetEvents(): FleetEvents {
+    const { log, openSocket } = this.#world;
+    return {
+      listening: ({ host, port }) => {
+        if (port < 0) return void openSocket(host);
+        if (this.#supervisor.becomeReady()) log.info('service_ready', { host, port });
+      },
+      unavailable: (reason) => {
+        log.error('workers_unavailable', { reason });
+        void this.#supervisor.fail(exitUnavailable);
+      },
+      joined: (worker) => this.#scrape.join(worker),
+      heard: (worker, snapshot) => this.#scrape.heard(worker, snapshot),
+      left: (worker) => this.#scrape.retire(worker),
+      restarted: (cause) => this.#metrics.workerRestarted(cause),
+    };
+  }
+
+  #charges() {
+    return {
+      announce: this.#fleet.tell.bind(this.#fleet),
+      idle: () => this.#slots.idle(),
+      counts: () => ({ running: this.#slots.active, queued: this.#slots.waiting }),
+      cutAll: (reason: Error) => this.#runner.cutAll(reason),
+      stopWorkers: () => this.#fleet.stop(),
+    };
+  }
+
+  #gaugeSources() {
+    return {
+      config: this.#config,
+      product: this.#world.product,
+      adapter: this.#cli.adapter.name,
+      slots: this.#slots,
+      conversations: this.#conversations,
+      fleet: this.#fleet,
+      phase: () => this.#supervisor.phase,
+      logWriteErrors: () => this.#world.logWriteErrors(),
+    };
+  }
 }
 
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
-function createLauncher(config: Config, world: World, adapter: Adapter): CliLauncher {
-  const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
-  const settings = {
-    instance: world.instance,
-    runtimeDirectory: world.runtimeDirectory,
-    env: launchEnv(world.env, config.cliEnv, credential),
-    limits: { maxOutputBytes: config.maxOutputBytes, graceMs: config.killGraceMs },
-  };
-  const { clock, log, tools } = world;
-  return new CliLauncher(settings, { clock, log, tools, scanner: new ProcessScanner(clock) });
-}
-
-function conversationLimits(config: Config): ConversationLimits {
-  const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = config;
-  return { ttlMs, maxConversations, maxBytes };
-}
-
-function modelChoice(config: Config, adapter: Adapter): ModelChoice {
-  return {
-    fallback: config.defaultModel,
-    allowed: config.allowedModels.length > 0 ? config.allowedModels : adapter.models,
-    label: config.defaultModel ?? adapter.models?.[0] ?? null,
-  };
-}
-
-/** Owns the figures of jobs that have ended, until a registry of metrics takes them over. */
-class Tally implements JobObserver {
-  readonly #log: Logger;
-  queueTimeouts = 0;
-
-  constructor(log: Logger) {
-    this.#log = log;
-  }
-
-  jobEnded(_request: JobRequest, end: JobEnd): void {
-    if (end.outcome === 'queue_timeout') this.queueTimeouts++;
-  }
-
-  jobBroke(thrown: unknown): void {
-    this.#log.error('internal_error', { error: describeError(thrown) });
-  }
+/** A job that ended like this says more of the CLI than of itself. */
+function castsDoubt(end: JobEnd): boolean {
+  if (end.outcome === 'spawn_error') return true;
+  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
 }

@@ -6,6 +6,10 @@ export const logEvents = {
   config_invalid: 'the configuration has faults; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready: 'the first worker listens: address and port',
+  reload_start: 'SIGHUP: the workers are being replaced',
+  reload_complete: 'SIGHUP: every worker has its successor',
+  reload_failed: 'the successor of a worker could not listen; the old one stays',
+  readiness_checked: 'a readiness check has ended: status, trigger, time, fault',
   orphans_reaped: 'processes that a dead predecessor had left behind were ended',
   worker_gone: 'a worker has exited',
   worker_unresponsive: 'a worker missed its heartbeats and is killed',
@@ -37,7 +41,7 @@ const maxFieldLength = 2000;
 const maxFieldsBytes = 3800;
 
 /** One JSON object a line, each under 4 KB, so that lines of several processes never mix in a pipe. */
-export function createLogger(level: string, role: string, destination: FlushableStream = standardOutput()): Logger {
+export function createLogger(level: string, role: string, destination: FlushableStream): Logger {
   const log = pino(
     {
       level,
@@ -60,10 +64,13 @@ export interface FlushableStream extends DestinationStream {
   flushSync(): void;
 }
 
-/** Never blocks: a log that nobody reads must not stop the service. */
-function standardOutput(): FlushableStream {
+/**
+ * Never blocks: a log that nobody reads must not stop the service. What does not fit into 1 MiB meanwhile is dropped;
+ * `onLost` hears of each write that failed and each record that was dropped.
+ */
+export function standardOutput(onLost: () => void): FlushableStream {
   const stream = pino.destination({ fd: 1, sync: false, maxWrite: 4096, maxLength: 1024 * 1024 });
-  stream.on('error', () => {});
+  stream.on('error', onLost).on('drop', onLost);
   return {
     write: (line) => void stream.write(line),
     flushSync: () => {

@@ -1,53 +1,81 @@
-import express, { type Express } from 'express';
-import type { Clock } from '../shared/clock.js';
+import express, { type Express, type IRoute } from 'express';
 import { RelayError } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
-import type { Logger } from '../shared/logger.js';
+import type { Route } from '../shared/metric-names.js';
 import type { Phase } from '../shared/phase.js';
-import { authenticate } from './http/authenticate.js';
+import { authenticate, authenticateOperator } from './http/authenticate.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
-import { type Handler, openExchange } from './http/exchange.js';
+import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { hostGuard } from './http/host-guard.js';
+import { rateCap } from './http/rate-cap.js';
 import type { Primary } from './primary.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
-import { getHealth, getVersion } from './routes/operations.js';
+import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
 
-export interface AppParts {
+export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
   readonly settings: DoorSettings;
   readonly phase: () => Phase;
-  readonly log: Logger;
-  readonly clock: Clock;
 }
 
 /** Every route, with the checks before it in the order the contract gives. */
-export function createApp({ primary, settings, phase, log, clock }: AppParts): Express {
+export function createApp(parts: AppParts): Express {
+  const { primary, settings, log } = parts;
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
-  app.use(openExchange(log, clock), hostGuard(settings));
-
-  const needsKey = authenticate(settings.keys);
-  const needsService = refuseWhileDraining(phase);
-  app.route('/ask').post(needsKey, needsService, postAsk(primary, settings)).all(methodNotAllowed('POST'));
-  app.route('/chat').post(needsKey, needsService, postChat(primary, settings)).all(methodNotAllowed('POST'));
-  app
-    .route('/chat/:id')
-    .get(needsKey, getConversation(primary))
-    .delete(needsKey, deleteConversation(primary))
-    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
-  app.route('/health').get(getHealth(primary)).all(methodNotAllowed('GET', 'HEAD'));
-  app.route('/version').get(getVersion(primary)).all(methodNotAllowed('GET', 'HEAD'));
-
+  app.use(openExchange(parts), hostGuard(settings));
+  addJobRoutes(app, parts);
+  addReadingRoutes(app, primary);
+  endpoint(app, '/health/recheck')
+    .post(authenticateOperator(settings.keys), postRecheck(primary))
+    .all(methodNotAllowed('POST'));
   app.use(notFound);
   app.use(answerError(log));
   return app;
 }
 
-function refuseWhileDraining(phase: () => Phase): Handler {
+function addJobRoutes(app: Express, { primary, settings, phase }: AppParts): void {
+  const needsKey = authenticate(settings.keys);
+  const needsService = refuseWhileDraining(phase, primary);
+  const capped = rateCap(primary, settings.rateLimit);
+  const jobs = { '/ask': postAsk, '/chat': postChat } as const;
+  for (const [route, handler] of Object.entries(jobs)) {
+    endpoint(app, route as Route)
+      .post(needsKey, needsService, capped, handler(primary, settings))
+      .all(methodNotAllowed('POST'));
+  }
+  endpoint(app, '/chat/{id}')
+    .get(needsKey, getConversation(primary))
+    .delete(needsKey, deleteConversation(primary))
+    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+}
+
+function addReadingRoutes(app: Express, primary: Primary): void {
+  const handlers = {
+    '/health': getHealth,
+    '/health/history': getHistory,
+    '/metrics': getMetrics,
+    '/version': getVersion,
+    '/models': getModels,
+  } as const;
+  for (const [route, handler] of Object.entries(handlers)) {
+    endpoint(app, route as Route)
+      .get(handler(primary))
+      .all(methodNotAllowed('GET', 'HEAD'));
+  }
+}
+
+/** The route of a template; what is written `{id}` there is `:id` in express. */
+function endpoint(app: Express, route: Route): IRoute {
+  return app.route(route.replace(/\{(\w+)\}/g, ':$1')).all(atRoute(route));
+}
+
+function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
   return (_req, _res, next) => {
     if (phase() !== 'draining') return next();
+    void primary.one('refusedDraining', {}).catch(() => {});
     throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
   };
 }

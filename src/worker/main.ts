@@ -1,14 +1,14 @@
-import type { Server } from 'node:http';
 import { delay, systemClock } from '../shared/clock.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
 import { Peer } from '../shared/ipc/peer.js';
-import { type DoorSettings, primaryCalls, workerCalls } from '../shared/ipc/protocol.js';
-import { createLogger, describeError, type Logger } from '../shared/logger.js';
+import { primaryCalls, workerCalls } from '../shared/ipc/protocol.js';
+import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { createApp } from './app.js';
 import { createHttpServer } from './http-server.js';
-import { listen, stopListening } from './listen.js';
+import { Listeners } from './listeners.js';
+import { HttpMetrics } from './metrics.js';
 import type { Primary } from './primary.js';
 
 const heartbeatMs = 2000;
@@ -21,7 +21,8 @@ async function main(): Promise<void> {
   const primaryPid = process.ppid;
   process.once('disconnect', () => void follow(primaryPid));
 
-  const servers: Server[] = [];
+  const listeners = new Listeners(systemClock);
+  const metrics = new HttpMetrics();
   let phase: Phase = 'starting';
   const primary: Primary = new Peer(
     channelToPrimary(process),
@@ -32,41 +33,44 @@ async function main(): Promise<void> {
         phase = told.phase;
         yield {};
       },
-      stop: async function* () {
-        yield {};
-        await stop(servers, log);
+      snapshot: async function* () {
+        yield { text: await metrics.snapshot() };
       },
+      stop: () => done(() => void listeners.stop().then(() => exit(log, 0))),
+      retire: ({ limitMs }) => done(() => void listeners.retire(limitMs).then(() => exit(log, 0))),
     },
     (fault) => log.error('internal_error', { error: describeError(fault) }),
   );
   const settings = await primary.one('hello', {});
-  const log = createLogger(settings.logLevel, 'worker');
+  const log = createLogger(
+    settings.logLevel,
+    'worker',
+    standardOutput(() => metrics.logWriteFailed()),
+  );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
   phase = settings.phase;
 
-  const app = createApp({ primary, settings, phase: () => phase, log, clock: systemClock });
-  await open(settings, servers, () => createHttpServer(app, log, systemClock), log);
-  systemClock.every(heartbeatMs, () => primary.one('heartbeat', {}).catch(() => {}));
+  const clock = systemClock;
+  const isRetiring = () => listeners.isRetiring;
+  const app = createApp({ primary, settings, phase: () => phase, isRetiring, metrics, log, clock });
+  await listeners
+    .open(settings, () => createHttpServer(app, log, clock))
+    .catch((error: Error) => {
+      log.error('listen_failed', { error: error.message });
+      exit(log, exitCannotListen);
+    });
+  systemClock.every(heartbeatMs, () => void beat(primary, metrics));
 }
 
-async function open(settings: DoorSettings, servers: Server[], create: () => Server, log: Logger): Promise<void> {
-  const { host, port, socketPath } = settings;
-  try {
-    for (const address of [{ host, port }, ...(socketPath === null ? [] : [{ path: socketPath }])]) {
-      const server = create();
-      await listen(server, address);
-      servers.push(server);
-    }
-  } catch (error) {
-    log.error('listen_failed', { error: (error as Error).message });
-    exit(log, exitCannotListen);
-  }
+/** Shows that this loop turns, and hands over what has been counted, so that it outlives this process. */
+async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
+  await primary.one('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
 }
 
-async function stop(servers: readonly Server[], log: Logger): Promise<void> {
-  await Promise.all(servers.map((server) => stopListening(server, systemClock)));
-  exit(log, 0);
+async function* done(act: () => void): AsyncGenerator<Record<string, never>> {
+  act();
+  yield {};
 }
 
 /** The primary has gone. What it can no longer end is ended here, by every worker: doing it twice does no harm. */

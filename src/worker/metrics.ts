@@ -1,7 +1,7 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { knownResponses } from '../shared/api/responses.js';
 import { errorCodes } from '../shared/errors.js';
 import { metricPrefix, type Route, routes } from '../shared/metric-names.js';
-import { knownResponses } from '../shared/api/responses.js';
 
 /** HTTP is answered in milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];

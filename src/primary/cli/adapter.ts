@@ -11,8 +11,6 @@ export interface Launch {
 /** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
 export interface LaunchPlan {
   readonly args: readonly string[];
-  /** Variables beside the allow-list of `launch-env`. */
-  readonly env: Readonly<Record<string, string>>;
   /** Files that must exist before the start; written with mode 0600 and removed with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
@@ -27,7 +25,14 @@ export interface Turn {
 /** What to write to stdin for a turn, and whether the program reads on until its stdin ends. */
 export interface TurnInput {
   readonly text: string;
+  /** What follows it, each to be written when the decoder has yielded `input-taken` for the text before. */
+  readonly rest?: readonly string[];
   readonly stdin: 'keep-open' | 'end';
+}
+
+/** The program has taken in what was written to it, and wants the rest of the turn's input. */
+export interface InputTaken {
+  readonly type: 'input-taken';
 }
 
 export interface TurnEnd {
@@ -45,7 +50,7 @@ export interface TurnFailed {
   readonly message: string;
 }
 
-export type TurnEvent = TextDelta | TurnEnd | TurnFailed;
+export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed;
 
 /** How a program ended: its exit code, or the signal that killed it. */
 export interface Exit {
@@ -90,6 +95,8 @@ export interface Adapter {
   readonly command: readonly [program: string, ...args: string[]];
   /** The variable the program reads its credential from; null where it has none. */
   readonly credentialVariable: string | null;
+  /** Variables that the program is always started with; the operator's own come before them. */
+  readonly env: Readonly<Record<string, string>>;
   /** The models a request may name, the default first; null where only the program knows. */
   readonly models: readonly string[] | null;
   /** Learns version and flags by consulting the program; called once per program file. */

@@ -41,7 +41,7 @@ export class CliLauncher {
       await mkdir(home.workingDirectory, { mode: 0o700 });
       for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600, flag: 'wx' });
       signal.throwIfAborted();
-      const tree = this.#spawn({ program: path, args: [...leading, ...plan.args], env: plan.env, ...home });
+      const tree = this.#spawn({ program: path, args: [...leading, ...plan.args], ...home });
       await tree.started;
       return new CliProcess(tree, dialect, this.#settings.limits, this.#clock, () => removeHome(home));
     } catch (error) {
@@ -55,7 +55,7 @@ export class CliLauncher {
     const home = this.#nextHome();
     await mkdir(home.workingDirectory, { mode: 0o700 });
     try {
-      return await this.#listenTo(this.#spawn({ program: path, args, env: {}, ...home }), input);
+      return await this.#listenTo(this.#spawn({ program: path, args, ...home }), input);
     } finally {
       await removeHome(home);
     }
@@ -81,8 +81,10 @@ export class CliLauncher {
     }
   }
 
-  #spawn(start: Omit<ProgramStart, 'env'> & { readonly env: Readonly<Record<string, string>> }): ProcessTree {
-    return new ProcessTree({ ...start, env: { ...this.#settings.env, ...start.env } }, this.#context);
+  /** Programs litter their TMPDIR: in their own folder it goes with them. */
+  #spawn(start: Omit<ProgramStart, 'env'>): ProcessTree {
+    const env = { ...this.#settings.env, TMPDIR: start.workingDirectory };
+    return new ProcessTree({ ...start, env }, this.#context);
   }
 
   #nextHome(): Home {

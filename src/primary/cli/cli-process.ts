@@ -66,8 +66,7 @@ export class CliProcess implements AsyncDisposable {
     if (signal.aborted) cut();
     else signal.addEventListener('abort', cut, { once: true });
     try {
-      this.#write(turn);
-      yield* this.#bounded(events);
+      yield* this.#bounded(events, this.#write(turn));
     } finally {
       signal.removeEventListener('abort', cut);
       if (this.#state.name === 'busy') this.#state = { name: 'idle' };
@@ -96,18 +95,31 @@ export class CliProcess implements AsyncDisposable {
     return events;
   }
 
-  #write(turn: Turn): void {
+  /** Returns what is to be written later, as the program takes it in. */
+  #write(turn: Turn): string[] {
     const { stdin } = this.#tree.child;
     const input = this.#dialect.write(turn);
     stdin.write(input.text);
     if (input.stdin === 'end') stdin.end();
+    return [...(input.rest ?? [])];
   }
 
-  async *#bounded(events: Inbox<TurnEvent>): AsyncGenerator<TextDelta | TurnEnd> {
+  #writeNext(rest: string[]): void {
+    const text = rest.shift();
+    if (text === undefined) throw cliError('other', 'the model CLI asked for more than a turn has');
+    this.#tree.child.stdin.write(text);
+  }
+
+  async *#bounded(events: Inbox<TurnEvent>, rest: string[]): AsyncGenerator<TextDelta | TurnEnd> {
     let bytes = 0;
     for await (const event of events) {
       if (event.type === 'turn-failed') throw cliError(event.reason, event.message);
-      bytes += Buffer.byteLength(event.text ?? '');
+      if (event.type === 'input-taken') {
+        this.#writeNext(rest);
+        continue;
+      }
+      const length = Buffer.byteLength(event.text ?? '');
+      bytes = event.type === 'turn-end' && event.text !== null ? length : bytes + length;
       if (bytes > this.#limits.maxOutputBytes) throw this.#tooLarge();
       yield event;
       if (event.type === 'turn-end') return;

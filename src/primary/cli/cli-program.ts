@@ -1,7 +1,7 @@
-import { RelayError } from '../../shared/errors.js';
 import type { ModelEntry } from '../../shared/api/models.js';
-import type { Adapter, Consult, Consultation, Dialect } from './adapter.js';
+import { RelayError } from '../../shared/errors.js';
 import type { Verdict } from '../readiness.js';
+import type { Adapter, Consult, Consultation, Dialect } from './adapter.js';
 import { findProgram } from './find-program.js';
 
 export interface KnownProgram {

@@ -1,6 +1,7 @@
 import { Counter, Histogram, type Registry } from 'prom-client';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
 import { metricPrefix } from '../../shared/metric-names.js';
+import { addCounter } from './state-metrics.js';
 
 const durationBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
@@ -51,7 +52,7 @@ export class JobMetrics {
       help: 'Requests refused because their client had used up its window.',
       registers,
     });
-    this.#addRefusals(registers);
+    this.#addRefusals(registry);
     this.#addZeros();
   }
 
@@ -72,7 +73,8 @@ export class JobMetrics {
     this.#jobs.inc({ operation, outcome });
     this.#durations.observe({ operation, outcome }, (queueMs + executionMs) / 1000);
     if (outcome === 'queue_timeout') this.#queueTimeouts++;
-    if (!hadSlot) this.#waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
+    if (!hadSlot)
+      this.#waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
     if (outcome !== 'ok') return;
     this.#tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
     this.#tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
@@ -86,28 +88,24 @@ export class JobMetrics {
     this.#rateLimited.inc();
   }
 
-  #addRefusals(registers: Registry[]): void {
+  #addRefusals(registry: Registry): void {
     const refusals = () => ({ queue_full: this.#refused(), draining: this.#refusedDraining });
-    const timeouts = () => this.#queueTimeouts;
     new Counter({
       name: `${metricPrefix}rejected_total`,
       help: 'Jobs refused before they were admitted.',
       labelNames: ['reason'] as const,
-      registers,
+      registers: [registry],
       collect() {
         this.reset();
         for (const [reason, count] of Object.entries(refusals())) this.inc({ reason }, count);
       },
     });
-    new Counter({
-      name: `${metricPrefix}queue_timeouts_total`,
-      help: 'Jobs that waited for a slot longer than the queue time-out.',
-      registers,
-      collect() {
-        this.reset();
-        this.inc(timeouts());
-      },
-    });
+    addCounter(
+      registry,
+      'queue_timeouts_total',
+      'Jobs that waited for a slot longer than the queue time-out.',
+      () => this.#queueTimeouts,
+    );
   }
 
   #addZeros(): void {

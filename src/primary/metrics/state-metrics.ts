@@ -7,7 +7,10 @@ import { metricPrefix } from '../../shared/metric-names.js';
 type Read = () => number;
 
 /** A gauge for each figure that has an owner elsewhere: nothing is counted twice. */
-export function addGauges(registry: Registry, gauges: Readonly<Record<string, readonly [help: string, read: Read]>>): void {
+export function addGauges(
+  registry: Registry,
+  gauges: Readonly<Record<string, readonly [help: string, read: Read]>>,
+): void {
   for (const [name, [help, read]] of Object.entries(gauges)) {
     new Gauge({
       name: metricPrefix + name,
@@ -18,6 +21,19 @@ export function addGauges(registry: Registry, gauges: Readonly<Record<string, re
       },
     });
   }
+}
+
+/** A counter for a figure that only grows and has an owner elsewhere. */
+export function addCounter(registry: Registry, name: string, help: string, read: Read): void {
+  new Counter({
+    name: metricPrefix + name,
+    help,
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(read());
+    },
+  });
 }
 
 /** A gauge with one label, read all at once. */
@@ -40,7 +56,12 @@ export function addLabelledGauge(
 }
 
 /** A gauge that is always 1 and whose labels carry facts. */
-export function addFacts(registry: Registry, name: string, help: string, facts: Readonly<Record<string, string>>): void {
+export function addFacts(
+  registry: Registry,
+  name: string,
+  help: string,
+  facts: Readonly<Record<string, string>>,
+): void {
   new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
 }
 
@@ -49,15 +70,7 @@ export class ConversationMetrics {
   readonly #removed: Counter<'cause'>;
 
   constructor(registry: Registry, created: Read) {
-    new Counter({
-      name: `${metricPrefix}conversations_created_total`,
-      help: 'Conversations whose first turn was answered.',
-      registers: [registry],
-      collect() {
-        this.reset();
-        this.inc(created());
-      },
-    });
+    addCounter(registry, 'conversations_created_total', 'Conversations whose first turn was answered.', created);
     this.#removed = new Counter({
       name: `${metricPrefix}conversations_removed_total`,
       help: 'Conversations that are gone, by cause.',

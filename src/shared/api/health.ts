@@ -49,3 +49,5 @@ export const historyBody = z.strictObject({
   history: z.array(readinessBody),
 });
 export type HistoryBody = z.infer<typeof historyBody>;
+
+export const sinceQuery = z.iso.datetime({ offset: true });

@@ -77,10 +77,22 @@ export const variables = {
     '2000',
     'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 500 ms of it',
   ),
-  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: variable(seconds(1, daySeconds), '60', 'length of the rate window of one IP address, seconds'),
-  MODEL_API_RATE_LIMIT_MAX_REQUESTS: variable(integer(0, 1_000_000_000), '0', 'requests of one IP address per window on POST /ask and POST /chat; 0 is off'),
+  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: variable(
+    seconds(1, daySeconds),
+    '60',
+    'length of the rate window of one IP address, seconds',
+  ),
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: variable(
+    integer(0, 1_000_000_000),
+    '0',
+    'requests of one IP address per window on POST /ask and POST /chat; 0 is off',
+  ),
   MODEL_API_STRICT_HEALTH: variable(flag, 'false', '`true`: /health answers 503 while the model CLI is not ready'),
-  MODEL_API_READINESS_INTERVAL_SECONDS: variable(seconds(0, daySeconds), '60', 'time between readiness checks, seconds; 0: only at start, on failures and when forced'),
+  MODEL_API_READINESS_INTERVAL_SECONDS: variable(
+    seconds(0, daySeconds),
+    '60',
+    'time between readiness checks, seconds; 0: only at start, on failures and when forced',
+  ),
   MODEL_API_HEALTH_HISTORY_LIMIT: variable(integer(1, 100_000), '100', 'readiness checks kept for /health/history'),
   MODEL_API_CONVERSATION_TTL_SECONDS: variable(
     seconds(0.001, 365 * daySeconds),

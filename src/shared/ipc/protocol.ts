@@ -108,6 +108,8 @@ export type PrimaryCalls = typeof primaryCalls;
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), item: nothing },
   stop: { request: nothing, item: nothing },
+  /** A successor listens: take no new connection, end what is open, then exit. */
+  retire: { request: z.object({ limitMs: z.number() }), item: nothing },
   snapshot: { request: nothing, item: metricsText },
 };
 export type WorkerCalls = typeof workerCalls;

@@ -17,6 +17,14 @@ export function authenticate(keys: Keys): Handler {
   };
 }
 
+/** For what an operator alone may do: without a configured key, nobody may. */
+export function authenticateOperator(keys: Keys): Handler {
+  if (keys.length > 0) return authenticate(keys);
+  return () => {
+    throw unauthorized('this needs an API key, and none is configured: set MODEL_API_KEY');
+  };
+}
+
 function nameOfKey(req: Request, keys: Keys): string {
   const presented = presentedKey(req);
   const digest = createHash('sha256').update(presented).digest();
@@ -37,6 +45,6 @@ function presentedKey(req: Request): string {
   return key;
 }
 
-export function unauthorized(message: string): RelayError {
+function unauthorized(message: string): RelayError {
   return new RelayError('unauthorized', message);
 }

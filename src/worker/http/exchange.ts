@@ -1,12 +1,19 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
+import type { ErrorCode } from '../../shared/errors.js';
 import { requestIdFrom } from '../../shared/ids.js';
 import type { JobEnd } from '../../shared/job.js';
 import type { Logger } from '../../shared/logger.js';
+import type { Route } from '../../shared/metric-names.js';
+import type { HttpMetrics } from '../metrics.js';
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
   requestId: string;
+  /** Template of the route that matched. */
+  route: Route;
+  /** Code of the error body that was sent, if one was. */
+  error: ErrorCode | null;
   /** The unit of fairness: the API key's name, else the address. Set once the request is known to be allowed. */
   client: string;
   /** Name of the API key, empty without one: whose conversations the request may see. */
@@ -25,19 +32,47 @@ export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Opti
 const maxPathLength = 256;
 const clientGone = 499;
 
-/** Opens every exchange: request id, headers that every response carries, and the log record at its end. */
-export function openExchange(log: Logger, clock: Clock): Handler {
+export interface ExchangeParts {
+  readonly log: Logger;
+  readonly metrics: HttpMetrics;
+  readonly clock: Clock;
+  /** Whether this worker is about to go: then each response is the last one on its connection. */
+  readonly isRetiring: () => boolean;
+}
+
+/** Opens every exchange: request id, headers that every response carries; at its end the log record and the counts. */
+export function openExchange({ log, metrics, clock, isRetiring }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
-    Object.assign(res.locals, { requestId: requestIdFrom(req.get('x-request-id')), client: '', owner: '', job: null });
-    res.set({ 'X-Request-Id': res.locals.requestId, ...commonHeaders });
+    const requestId = requestIdFrom(req.get('x-request-id'));
+    const exchange: Exchange = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
+    Object.assign(res.locals, exchange);
+    res.set({ 'X-Request-Id': requestId, ...commonHeaders });
     // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
-    if (req.headers.expect !== undefined) res.set('Connection', 'close');
+    if (req.headers.expect !== undefined || isRetiring()) res.set('Connection', 'close');
     const { method } = req;
     const path = pathOf(req.url);
-    res.once('close', () =>
-      log.info('http_request_completed', record(res, method, path, clock.monotonicMs() - startedMs)),
-    );
+    metrics.opened();
+    res.once('close', () => {
+      const durationMs = clock.monotonicMs() - startedMs;
+      count(metrics, method, res, durationMs / 1000);
+      log.info('http_request_completed', record(res, method, path, durationMs));
+    });
+    next();
+  };
+}
+
+function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number): void {
+  const { route, error } = res.locals;
+  if (!res.writableFinished) return metrics.aborted(route);
+  metrics.completed(method, route, res.statusCode, seconds);
+  if (error !== null) metrics.failed(route, error);
+}
+
+/** Names the route that matched, for all that is counted by route. */
+export function atRoute(route: Route): Handler {
+  return (_req, res, next) => {
+    res.locals.route = route;
     next();
   };
 }

@@ -21,5 +21,6 @@ export function sendError(res: Reply, error: RelayError): void {
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer realm="prompt-relay"');
   if (error.code === 'shutting_down') res.set('Connection', 'close');
+  res.locals.error = error.code;
   sendJson(res, errorBodyOf(error, res.locals.requestId), httpStatusOf[error.code]);
 }

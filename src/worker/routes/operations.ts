@@ -1,14 +1,48 @@
-import type { AsyncHandler } from '../http/exchange.js';
+import type { HealthBody } from '../../shared/api/health.js';
+import { sinceQuery } from '../../shared/api/health.js';
+import { invalid } from '../../shared/errors.js';
+import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
 import type { Primary } from '../primary.js';
 
 export function getHealth(primary: Primary): AsyncHandler {
-  return async (_req, res) => {
-    const health = await primary.one('health', {});
-    sendJson(res, health, health.status === 'draining' ? 503 : 200);
-  };
+  return async (_req, res) => sendHealth(res, await primary.one('health', {}));
+}
+
+export function postRecheck(primary: Primary): AsyncHandler {
+  return async (_req, res) => sendHealth(res, await primary.one('recheck', {}));
+}
+
+function sendHealth(res: Reply, health: HealthBody): void {
+  const isReady = health.readiness.model_cli.status === 'ready';
+  const isUsable = health.status !== 'draining' && (isReady || !health.strict_mode);
+  sendJson(res, health, isUsable ? 200 : 503);
+}
+
+export function getHistory(primary: Primary): AsyncHandler {
+  return async (req, res) => sendJson(res, await primary.one('history', { since: sinceOf(req.query.since) }));
+}
+
+/** Milliseconds since the epoch; null where nothing was sent. A `+` that a client forgot to escape arrives as a space. */
+function sinceOf(value: unknown): number | null {
+  if (value === undefined) return null;
+  const parsed = sinceQuery.safeParse(typeof value === 'string' ? value.replace(' ', '+') : value);
+  if (!parsed.success)
+    throw invalid('since', 'must be one ISO 8601 time with its offset, such as 2026-01-31T12:00:00Z');
+  return Date.parse(parsed.data);
 }
 
 export function getVersion(primary: Primary): AsyncHandler {
   return async (_req, res) => sendJson(res, await primary.one('version', {}));
+}
+
+export function getModels(primary: Primary): AsyncHandler {
+  return async (_req, res) => sendJson(res, await primary.one('models', {}));
+}
+
+export function getMetrics(primary: Primary): AsyncHandler {
+  return async (_req, res) => {
+    const { text } = await primary.one('metrics', {});
+    res.type('text/plain; version=0.0.4; charset=utf-8').send(text);
+  };
 }

@@ -143,6 +143,35 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: [...noSeconds, '86401'],
   },
   MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
+  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: {
+    key: 'rateWindowMs',
+    good: [['1.5', 1500]],
+    bad: [...noSeconds, '0', '86401'],
+  },
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: {
+    key: 'rateMaxRequests',
+    good: [['0', 0]],
+    bad: [...noWholeNumbers, '1000000001'],
+  },
+  MODEL_API_STRICT_HEALTH: {
+    key: 'strictHealth',
+    good: [
+      ['true', true],
+      ['1', true],
+      ['false', false],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE', '2', ' true'],
+  },
+  MODEL_API_READINESS_INTERVAL_SECONDS: { key: 'readinessIntervalMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
+  MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
+  MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
+  MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
+  MODEL_API_CONVERSATION_MEMORY_MB: {
+    key: 'conversationBytes',
+    good: [['2', 2_097_152]],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
   MODEL_API_CLI: {
     key: 'cli',
     besides: { MODEL_API_CLI_COMMAND: 'cat' },

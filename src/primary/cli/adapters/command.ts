@@ -24,6 +24,7 @@ export function commandAdapter(
     name: 'command',
     command: [command[0]], // the other words may hold {model}: they are the plan's
     credentialVariable: null,
+    env: {},
     models: takesModel ? null : [ownName],
     inspect: async () => dialect(args, ownName),
   };
@@ -34,7 +35,6 @@ function dialect(args: readonly string[], ownName: string): Dialect {
     version: null,
     plan: (launch: Launch) => ({
       args: args.map((word) => word.replaceAll('{model}', launch.model ?? ownName)),
-      env: {},
       files: [],
     }),
     write: (turn) => ({ text: promptOf(turn), stdin: 'end' }),

@@ -1,7 +1,18 @@
 import { z } from 'zod';
-import { cliReasons } from '../../../shared/errors.js';
 import type { ModelEntry } from '../../../shared/api/models.js';
-import type { Adapter, Consult, Decoder, Dialect, Exit, Launch, LaunchPlan, Turn, TurnEvent, TurnInput } from '../adapter.js';
+import { cliReasons } from '../../../shared/errors.js';
+import type {
+  Adapter,
+  Consult,
+  Decoder,
+  Dialect,
+  Exit,
+  Launch,
+  LaunchPlan,
+  Turn,
+  TurnEvent,
+  TurnInput,
+} from '../adapter.js';
 import { LineSplitter } from '../lines.js';
 
 const maxLineLength = 1024 * 1024;
@@ -30,6 +41,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     name: 'demo',
     command,
     credentialVariable: null,
+    env: {},
     models: ['eliza', 'echo'],
     async inspect(consult): Promise<Dialect> {
       const { stdout } = await consult(['--version']);
@@ -39,7 +51,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
 }
 
 function plan({ model }: Launch): LaunchPlan {
-  return { args: model === null ? [] : ['--model', model], env: {}, files: [] };
+  return { args: model === null ? [] : ['--model', model], files: [] };
 }
 
 function write({ text, system, history }: Turn): TurnInput {

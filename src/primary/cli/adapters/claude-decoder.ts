@@ -1,0 +1,110 @@
+import type { Usage } from '../../../shared/job.js';
+import { type Decoder, type Exit, type TurnEvent, unknownUsage } from '../adapter.js';
+import { LineSplitter } from '../lines.js';
+import { crashed, failed } from './claude-failure.js';
+import {
+  type AssistantLine,
+  type ClaudeLine,
+  parseLine,
+  type ResultLine,
+  type StreamEventLine,
+} from './claude-lines.js';
+
+/** Lines repeat the whole text, and a tool's result can be large: UTF-16 units. */
+const maxLineLength = 64 * 1024 * 1024;
+
+interface Answer {
+  /** What the deltas add up to: a broken stream and what was sent again after it included. */
+  streamed: string;
+  /** What the whole messages add up to: the truth. `result` repeats only the last block of it. */
+  said: string;
+  model: string | null;
+  /** The CLI's own word for what went wrong. */
+  error: string | null;
+}
+
+/** Reads the stdout of one claude process. */
+export class ClaudeDecoder implements Decoder {
+  readonly #lines = new LineSplitter(maxLineLength);
+  #answer = emptyAnswer();
+  #spentUsd = 0;
+
+  /** At once, not as a generator: a reader that stops at an end must not lose the lines after it. */
+  read(chunk: string): readonly TurnEvent[] {
+    return Array.from(this.#lines.split(chunk)).flatMap((text) => this.#eventsOf(parseLine(text)));
+  }
+
+  exit(exit: Exit): readonly TurnEvent[] {
+    const last = this.read('\n'); // the last line may have come without its end
+    const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
+    return ended ? last : [...last, crashed(exit)];
+  }
+
+  #eventsOf(line: ClaudeLine | null): readonly TurnEvent[] {
+    switch (line?.type) {
+      case 'stream_event':
+        return this.#streamed(line);
+      case 'assistant':
+        return this.#said(line);
+      case 'result':
+        return this.#ended(line);
+      default:
+        return [];
+    }
+  }
+
+  #streamed({ event }: StreamEventLine): readonly TurnEvent[] {
+    if (event.type === 'message_start') {
+      this.#answer.model = event.message.model;
+      return [];
+    }
+    this.#answer.streamed += event.delta.text;
+    return [{ type: 'text-delta', text: event.delta.text }];
+  }
+
+  #said({ message, error }: AssistantLine): readonly TurnEvent[] {
+    this.#answer.error = error ?? null;
+    if (message.model === '<synthetic>') return []; // the CLI speaks for itself, about an error
+    this.#answer.model = message.model;
+    this.#answer.said += message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+    return [];
+  }
+
+  #ended(line: ResultLine): readonly TurnEvent[] {
+    const costUsd = this.#spend(line.total_cost_usd ?? null);
+    if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
+    const answer = this.#answer;
+    this.#answer = emptyAnswer();
+    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error)];
+    const { model } = answer;
+    return [{ type: 'turn-end', text: correction(answer, line.result), model, usage: usageOf(line, costUsd) }];
+  }
+
+  /** The CLI reports what the process has cost so far. */
+  #spend(totalUsd: number | null): number | null {
+    if (totalUsd === null) return null;
+    const costUsd = roundedUsd(Math.max(0, totalUsd - this.#spentUsd));
+    this.#spentUsd = totalUsd;
+    return costUsd;
+  }
+}
+
+function emptyAnswer(): Answer {
+  return { streamed: '', said: '', model: null, error: null };
+}
+
+function correction({ streamed, said }: Answer, result: string): string | null {
+  const whole = said === '' ? result : said;
+  return whole === '' || whole === streamed ? null : whole;
+}
+
+/** A difference of two sums has digits that mean nothing. */
+function roundedUsd(usd: number): number {
+  return Math.round(usd * 1e9) / 1e9;
+}
+
+function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
+  if (!usage) return { ...unknownUsage, costUsd };
+  const { input_tokens: fresh, cache_creation_input_tokens: stored, cache_read_input_tokens: cached } = usage;
+  return { inputTokens: fresh + stored + cached, outputTokens: usage.output_tokens, costUsd };
+}

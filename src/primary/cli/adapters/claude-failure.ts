@@ -1,0 +1,66 @@
+import type { CliReason } from '../../../shared/errors.js';
+import type { Exit, TurnFailed } from '../adapter.js';
+import type { ResultLine } from './claude-lines.js';
+
+const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
+  ['prompt_too_long', 'prompt_too_long'],
+  ['blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
+]);
+
+const reasonByError: ReadonlyMap<string, CliReason> = new Map([
+  ['authentication_failed', 'auth'],
+  ['oauth_org_not_allowed', 'auth'],
+  ['account_on_hold', 'auth'],
+  ['verification_required', 'auth'],
+  ['cloud_credential_error', 'auth'],
+  ['billing_error', 'quota'],
+  ['rate_limit', 'quota'],
+  ['overloaded', 'overloaded'],
+  ['model_not_found', 'model_unknown'],
+  ['max_output_tokens', 'output_too_large'],
+]);
+
+const reasonByStatus: ReadonlyMap<number, CliReason> = new Map([
+  [401, 'auth'],
+  [402, 'quota'],
+  [403, 'auth'],
+  [404, 'model_unknown'],
+  [413, 'prompt_too_long'],
+  [429, 'quota'],
+  [529, 'overloaded'],
+]);
+
+/** Last resort: some versions give up on an overloaded API with no sign but their words. */
+const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
+  [/prompt is too long/i, 'prompt_too_long'],
+  [/\/login\b|invalid api key/i, 'auth'],
+  [/overloaded/i, 'overloaded'],
+];
+
+/** `error` is the CLI's own word for what went wrong, where it has one. The exit code and `subtype` tell nothing. */
+export function failed(line: ResultLine, error: string | null): TurnFailed {
+  const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
+  const reason =
+    reasonByTerminal.get(line.terminal_reason ?? '') ??
+    reasonByError.get(error ?? '') ??
+    reasonByStatus.get(line.api_error_status ?? 0) ??
+    reasonByWords.find(([sign]) => sign.test(words))?.[1] ??
+    'other';
+  return { type: 'turn-failed', reason, message: sentence('the model CLI reports', words) };
+}
+
+/** The program has gone in the middle of a turn. */
+export function crashed({ code, signal, stderr }: Exit): TurnFailed {
+  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+  const lastLine = stderr.trim().split('\n').at(-1) ?? '';
+  return { type: 'turn-failed', reason: 'crashed', message: sentence(`the model CLI ${how}`, lastLine) };
+}
+
+const maxWords = 300;
+
+function sentence(start: string, words: string): string {
+  const [firstLine = ''] = words.trim().split('\n');
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+  const printable = firstLine.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, maxWords);
+  return printable === '' ? start : `${start}: ${printable}`;
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+
+// What the CLI prints drifts between versions: a field that only adds detail never costs the line that carries it.
+const detail = z.string().nullish().catch(null);
+const count = z.int().nonnegative().catch(0);
+
+/** A line that a subagent caused carries the id of a tool call here; it is no part of the answer. */
+const ofMainThread = { parent_tool_use_id: z.null().optional() };
+
+const textDelta = z.object({
+  type: z.literal('content_block_delta'),
+  delta: z.object({ type: z.literal('text_delta'), text: z.string().min(1) }),
+});
+
+const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
+
+const streamEvent = z.object({
+  type: z.literal('stream_event'),
+  ...ofMainThread,
+  event: z.discriminatedUnion('type', [textDelta, messageStart]),
+});
+
+const contentBlock = z.object({ type: z.string(), text: z.string().optional() });
+
+const assistant = z.object({
+  type: z.literal('assistant'),
+  ...ofMainThread,
+  error: detail,
+  message: z.object({ model: z.string(), content: z.array(contentBlock) }),
+});
+
+const usage = z.object({
+  input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_read_input_tokens: count,
+  output_tokens: count,
+});
+
+const result = z.object({
+  type: z.literal('result'),
+  is_error: z.boolean().catch(true),
+  num_turns: z.number().catch(1),
+  result: z.string().catch(''),
+  errors: z.array(z.string()).catch([]),
+  terminal_reason: detail,
+  api_error_status: z.number().nullish().catch(null),
+  total_cost_usd: z.number().nonnegative().nullish().catch(null),
+  usage: usage.nullish().catch(null),
+});
+
+const line = z.discriminatedUnion('type', [streamEvent, assistant, result]);
+
+export type ClaudeLine = z.infer<typeof line>;
+export type StreamEventLine = z.infer<typeof streamEvent>;
+export type AssistantLine = z.infer<typeof assistant>;
+export type ResultLine = z.infer<typeof result>;
+
+/** The other types are not worth parsing: a `user` line holds whole tool results. Fields may come in any order. */
+const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result")/;
+
+/** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
+export function parseLine(text: string): ClaudeLine | null {
+  if (!text.startsWith('{') || ofOtherType.test(text)) return null;
+  try {
+    return line.safeParse(JSON.parse(text)).data ?? null;
+  } catch {
+    return null;
+  }
+}

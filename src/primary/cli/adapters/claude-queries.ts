@@ -1,0 +1,33 @@
+import { z } from 'zod';
+import type { ModelEntry } from '../../../shared/api/models.js';
+
+/** What the program is asked about itself, beside turns, and what it answers. */
+
+export const authStatus = z.object({ loggedIn: z.boolean() });
+
+/** Answered without a model call. */
+export const initializeLine = `${JSON.stringify({
+  type: 'control_request',
+  request_id: 'models',
+  request: { subtype: 'initialize' },
+})}\n`;
+
+const listed = z.object({ value: z.string(), displayName: z.string(), description: z.string().optional() });
+
+export const modelList = z.object({
+  type: z.literal('control_response'),
+  response: z.object({ response: z.object({ models: z.array(listed) }) }),
+});
+
+/** The program's own choice stands in its list under the name `default`. */
+export function entryOf({ value, displayName, description }: z.infer<typeof listed>): ModelEntry {
+  return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
+}
+
+export function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,45 @@
+import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { metricPrefix } from '../../shared/metric-names.js';
+import { type RestartCause, restartCauses } from '../seat.js';
+import { JobMetrics } from './job-metrics.js';
+import { ReadinessMetrics } from './readiness-metrics.js';
+import { ConversationMetrics } from './state-metrics.js';
+
+/** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
+export class PrimaryMetrics {
+  readonly registry = new Registry();
+  readonly jobs: JobMetrics;
+  readonly conversations: ConversationMetrics;
+  readonly readiness: ReadinessMetrics;
+  readonly #restarts: Counter<'cause'>;
+  readonly #scrapeFailures: Counter;
+
+  /** The figures that have an owner elsewhere are read when they are asked for. */
+  constructor(owners: { readonly jobsRefused: () => number; readonly conversationsCreated: () => number }) {
+    const registers = [this.registry];
+    this.jobs = new JobMetrics(this.registry, owners.jobsRefused);
+    this.conversations = new ConversationMetrics(this.registry, owners.conversationsCreated);
+    this.readiness = new ReadinessMetrics(this.registry);
+    this.#restarts = new Counter({
+      name: `${metricPrefix}worker_restarts_total`,
+      help: 'Workers started in the place of another, by cause.',
+      labelNames: ['cause'],
+      registers,
+    });
+    this.#scrapeFailures = new Counter({
+      name: `${metricPrefix}worker_scrape_failures_total`,
+      help: 'Workers that did not answer a scrape in time; their last figures were shown.',
+      registers,
+    });
+    for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
+    collectDefaultMetrics({ register: this.registry, prefix: metricPrefix, labels: { process: 'primary' } });
+  }
+
+  workerRestarted(cause: RestartCause): void {
+    this.#restarts.inc({ cause });
+  }
+
+  scrapeFailed(): void {
+    this.#scrapeFailures.inc();
+  }
+}

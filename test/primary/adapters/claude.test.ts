@@ -1,0 +1,297 @@
+import type { Dialect, Exit, Turn, TurnEvent } from '../../../src/primary/cli/adapter.js';
+import { claudeAdapter, inputOf } from '../../../src/primary/cli/adapters/claude.js';
+import { ClaudeDecoder } from '../../../src/primary/cli/adapters/claude-decoder.js';
+import { RelayError } from '../../../src/shared/errors.js';
+
+const flags = [
+  ...['--print', '--input-format <format>', '--output-format <format>', '--verbose', '--tools <tools...>'],
+  ...['--strict-mcp-config', '--setting-sources <sources>', '--settings <file-or-json>', '--disable-slash-commands'],
+  ...['--include-partial-messages', '--no-session-persistence'],
+];
+
+function dialect(help: readonly string[] = flags, extraArgs: readonly string[] = []): Promise<Dialect> {
+  const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
+  return claudeAdapter(['claude'], { extraArgs }).inspect(async ([flag = '']) => ({
+    code: 0,
+    stdout: answers[flag] ?? '',
+  }));
+}
+
+function text(...lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+const init = { type: 'system', subtype: 'init', cwd: '/nowhere', tools: [] };
+const start = stream({ type: 'message_start', message: { id: 'msg_1', model: 'claude-test', content: [] } });
+const stop = stream({ type: 'content_block_stop', index: 0 });
+const usage = { input_tokens: 1, cache_creation_input_tokens: 20, cache_read_input_tokens: 300, output_tokens: 4 };
+const taken = { type: 'result', subtype: 'success', is_error: false, num_turns: 0, result: '', total_cost_usd: 0 };
+
+function stream(event: object) {
+  return { type: 'stream_event', event, parent_tool_use_id: null, session_id: 's' };
+}
+
+function delta(words: string) {
+  return stream({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } });
+}
+
+function assistant(words: string, more: object = {}) {
+  const message = { model: 'claude-test', content: [{ type: 'text', text: words }] };
+  return { type: 'assistant', message, parent_tool_use_id: null, ...more };
+}
+
+/** The type is not the first field in every version. */
+function result(more: object = {}) {
+  const outcome = {
+    is_error: false,
+    num_turns: 1,
+    result: 'Hi é',
+    terminal_reason: 'completed',
+    api_error_status: null,
+  };
+  return { duration_ms: 7, ...outcome, subtype: 'success', type: 'result', total_cost_usd: 0.1, usage, ...more };
+}
+
+function failure(words: string, more: object = {}, error?: string): string {
+  const synthetic = {
+    type: 'assistant',
+    error,
+    message: { model: '<synthetic>', content: [{ type: 'text', text: words }] },
+  };
+  return text(init, synthetic, result({ is_error: true, result: words, total_cost_usd: 0, ...more }));
+}
+
+const turn = text(init, start, delta('Hi '), delta('é'), assistant('Hi é'), stop, result());
+const deltas: readonly TurnEvent[] = [
+  { type: 'text-delta', text: 'Hi ' },
+  { type: 'text-delta', text: 'é' },
+];
+const end: TurnEvent = {
+  type: 'turn-end',
+  text: null,
+  model: 'claude-test',
+  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1 },
+};
+
+function read(...chunks: readonly string[]): readonly TurnEvent[] {
+  const decoder = new ClaudeDecoder();
+  return chunks.flatMap((chunk) => decoder.read(chunk));
+}
+
+describe('the claude adapter', () => {
+  it('learns the version', async () => {
+    expect((await dialect()).version).toBe('2.1.197');
+  });
+
+  it('passes a flag only to a program that knows it', async () => {
+    const older = (await dialect()).plan({ model: null, system: null }, '/private/system');
+    const newer = (await dialect([...flags, '--restricted'])).plan({ model: null, system: null }, '/private/system');
+    expect(older.args).not.toContain('--restricted');
+    expect(newer.args).toContain('--restricted');
+  });
+
+  it('refuses a program that cannot be kept from using tools', async () => {
+    const inspected = dialect(flags.filter((flag) => !flag.startsWith('--tools')));
+    await expect(inspected).rejects.toThrow('the model CLI is too old, it does not know --tools');
+    await expect(inspected).rejects.toBeInstanceOf(RelayError);
+  });
+
+  it('refuses a program that does not answer', async () => {
+    const adapter = claudeAdapter(['claude'], { extraArgs: [] });
+    const inspected = adapter.inspect(async () => ({ code: 1, stdout: '' }));
+    await expect(inspected).rejects.toThrow('the model CLI does not answer --version');
+  });
+
+  it('puts the system text into a private file, never among the arguments', async () => {
+    const plan = (await dialect()).plan({ model: null, system: 'be secret' }, '/private/system');
+    expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
+    expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
+    expect(JSON.stringify(plan.args)).not.toContain('secret');
+  });
+
+  it('has an empty system file where there is no system text', async () => {
+    expect((await dialect()).plan({ model: null, system: null }, '/s').files).toEqual([{ path: '/s', text: '' }]);
+  });
+
+  it('names the model in one word, and the arguments of the operator last', async () => {
+    const { plan } = await dialect(flags, ['--tools', 'WebSearch']);
+    const { args } = plan({ model: '--model', system: null }, '/s');
+    expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
+  });
+
+  it('bars the ways by which a prompt could reach a file or a command', async () => {
+    const { args } = (await dialect()).plan({ model: null, system: null }, '/s');
+    const { env } = claudeAdapter(['claude'], { extraArgs: [] });
+    expect(args[args.indexOf('--tools') + 1]).toBe('');
+    expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
+    expect(args[args.indexOf('--settings') + 1]).toBe('{"permissions":{"deny":["Read(//**)"]}}');
+    expect(env).toMatchObject({ CLAUDE_CODE_DISABLE_ATTACHMENTS: '1', DISABLE_COMPACT: '1' });
+  });
+});
+
+describe('what the claude adapter writes', () => {
+  const user = (content: string, more: object = {}) => ({
+    type: 'user',
+    message: { role: 'user', content },
+    client_composed: true,
+    ...more,
+  });
+
+  function write(words: string, history: Turn['history'] = []) {
+    return inputOf({ text: words, system: null, history });
+  }
+
+  it('is one line for a first turn', () => {
+    const words = ' a\nb "c" \u2028 @/etc/passwd !';
+    expect(write(words)).toEqual({ text: text(user(words)), rest: [], stdin: 'keep-open' });
+  });
+
+  it('has a newline before a slash that begins a text, and there only', () => {
+    expect(write('/cost').text).toBe(text(user('\n/cost')));
+    expect(write(' /cost').text).toBe(text(user(' /cost')));
+    expect(write('a /cost').text).toBe(text(user('a /cost')));
+  });
+
+  it('waits after every user line of the history', () => {
+    const past = (content: string) => user(content, { shouldQuery: false });
+    const said = (words: string) => ({
+      type: 'assistant',
+      message: { role: 'assistant', content: [{ type: 'text', text: words }] },
+    });
+    const { text: first, rest } = write('three', [
+      { role: 'user', text: '/one' },
+      { role: 'assistant', text: '/1' },
+      { role: 'user', text: 'two' },
+      { role: 'assistant', text: '2' },
+    ]);
+    expect(first).toBe(text(past('\n/one')));
+    expect(rest).toEqual([text(said('/1'), past('two')), text(said('2'), user('three'))]);
+  });
+});
+
+describe('what the claude adapter reads', () => {
+  it('is the answer and its end, wherever the output is cut', () => {
+    const expected = [...deltas, end];
+    for (let at = 0; at <= turn.length; at++) expect(read(turn.slice(0, at), turn.slice(at))).toEqual(expected);
+    expect(read(...turn)).toEqual(expected);
+  });
+
+  it('is turn after turn, each with its own cost', () => {
+    const next = text(init, start, delta('Yes'), assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 }));
+    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2 };
+    const second = [
+      { type: 'text-delta', text: 'Yes' },
+      { ...end, usage: cost },
+    ];
+    expect(read(turn + next)).toEqual([...deltas, end, ...second]);
+  });
+
+  it('is nothing of a line that is not known', () => {
+    const noise = [
+      'Warning: not JSON\n{"type":"stream_event"\n\n[]\nnull\n"x"\n{"type":7}\n',
+      text({ type: 'tomorrow' }, { type: 'user', message: { content: 'x' } }, { type: 'rate_limit_event' }),
+      text(stream({ type: 'tomorrow' }), stream({ type: 'content_block_delta', delta: { type: 'thinking_delta' } })),
+    ];
+    expect(read(...noise, turn)).toEqual([...deltas, end]);
+  });
+
+  it('is nothing of what a subagent says', () => {
+    const subagent = { parent_tool_use_id: 'toolu_1' };
+    expect(read(text({ ...delta('aside'), ...subagent }, assistant('aside', subagent)), turn)).toEqual([
+      ...deltas,
+      end,
+    ]);
+  });
+
+  it('is the whole answer at the end, where a broken stream was begun anew', () => {
+    const broken = text(start, delta('Hi'), stop, { type: 'system', subtype: 'api_retry' });
+    expect(read(broken, turn).at(-1)).toEqual({ ...end, text: 'Hi é' });
+  });
+
+  it('is the whole answer at the end, where nothing was streamed', () => {
+    expect(read(text(assistant('Hi é'), result()))).toEqual([{ ...end, text: 'Hi é' }]);
+    expect(read(text(start, result()))).toEqual([{ ...end, text: 'Hi é' }]);
+  });
+
+  it('is every block of an answer, though the result repeats only the last', () => {
+    const blocks = text(start, delta('one '), assistant('one '), delta('two'), assistant('two'));
+    expect(read(blocks, text(result({ result: 'two' }))).at(-1)).toEqual(end);
+  });
+
+  it('is a request for more input, where a line of the history was taken in', () => {
+    const decoder = new ClaudeDecoder();
+    expect(decoder.read(text(init, taken))).toEqual([{ type: 'input-taken' }]);
+    expect(decoder.read(turn)).toEqual([...deltas, end]);
+  });
+
+  it('is no end without its details', () => {
+    const bare = { type: 'result', is_error: false, num_turns: 1 };
+    const nothing = { inputTokens: null, outputTokens: null, costUsd: null };
+    expect(read(text(start, delta('Hi '), delta('é'), assistant('Hi é'), bare))).toEqual([
+      ...deltas,
+      { ...end, usage: nothing },
+    ]);
+  });
+});
+
+describe('the reason of a failure', () => {
+  it.each([
+    ['auth', failure('Not logged in · Please run /login')],
+    ['auth', failure('Invalid API key', { api_error_status: 401 })],
+    ['auth', failure('Failed', {}, 'authentication_failed')],
+    ['quota', failure('Rejected', { api_error_status: 429 })],
+    ['quota', failure('Credit balance is too low', {}, 'billing_error')],
+    ['overloaded', failure('529', { api_error_status: 529 }, 'server_error')],
+    ['overloaded', failure('API Error: Repeated 529 Overloaded errors', {}, 'server_error')],
+    ['prompt_too_long', failure('x', { terminal_reason: 'prompt_too_long' }, 'invalid_request')],
+    ['prompt_too_long', failure('x', { terminal_reason: 'blocking_limit' })],
+    ['prompt_too_long', failure('Prompt is too long')],
+    ['model_unknown', failure('x', { api_error_status: 404 })],
+    ['output_too_large', failure('x', {}, 'max_output_tokens')],
+    ['other', failure('x', { api_error_status: 500 }, 'constructor')],
+    ['other', failure('', { result: undefined, errors: ['something else'] })],
+    ['other', text(init, result({ num_turns: 0, result: 'this is a command' }))],
+  ])('is %s (%#)', (reason, output) => {
+    const message = expect.stringMatching(/^the model CLI reports: \S/);
+    expect(read(output)).toEqual([{ type: 'turn-failed', reason, message }]);
+  });
+
+  it('is told in one short line', () => {
+    const [failed] = read(failure(`first\u001b[31m line ${'x'.repeat(1000)}\nsecond line`));
+    expect(failed).toMatchObject({
+      message: expect.stringMatching(/^the model CLI reports: first\[31m line x{280,300}$/),
+    });
+  });
+
+  it('does not stay for the turn after it', () => {
+    const [failed, ...rest] = read(failure('Failed', {}, 'rate_limit'), turn, failure('x'));
+    expect([failed, rest.at(-1)]).toMatchObject([{ reason: 'quota' }, { reason: 'other' }]);
+  });
+});
+
+describe('a claude process that exits', () => {
+  const exit = (more: Partial<Exit>): Exit => ({ code: 1, signal: null, stderr: '', ...more });
+
+  function crash(output: string, more: Partial<Exit>): readonly TurnEvent[] {
+    const decoder = new ClaudeDecoder();
+    decoder.read(output);
+    return decoder.exit(exit(more));
+  }
+
+  it('has crashed, with the last line of its stderr', () => {
+    const stderr = "Warning: x\nerror: unknown option '--x'\n";
+    const message = "the model CLI exited with code 1: error: unknown option '--x'";
+    expect(crash(text(init, start, delta('Hi')), { stderr })).toEqual([
+      { type: 'turn-failed', reason: 'crashed', message },
+    ]);
+  });
+
+  it('has crashed, with the signal that ended it', () => {
+    const message = 'the model CLI was ended by SIGKILL';
+    expect(crash('', { code: null, signal: 'SIGKILL' })).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+  });
+
+  it('has answered, if only the newline after its result was missing', () => {
+    expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
+  });
+});

@@ -1,0 +1,124 @@
+import { type ChildProcessWithoutNullStreams, execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Consult, LaunchPlan, Turn, TurnEnd, TurnEvent, TurnFailed } from '../../src/primary/cli/adapter.js';
+import { inputOf } from '../../src/primary/cli/adapters/claude.js';
+import { ClaudeDecoder } from '../../src/primary/cli/adapters/claude-decoder.js';
+
+type Environment = Readonly<Record<string, string>>;
+
+export interface Answer {
+  readonly deltas: readonly string[];
+  readonly end: TurnEnd | TurnFailed;
+}
+
+/** Folders of one claude process: a home, an empty working directory in it, and room for files beside. */
+export class ClaudeHome implements AsyncDisposable {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  get workingDirectory(): string {
+    return join(this.path, 'work');
+  }
+
+  environment(further: Environment): Environment {
+    return { PATH: process.env.PATH ?? '', HOME: this.path, TMPDIR: this.path, ...further };
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return rm(this.path, { recursive: true, force: true });
+  }
+}
+
+export async function makeClaudeHome(): Promise<ClaudeHome> {
+  const home = new ClaudeHome(await mkdtemp(join(tmpdir(), 'prompt-relay-claude-')));
+  await mkdir(home.workingDirectory, { mode: 0o700 });
+  return home;
+}
+
+/** Asks the real program what it is. */
+export function consultIn(home: ClaudeHome, program: string): Consult {
+  return (args) =>
+    new Promise((resolve) => {
+      const options = { env: home.environment({}), cwd: home.workingDirectory, timeout: 20_000 };
+      const child = execFile(program, [...args], options, (_, stdout) => resolve({ code: child.exitCode, stdout }));
+      child.stdin?.end();
+    });
+}
+
+/** A real claude process, spoken with as the adapter says. */
+export class ClaudeSession implements AsyncDisposable {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #decoder = new ClaudeDecoder();
+  readonly #exited: Promise<unknown>;
+  #deltas: string[] = [];
+  #rest: string[] = [];
+  #answered: (answer: Answer) => void = () => {};
+  #stderr = '';
+
+  constructor(child: ChildProcessWithoutNullStreams) {
+    this.#child = child;
+    this.#exited = once(child, 'close');
+    child.stdin.on('error', () => {});
+    child.stderr.on('data', (chunk) => {
+      this.#stderr += chunk;
+    });
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => this.#take(this.#decoder.read(chunk)));
+    child.once('close', (code, signal) => this.#take(this.#decoder.exit({ code, signal, stderr: this.#stderr })));
+  }
+
+  turn(turn: Turn): Promise<Answer> {
+    const input = inputOf(turn);
+    return this.send(input.text, input.rest);
+  }
+
+  /** Writes lines of any kind, and waits for the end of the turn they make. */
+  send(text: string, rest: readonly string[] = []): Promise<Answer> {
+    this.#deltas = [];
+    this.#rest = [...rest];
+    return new Promise((resolve) => {
+      this.#answered = resolve;
+      this.#child.stdin.write(text);
+    });
+  }
+
+  ask(text: string): Promise<Answer> {
+    return this.turn({ text, system: null, history: [] });
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.#child.kill(signal);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#child.kill('SIGKILL');
+    await this.#exited;
+  }
+
+  #take(events: readonly TurnEvent[]): void {
+    for (const event of events) {
+      if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
+      else if (event.type === 'text-delta') this.#deltas.push(event.text);
+      else this.#answered({ deltas: this.#deltas, end: event });
+    }
+  }
+}
+
+export async function startClaude(
+  program: string,
+  home: ClaudeHome,
+  plan: LaunchPlan,
+  env: Environment,
+): Promise<ClaudeSession> {
+  for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600 });
+  const child = spawn(program, [...plan.args], {
+    cwd: home.workingDirectory,
+    env: home.environment(env),
+  });
+  return new ClaudeSession(child);
+}

@@ -1,0 +1,237 @@
+import { once } from 'node:events';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { json } from 'node:stream/consumers';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+interface Block {
+  readonly type: string;
+  readonly text?: string;
+}
+
+/** A request's body, as far as the tests look into it. */
+export interface MessagesBody {
+  readonly model: string;
+  readonly stream?: boolean;
+  readonly max_tokens: number;
+  readonly system?: string | readonly Block[];
+  readonly messages: readonly { readonly role: string; readonly content: string | readonly Block[] }[];
+  readonly tools?: readonly { readonly name: string }[];
+}
+
+export interface MessagesRequest {
+  readonly headers: IncomingHttpHeaders;
+  readonly body: MessagesBody;
+}
+
+/** Content blocks, each in the deltas it is sent in. */
+type Blocks = readonly (readonly string[])[];
+
+/** How the stub treats one request. */
+export type Behaviour =
+  | { readonly kind: 'says'; readonly blocks: Blocks; readonly pauseMs: number; readonly breaks: boolean }
+  | {
+      readonly kind: 'refuses';
+      readonly status: number;
+      readonly type: string;
+      readonly message: string;
+      readonly mayRetry: boolean;
+    }
+  | { readonly kind: 'stalls' };
+
+type Saying = Extract<Behaviour, { readonly kind: 'says' }>;
+type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
+
+/** What every answer claims to have used. */
+export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
+
+export function says(...deltas: readonly string[]): Saying {
+  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false };
+}
+
+/** A pause before each delta. */
+export function saysSlowly(pauseMs: number, ...deltas: readonly string[]): Saying {
+  return { ...says(...deltas), pauseMs };
+}
+
+/** Each text in a content block of its own. */
+export function saysInBlocks(...texts: readonly string[]): Saying {
+  return { ...says(), blocks: texts.map((text) => [text]) };
+}
+
+/** After these deltas the connection is cut. */
+export function breaksAfter(...deltas: readonly string[]): Saying {
+  return { ...says(...deltas), breaks: true };
+}
+
+/** Repeats the last user text, a few characters a delta. */
+export function echoes(request: MessagesRequest): Saying {
+  const last = conversationOf(request).findLast(({ role }) => role === 'user');
+  return says(...(last?.text.match(/.{1,7}/gsu) ?? ['']));
+}
+
+/** Sends headers, then nothing. */
+export const stalls: Behaviour = { kind: 'stalls' };
+
+/** The errors of the real API. They ask not to be tried again, because the CLI waits for seconds between its tries. */
+export const refusals = {
+  unauthorized: refuses(401, 'authentication_error', 'invalid x-api-key'),
+  outOfCredit: refuses(402, 'billing_error', 'Your credit balance is too low to access the Anthropic API.'),
+  forbidden: refuses(403, 'permission_error', 'Your API key does not have permission to use the specified resource'),
+  modelUnknown: refuses(404, 'not_found_error', 'model: claude-of-tomorrow'),
+  promptTooLong: refuses(400, 'invalid_request_error', 'prompt is too long: 210000 tokens > 200000 maximum'),
+  requestTooLarge: refuses(413, 'request_too_large', 'Request exceeds the maximum size'),
+  rateLimited: refuses(429, 'rate_limit_error', 'This request would exceed your rate limit'),
+  overloaded: refuses(529, 'overloaded_error', 'Overloaded'),
+  broken: refuses(500, 'api_error', 'Internal server error'),
+} as const;
+
+export function refuses(status: number, type: string, message: string): Refusal {
+  return { kind: 'refuses', status, type, message, mayRetry: false };
+}
+
+/** The texts that users and the model said, without what the CLI adds of its own. */
+export function conversationOf({ body }: MessagesRequest): { readonly role: string; readonly text: string }[] {
+  return body.messages
+    .filter(({ role }) => role !== 'system')
+    .flatMap(({ role, content }) => textsOf(content).map((text) => ({ role, text })))
+    .filter(({ text }) => !text.startsWith('<system-reminder>\nAs you answer'));
+}
+
+/** The texts of the system blocks. */
+export function systemOf({ body }: MessagesRequest): readonly string[] {
+  return textsOf(body.system ?? []);
+}
+
+function textsOf(content: string | readonly Block[]): readonly string[] {
+  return typeof content === 'string' ? [content] : content.map(({ text }) => text ?? '');
+}
+
+/** A stub of the Messages API on loopback. */
+export class MessagesApi implements AsyncDisposable {
+  readonly requests: MessagesRequest[] = [];
+  /** Decides about each request; `index` counts from 0. May be replaced at any time. */
+  behave: (request: MessagesRequest, index: number) => Behaviour = () => says('Hello', ', wor', 'ld');
+  readonly #server: Server;
+
+  constructor(server: Server) {
+    this.#server = server;
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      response.on('error', () => {}); // a client that was ended in the middle of its answer
+      this.#serve(request, response).catch((error: Error) => response.destroy(error));
+    });
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
+  }
+
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (request.method !== 'POST') return void response.end();
+    const received = { headers: request.headers, body: (await json(request)) as MessagesBody };
+    const index = this.requests.push(received) - 1;
+    await new Reply(response, received).send(this.behave(received, index));
+  }
+}
+
+export async function startMessagesApi(): Promise<MessagesApi> {
+  const server = createServer();
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  return new MessagesApi(server);
+}
+
+const contentType = { stream: 'text/event-stream; charset=utf-8', json: 'application/json' };
+const requestId = 'req_of_the_stub';
+
+class Reply {
+  readonly #response: ServerResponse;
+  readonly #model: string;
+  readonly #streams: boolean;
+
+  constructor(response: ServerResponse, { body }: MessagesRequest) {
+    this.#response = response;
+    this.#model = body.model;
+    this.#streams = body.stream === true;
+  }
+
+  async send(behaviour: Behaviour): Promise<void> {
+    if (behaviour.kind === 'refuses') return this.#refuse(behaviour);
+    if (behaviour.kind === 'says' && !this.#streams) return this.#json(200, this.#message(behaviour.blocks));
+    this.#response.writeHead(200, { 'content-type': contentType.stream, 'request-id': requestId }).flushHeaders();
+    if (behaviour.kind === 'says') await this.#say(behaviour);
+  }
+
+  async #say({ blocks, pauseMs, breaks }: Saying): Promise<void> {
+    this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
+    for (const [index, deltas] of blocks.entries()) await this.#block(index, deltas, pauseMs);
+    if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
+    this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
+    const delta = { stop_reason: 'end_turn', stop_sequence: null };
+    this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
+    this.#event({ type: 'message_stop' });
+    this.#response.end();
+  }
+
+  /** Leaves the block open. */
+  async #block(index: number, deltas: readonly string[], pauseMs: number): Promise<void> {
+    if (index > 0) this.#event({ type: 'content_block_stop', index: index - 1 });
+    this.#event({ type: 'content_block_start', index, content_block: { type: 'text', text: '' } });
+    for (const text of deltas) {
+      if (pauseMs > 0) await sleep(pauseMs);
+      if (this.#response.destroyed) return;
+      this.#delta(index, text);
+    }
+  }
+
+  #delta(index: number, text: string): void {
+    this.#event({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
+  }
+
+  #event(event: { readonly type: string; readonly [field: string]: unknown }): void {
+    this.#response.write(`event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`);
+  }
+
+  #refuse({ status, type, message, mayRetry }: Refusal): void {
+    this.#response.setHeader('x-should-retry', String(mayRetry));
+    this.#json(status, { type: 'error', error: { type, message }, request_id: requestId });
+  }
+
+  #json(status: number, body: unknown): void {
+    this.#response.writeHead(status, { 'content-type': contentType.json, 'request-id': requestId });
+    this.#response.end(JSON.stringify(body));
+  }
+
+  #message(blocks: Blocks) {
+    return {
+      id: 'msg_of_the_stub',
+      type: 'message',
+      role: 'assistant',
+      model: this.#model,
+      content: blocks.map((deltas) => ({ type: 'text', text: deltas.join('') })),
+      stop_reason: 'end_turn',
+      stop_sequence: null,
+      usage: {
+        input_tokens: tokens.input,
+        cache_creation_input_tokens: tokens.cacheCreation,
+        cache_read_input_tokens: tokens.cacheRead,
+        output_tokens: tokens.output,
+      },
+    };
+  }
+}
