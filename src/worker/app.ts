@@ -11,6 +11,7 @@ import { rateCap } from './http/rate-cap.js';
 import type { Primary } from './primary.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
+import { docsPages, getOpenApi } from './routes/docs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
 
 export interface AppParts extends ExchangeParts {
@@ -31,6 +32,8 @@ export function createApp(parts: AppParts): Express {
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(settings.keys), postRecheck(primary))
     .all(methodNotAllowed('POST'));
+  endpoint(app, '/openapi.yaml').get(getOpenApi()).all(methodNotAllowed('GET', 'HEAD'));
+  app.use('/docs', atRoute('/docs'), onlyReading(), docsPages());
   app.use(notFound);
   app.use(answerError(log));
   return app;
@@ -70,6 +73,11 @@ function addReadingRoutes(app: Express, primary: Primary): void {
 /** The route of a template; what is written `{id}` there is `:id` in express. */
 function endpoint(app: Express, route: Route): IRoute {
   return app.route(route.replace(/\{(\w+)\}/g, ':$1')).all(atRoute(route));
+}
+
+function onlyReading(): Handler {
+  const refuse = methodNotAllowed('GET', 'HEAD');
+  return (req, res, next) => (req.method === 'GET' || req.method === 'HEAD' ? next() : refuse(req, res, next));
 }
 
 function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {

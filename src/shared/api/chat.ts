@@ -5,16 +5,20 @@ import { model, modelText } from './text.js';
 /** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
 export const chatRequest = z
   .strictObject({
-    message: modelText,
-    conversation_id: z.string('must be a string').optional(),
-    system: modelText.optional(),
+    message: modelText.meta({ description: 'The next message of the user.', examples: ['What is my name?'] }),
+    conversation_id: z
+      .string('must be a string')
+      .optional()
+      .meta({ description: 'The conversation to go on with; without it a new one begins.' }),
+    system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
     path: ['system'],
     message: 'is only for a new conversation: leave out conversation_id, or system',
     when: () => true,
-  });
+  })
+  .meta({ id: 'ChatRequest' });
 
 /** What a client that still sends the older payload is told. */
 export const legacyPayload = 'a list of messages is not accepted: send message, and conversation_id to go on';
@@ -22,40 +26,46 @@ export const legacyPayload = 'a list of messages is not accepted: send message, 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
 
-export const chatResult = z.strictObject({
-  success: z.literal(true),
-  conversation_id: z.string(),
-  response: z.string(),
-  message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
-  model: z.string().nullable(),
-  usage: usageBody.nullable(),
-  queue_ms: count,
-  duration_ms: count,
-  message_count: count,
-  tokens_used: count,
-  last_activity_at: time,
-  expires_at: time,
-  request_id: z.string(),
-});
+export const chatResult = z
+  .strictObject({
+    success: z.literal(true),
+    conversation_id: z.string(),
+    response: z.string(),
+    message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
+    model: z.string().nullable(),
+    usage: usageBody.nullable(),
+    queue_ms: count,
+    duration_ms: count,
+    message_count: count,
+    tokens_used: count,
+    last_activity_at: time,
+    expires_at: time,
+    request_id: z.string(),
+  })
+  .meta({ id: 'ChatResult' });
 export type ChatResult = z.infer<typeof chatResult>;
 
-export const conversationBody = z.strictObject({
-  success: z.literal(true),
-  conversation_id: z.string(),
-  status: z.literal('active'),
-  message_count: count,
-  tokens_used: count,
-  created_at: time,
-  last_activity_at: time,
-  expires_at: time,
-  request_id: z.string(),
-});
+export const conversationBody = z
+  .strictObject({
+    success: z.literal(true),
+    conversation_id: z.string(),
+    status: z.literal('active'),
+    message_count: count,
+    tokens_used: count,
+    created_at: time,
+    last_activity_at: time,
+    expires_at: time,
+    request_id: z.string(),
+  })
+  .meta({ id: 'Conversation' });
 export type ConversationBody = z.infer<typeof conversationBody>;
 
-export const deletedBody = z.strictObject({
-  success: z.literal(true),
-  conversation_id: z.string(),
-  deleted: z.literal(true),
-  request_id: z.string(),
-});
+export const deletedBody = z
+  .strictObject({
+    success: z.literal(true),
+    conversation_id: z.string(),
+    deleted: z.literal(true),
+    request_id: z.string(),
+  })
+  .meta({ id: 'DeletedConversation' });
 export type DeletedBody = z.infer<typeof deletedBody>;

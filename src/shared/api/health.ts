@@ -4,50 +4,62 @@ import { readinessStatuses, readinessTriggers } from '../readiness.js';
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
 
-export const readinessBody = z.strictObject({
-  status: z.enum(readinessStatuses),
-  checked_at: time.nullable(),
-  duration_ms: count,
-  trigger: z.enum(readinessTriggers),
-  adapter: z.string(),
-  version: z.string().nullable(),
-  error: z.string().optional(),
-});
+export const readinessBody = z
+  .strictObject({
+    status: z.enum(readinessStatuses),
+    checked_at: time.nullable(),
+    duration_ms: count,
+    trigger: z.enum(readinessTriggers),
+    adapter: z.string(),
+    version: z.string().nullable(),
+    error: z.string().optional(),
+  })
+  .meta({ id: 'Readiness' });
 export type ReadinessBody = z.infer<typeof readinessBody>;
 
-export const observabilityBody = z.strictObject({
-  started_at: time,
-  uptime_seconds: z.number().nonnegative(),
-  model_runtime: z.strictObject({
-    active_requests: count,
-    queued_requests: count,
-    max_concurrent: count,
-    max_queue: count,
-    rejected_total: count,
-    queue_timeouts_total: count,
-  }),
-  workers: z.array(
-    z.strictObject({
-      id: z.int().positive(),
-      pid: z.int().nullable(),
-      state: z.enum(['starting', 'ready', 'stopping']),
-      restarts: count,
+export const observabilityBody = z
+  .strictObject({
+    started_at: time,
+    uptime_seconds: z.number().nonnegative(),
+    model_runtime: z.strictObject({
+      active_requests: count,
+      queued_requests: count,
+      max_concurrent: count,
+      max_queue: count,
+      rejected_total: count,
+      queue_timeouts_total: count,
     }),
-  ),
-});
+    workers: z.array(
+      z.strictObject({
+        id: z.int().positive(),
+        pid: z.int().nullable(),
+        state: z.enum(['starting', 'ready', 'stopping']),
+        restarts: count,
+      }),
+    ),
+  })
+  .meta({ id: 'Observability' });
 
-export const healthBody = z.strictObject({
-  status: z.enum(['ok', 'degraded', 'draining']),
-  strict_mode: z.boolean(),
-  readiness: z.strictObject({ model_cli: readinessBody }),
-  observability: observabilityBody,
-});
+export const healthBody = z
+  .strictObject({
+    status: z.enum(['ok', 'degraded', 'draining']),
+    strict_mode: z.boolean(),
+    readiness: z.strictObject({ model_cli: readinessBody }),
+    observability: observabilityBody,
+  })
+  .meta({ id: 'Health' });
 export type HealthBody = z.infer<typeof healthBody>;
 
-export const historyBody = z.strictObject({
-  observability: observabilityBody,
-  history: z.array(readinessBody),
-});
+export const historyBody = z
+  .strictObject({
+    observability: observabilityBody,
+    history: z.array(readinessBody),
+  })
+  .meta({ id: 'HealthHistory' });
 export type HistoryBody = z.infer<typeof historyBody>;
 
-export const sinceQuery = z.iso.datetime({ offset: true });
+/** A time with its offset. */
+export const sinceQuery = z.iso.datetime({ offset: true }).meta({
+  description: 'Only checks that began strictly later than this.',
+  examples: ['2026-01-31T12:00:00Z'],
+});

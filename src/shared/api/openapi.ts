@@ -1,0 +1,147 @@
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { type ErrorCode, httpStatusOf } from '../errors.js';
+import { askRequest, askResult } from './ask.js';
+import { chatRequest, chatResult, conversationBody, deletedBody } from './chat.js';
+import { errorBody } from './error.js';
+import { healthBody, historyBody, sinceQuery } from './health.js';
+import { modelsBody } from './models.js';
+import { commonErrors, type Endpoint, endpoints } from './responses.js';
+import { versionBody } from './version.js';
+
+type Operation = Pick<
+  ZodOpenApiOperationObject,
+  'summary' | 'description' | 'requestBody' | 'requestParams' | 'security'
+> & {
+  readonly ok: z.ZodType | string;
+  readonly okText: string;
+};
+
+const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
+const keyNeededIfConfigured = [...keyNeeded, {}];
+const conversationId = { path: z.object({ id: z.string().meta({ description: 'Id of the conversation.' }) }) };
+
+function json(schema: z.ZodType) {
+  return { required: true, content: { 'application/json': { schema } } };
+}
+
+/** What stands in the document beside what `endpoints` knows, by method and route. */
+const operations: Readonly<Record<string, Operation>> = {
+  'POST /ask': {
+    summary: 'Ask the model one prompt',
+    requestBody: json(askRequest),
+    security: keyNeededIfConfigured,
+    ok: askResult,
+    okText: 'The answer.',
+  },
+  'POST /chat': {
+    summary: 'Begin a conversation, or go on with one',
+    description: 'Conversations are held in memory and belong to the API key that began them.',
+    requestBody: json(chatRequest),
+    security: keyNeededIfConfigured,
+    ok: chatResult,
+    okText: 'The answer, and the conversation with this turn in it.',
+  },
+  'GET /chat/{id}': {
+    summary: 'Look at a conversation',
+    requestParams: conversationId,
+    security: keyNeededIfConfigured,
+    ok: conversationBody,
+    okText: 'All that is known of it, but no text.',
+  },
+  'DELETE /chat/{id}': {
+    summary: 'Forget a conversation',
+    requestParams: conversationId,
+    security: keyNeededIfConfigured,
+    ok: deletedBody,
+    okText: 'It is gone.',
+  },
+  'GET /health': { summary: 'Liveness and readiness', ok: healthBody, okText: 'The service takes jobs.' },
+  'GET /health/history': {
+    summary: 'The last readiness checks, oldest first',
+    requestParams: { query: z.object({ since: sinceQuery.optional() }) },
+    ok: historyBody,
+    okText: 'The checks.',
+  },
+  'POST /health/recheck': {
+    summary: 'Check the model CLI now',
+    description: 'Callers at the same time share one check. Without a configured API key this is refused.',
+    security: keyNeeded,
+    ok: healthBody,
+    okText: 'The health after the check.',
+  },
+  'GET /metrics': { summary: 'Metrics for Prometheus', ok: 'text/plain', okText: 'Text format 0.0.4.' },
+  'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
+  'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
+  'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
+  'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
+};
+
+/** The OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names are those of the code. */
+export function openApiDocument(version: string) {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const endpoint of endpoints) {
+    paths[endpoint.route] = { ...paths[endpoint.route], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
+  }
+  return createDocument({
+    openapi: '3.1.0',
+    info: {
+      title: 'prompt-relay',
+      version,
+      description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: '/' }],
+    paths,
+    components: {
+      securitySchemes: {
+        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+        bearer: { type: 'http', scheme: 'bearer' },
+      },
+    },
+  });
+}
+
+function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
+  const operation = operations[`${endpoint.method} ${endpoint.route}`];
+  if (operation === undefined) throw new Error(`${endpoint.method} ${endpoint.route} is not described`);
+  const { ok, okText, ...rest } = operation;
+  return {
+    operationId:
+      `${endpoint.method.toLowerCase()}${endpoint.route.replace(/\W+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
+        /\W/g,
+        '',
+      ),
+    security: [],
+    ...rest,
+    responses: { '200': okResponse(ok, okText), ...unusable(endpoint), ...errorResponses(endpoint) },
+  } as ZodOpenApiOperationObject;
+}
+
+function okResponse(ok: z.ZodType | string, description: string) {
+  if (typeof ok !== 'string') return { description, content: { 'application/json': { schema: ok } } };
+  return { description, content: { [ok]: { schema: z.string() } } };
+}
+
+/** Health says with its own body that the service can't be used. */
+function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
+  if (route !== '/health' && route !== '/health/recheck') return {};
+  const description = 'The service drains, or in strict mode: the model CLI is not ready.';
+  return { '503': { description, content: { 'application/json': { schema: healthBody } } } };
+}
+
+/** One response a status; its description names the codes that share it. */
+function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
+  const byStatus = new Map<number, ErrorCode[]>();
+  for (const code of [...commonErrors, ...errors]) {
+    byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);
+  }
+  const entries = [...byStatus].map(([status, codes]) => [
+    String(status),
+    {
+      description: codes.map((code) => `\`${code}\``).join(', '),
+      content: { 'application/json': { schema: errorBody } },
+    },
+  ]);
+  return Object.fromEntries(entries);
+}

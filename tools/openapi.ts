@@ -1,0 +1,17 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stringify } from 'yaml';
+import { openApiDocument } from '../src/shared/api/openapi.js';
+import { readProduct } from '../src/shared/product.js';
+
+/** The document as it is committed and served: `npm run openapi` writes it, a test holds it equal. */
+export function openApiText(): string {
+  return stringify(openApiDocument(readProduct().version), { lineWidth: 0, aliasDuplicateObjects: false });
+}
+
+if (require.main === module) {
+  writeFile(join(__dirname, '..', '..', 'docs', 'openapi.yaml'), openApiText()).catch((error: unknown) => {
+    process.stderr.write(`${String(error)}\n`);
+    process.exitCode = 1;
+  });
+}
