@@ -9,7 +9,9 @@ import type { Phase } from '../shared/phase.js';
 import { Occupant, Seat, type WorkerPeer } from './seat.js';
 
 export interface FleetEvents {
-  /** A worker listens at this address; called for every one. */
+  /** A worker listens at this Unix socket, and not yet at its port; called for every one. */
+  socketOpened(path: string): void;
+  /** A worker listens at this address, and is ready; called for every one. */
   listening(address: { readonly host: string; readonly port: number }): void;
   /** No worker has ever listened and there is no hope that one will. */
   unavailable(reason: string): void;
@@ -94,7 +96,7 @@ export class Fleet {
     );
     seat.occupant = occupant;
     worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
-    worker.once('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
+    worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
     worker.once('exit', (code, signal) => this.#gone(seat, occupant, code, signal));
   }
 
@@ -110,7 +112,9 @@ export class Fleet {
     return new Peer(channelToWorker(worker), workerCalls, primaryCalls, handlers, onFault);
   }
 
+  /** A Unix socket, which has no port, is listened to before the TCP port: only then is the worker ready. */
   #listens(occupant: Occupant, host: string, port: number): void {
+    if (port < 0) return this.#events.socketOpened(host);
     occupant.state = 'ready';
     occupant.listeningSinceMs = this.#clock.monotonicMs();
     this.#hasListened = true;

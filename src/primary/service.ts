@@ -80,8 +80,10 @@ export async function compose(config: Config, world: World) {
 
   function fleetEvents() {
     return {
+      socketOpened: (path: string) => {
+        world.openSocket(path).catch((error: Error) => log.error('listen_failed', { error: error.message }));
+      },
       listening: ({ host, port }: { host: string; port: number }) => {
-        if (port < 0) return void world.openSocket(host);
         if (supervisor.becomeReady()) log.info('service_ready', { host, port });
       },
       unavailable: (reason: string) => {

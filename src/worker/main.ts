@@ -53,7 +53,8 @@ async function main(): Promise<void> {
 async function open(settings: DoorSettings, servers: Server[], create: () => Server, log: Logger): Promise<void> {
   const { host, port, socketPath } = settings;
   try {
-    for (const address of [{ host, port }, ...(socketPath === null ? [] : [{ path: socketPath }])]) {
+    // TCP comes last: the primary takes it for the word that this worker listens everywhere.
+    for (const address of [...(socketPath === null ? [] : [{ path: socketPath }]), { host, port }]) {
       const server = create();
       await listen(server, address);
       servers.push(server);
