@@ -9,7 +9,9 @@ import type { Phase } from '../shared/phase.js';
 import { Occupant, type RestartCause, Seat, type WorkerPeer, type WorkerState } from './seat.js';
 
 export interface FleetEvents {
-  /** A worker listens at this address; for a Unix socket the host is its path and the port is negative. */
+  /** A worker listens at this Unix socket, and not yet at its port; called for every one. */
+  socketOpened(path: string): void;
+  /** A worker listens at this address, and is ready; called for every one. */
   listening(address: { readonly host: string; readonly port: number }): void;
   /** No worker has ever listened and there is no hope that one will. */
   unavailable(reason: string): void;
@@ -155,9 +157,11 @@ export class Fleet {
     return new Peer(channelToWorker(occupant.worker), workerCalls, primaryCalls, handlers, onFault);
   }
 
+  /** A Unix socket, which has no port, is listened to before the TCP port: only then is the worker ready. */
   #listens(occupant: Occupant, host: string, port: number): void {
+    if (port < 0) return this.#events.socketOpened(host);
     if (occupant.state === 'starting') occupant.state = 'ready';
-    occupant.listeningSinceMs ??= this.#clock.monotonicMs();
+    occupant.listeningSinceMs = this.#clock.monotonicMs();
     this.#hasListened = true;
     this.#events.listening({ host, port });
   }

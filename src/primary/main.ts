@@ -68,8 +68,18 @@ function exit(log: Logger, code: number): never {
   process.exit(code);
 }
 
-main().catch((error: unknown) => {
-  const faults = error instanceof ConfigFault ? error.faults : [describeError(error)];
+/** For people on stderr, for machines in the log: its level is not known yet, or is a fault itself. */
+function failToStart(error: unknown): never {
+  const isConfigFault = error instanceof ConfigFault;
+  const faults = isConfigFault ? error.faults : [describeError(error)];
   process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
-  process.exit(error instanceof ConfigFault ? exitConfig : exitInternal);
-});
+  const log = createLogger(
+    'info',
+    'primary',
+    standardOutput(() => {}),
+  );
+  for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
+  return exit(log, isConfigFault ? exitConfig : exitInternal);
+}
+
+main().catch(failToStart);

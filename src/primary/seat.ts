@@ -27,7 +27,7 @@ export class Occupant {
     this.worker = worker;
     this.peer = peerOf(this);
     this.settled = new Promise((resolve) => {
-      worker.once('listening', () => resolve(true));
+      worker.on('listening', ({ port }) => port >= 0 && resolve(true));
       worker.once('exit', () => resolve(false));
     });
   }

@@ -201,8 +201,10 @@ export class Service {
   #fleetEvents(): FleetEvents {
     const { log, openSocket } = this.#world;
     return {
+      socketOpened: (path) => {
+        openSocket(path).catch((error: Error) => log.error('listen_failed', { error: error.message }));
+      },
       listening: ({ host, port }) => {
-        if (port < 0) return void openSocket(host);
         if (this.#supervisor.becomeReady()) log.info('service_ready', { host, port });
       },
       unavailable: (reason) => {

@@ -22,7 +22,8 @@ export class Listeners {
 
   /** Rejects when an address can't be used. */
   async open({ host, port, socketPath }: DoorSettings, create: () => Server): Promise<void> {
-    for (const address of [{ host, port }, ...(socketPath === null ? [] : [{ path: socketPath }])]) {
+    // TCP comes last: the primary takes it for the word that this worker listens everywhere.
+    for (const address of [...(socketPath === null ? [] : [{ path: socketPath }]), { host, port }]) {
       const server = create();
       await listen(server, address);
       this.#servers.push(server);

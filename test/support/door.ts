@@ -1,0 +1,41 @@
+import { exchange, type RawAnswer } from './raw-http.js';
+import type { Service } from './service.js';
+import { until } from './until.js';
+
+/** The one answer to these bytes, after a check of what holds for every answer. */
+export async function answerTo(service: Service, bytes: Buffer | string, bodyless = false): Promise<RawAnswer> {
+  const answer = await exchange(service.port, bytes, bodyless);
+  expectCommon(answer);
+  return answer;
+}
+
+/** What holds for every answer but one to an allowed foreign origin. */
+export function expectCommon({ headers, body }: RawAnswer): void {
+  expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  expect(headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
+  if ('request_id' in body) expect(body.request_id).toBe(headers['x-request-id']);
+  const names = Object.keys(headers).join(' ');
+  expect(names).not.toMatch(/x-powered-by|etag|access-control-/);
+}
+
+/** An error body, whole, of any request id. */
+export function failure(error: string, message: unknown) {
+  return { error, message, request_id: expect.any(String) };
+}
+
+/** The body that tells of one fault. */
+export function invalid(path: string, message: string) {
+  return { ...failure('validation_error', `${path}: ${message}`), details: [{ path, message }] };
+}
+
+/** Fails unless the service answers a prompt, counts no job, and has no process of one left. */
+export async function expectSound(service: Service, headers: Record<string, string> = {}): Promise<void> {
+  expect(await service.post('/ask', { prompt: 'Are you there?' }, headers)).toMatchObject({ status: 200 });
+  await until(async () => (await service.jobProcesses()).length === 0, 'the processes of all jobs to be gone');
+  await until(async () => (await openJobs(service)) === 0, 'every slot to be free');
+}
+
+async function openJobs(service: Service): Promise<number> {
+  const { model_runtime } = (await service.get('/health')).body.observability as Record<string, Record<string, number>>;
+  return (model_runtime?.active_requests ?? Number.NaN) + (model_runtime?.queued_requests ?? Number.NaN);
+}

@@ -1,0 +1,107 @@
+import { once } from 'node:events';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type Service, spawnService, startService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+/** Starts a service that is to fail, and waits for its end. */
+async function failing(env: Record<string, string>): Promise<Service & { code: number | null }> {
+  const service = await spawnService({ env });
+  await once(service.process, 'close'); // after its last line of output
+  const code = await service.exited;
+  await service.stop();
+  return Object.assign(service, { code });
+}
+
+function statusOverSocket(socketPath: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ socketPath, path: '/version', headers: { host: 'localhost' } }, (answer) => {
+      answer.resume().once('end', () => resolve(answer.statusCode));
+    });
+    sent.once('error', reject).end();
+  });
+}
+
+describe('A service that can not start', () => {
+  it('lists every fault of its configuration at once, on stderr and in its log, and exits with 78', async () => {
+    const service = await failing({
+      MODEL_API_PORT: 'abc',
+      MODEL_API_MAX_QUEUE: '1e3',
+      MODEL_API_MAX_CONCURRENT: '',
+      MODEL_API_WORKERS: '0x2',
+      MODEL_API_CLI: 'gpt',
+      MODEL_API_KEY: '',
+      MODEL_API_LOG_LEVEL: 'loud',
+    });
+    expect(service.code).toBe(78);
+    const names = ['PORT', 'MAX_QUEUE', 'MAX_CONCURRENT', 'WORKERS', 'CLI', 'KEY', 'LOG_LEVEL'];
+    const [head, ...faults] = service.stderr;
+    expect(head).toBe("prompt-relay can't start:");
+    expect(faults.map((fault) => fault.trim().split(':')[0]).sort()).toEqual(
+      names.map((name) => `MODEL_API_${name}`).sort(),
+    );
+    expect(service.logs.map(({ event, error }) => [event, error])).toEqual(
+      faults.map((fault) => ['config_invalid', fault.trim()]),
+    );
+    expect(service.stderr.join()).not.toMatch(/abc|1e3|0x2|gpt|loud/);
+  });
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'relay.example.org'])(
+    'refuses to listen on %s without a key',
+    async (host) => {
+      const service = await failing({ MODEL_API_HOST: host });
+      expect(service.code).toBe(78);
+      expect(service.stderr[1]).toMatch(/^ {2}MODEL_API_HOST: .* set MODEL_API_KEY, or bind to 127\.0\.0\.1$/);
+    },
+  );
+
+  it('says which key file can not be read', async () => {
+    const service = await failing({ MODEL_API_KEY_FILE: '/nowhere/keys' });
+    expect([service.code, service.stderr[1]]).toEqual([78, expect.stringMatching(/MODEL_API_KEY_FILE: ENOENT/)]);
+  });
+
+  it('exits with 69 and a clear record when its address is in use', async () => {
+    await using first = await startService({ env: { MODEL_API_WORKERS: '1' } });
+    const second = await failing({ MODEL_API_PORT: String(first.port) });
+    expect(second.code).toBe(69);
+    const error = `bind EADDRINUSE 127.0.0.1:${first.port}`;
+    expect(await second.log('listen_failed')).toMatchObject({ level: 'error', error: expect.stringContaining(error) });
+    expect(await second.log('workers_unavailable')).toMatchObject({ level: 'error' });
+    expect((await first.get('/version')).status).toBe(200);
+  });
+
+  it('exits with 69 when its Unix socket can not be made, before it says that it is ready', async () => {
+    const service = await failing({ MODEL_API_SOCKET: '/nowhere/relay.sock' });
+    expect(service.code).toBe(69);
+    expect(await service.log('listen_failed')).toMatchObject({ error: expect.stringContaining('/nowhere/relay.sock') });
+    expect(service.logs.map(({ event }) => event)).not.toContain('service_ready');
+  });
+});
+
+describe('A service that starts', () => {
+  it('warns of unknown variables, and names the one that was meant', async () => {
+    await using service = await startService({
+      env: { MODEL_API_WORKERS: '1', MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
+    });
+    const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+    expect(warnings).toEqual([
+      'MODEL_API_TIMEOUTS is not a variable of prompt-relay: did you mean MODEL_API_TIMEOUT?',
+      'MODEL_API_MAX_CONCURENT is not a variable of prompt-relay: did you mean MODEL_API_MAX_CONCURRENT?',
+      expect.stringMatching(/^MODEL_API_ZZZZZZZZZZ is not a variable of prompt-relay/),
+    ]);
+  });
+
+  it('also serves on its Unix socket, with mode 0660', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'prompt-relay-socket-'));
+    const socketPath = join(folder, 'relay.sock');
+    await using service = await startService({ env: { MODEL_API_SOCKET: socketPath } });
+    await until(async () => ((await stat(socketPath)).mode & 0o777) === 0o660, 'the mode of the socket');
+    expect(await statusOverSocket(socketPath)).toBe(200);
+    expect((await service.get('/version')).status).toBe(200);
+    await service.stop();
+    await expect(stat(socketPath)).rejects.toThrow('ENOENT');
+    await rm(folder, { recursive: true });
+  });
+});
