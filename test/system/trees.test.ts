@@ -1,9 +1,9 @@
-import { type Service, script, startWithProgram } from '../support/service.js';
+import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
+import { script, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const limitMs = 1000;
 const toleranceMs = 500;
-const goneMs = 1000;
 
 /** Programs that never answer, and how many processes each grows to. */
 const endless: readonly [program: string, processes: number][] = [
@@ -16,15 +16,6 @@ const endless: readonly [program: string, processes: number][] = [
   ['ignores-sigterm.pl', 2],
   ['fork-storm.pl', 120],
 ];
-
-function noneLeft(service: Service, withinMs = goneMs) {
-  return until(async () => (await service.jobProcesses()).length === 0, 'the process tree to be gone', withinMs);
-}
-
-async function slotsTaken(service: Service): Promise<number> {
-  const { body } = await service.get('/health');
-  return (body.observability as { model_runtime: { active_requests: number } }).model_runtime.active_requests;
-}
 
 describe('A model CLI that never answers', () => {
   it.each(endless)('is ended at the time limit with all its processes: %s', async (program, processes) => {
@@ -40,7 +31,7 @@ describe('A model CLI that never answers', () => {
 
     expect({ status, error: body.error }).toEqual({ status: 504, error: 'timeout' });
     expect(Math.abs(tookMs - limitMs)).toBeLessThan(toleranceMs);
-    await noneLeft(service);
+    await untilTreeGone(service);
     const next = await service.post('/ask', { prompt: 'second' });
     expect(next.body).toMatchObject({ error: 'timeout', message: `the model took longer than ${limitMs} ms` });
   });
@@ -51,7 +42,7 @@ describe('A model CLI that never answers', () => {
     expect(status).toBe(504);
     const seen: { taken: number; left: number }[] = [];
     await until(async () => {
-      const taken = await slotsTaken(service); // first the slot, then the processes: they may only become fewer between
+      const { active_requests: taken } = await runtimeOf(service); // first the slot, then the processes: they may only become fewer between
       seen.push({ taken, left: (await service.jobProcesses()).length });
       return taken === 0;
     }, 'the slot to be free');
@@ -67,8 +58,7 @@ describe('A model CLI that answers and leaves processes behind', () => {
       const { status, body } = await service.post('/ask', { prompt });
       expect(status).toBe(200);
       expect(body.response).toBe(`done: ${prompt}`);
-      await noneLeft(service);
+      await recovers(service);
     }
-    await until(async () => (await slotsTaken(service)) === 0, 'the slot to be free', goneMs);
   });
 });
