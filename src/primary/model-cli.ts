@@ -1,9 +1,9 @@
 import type { Config } from '../shared/config/config.js';
+import { ProcessScanner } from '../shared/proc/process-scanner.js';
 import type { Adapter } from './cli/adapter.js';
 import { CliLauncher } from './cli/cli-launcher.js';
 import { CliProgram } from './cli/cli-program.js';
 import { launchEnv } from './cli/launch-env.js';
-import { ProcessScanner } from './cli/process-scanner.js';
 import { chooseKind, createAdapter } from './cli/registry.js';
 import type { ModelChoice } from './job-runner.js';
 import type { World } from './world.js';

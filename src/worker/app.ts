@@ -39,14 +39,14 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addJobRoutes(app: Express, { primary, settings, phase }: AppParts): void {
+function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppParts): void {
   const needsKey = authenticate(settings.keys);
   const needsService = refuseWhileDraining(phase, primary);
   const capped = rateCap(primary, settings.rateLimit);
   const jobs = { '/ask': postAsk, '/chat': postChat } as const;
   for (const [route, handler] of Object.entries(jobs)) {
     endpoint(app, route as Route)
-      .post(needsKey, needsService, capped, handler(primary, settings))
+      .post(needsKey, needsService, capped, handler(primary, settings, clock))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/chat/{id}')

@@ -19,3 +19,10 @@ export function isAlive(pid: number): boolean {
     return false;
   }
 }
+
+/** Resident memory of a process now, and the most it ever was. */
+export async function memoryOf(pid: number): Promise<{ readonly bytes: number; readonly peakBytes: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
+  return { bytes: field('VmRSS'), peakBytes: field('VmHWM') };
+}

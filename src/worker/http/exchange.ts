@@ -2,9 +2,9 @@ import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
 import type { ErrorCode } from '../../shared/errors.js';
 import { requestIdFrom } from '../../shared/ids.js';
-import type { JobEnd } from '../../shared/job.js';
 import type { Logger } from '../../shared/logger.js';
 import type { Route } from '../../shared/metric-names.js';
+import type { JobReport } from '../job-report.js';
 import type { HttpMetrics } from '../metrics.js';
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
@@ -18,8 +18,8 @@ export interface Exchange extends Record<string, unknown> {
   client: string;
   /** Name of the API key, empty without one: whose conversations the request may see. */
   owner: string;
-  /** How the request's job ended, if it had one. */
-  job: Pick<JobEnd, 'outcome' | 'queueMs' | 'executionMs'> | null;
+  /** How the request's job is doing, if it has one. */
+  job: JobReport | null;
 }
 
 export type Reply = Response<unknown, Exchange>;
@@ -78,7 +78,8 @@ export function atRoute(route: Route): Handler {
 }
 
 function record(res: Reply, method: string, path: string, durationMs: number) {
-  const { requestId, job } = res.locals;
+  const { requestId } = res.locals;
+  const job = res.locals.job?.figures();
   return {
     request_id: requestId,
     method,

@@ -1,5 +1,5 @@
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
-import { timestamp } from '../../shared/clock.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { DoorSettings } from '../../shared/ipc/protocol.js';
 import { readBody } from '../http/body.js';
@@ -8,11 +8,12 @@ import { sendJson } from '../http/send-json.js';
 import type { Primary } from '../primary.js';
 import { type Answer, runJob, usageOf } from './job.js';
 
-export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings): AsyncHandler {
+export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings, clock: Clock): AsyncHandler {
   return async (req, res) => {
     const { message, conversation_id, system, model } = await readBody(req, res, bodyLimitBytes, chatRequest);
     const conversationId = conversation_id ?? null;
-    const answer = await runJob(primary, res, { operation: 'chat', conversationId, text: message, system, model });
+    const order = { operation: 'chat', conversationId, text: message, system, model } as const;
+    const answer = await runJob(primary, res, order, clock);
     sendJson(res, chatResultOf(answer, res.locals.requestId));
   };
 }
