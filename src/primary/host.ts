@@ -1,5 +1,5 @@
 import { mkdtemp, rm, unlink } from 'node:fs/promises';
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram } from './cli/find-program.js';
@@ -19,6 +19,21 @@ export function makeRuntimeDirectory(parent: string | undefined): Promise<string
 
 export function removeRuntimeDirectory(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true });
+}
+
+/**
+ * The port that stands for port 0, picked once: the cluster shares a listener between the workers that ask for the same
+ * number, and a worker that is told 0 would not share with one that is told what 0 has become.
+ */
+export function findFreePort(host: string): Promise<number> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once('error', () => resolve(0)); // the workers meet the same fault, and it is theirs to tell
+    server.listen({ host, port: 0 }, () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
 }
 
 /** Removes the socket file of a predecessor that was killed. One that still answers is left alone: listening then fails. */

@@ -7,7 +7,7 @@ import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
-import { clearStaleSocket, findHostTools, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
+import { clearStaleSocket, findFreePort, findHostTools, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
 import { compose } from './service.js';
 
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
@@ -37,6 +37,7 @@ async function serve(config: Config, log: Logger): Promise<void> {
     searchPath,
     clock: systemClock,
     log,
+    freePort: findFreePort,
     openSocket: (path) => chmod(path, 0o660),
     exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => exit(log, code)),
   });

@@ -28,6 +28,8 @@ export interface World {
   readonly searchPath: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** A port of this host that nobody listens at; 0 where none can be had. */
+  freePort(host: string): Promise<number>;
   /** Gives a Unix socket that is being listened on its mode. */
   openSocket(path: string): Promise<void>;
   exit(code: number): void;
@@ -40,6 +42,7 @@ const maxWaitingBytes = 64 * 1024 * 1024;
 export async function compose(config: Config, world: World) {
   const { clock, log, product } = world;
   const adapter = createAdapter(await chooseKind(config, world.searchPath), config);
+  const port = config.port === 0 ? await world.freePort(config.host) : config.port;
   const launcher = createLauncher(config, world, adapter);
   const program = new CliProgram(adapter, world.searchPath, (path, args) => launcher.consult(path, args));
   const slots = new SlotQueue({ maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes }, clock);
@@ -55,7 +58,7 @@ export async function compose(config: Config, world: World) {
   const status = new Status(clock);
   const handlers = apiHandlers({
     phase: () => supervisor.phase,
-    doorSettings: () => doorSettings(config, boundPort, supervisor.phase),
+    doorSettings: () => doorSettings(config, port, supervisor.phase),
     run: (request, caller) => runner.run(request, caller),
     health: () => status.health(supervisor.phase, slots, tally.queueTimeouts, fleet),
     version: () => status.version(product, { adapter: adapter.name, version: program.version }),
@@ -75,14 +78,10 @@ export async function compose(config: Config, world: World) {
     world.exit,
   );
 
-  // With port 0 the system picks one for the first worker; the workers after it must get the same.
-  let boundPort = config.port;
-
   function fleetEvents() {
     return {
       listening: ({ host, port }: { host: string; port: number }) => {
         if (port < 0) return void world.openSocket(host);
-        boundPort = port;
         if (supervisor.becomeReady()) log.info('service_ready', { host, port });
       },
       unavailable: (reason: string) => {
