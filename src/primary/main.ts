@@ -24,7 +24,7 @@ async function main(): Promise<void> {
 
 async function serve(config: Config, log: Logger): Promise<void> {
   const searchPath = process.env.PATH ?? '';
-  const reaped = await sweepOrphans();
+  const reaped = await sweepOrphans(systemClock);
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
   const runtimeDirectory = await makeRuntimeDirectory(process.env.RUNTIME_DIRECTORY);

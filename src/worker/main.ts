@@ -73,7 +73,7 @@ async function stop(servers: readonly Server[], log: Logger): Promise<void> {
 async function follow(primaryPid: number): Promise<never> {
   // Its channel closes a moment before it is gone; as long as it counts as alive, its processes are not orphans.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
-  await sweepOrphans();
+  await sweepOrphans(systemClock);
   process.exit(0);
 }
 

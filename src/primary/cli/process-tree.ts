@@ -4,7 +4,8 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { cookieName } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
-import type { ProcessScanner } from './process-scanner.js';
+import type { ProcessScanner } from '../../shared/proc/process-scanner.js';
+import { sweep } from '../../shared/proc/sweep.js';
 
 /** What the host offers to end a process with, found once at start. */
 export interface HostTools {
@@ -35,8 +36,8 @@ export interface ExitStatus {
 }
 
 const groupPollMs = 20;
-const treeKillLimitMs = 500;
-const sweepPauseMs = 10;
+const maxTreeKillProcesses = 16;
+const treeKillLimitMs = 250;
 const sweepLimitMs = 10_000;
 
 /**
@@ -50,14 +51,14 @@ export class ProcessTree {
   /** Resolves when the program itself has exited; its children may live on. */
   readonly exited: Promise<ExitStatus>;
   readonly #context: TreeContext;
-  readonly #cookie: string;
+  readonly #isOurs: (cookie: string) => boolean;
   #hasExited = false;
   #ending: Promise<void> | undefined;
 
   /** Throws `spawn_error` for what the system refuses at once. */
   constructor(start: ProgramStart, context: TreeContext) {
     this.#context = context;
-    this.#cookie = start.cookie;
+    this.#isOurs = (cookie) => cookie === start.cookie;
     this.child = spawnProgram(start, context.tools);
     this.started = new Promise((resolve, reject) => {
       this.child.once('spawn', resolve);
@@ -107,29 +108,18 @@ export class ProcessTree {
     }
   }
 
-  /** Bounded, because it starts a `ps` for every process of a tree that may be growing. */
+  /** Finds descendants that have shed the cookie. It starts a `ps` for each process, so a large tree is left to the sweep. */
   async #treeKill(pid: number): Promise<void> {
-    if (!this.#context.tools.hasPs) return;
+    const { clock, scanner, tools } = this.#context;
+    if (!tools.hasPs || (await scanner.find(this.#isOurs)).pids.length > maxTreeKillProcesses) return;
     const killed = new Promise<void>((resolve) => treeKill(pid, 'SIGKILL', () => resolve()));
-    await Promise.race([killed, delay(this.#context.clock, treeKillLimitMs)]);
+    await Promise.race([killed, delay(clock, treeKillLimitMs)]);
   }
 
   async #sweep(): Promise<void> {
     const { clock, scanner, log } = this.#context;
-    const until = clock.monotonicMs() + sweepLimitMs;
-    for (let left = await scanner.find(this.#cookie); left.length > 0; left = await scanner.find(this.#cookie)) {
-      if (clock.monotonicMs() > until) return log.error('tree_not_gone', { processes: left.join(' ') });
-      for (const pid of left) kill(pid);
-      await delay(clock, sweepPauseMs);
-    }
-  }
-}
-
-function kill(pid: number): void {
-  try {
-    process.kill(pid, 'SIGKILL');
-  } catch {
-    // gone already, or not ours to kill: the next scan tells
+    const { left } = await sweep(scanner, this.#isOurs, clock, sweepLimitMs);
+    if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
   }
 }
 

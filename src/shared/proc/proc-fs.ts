@@ -16,12 +16,25 @@ export async function lastPid(): Promise<number> {
   return Number(text.split(' ')[4] ?? Number.NaN);
 }
 
+/** Processes and threads started since the machine was booted. */
+export async function totalForks(): Promise<number> {
+  const text = await readFile('/proc/stat', 'utf8').catch(() => '');
+  return Number(/^processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+}
+
+/** The number after which process ids begin again at a low one. */
+export async function maxPid(): Promise<number> {
+  return Number(await readFile('/proc/sys/kernel/pid_max', 'utf8').catch(() => Number.NaN));
+}
+
 export type Environ =
   | { readonly kind: 'cookie'; readonly cookie: string }
   /** Belongs to somebody else, now and for ever. */
   | { readonly kind: 'foreign' }
-  /** Nothing to read: a zombie, or in the middle of an exec. */
-  | { readonly kind: 'blank' }
+  /** Alive, and in the middle of an exec: readable in a moment. */
+  | { readonly kind: 'exec' }
+  /** Dead, and not yet waited for by its parent. */
+  | { readonly kind: 'zombie' }
   | { readonly kind: 'gone' };
 
 const marker = Buffer.from(`${cookieName}=`);
@@ -29,7 +42,7 @@ const marker = Buffer.from(`${cookieName}=`);
 export async function readEnviron(pid: number): Promise<Environ> {
   try {
     const environ = await readFile(`/proc/${pid}/environ`);
-    if (environ.length === 0) return (await isKernelThread(pid)) ? { kind: 'foreign' } : { kind: 'blank' };
+    if (environ.length === 0) return { kind: await whyBlank(pid) };
     const cookie = valueIn(environ);
     return cookie === null ? { kind: 'foreign' } : { kind: 'cookie', cookie };
   } catch (error) {
@@ -64,9 +77,15 @@ async function readStat(pid: number): Promise<Stat | null> {
 
 const kernelThreadFlag = 0x0020_0000;
 
-async function isKernelThread(pid: number): Promise<boolean> {
+async function whyBlank(pid: number): Promise<'foreign' | 'exec' | 'zombie' | 'gone'> {
   const stat = await readStat(pid);
-  return stat !== null && (stat.flags & kernelThreadFlag) !== 0;
+  if (stat === null) return 'gone';
+  if (isDead(stat)) return 'zombie';
+  return (stat.flags & kernelThreadFlag) === 0 ? 'exec' : 'foreign';
+}
+
+function isDead({ state }: Stat): boolean {
+  return state === 'Z' || state === 'X';
 }
 
 async function pidNamespace(): Promise<string> {
@@ -84,5 +103,5 @@ export async function instanceOfProcess(pid: number): Promise<Instance> {
 export async function isAlive(instance: Instance): Promise<boolean> {
   if (instance.pidNamespace !== (await pidNamespace())) return true;
   const stat = await readStat(instance.pid);
-  return stat !== null && stat.startTicks === instance.startTicks && !'ZX'.includes(stat.state);
+  return stat !== null && stat.startTicks === instance.startTicks && !isDead(stat);
 }
