@@ -47,7 +47,9 @@ export async function readEnviron(pid: number): Promise<Environ> {
     return cookie === null ? { kind: 'foreign' } : { kind: 'cookie', cookie };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' || code === 'ESRCH' ? { kind: 'gone' } : { kind: 'foreign' };
+    // What has no memory of its own, a kernel thread or a zombie, reads as empty in older kernels; newer ones can't open it.
+    if (code === 'ESRCH') return { kind: await whyBlank(pid) };
+    return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'foreign' };
   }
 }
 
@@ -64,15 +66,18 @@ interface Stat {
   readonly state: string;
   readonly flags: number;
   readonly startTicks: string;
+  /** Where the environment ends in memory: 0 until an exec has put it there, and for other users' processes. */
+  readonly environEnd: string;
 }
 
-/** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime); null when the process is gone. */
+/** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime, 51 env_end); null when the process is gone. */
 async function readStat(pid: number): Promise<Stat | null> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
   if (text === null) return null;
   // The second field is the program's name in brackets and may hold anything: count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', flags: Number(fields[6]), startTicks: fields[19] ?? '' };
+  const [state = ''] = fields;
+  return { state, flags: Number(fields[6]), startTicks: fields[19] ?? '', environEnd: fields[48] ?? '0' };
 }
 
 const kernelThreadFlag = 0x0020_0000;
@@ -81,7 +86,8 @@ async function whyBlank(pid: number): Promise<'foreign' | 'exec' | 'zombie' | 'g
   const stat = await readStat(pid);
   if (stat === null) return 'gone';
   if (isDead(stat)) return 'zombie';
-  return (stat.flags & kernelThreadFlag) === 0 ? 'exec' : 'foreign';
+  const isKernelThread = (stat.flags & kernelThreadFlag) !== 0;
+  return isKernelThread || stat.environEnd !== '0' ? 'foreign' : 'exec';
 }
 
 function isDead({ state }: Stat): boolean {
