@@ -1,6 +1,7 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import type { Instance } from '../cookie.js';
 import { cookieName } from '../cookie.js';
+import { readProcFile } from './read-proc-file.js';
 
 /** The facts of /proc that process trees are judged by. Everything here is Linux's own text format, read asynchronously. */
 
@@ -12,19 +13,24 @@ export async function listPids(): Promise<number[] | null> {
 
 /** The process id the kernel gave out last, in this pid namespace. */
 export async function lastPid(): Promise<number> {
-  const text = await readFile('/proc/loadavg', 'utf8').catch(() => '');
+  const text = await readText('/proc/loadavg');
   return Number(text.split(' ')[4] ?? Number.NaN);
 }
 
 /** Processes and threads started since the machine was booted. */
 export async function totalForks(): Promise<number> {
-  const text = await readFile('/proc/stat', 'utf8').catch(() => '');
+  const text = await readText('/proc/stat');
   return Number(/^processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
 }
 
 /** The number after which process ids begin again at a low one. */
 export async function maxPid(): Promise<number> {
-  return Number(await readFile('/proc/sys/kernel/pid_max', 'utf8').catch(() => Number.NaN));
+  return Number.parseInt(await readText('/proc/sys/kernel/pid_max'), 10);
+}
+
+/** Empty where there is no such file. */
+function readText(path: string): Promise<string> {
+  return readProcFile(path).then(String, () => '');
 }
 
 export type Environ =
@@ -35,13 +41,14 @@ export type Environ =
   | { readonly kind: 'exec' }
   /** Dead, and not yet waited for by its parent. */
   | { readonly kind: 'zombie' }
+  /** Not there any more, or not readable now: there is nothing to be learned from it. */
   | { readonly kind: 'gone' };
 
 const marker = Buffer.from(`${cookieName}=`);
 
 export async function readEnviron(pid: number): Promise<Environ> {
   try {
-    const environ = await readFile(`/proc/${pid}/environ`);
+    const environ = await readProcFile(`/proc/${pid}/environ`);
     if (environ.length === 0) return { kind: await whyBlank(pid) };
     const cookie = valueIn(environ);
     return cookie === null ? { kind: 'foreign' } : { kind: 'cookie', cookie };
@@ -49,7 +56,8 @@ export async function readEnviron(pid: number): Promise<Environ> {
     const { code } = error as NodeJS.ErrnoException;
     // What has no memory of its own, a kernel thread or a zombie, reads as empty in older kernels; newer ones can't open it.
     if (code === 'ESRCH') return { kind: await whyBlank(pid) };
-    return code === 'ENOENT' ? { kind: 'gone' } : { kind: 'foreign' };
+    // Whatever else went wrong (too many open files, say) tells nothing of whose it is.
+    return code === 'EACCES' || code === 'EPERM' ? { kind: 'foreign' } : { kind: 'gone' };
   }
 }
 
@@ -72,8 +80,8 @@ interface Stat {
 
 /** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime, 51 env_end); null when the process is gone. */
 async function readStat(pid: number): Promise<Stat | null> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
-  if (text === null) return null;
+  const text = await readText(`/proc/${pid}/stat`);
+  if (text === '') return null;
   // The second field is the program's name in brackets and may hold anything: count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state = ''] = fields;

@@ -39,6 +39,12 @@ describe('the environment of a process', () => {
     expect(await readEnviron(pid)).toEqual({ kind: 'cookie', cookie: '1.2.3:4' });
   });
 
+  it('is read to its end, however long it is', async () => {
+    const padding = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`A${n}`, 'x'.repeat(5000 + n)]));
+    const pid = await start({ ...padding, [cookieName]: '1.2.3:5' }, '/bin/sleep', '60');
+    expect(await readEnviron(pid)).toEqual({ kind: 'cookie', cookie: '1.2.3:5' });
+  });
+
   it('without a cookie belongs to somebody else', async () => {
     expect(await readEnviron(await start({ A: cookieName }, '/bin/sleep', '60'))).toEqual({ kind: 'foreign' });
   });
