@@ -1,6 +1,7 @@
-import { readdir, readFile, readlink } from 'node:fs/promises';
+import { readdir, readlink } from 'node:fs/promises';
 import type { Instance } from '../cookie.js';
 import { cookieName } from '../cookie.js';
+import { readProcFile } from './read-proc-file.js';
 
 /** The facts of /proc that process trees are judged by. Everything here is Linux's own text format, read asynchronously. */
 
@@ -12,19 +13,24 @@ export async function listPids(): Promise<number[] | null> {
 
 /** The process id the kernel gave out last, in this pid namespace. */
 export async function lastPid(): Promise<number> {
-  const text = await readFile('/proc/loadavg', 'utf8').catch(() => '');
+  const text = await readText('/proc/loadavg');
   return Number(text.split(' ')[4] ?? Number.NaN);
 }
 
 /** Processes and threads started since the machine was booted. */
 export async function totalForks(): Promise<number> {
-  const text = await readFile('/proc/stat', 'utf8').catch(() => '');
+  const text = await readText('/proc/stat');
   return Number(/^processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
 }
 
 /** The number after which process ids begin again at a low one. */
 export async function maxPid(): Promise<number> {
-  return Number(await readFile('/proc/sys/kernel/pid_max', 'utf8').catch(() => Number.NaN));
+  return Number.parseInt(await readText('/proc/sys/kernel/pid_max'), 10);
+}
+
+/** Empty where there is no such file. */
+function readText(path: string): Promise<string> {
+  return readProcFile(path).then(String, () => '');
 }
 
 export type Environ =
@@ -35,19 +41,23 @@ export type Environ =
   | { readonly kind: 'exec' }
   /** Dead, and not yet waited for by its parent. */
   | { readonly kind: 'zombie' }
+  /** Not there any more, or not readable now: there is nothing to be learned from it. */
   | { readonly kind: 'gone' };
 
 const marker = Buffer.from(`${cookieName}=`);
 
 export async function readEnviron(pid: number): Promise<Environ> {
   try {
-    const environ = await readFile(`/proc/${pid}/environ`);
+    const environ = await readProcFile(`/proc/${pid}/environ`);
     if (environ.length === 0) return { kind: await whyBlank(pid) };
     const cookie = valueIn(environ);
     return cookie === null ? { kind: 'foreign' } : { kind: 'cookie', cookie };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return code === 'ENOENT' || code === 'ESRCH' ? { kind: 'gone' } : { kind: 'foreign' };
+    // What has no memory of its own, a kernel thread or a zombie, reads as empty in older kernels; newer ones can't open it.
+    if (code === 'ESRCH') return { kind: await whyBlank(pid) };
+    // Whatever else went wrong (too many open files, say) tells nothing of whose it is.
+    return code === 'EACCES' || code === 'EPERM' ? { kind: 'foreign' } : { kind: 'gone' };
   }
 }
 
@@ -64,15 +74,18 @@ interface Stat {
   readonly state: string;
   readonly flags: number;
   readonly startTicks: string;
+  /** Where the environment ends in memory: 0 until an exec has put it there, and for other users' processes. */
+  readonly environEnd: string;
 }
 
-/** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime); null when the process is gone. */
+/** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime, 51 env_end); null when the process is gone. */
 async function readStat(pid: number): Promise<Stat | null> {
-  const text = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => null);
-  if (text === null) return null;
+  const text = await readText(`/proc/${pid}/stat`);
+  if (text === '') return null;
   // The second field is the program's name in brackets and may hold anything: count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return { state: fields[0] ?? '', flags: Number(fields[6]), startTicks: fields[19] ?? '' };
+  const [state = ''] = fields;
+  return { state, flags: Number(fields[6]), startTicks: fields[19] ?? '', environEnd: fields[48] ?? '0' };
 }
 
 const kernelThreadFlag = 0x0020_0000;
@@ -81,7 +94,8 @@ async function whyBlank(pid: number): Promise<'foreign' | 'exec' | 'zombie' | 'g
   const stat = await readStat(pid);
   if (stat === null) return 'gone';
   if (isDead(stat)) return 'zombie';
-  return (stat.flags & kernelThreadFlag) === 0 ? 'exec' : 'foreign';
+  const isKernelThread = (stat.flags & kernelThreadFlag) !== 0;
+  return isKernelThread || stat.environEnd !== '0' ? 'foreign' : 'exec';
 }
 
 function isDead({ state }: Stat): boolean {

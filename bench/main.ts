@@ -1,0 +1,35 @@
+import { parseArgs } from 'node:util';
+import { eventLoop } from './event-loop.js';
+import { latency } from './latency.js';
+import { memory } from './memory.js';
+import { describeMachine } from './support/machine.js';
+import { markdownTable, type Row } from './support/table.js';
+import { throughput } from './throughput.js';
+
+/** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
+
+const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = {
+  throughput,
+  latency,
+  'event-loop': eventLoop,
+  memory,
+};
+
+const defaultRounds = 7;
+
+/** What falls short is printed like everything else: only a bench that could not measure fails. */
+async function main(): Promise<void> {
+  const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true });
+  const rounds = Number(values.rounds ?? defaultRounds);
+  if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1');
+  const machine = describeMachine();
+  const rows: Row[] = [];
+  for (const [name, ask] of Object.entries(questions)) {
+    if (!name.includes(positionals[0] ?? '')) continue;
+    process.stderr.write(`${name} …\n`);
+    rows.push(...(await ask(rounds)));
+  }
+  process.stdout.write(`${machine} · medians of ${rounds} rounds (lowest–highest)\n\n${markdownTable(rows)}\n`);
+}
+
+void main();

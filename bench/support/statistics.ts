@@ -1,0 +1,23 @@
+/** The middle value, or the mean of the two in the middle. */
+export function median(values: readonly number[]): number {
+  return quantile(values, 0.5);
+}
+
+/** Linear between the two nearest ranks. */
+export function quantile(values: readonly number[], q: number): number {
+  if (values.length === 0) throw new Error('nothing was measured');
+  const sorted = values.toSorted((a, b) => a - b);
+  const rank = (sorted.length - 1) * q;
+  const below = sorted[Math.floor(rank)] as number;
+  const above = sorted[Math.ceil(rank)] as number;
+  return below + (above - below) * (rank - Math.floor(rank));
+}
+
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}
+
+/** `2.31–4.07` */
+export function spread(values: readonly number[], digits: number): string {
+  return `${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)}`;
+}
