@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { shellWords } from '../../../src/shared/config/shell-words.js';
+import { randomNumbers } from '../../support/random.js';
 
 describe('a command line', () => {
   it.each<[string, string[]]>([
@@ -59,17 +60,6 @@ function randomLine(seed: number): string {
   const random = randomNumbers(seed);
   const length = Math.floor(random() * 14);
   return Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join('');
-}
-
-/** The same ones at every run (mulberry32). */
-function randomNumbers(seed: number): () => number {
-  let state = seed * 0x9e37_79b9;
-  return () => {
-    state = (state + 0x6d2b_79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 function oursOf(line: string): string[] | null {

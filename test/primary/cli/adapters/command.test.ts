@@ -1,0 +1,83 @@
+import type { Dialect, Exit, Launch, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import { unknownUsage } from '../../../../src/primary/cli/adapter.js';
+import { commandAdapter } from '../../../../src/primary/cli/adapters/command.js';
+
+function adapterOf(
+  command: readonly [string, ...string[]],
+  extraArgs: readonly string[] = [],
+  defaultModel: string | null = null,
+) {
+  return commandAdapter(command, { extraArgs, defaultModel });
+}
+
+/** It must not ask the program anything: nobody knows what it would make of it. */
+function dialectOf(...parts: Parameters<typeof adapterOf>): Promise<Dialect> {
+  return adapterOf(...parts).inspect(() => Promise.reject(new Error('was consulted')));
+}
+
+async function argsOf(launch: Partial<Launch>, ...parts: Parameters<typeof adapterOf>): Promise<readonly string[]> {
+  const plan = (await dialectOf(...parts)).plan({ model: null, system: null, ...launch }, '/private/system');
+  expect([plan.env, plan.files]).toEqual([{}, []]);
+  return plan.args;
+}
+
+async function exitEvents(exit: Partial<Exit>): Promise<readonly TurnEvent[]> {
+  const decoder = (await dialectOf(['llm'])).decoder();
+  return [...decoder.exit({ code: null, signal: null, stderr: '', ...exit })];
+}
+
+describe('the command adapter', () => {
+  it('starts the program with its own arguments, then the extra ones', async () => {
+    expect(adapterOf(['/opt/llm', '-q']).command).toEqual(['/opt/llm']);
+    expect(await argsOf({}, ['/opt/llm', '-q'], ['--more'])).toEqual(['-q', '--more']);
+  });
+
+  it('puts the model wherever {model} stands, as it is', async () => {
+    const command = ['llm', '-m', '{model}', '--tag={model}/{model}'] as const;
+    expect(await argsOf({ model: 'a:7b' }, command)).toEqual(['-m', 'a:7b', '--tag=a:7b/a:7b']);
+    expect(await argsOf({ model: null }, command, [], 'b')).toEqual(['-m', 'b', '--tag=b/b']);
+  });
+
+  it('never puts prompt or system text among the arguments', async () => {
+    expect(await argsOf({ system: 'secret' }, ['llm', '{system}'])).toEqual(['{system}']);
+  });
+
+  it('offers the one model it has, or any where the command takes a model', () => {
+    expect(adapterOf(['/opt/llm']).models).toEqual(['llm']);
+    expect(adapterOf(['/opt/llm'], [], 'gpt').models).toEqual(['gpt']);
+    expect(adapterOf(['/opt/llm', '-m{model}'], [], 'gpt').models).toBeNull();
+  });
+
+  it('writes the prompt byte for byte and closes stdin, system text in front', async () => {
+    const { write } = await dialectOf(['llm']);
+    const text = ' -x\n/cost "🚀" ';
+    expect(write({ text, system: null, history: [] })).toEqual({ text, stdin: 'end' });
+    expect(write({ text, system: 'Be brief.', history: [] })).toEqual({ text: `Be brief.\n\n${text}`, stdin: 'end' });
+  });
+
+  it('takes everything the program prints for the answer', async () => {
+    const decoder = (await dialectOf(['llm'])).decoder();
+    expect([...decoder.read('a\n'), ...decoder.read('{"type":"end"}')]).toEqual([
+      { type: 'text-delta', text: 'a\n' },
+      { type: 'text-delta', text: '{"type":"end"}' },
+    ]);
+  });
+
+  it('ends well with exit code 0, whatever is on stderr', async () => {
+    expect(await exitEvents({ code: 0, stderr: 'warning: x' })).toEqual([
+      { type: 'turn-end', text: null, model: null, usage: unknownUsage },
+    ]);
+  });
+
+  it.each<[Partial<Exit>, string]>([
+    [{ code: 3 }, 'the model CLI exited with code 3'],
+    [
+      { code: 1, stderr: 'Traceback\n  File\nError: no model\n\n' },
+      'the model CLI exited with code 1: Error: no model',
+    ],
+    [{ signal: 'SIGSEGV' }, 'the model CLI was ended by SIGSEGV'],
+    [{ signal: 'SIGKILL', stderr: 'oom' }, 'the model CLI was ended by SIGKILL: oom'],
+  ])('fails otherwise, with the last line of stderr: %j', async (exit, message) => {
+    expect(await exitEvents(exit)).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+  });
+});

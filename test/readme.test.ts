@@ -1,0 +1,21 @@
+import { variables } from '../src/shared/config/variables.js';
+import { httpStatusOf } from '../src/shared/errors.js';
+import { logEvents } from '../src/shared/logger.js';
+import { tableUnder } from './support/markdown.js';
+
+describe('the README', () => {
+  it('shows every variable with its default and its meaning, as the code has them', () => {
+    const documented = Object.entries(variables).map(([name, { shown, meaning }]) => [name, shown, meaning]);
+    expect(tableUnder('Configuration')).toEqual(documented);
+  });
+
+  it('shows every error code with its status, and what it means', () => {
+    const rows = tableUnder('Errors');
+    expect(rows.map(([code, status]) => [code, Number(status)])).toEqual(Object.entries(httpStatusOf));
+    expect(rows.filter(([, , meaning = '']) => meaning.length < 20)).toEqual([]);
+  });
+
+  it('shows every event of the log with its meaning', () => {
+    expect(tableUnder('Log records')).toEqual(Object.entries(logEvents));
+  });
+});

@@ -1,0 +1,124 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import path from 'node:path/posix';
+
+export const root = join(__dirname, '..', '..', '..');
+
+export interface Import {
+  /** Path of the imported source below the root, without its ending; a package by its name, a built-in as node:name. */
+  readonly target: string;
+  /** Only types: nothing of it is left at run time. */
+  readonly isType: boolean;
+}
+
+export interface FunctionSize {
+  /** File, line and first line of code. */
+  readonly place: string;
+  readonly lines: number;
+}
+
+/** One TypeScript source file, as far as its rules need to know it. */
+export class Source {
+  /** Below the root, with slashes. */
+  readonly path: string;
+  readonly text: string;
+  /** Without comments, strings and regular expressions; every line stays in its place. */
+  readonly code: string;
+
+  constructor(file: string, text: string) {
+    this.path = file;
+    this.text = text;
+    this.code = stripped(text);
+  }
+
+  /** Its path without the ending, as imports name it. */
+  get name(): string {
+    return this.path.replace(/\.ts$/, '');
+  }
+
+  get lineCount(): number {
+    return this.text.trimEnd().split('\n').length;
+  }
+
+  get imports(): Import[] {
+    return [...this.text.matchAll(statement), ...this.text.matchAll(expression)].map(
+      ({ groups: { clause = '', specifier = '' } = {} }) => ({
+        target: resolve(this.path, specifier),
+        isType: isTypeOnly(clause),
+      }),
+    );
+  }
+
+  /** Functions, methods and arrow functions with a body of several lines, from the first line to the last. */
+  get functions(): FunctionSize[] {
+    const lines = this.code.split('\n');
+    return lines.flatMap((line, index) => {
+      const start = startOfFunction(lines, line, index);
+      if (start === null) return [];
+      const end = lines.findIndex((later, at) => at > index && later.startsWith(`${indentOf(line)}}`));
+      return [{ place: `${this.path}:${start + 1} ${lines[start]?.trim()}`, lines: end - start + 1 }];
+    });
+  }
+}
+
+export function readSources(folder: string): Source[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((file) => new Source(file.slice(root.length + 1).replaceAll('\\', '/'), readFileSync(file, 'utf8')));
+}
+
+/** `import … from '…'`, `export … from '…'` and `import '…'` at the beginning of a line, over several lines too. */
+const statement =
+  /^(?:import|export)\s+(?<clause>(?:type\s+)?(?:[\w$*{][^'"`;=()]*?)?)(?:\s*\bfrom\s*)?'(?<specifier>[^']+)'/gm;
+/** `import('…')` and `require('…')`, wherever they stand. */
+const expression = /\b(?:import|require)\(\s*['"`](?<specifier>[^'"`]+)['"`]/g;
+
+function isTypeOnly(clause: string): boolean {
+  if (/^type\b/.test(clause)) return true;
+  const names = /^\{([^}]*)\}/
+    .exec(clause)?.[1]
+    ?.split(',')
+    .map((name) => name.trim()) ?? [''];
+  return names.filter((name) => name !== '').every((name) => name.startsWith('type ')) && /^\{/.test(clause);
+}
+
+function resolve(from: string, specifier: string): string {
+  if (!specifier.startsWith('.')) return specifier;
+  return path.join(path.dirname(from), specifier).replace(/\.js$/, '');
+}
+
+const token = new RegExp(
+  [
+    String.raw`(?:\/\*[\s\S]*?\*\/|\/\/[^\n]*)`,
+    String.raw`(?:'(?:\\.|[^'\\\n])*'|"(?:\\.|[^"\\\n])*")`,
+    String.raw`(?<=(?:[(,=:[!&|?{};]|\breturn|^)\s*)(?:\/(?:\\.|\[(?:\\.|[^\]\\\n])*\]|[^/\\[\n])+\/[a-z]*)`,
+    '(?:`(?:\\\\[\\s\\S]|[^`\\\\])*`)', // stays, because it holds code
+  ].join('|'),
+  'gm',
+);
+
+function stripped(text: string): string {
+  return text.replace(token, (found) => (found.startsWith('`') ? found : blank(found))).replace(/[ \t]+$/gm, '');
+}
+
+function blank(found: string): string {
+  return found.startsWith('/*') || found.startsWith('//') ? found.replace(/[^\n]/g, '') : "''";
+}
+
+function indentOf(line: string): string {
+  return /^\s*/.exec(line)?.[0] ?? '';
+}
+
+const notAFunction = /^\s*(?:\}\s*)?(?:if|for|while|switch|catch|else|try|finally|do|class|interface|export class)\b/;
+const opensBody = /\)(?::[^=]*)?\s*\{$|=>\s*\{$/;
+
+/** The line on which the function begins whose body this line opens; null where it opens none. The formatter's layout is relied on. */
+function startOfFunction(lines: readonly string[], line: string, index: number): number | null {
+  if (!opensBody.test(line) || notAFunction.test(line)) return null;
+  if (!/^\s*\)/.test(line)) return index;
+  const start = lines.findLastIndex(
+    (earlier, at) => at < index && indentOf(earlier) === indentOf(line) && /\S/.test(earlier),
+  );
+  return notAFunction.test(lines[start] ?? '') ? null : start;
+}
