@@ -1,4 +1,5 @@
 import type { Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import { ConversationStore } from '../../src/primary/conversation-store.js';
 import { type JobCli, type JobObserver, JobRunner, type ModelChoice } from '../../src/primary/job-runner.js';
 import { SlotQueue } from '../../src/primary/slot-queue.js';
 import { Cancelled, cliError, RelayError } from '../../src/shared/errors.js';
@@ -74,6 +75,11 @@ class FakeCli implements JobCli {
 class Witness implements JobObserver {
   readonly ends: [requestId: string, end: JobEnd][] = [];
   readonly broken: unknown[] = [];
+  readonly waits: number[] = [];
+
+  jobStarted(queueMs: number): void {
+    this.waits.push(queueMs);
+  }
 
   jobEnded({ requestId }: JobRequest, end: JobEnd): void {
     this.ends.push([requestId, end]);
@@ -117,12 +123,17 @@ class House {
     };
     const choice = { fallback: null, allowed: null, label: null, ...models };
     const limits = { queueTimeoutMs: 15_000, executionMs: 120_000 };
-    this.runner = new JobRunner(this.slots, startCli, choice, limits, this.witness, this.clock);
+    const { slots, clock, witness: observer } = this;
+    const conversationLimits = { ttlMs: 1000, maxConversations: 10, maxBytes: 10_000 };
+    const conversations = new ConversationStore(conversationLimits, clock, () => {});
+    const countTokens = async (texts: readonly string[]) => texts.join('').length;
+    this.runner = new JobRunner({ slots, conversations, startCli, countTokens, observer, clock }, choice, limits);
   }
 
   run(request: Partial<JobRequest> = {}, caller = new AbortController().signal): AsyncIterable<JobEvent> {
     const requestId = `job ${++this.#requests}`;
-    const plain = { operation: 'ask', requestId, client: 'a', text: 'Hi', system: null, model: null } as const;
+    const door = { operation: 'ask', requestId, client: 'a', owner: '', conversationId: null } as const;
+    const plain = { ...door, text: 'Hi', system: null, model: null };
     return this.runner.run({ ...plain, ...request }, caller);
   }
 

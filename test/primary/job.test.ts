@@ -83,10 +83,10 @@ describe("a job's end", () => {
     job.start(10_000);
     await clock.advance(7);
     const end = { type: 'turn-end', text: 'hi', usage } as const;
-    const done = { type: 'job-end', outcome: 'ok', text: 'hi', usage, queueMs: 5, executionMs: 7 };
-    expect(job.done({ ...end, model: 'full-name' }, 'short')).toEqual({ ...done, model: 'full-name' });
-    expect(job.done({ ...end, model: null }, 'short')).toEqual({ ...done, model: 'short' });
-    expect(job.done({ ...end, model: null }, null)).toEqual({ ...done, model: null });
+    const done = { type: 'job-end', outcome: 'ok', text: 'hi', usage, conversation: null, queueMs: 5, executionMs: 7 };
+    expect(job.done({ ...end, model: 'full-name' }, 'short', null)).toEqual({ ...done, model: 'full-name' });
+    expect(job.done({ ...end, model: null }, 'short', null)).toEqual({ ...done, model: 'short' });
+    expect(job.done({ ...end, model: null }, null, null)).toEqual({ ...done, model: null });
   });
 
   it.each([
