@@ -130,7 +130,9 @@ describe('effects', () => {
   });
 
   it('are built where the program is put together, and handed to everything else', () => {
-    const isComposition = (source: Source) => isMain(source) || source.name === 'src/primary/service';
+    const isComposition = (source: Source) =>
+      isMain(source) ||
+      isOneOf('src/primary/service', 'src/primary/model-cli', 'src/shared/proc/sweep-orphans')(source);
     const effects =
       /\b(systemClock|createLogger\(|new (Fleet|Supervisor|CliLauncher|CliProgram|ProcessScanner|SlotQueue|JobRunner|Status)\()/;
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/logger');

@@ -2,8 +2,8 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../shared/clock.js';
 import type { ConversationSnapshot, RemovalCause } from '../shared/conversation.js';
 import { invalid, RelayError } from '../shared/errors.js';
-import type { Turn } from './cli/adapter.js';
 import { Conversation } from './conversation.js';
+import { ConversationTurn } from './conversation-turn.js';
 import { LinkedList } from './linked-list.js';
 
 export interface ConversationLimits {
@@ -173,72 +173,6 @@ export class ConversationStore {
     const { id, createdAt, lastActivityAt, tokens, texts } = conversation;
     const expiresAt = lastActivityAt + this.#limits.ttlMs;
     return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
-  }
-}
-
-/** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
-export class ConversationTurn implements Disposable {
-  readonly #conversation: Conversation;
-  #isDraft: boolean;
-  readonly #store: ConversationStore;
-  #state: 'new' | 'in-line' | 'left' = 'new';
-  #wake: () => void = () => {};
-
-  constructor(conversation: Conversation, isDraft: boolean, store: ConversationStore) {
-    this.#conversation = conversation;
-    this.#isDraft = isDraft;
-    this.#store = store;
-  }
-
-  /** Whether another turn on the same conversation must end first. */
-  get mustWait(): boolean {
-    return this.#conversation.turns !== null && this.#conversation.turns[0] !== this;
-  }
-
-  get system(): string | null {
-    return this.#conversation.system;
-  }
-
-  /** The finished turns before this one. */
-  get history(): Turn['history'] {
-    return this.#conversation.history;
-  }
-
-  /** Lines up behind the turns that came before. For a new conversation this takes its place, evicting if need be. */
-  open(): void {
-    this.#state = 'in-line';
-    this.#store.open(this.#conversation, this, this.#isDraft);
-  }
-
-  /** Resolves when the turns before have ended; rejects with the signal's reason. */
-  async mine(signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    if (!this.mustWait) return;
-    let abort = () => {};
-    try {
-      await new Promise<void>((resolve, reject) => {
-        abort = () => reject(signal.reason);
-        this.#wake = resolve;
-        signal.addEventListener('abort', abort, { once: true });
-      });
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
-  }
-
-  /** Called by the store when it is this turn's time. */
-  wake(): void {
-    this.#wake();
-  }
-
-  commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
-    this.#isDraft = false;
-    return this.#store.commit(this.#conversation, [user, assistant], tokens);
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#state === 'in-line') this.#store.close(this.#conversation, this, this.#isDraft);
-    this.#state = 'left';
   }
 }
 

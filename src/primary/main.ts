@@ -3,7 +3,7 @@ import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
-import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
+import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
@@ -73,11 +73,7 @@ function failToStart(error: unknown): never {
   const isConfigFault = error instanceof ConfigFault;
   const faults = isConfigFault ? error.faults : [describeError(error)];
   process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
-  const log = createLogger(
-    'info',
-    'primary',
-    standardOutput(() => {}),
-  );
+  const log = createLogger('info', 'primary', blockingOutput());
   for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
   return exit(log, isConfigFault ? exitConfig : exitInternal);
 }

@@ -1,5 +1,6 @@
 import { type Clock, delay, type StopTimer } from '../shared/clock.js';
 import { RelayError } from '../shared/errors.js';
+import type { JobEnd } from '../shared/job.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../shared/readiness.js';
 
 export interface Verdict {
@@ -64,9 +65,9 @@ export class Readiness {
     this.#stopTimer();
   }
 
-  /** A job failed in a way that tells of the CLI rather than of the job: looks again, unless it is known already. */
-  doubt(): void {
-    if (this.current.status !== 'not_ready') void this.check('failure');
+  /** A job that failed in a way that tells of the CLI rather than of the job: looks again, unless it is known already. */
+  learnFrom(end: JobEnd): void {
+    if (castsDoubt(end) && this.current.status !== 'not_ready') void this.check('failure');
   }
 
   /** Joins the check that is running, else starts one. Never rejects. */
@@ -118,4 +119,9 @@ export class Readiness {
       this.#schedule();
     });
   }
+}
+
+function castsDoubt(end: JobEnd): boolean {
+  if (end.outcome === 'spawn_error') return true;
+  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
 }

@@ -125,7 +125,7 @@ export class Service {
       jobStarted: (queueMs) => this.#metrics.jobs.jobStarted(queueMs),
       jobEnded: (request: JobRequest, end: JobEnd, hadSlot: boolean) => {
         this.#metrics.jobs.jobEnded(request, end, hadSlot);
-        if (castsDoubt(end)) this.#readiness.doubt();
+        this.#readiness.learnFrom(end);
       },
       jobBroke: (thrown) => this.#world.log.error('internal_error', { error: describeError(thrown) }),
     };
@@ -225,6 +225,10 @@ export class Service {
       counts: () => ({ running: this.#slots.active, queued: this.#slots.waiting }),
       cutAll: (reason: Error) => this.#runner.cutAll(reason),
       stopWorkers: () => this.#fleet.stop(),
+      endProcesses: () => {
+        this.#readiness.stop();
+        return this.#cli.launcher.close();
+      },
     };
   }
 
@@ -243,9 +247,3 @@ export class Service {
 }
 
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
-
-/** A job that ended like this says more of the CLI than of itself. */
-function castsDoubt(end: JobEnd): boolean {
-  if (end.outcome === 'spawn_error') return true;
-  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
-}

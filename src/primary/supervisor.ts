@@ -13,6 +13,8 @@ export interface Charges {
   cutAll(reason: Error): void;
   /** Resolves when every worker has exited. */
   stopWorkers(): Promise<void>;
+  /** Resolves when no process that was started for the model CLI is left. */
+  endProcesses(): Promise<void>;
 }
 
 /** Work that was cut is given this long to end its process trees. */
@@ -85,6 +87,7 @@ export class Supervisor {
 
   async #stop(code: number): Promise<void> {
     await this.#charges.stopWorkers();
+    await this.#charges.endProcesses();
     this.#phase = 'stopped';
     if (code === 1) this.#log.error('shutdown_timeout', this.#charges.counts());
     else this.#log.info('shutdown_complete', this.#charges.counts());

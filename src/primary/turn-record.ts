@@ -1,7 +1,7 @@
 import type { ConversationSnapshot } from '../shared/conversation.js';
 import type { JobRequest } from '../shared/job.js';
 import { orAborted } from './cli/cli-program.js';
-import type { ConversationTurn } from './conversation-store.js';
+import type { ConversationTurn } from './conversation-turn.js';
 
 /** Resolves with the tokens of all texts together; never rejects. */
 export type CountTokens = (texts: readonly string[]) => Promise<number>;

@@ -64,6 +64,11 @@ export interface FlushableStream extends DestinationStream {
   flushSync(): void;
 }
 
+/** For a process that is about to exit: every record is out before the next one is written. */
+export function blockingOutput(): FlushableStream {
+  return pino.destination({ fd: 1, sync: true });
+}
+
 /**
  * Never blocks: a log that nobody reads must not stop the service. What does not fit into 1 MiB meanwhile is dropped;
  * `onLost` hears of each write that failed and each record that was dropped.

@@ -1,7 +1,8 @@
 import { delay, systemClock } from '../shared/clock.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
+import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
-import { primaryCalls, workerCalls } from '../shared/ipc/protocol.js';
+import { type DoorSettings, primaryCalls, type WorkerCalls, workerCalls } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
@@ -21,56 +22,68 @@ async function main(): Promise<void> {
   const primaryPid = process.ppid;
   process.once('disconnect', () => void follow(primaryPid));
 
-  const listeners = new Listeners(systemClock);
-  const metrics = new HttpMetrics();
-  let phase: Phase = 'starting';
-  const primary: Primary = new Peer(
-    channelToPrimary(process),
-    primaryCalls,
-    workerCalls,
-    {
-      phase: async function* (told) {
-        phase = told.phase;
-        yield {};
-      },
-      snapshot: async function* () {
-        yield { text: await metrics.snapshot() };
-      },
-      stop: () => done(() => void listeners.stop().then(() => exit(log, 0))),
-      retire: ({ limitMs }) => done(() => void listeners.retire(limitMs).then(() => exit(log, 0))),
-    },
-    (fault) => log.error('internal_error', { error: describeError(fault) }),
-  );
+  const state: WorkerState = { phase: 'starting', listeners: new Listeners(systemClock), metrics: new HttpMetrics() };
+  const log = () => logger;
+  const primary = connect(state, log);
   const settings = await primary.one('hello', {});
-  const log = createLogger(
+  const logger = createLogger(
     settings.logLevel,
     'worker',
-    standardOutput(() => metrics.logWriteFailed()),
+    standardOutput(() => state.metrics.logWriteFailed()),
   );
-  process.on('uncaughtException', (error) => die(log, error));
-  process.on('unhandledRejection', (reason) => die(log, reason));
-  phase = settings.phase;
+  process.on('uncaughtException', (error) => die(logger, error));
+  process.on('unhandledRejection', (reason) => die(logger, reason));
+  state.phase = settings.phase;
+  await serve(state, primary, settings, logger);
+  systemClock.every(heartbeatMs, () => void beat(primary, state.metrics));
+}
 
+/** What this worker knows of itself and of the service. */
+interface WorkerState {
+  phase: Phase;
+  readonly listeners: Listeners;
+  readonly metrics: HttpMetrics;
+}
+
+function connect(state: WorkerState, log: () => Logger): Primary {
+  const { listeners, metrics } = state;
+  const handlers: Handlers<WorkerCalls> = {
+    phase: async function* ({ phase }) {
+      state.phase = phase;
+      yield {};
+    },
+    snapshot: async function* () {
+      yield { text: await metrics.snapshot() };
+    },
+    stop: async function* () {
+      yield {};
+      void listeners.stop().then(() => exit(log(), 0));
+    },
+    retire: async function* ({ limitMs }) {
+      yield {};
+      void listeners.retire(limitMs).then(() => exit(log(), 0));
+    },
+  };
+  const onFault = (fault: unknown) => log().error('internal_error', { error: describeError(fault) });
+  return new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
+}
+
+async function serve(state: WorkerState, primary: Primary, settings: DoorSettings, log: Logger): Promise<void> {
+  const { listeners, metrics } = state;
   const clock = systemClock;
-  const isRetiring = () => listeners.isRetiring;
-  const app = createApp({ primary, settings, phase: () => phase, isRetiring, metrics, log, clock });
-  await listeners
-    .open(settings, () => createHttpServer(app, log, clock))
-    .catch((error: Error) => {
-      log.error('listen_failed', { error: error.message });
-      exit(log, exitCannotListen);
-    });
-  systemClock.every(heartbeatMs, () => void beat(primary, metrics));
+  const phase = () => state.phase;
+  const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, metrics, log, clock });
+  try {
+    await listeners.open(settings, () => createHttpServer(app, log, clock));
+  } catch (error) {
+    log.error('listen_failed', { error: (error as Error).message });
+    exit(log, exitCannotListen);
+  }
 }
 
 /** Shows that this loop turns, and hands over what has been counted, so that it outlives this process. */
 async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
   await primary.one('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
-}
-
-async function* done(act: () => void): AsyncGenerator<Record<string, never>> {
-  act();
-  yield {};
 }
 
 /** The primary has gone. What it can no longer end is ended here, by every worker: doing it twice does no harm. */

@@ -168,7 +168,16 @@ describe('a job that goes well', () => {
       { type: 'job-start', queueMs: 0 },
       delta('Hel'),
       delta('lo'),
-      { type: 'job-end', outcome: 'ok', text: null, model: 'eliza', usage, queueMs: 0, executionMs: 0 },
+      {
+        type: 'job-end',
+        outcome: 'ok',
+        text: null,
+        model: 'eliza',
+        usage,
+        conversation: null,
+        queueMs: 0,
+        executionMs: 0,
+      },
     ]);
     expect(house.processes[0]?.turns).toEqual([{ text: 'Hello?', system: 'Be brief.', history: [] }]);
     expect(house.outcomes).toEqual([['job 1', 'ok']]);

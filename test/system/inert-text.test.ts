@@ -81,6 +81,7 @@ describe('The environment of a model CLI', () => {
       LANG: 'C.UTF-8',
       TZ: 'Europe/Vienna',
       FURTHER: 'allowed',
+      TMPDIR: expect.stringMatching(/\/prompt-relay-\w+\/\d+$/),
       PROMPT_RELAY_JOB: expect.stringMatching(new RegExp(`^${service.pid}\\.`)),
     });
   });

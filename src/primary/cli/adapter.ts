@@ -2,6 +2,8 @@ import type { ModelEntry } from '../../shared/api/models.js';
 import type { CliReason } from '../../shared/errors.js';
 import type { TextDelta, Usage } from '../../shared/job.js';
 
+export type { ModelEntry, TextDelta, Usage };
+
 /** Everything that is decided before the prompt is known. */
 export interface Launch {
   readonly model: string | null;

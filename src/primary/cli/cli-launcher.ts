@@ -19,11 +19,12 @@ export interface LauncherSettings {
 const consultLimitMs = 10_000;
 const maxConsultBytes = 1024 * 1024;
 
-/** Starts model CLI processes, each with a cookie, an empty private working directory and the allowed environment. */
+/** Owns every process tree that is started: model CLI processes and short consultations, each with a cookie, an empty private working directory and the allowed environment. */
 export class CliLauncher {
   readonly #settings: LauncherSettings;
   readonly #context: TreeContext;
   readonly #clock: Clock;
+  readonly #trees = new Set<ProcessTree>();
   #serial = 0;
 
   constructor(settings: LauncherSettings, context: TreeContext) {
@@ -61,6 +62,11 @@ export class CliLauncher {
     }
   }
 
+  /** Resolves when nothing that was started here is left. */
+  async close(): Promise<void> {
+    await Promise.all([...this.#trees].map((tree) => tree.end(0)));
+  }
+
   async #listenTo(tree: ProcessTree, input: string): Promise<Consultation> {
     const { child } = tree;
     let stdout = '';
@@ -84,7 +90,10 @@ export class CliLauncher {
   /** Programs litter their TMPDIR: in their own folder it goes with them. */
   #spawn(start: Omit<ProgramStart, 'env'>): ProcessTree {
     const env = { ...this.#settings.env, TMPDIR: start.workingDirectory };
-    return new ProcessTree({ ...start, env }, this.#context);
+    const tree = new ProcessTree({ ...start, env }, this.#context);
+    this.#trees.add(tree);
+    tree.ended.then(() => this.#trees.delete(tree));
+    return tree;
   }
 
   #nextHome(): Home {

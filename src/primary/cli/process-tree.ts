@@ -52,6 +52,9 @@ export class ProcessTree {
   readonly exited: Promise<ExitStatus>;
   readonly #context: TreeContext;
   readonly #isOurs: (cookie: string) => boolean;
+  /** Resolves when no process of the tree is left. */
+  readonly ended: Promise<void>;
+  #markEnded: () => void = () => {};
   #hasExited = false;
   #ending: Promise<void> | undefined;
 
@@ -69,6 +72,9 @@ export class ProcessTree {
         this.#hasExited = true;
         resolve({ code, signal });
       });
+    });
+    this.ended = new Promise((resolve) => {
+      this.#markEnded = resolve;
     });
     this.started.catch(() => {}); // whoever awaits it is told; a tree that is ended first is not
   }
@@ -89,6 +95,7 @@ export class ProcessTree {
       await this.#sweep();
     }
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
+    this.#markEnded();
   }
 
   /** Returns whether the group had a member. A group that is empty is never signalled again: its number may be reused. */

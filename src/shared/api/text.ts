@@ -4,7 +4,6 @@ import { modelName } from '../config/values.js';
 /** Text that goes to a model: byte for byte as sent, so only what can't be sent is refused. */
 export const modelText = z
   .string('must be a string')
-  .min(1, 'must not be empty')
   .refine((value) => value.trim() !== '', 'must not be empty')
   .refine((value) => !value.includes('\0'), 'must not contain NUL')
   .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');

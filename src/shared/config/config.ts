@@ -30,29 +30,50 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
   if (faults.length > 0 || apiKeys === null) throw new ConfigFault(faults);
   const values = parsed as Values;
   return frozen({
+    ...door(values),
+    ...work(values),
+    ...modelCli(values),
+    apiKeys,
+    production: env.NODE_ENV === 'production',
+    warnings: unknownNames(env),
+  });
+}
+
+function door(values: Values) {
+  return {
     host: values.MODEL_API_HOST,
     port: values.MODEL_API_PORT,
     socketPath: values.MODEL_API_SOCKET,
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
-    apiKeys,
     allowedHosts: allowedHosts(values),
     allowedOrigins: values.MODEL_API_ALLOWED_ORIGINS,
     trustedProxies: values.MODEL_API_TRUST_PROXY,
     bodyLimitBytes: values.MODEL_API_BODY_LIMIT,
+    rateWindowMs: values.MODEL_API_RATE_LIMIT_WINDOW_SECONDS,
+    rateMaxRequests: values.MODEL_API_RATE_LIMIT_MAX_REQUESTS,
+  };
+}
+
+function work(values: Values) {
+  return {
     executionMs: values.MODEL_API_TIMEOUT,
     maxConcurrent: values.MODEL_API_MAX_CONCURRENT,
     maxQueue: values.MODEL_API_MAX_QUEUE,
     queueTimeoutMs: values.MODEL_API_QUEUE_TIMEOUT_MS,
     drainMs: values.MODEL_API_DRAIN_TIMEOUT_SECONDS,
-    killGraceMs: values.MODEL_API_KILL_GRACE_MS,
-    rateWindowMs: values.MODEL_API_RATE_LIMIT_WINDOW_SECONDS,
-    rateMaxRequests: values.MODEL_API_RATE_LIMIT_MAX_REQUESTS,
     strictHealth: values.MODEL_API_STRICT_HEALTH,
     readinessIntervalMs: values.MODEL_API_READINESS_INTERVAL_SECONDS,
     historyLimit: values.MODEL_API_HEALTH_HISTORY_LIMIT,
     conversationTtlMs: values.MODEL_API_CONVERSATION_TTL_SECONDS,
     maxConversations: values.MODEL_API_MAX_CONVERSATIONS,
     conversationBytes: values.MODEL_API_CONVERSATION_MEMORY_MB * 1024 ** 2,
+    logLevel: values.MODEL_API_LOG_LEVEL,
+  };
+}
+
+function modelCli(values: Values) {
+  return {
+    killGraceMs: values.MODEL_API_KILL_GRACE_MS,
     cli: values.MODEL_API_CLI,
     cliCommand: values.MODEL_API_CLI_COMMAND,
     cliArgs: values.MODEL_API_CLI_ARGS,
@@ -60,11 +81,8 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
     defaultModel: values.MODEL_API_DEFAULT_MODEL,
     allowedModels: values.MODEL_API_ALLOWED_MODELS,
     maxOutputBytes: values.MODEL_API_MAX_OUTPUT_BYTES,
-    logLevel: values.MODEL_API_LOG_LEVEL,
     oauthToken: values.MODEL_CODE_OAUTH_TOKEN,
-    production: env.NODE_ENV === 'production',
-    warnings: unknownNames(env),
-  });
+  };
 }
 
 export type Config = Awaited<ReturnType<typeof loadConfig>>;

@@ -42,7 +42,7 @@ describe('the demo adapter', () => {
 
   it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
     const { plan } = await dialect();
-    const none = { env: {}, files: [] };
+    const none = { files: [] };
     expect(plan({ model: null, system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
     expect(plan({ model: 'echo', system: 'secret' }, '/private/system')).toEqual({
       args: ['--model', 'echo'],

@@ -1,4 +1,4 @@
-import type { Usage } from '../../../shared/job.js';
+import type { Usage } from '../adapter.js';
 import { type Decoder, type Exit, type TurnEvent, unknownUsage } from '../adapter.js';
 import { LineSplitter } from '../lines.js';
 import { crashed, failed } from './claude-failure.js';

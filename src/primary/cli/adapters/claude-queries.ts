@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { ModelEntry } from '../../../shared/api/models.js';
+import type { ModelEntry } from '../adapter.js';
 
 /** What the program is asked about itself, beside turns, and what it answers. */
 

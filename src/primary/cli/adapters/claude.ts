@@ -1,6 +1,5 @@
-import type { ModelEntry } from '../../../shared/api/models.js';
 import { cliError } from '../../../shared/errors.js';
-import type { Adapter, Consult, Dialect, Launch, LaunchPlan, Turn, TurnInput } from '../adapter.js';
+import type { Adapter, Consult, Dialect, Launch, LaunchPlan, ModelEntry, Turn, TurnInput } from '../adapter.js';
 import { ClaudeDecoder } from './claude-decoder.js';
 import { authStatus, entryOf, initializeLine, modelList, parseJson } from './claude-queries.js';
 

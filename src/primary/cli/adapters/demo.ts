@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import type { ModelEntry } from '../../../shared/api/models.js';
 import { cliReasons } from '../../../shared/errors.js';
 import type {
   Adapter,
@@ -9,6 +8,7 @@ import type {
   Exit,
   Launch,
   LaunchPlan,
+  ModelEntry,
   Turn,
   TurnEvent,
   TurnInput,

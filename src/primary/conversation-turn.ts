@@ -1,0 +1,70 @@
+import type { ConversationSnapshot } from '../shared/conversation.js';
+import type { Turn } from './cli/adapter.js';
+import type { Conversation } from './conversation.js';
+import type { ConversationStore } from './conversation-store.js';
+
+/** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
+export class ConversationTurn implements Disposable {
+  readonly #conversation: Conversation;
+  #isDraft: boolean;
+  readonly #store: ConversationStore;
+  #state: 'new' | 'in-line' | 'left' = 'new';
+  #wake: () => void = () => {};
+
+  constructor(conversation: Conversation, isDraft: boolean, store: ConversationStore) {
+    this.#conversation = conversation;
+    this.#isDraft = isDraft;
+    this.#store = store;
+  }
+
+  /** Whether another turn on the same conversation must end first. */
+  get mustWait(): boolean {
+    return this.#conversation.turns !== null && this.#conversation.turns[0] !== this;
+  }
+
+  get system(): string | null {
+    return this.#conversation.system;
+  }
+
+  /** The finished turns before this one. */
+  get history(): Turn['history'] {
+    return this.#conversation.history;
+  }
+
+  /** Lines up behind the turns that came before. For a new conversation this takes its place, evicting if need be. */
+  open(): void {
+    this.#state = 'in-line';
+    this.#store.open(this.#conversation, this, this.#isDraft);
+  }
+
+  /** Resolves when the turns before have ended; rejects with the signal's reason. */
+  async mine(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (!this.mustWait) return;
+    let abort = () => {};
+    try {
+      await new Promise<void>((resolve, reject) => {
+        abort = () => reject(signal.reason);
+        this.#wake = resolve;
+        signal.addEventListener('abort', abort, { once: true });
+      });
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Called by the store when it is this turn's time. */
+  wake(): void {
+    this.#wake();
+  }
+
+  commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
+    this.#isDraft = false;
+    return this.#store.commit(this.#conversation, [user, assistant], tokens);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#state === 'in-line') this.#store.close(this.#conversation, this, this.#isDraft);
+    this.#state = 'left';
+  }
+}
