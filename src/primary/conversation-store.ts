@@ -24,7 +24,7 @@ const idBytes = 18;
 export class ConversationStore {
   readonly #limits: ConversationLimits;
   readonly #clock: Clock;
-  readonly #onRemoved: (cause: RemovalCause) => void;
+  readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #byId = new Map<string, Conversation>();
   readonly #idle = new LinkedList<Conversation>();
   /** Conversations whose first turn has not ended: they hold a place and can't be found. */
@@ -33,7 +33,7 @@ export class ConversationStore {
   #tokens = 0;
   #created = 0;
 
-  constructor(limits: ConversationLimits, clock: Clock, onRemoved: (cause: RemovalCause) => void) {
+  constructor(limits: ConversationLimits, clock: Clock, onRemoved: (cause: RemovalCause, id: string) => void) {
     this.#limits = limits;
     this.#clock = clock;
     this.#onRemoved = onRemoved;
@@ -166,7 +166,7 @@ export class ConversationStore {
     conversation.isRemoved = true;
     this.#bytes -= conversation.bytes;
     this.#tokens -= conversation.tokens;
-    this.#onRemoved(cause);
+    this.#onRemoved(cause, conversation.id);
   }
 
   #snapshotOf(conversation: Conversation): ConversationSnapshot {

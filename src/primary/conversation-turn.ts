@@ -26,6 +26,17 @@ export class ConversationTurn implements Disposable {
     return this.#conversation.system;
   }
 
+  /** Where the conversation stands before this turn; null before its first. */
+  get state(): { readonly id: string; readonly messageCount: number } | null {
+    const { id, texts } = this.#conversation;
+    return texts.length === 0 ? null : { id, messageCount: texts.length };
+  }
+
+  /** Whether the conversation was deleted while the turn ran or waited. */
+  get isRemoved(): boolean {
+    return this.#conversation.isRemoved;
+  }
+
   /** The finished turns before this one. */
   get history(): Turn['history'] {
     return this.#conversation.history;

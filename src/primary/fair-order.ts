@@ -31,6 +31,20 @@ export class FairOrder<T> {
     return { line, node: line.members.append(member) };
   }
 
+  /** How many are taken until this one is, itself included, if nobody else comes. Takes time with clients and line length. */
+  positionOf({ line, node }: Place<T>): number {
+    const before = line.members.countBefore(node);
+    let position = 0;
+    let isAfter = false;
+    for (const { members, client } of this.#turns.values()) {
+      if (client === line.client) {
+        position += before + 1;
+        isAfter = true;
+      } else position += Math.min(members.size, isAfter ? before : before + 1);
+    }
+    return position;
+  }
+
   /** Takes out the one whose turn it is; its client's next one waits until all other clients had a turn. */
   takeNext(): T | null {
     const line = this.#turns.first()?.value;

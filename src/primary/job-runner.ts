@@ -3,7 +3,8 @@ import { Cancelled, invalid, RelayError } from '../shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../shared/job.js';
 import { buffered } from './buffered.js';
 import type { Launch } from './cli/adapter.js';
-import type { CliProcess } from './cli/cli-process.js';
+import type { ConversationState } from './cli/live-sessions.js';
+import type { CliLease } from './cli/shelf.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { ConversationTurn } from './conversation-turn.js';
 import { Job } from './job.js';
@@ -24,15 +25,17 @@ export interface ModelChoice {
   readonly label: string | null;
 }
 
-/** What a job needs of a CLI process: one turn, and its end. */
-export type JobCli = Pick<CliProcess, 'turn'> & AsyncDisposable;
+/** What a job needs of a CLI process: one turn, and its end or its stay with the conversation. */
+export type JobCli = Pick<CliLease, 'turn' | 'keepFor'> & AsyncDisposable;
 
-/** Starts a CLI process for a launch; rejects with `spawn_error` or the signal's reason. */
-export type StartCli = (launch: Launch, signal: AbortSignal) => Promise<JobCli>;
+/** A CLI process for a launch and, where there is one already, its conversation; rejects with `spawn_error` or the signal's reason. */
+export type TakeCli = (launch: Launch, conversation: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
 
 export interface JobObserver {
   /** A job has its slot, after this time in the queue. */
   jobStarted(queueMs: number): void;
+  /** The first text of an answer has come, this long after the job got its slot. */
+  firstDelta(request: JobRequest, ms: number): void;
   /** Every admitted job ends here, exactly once. */
   jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean): void;
   /** A job ended for a reason that is a defect of ours. */
@@ -40,13 +43,13 @@ export interface JobObserver {
 }
 
 /** Events a job may run ahead of its reader. */
-const maxEventsAhead = 8;
+const maxEventsAhead = 2;
 
 /** What the runner takes from others. */
 export interface JobResources {
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
-  readonly startCli: StartCli;
+  readonly takeCli: TakeCli;
   readonly countTokens: CountTokens;
   readonly observer: JobObserver;
   readonly clock: Clock;
@@ -128,15 +131,17 @@ export class JobRunner {
   }
 
   async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
-    const { launch, ticket, turn, job } = admitted;
+    const { request, launch, ticket, turn, job } = admitted;
     job.limitWaiting(this.#limits.queueTimeoutMs);
+    if (request.wantsPositions && !ticket.holdsSlot) yield { type: 'job-queued', position: ticket.position };
     await turn?.mine(job.signal);
     ticket.unpark();
+    if (request.wantsPositions) yield* positionsOf(ticket, job);
     await ticket.granted(job.signal);
     job.start(this.#limits.executionMs);
     this.#resources.observer.jobStarted(job.queueMs);
     yield { type: 'job-start', queueMs: job.queueMs };
-    await using cli = await this.#resources.startCli(launch, job.signal);
+    await using cli = await this.#resources.takeCli(launch, turn?.state ?? null, job.signal);
     // The end is told inside this scope: the caller has it before the process tree is gone.
     yield* this.#endingWell(job, this.#answer(cli, admitted));
   }
@@ -144,9 +149,15 @@ export class JobRunner {
   async *#answer(cli: JobCli, { request, launch, turn, job }: Admitted): AsyncGenerator<JobEvent> {
     const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
     const history = turn?.history ?? [];
+    let hasSpoken = false;
     for await (const event of cli.turn({ text: request.text, system: launch.system, history }, job.signal)) {
-      if (event.type === 'text-delta') record?.add(event.text);
+      if (event.type === 'text-delta') {
+        if (!hasSpoken) this.#resources.observer.firstDelta(request, job.executionMs);
+        hasSpoken = true;
+        record?.add(event.text);
+      }
       const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
+      if (conversation !== null && !turn?.isRemoved) cli.keepFor(conversation);
       yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
     }
   }
@@ -160,6 +171,10 @@ export class JobRunner {
       yield job.failed(error);
     }
   }
+}
+
+async function* positionsOf(ticket: Ticket, job: Job): AsyncGenerator<JobEvent> {
+  for await (const position of ticket.positions(job.signal)) yield { type: 'job-queued', position };
 }
 
 function bytesOf(request: JobRequest): number {

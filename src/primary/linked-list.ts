@@ -25,6 +25,17 @@ export class LinkedList<T> {
     return this.#size === 0 ? null : (this.#ring.next as Node<T>);
   }
 
+  *values(): Generator<T> {
+    for (let node = this.#ring.next; node !== this.#ring; node = node.next) yield node.value as T;
+  }
+
+  /** Takes time with the distance from the front. `node` must be in this list. */
+  countBefore(node: Node<T>): number {
+    let count = 0;
+    for (let other = node.previous; other !== this.#ring; other = other.previous) count++;
+    return count;
+  }
+
   append(value: T): Node<T> {
     const last = this.#ring.previous;
     const node = { value, previous: last, next: this.#ring } as Node<T>;

@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { chmod, readFile } from 'node:fs/promises';
+import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
@@ -8,7 +9,7 @@ import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
 import { clearStaleSocket, findFreePort, findHostTools, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
-import { createModelCli } from './model-cli.js';
+import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
 import type { World } from './world.js';
 
@@ -45,12 +46,13 @@ async function serve(config: Config, log: Logger, logWriteErrors: () => number):
     clock: systemClock,
     log,
     logWriteErrors,
+    freeMemory: freemem,
     random: Math.random,
     openSocket: (path) => chmod(path, 0o660),
     exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => exit(log, code)),
   };
   const port = config.port === 0 ? await findFreePort(config.host) : config.port;
-  const service = new Service(config, world, await createModelCli(config, world), port);
+  const service = new Service(config, world, await chooseAdapter(config, world), port);
   process.on('SIGTERM', () => void service.terminate('SIGTERM'));
   process.on('SIGINT', () => void service.terminate('SIGINT'));
   process.on('SIGHUP', () => void service.reload());

@@ -2,9 +2,11 @@ import type { Config } from '../shared/config/config.js';
 import { ProcessScanner } from '../shared/proc/process-scanner.js';
 import type { Adapter } from './cli/adapter.js';
 import { CliLauncher } from './cli/cli-launcher.js';
+import type { CliObserver } from './cli/cli-observer.js';
 import { CliProgram } from './cli/cli-program.js';
 import { launchEnv } from './cli/launch-env.js';
 import { chooseKind, createAdapter } from './cli/registry.js';
+import { Shelf, type ShelfObserver } from './cli/shelf.js';
 import type { ModelChoice } from './job-runner.js';
 import type { World } from './world.js';
 
@@ -13,33 +15,54 @@ export interface ModelCli {
   readonly adapter: Adapter;
   readonly program: CliProgram;
   readonly launcher: CliLauncher;
+  readonly shelf: Shelf;
   readonly models: ModelChoice;
 }
 
-export async function createModelCli(config: Config, world: World): Promise<ModelCli> {
-  const adapter = createAdapter(await chooseKind(config, world.searchPath), config);
-  const launcher = createLauncher(config, world, adapter);
+/** `isCalm` tells whether a process may be started in advance now. */
+export function createModelCli(
+  config: Config,
+  world: World,
+  adapter: Adapter,
+  observer: CliObserver & ShelfObserver,
+  isCalm: () => boolean,
+): ModelCli {
+  const models = modelChoice(config, adapter);
+  const launcher = createLauncher(config, world, adapter, observer);
   const consult = (path: string, args: readonly string[], input?: string) => launcher.consult(path, args, input);
   const program = new CliProgram(adapter, world.searchPath, consult);
-  return { adapter, launcher, program, models: modelChoice(config, adapter) };
+  const usual = { model: models.fallback, system: null };
+  const shelf = new Shelf(
+    { perLaunch: config.standby, usual },
+    { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs },
+    { program, launcher, clock: world.clock, observer, isCalm },
+  );
+  return { adapter, launcher, program, shelf, models };
 }
 
-function createLauncher(config: Config, world: World, adapter: Adapter): CliLauncher {
+export async function chooseAdapter(config: Config, world: World): Promise<Adapter> {
+  return createAdapter(await chooseKind(config, world.searchPath), config);
+}
+
+function createLauncher(config: Config, world: World, adapter: Adapter, observer: CliObserver): CliLauncher {
   const { clock, log, tools, instance, runtimeDirectory } = world;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
+  const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const settings = {
     instance,
     runtimeDirectory,
     env: { ...adapter.env, ...launchEnv(world.env, config.cliEnv, credential) },
-    limits: { maxOutputBytes: config.maxOutputBytes, graceMs: config.killGraceMs },
+    limits: { maxOutputBytes, graceMs, firstOutputMs, stallMs },
   };
-  return new CliLauncher(settings, { clock, log, tools, scanner: new ProcessScanner(clock) });
+  return new CliLauncher(settings, { clock, log, tools, observer, scanner: new ProcessScanner(clock) });
 }
 
 function modelChoice(config: Config, adapter: Adapter): ModelChoice {
+  const { defaultModel, allowedModels } = config;
+  const fallback = defaultModel ?? allowedModels[0] ?? null;
   return {
-    fallback: config.defaultModel,
-    allowed: config.allowedModels.length > 0 ? config.allowedModels : adapter.models,
-    label: config.defaultModel ?? adapter.models?.[0] ?? null,
+    fallback,
+    allowed: allowedModels.length > 0 ? allowedModels : adapter.models,
+    label: fallback ?? adapter.models?.[0] ?? null,
   };
 }

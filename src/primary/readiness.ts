@@ -65,9 +65,9 @@ export class Readiness {
     this.#stopTimer();
   }
 
-  /** A job that failed in a way that tells of the CLI rather than of the job: looks again, unless it is known already. */
-  learnFrom(end: JobEnd): void {
-    if (castsDoubt(end) && this.current.status !== 'not_ready') void this.check('failure');
+  /** A job failed in a way that casts doubt on the CLI: looks again, unless it is known already. */
+  doubt(): void {
+    if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
   /** Joins the check that is running, else starts one. Never rejects. */
@@ -121,7 +121,8 @@ export class Readiness {
   }
 }
 
-function castsDoubt(end: JobEnd): boolean {
+/** A job that ended like this says more of the CLI than of itself. */
+export function castsDoubt(end: JobEnd): boolean {
   if (end.outcome === 'spawn_error') return true;
   return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
 }

@@ -3,6 +3,7 @@ import type { Config } from '../shared/config/config.js';
 import type { JobEnd, JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/logger.js';
 import { apiHandlers } from './api.js';
+import type { Adapter } from './cli/adapter.js';
 import { ConversationStore } from './conversation-store.js';
 import { doorSettings } from './door-settings.js';
 import { Fleet, type FleetEvents } from './fleet.js';
@@ -11,9 +12,9 @@ import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
 import { ModelCatalog } from './model-catalog.js';
-import type { ModelCli } from './model-cli.js';
+import { createModelCli, type ModelCli } from './model-cli.js';
 import { RateLimit } from './rate-limit.js';
-import { Readiness } from './readiness.js';
+import { castsDoubt, Readiness } from './readiness.js';
 import { SlotQueue } from './slot-queue.js';
 import { Status } from './status.js';
 import { Supervisor } from './supervisor.js';
@@ -22,6 +23,8 @@ import type { World } from './world.js';
 
 const exitUnavailable = 69;
 const expiryCheckMs = 10_000;
+/** A model CLI takes up to 185 MB (measured on claude): below this, none is started in advance. */
+const minFreeBytes = 512 * 1024 * 1024;
 const maxWaitingBytes = 64 * 1024 * 1024;
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
@@ -43,11 +46,10 @@ export class Service {
   readonly #supervisor: Supervisor;
 
   /** `port` is where workers are to listen: the configured one, or a free one that stands for port 0. */
-  constructor(config: Config, world: World, cli: ModelCli, port: number) {
+  constructor(config: Config, world: World, adapter: Adapter, port: number) {
     const { clock, log } = world;
     this.#config = config;
     this.#world = world;
-    this.#cli = cli;
     this.#port = port;
     this.#slots = new SlotQueue(
       { maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes },
@@ -57,6 +59,7 @@ export class Service {
       jobsRefused: () => this.#slots.refused,
       conversationsCreated: () => this.#conversations.counts.created,
     });
+    this.#cli = createModelCli(config, world, adapter, this.#metrics.cli, () => this.#isCalm());
     this.#conversations = this.#createConversations();
     this.#runner = this.#createRunner();
     this.#readiness = this.#createReadiness();
@@ -79,6 +82,7 @@ export class Service {
     });
     this.#fleet.start(workerProgram);
     this.#readiness.start();
+    this.#cli.shelf.start();
     clock.every(expiryCheckMs, () => this.#conversations.expire());
   }
 
@@ -98,19 +102,22 @@ export class Service {
   #createConversations(): ConversationStore {
     const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = this.#config;
     const limits = { ttlMs, maxConversations, maxBytes };
-    return new ConversationStore(limits, this.#world.clock, (cause) => this.#metrics.conversations.removed(cause));
+    return new ConversationStore(limits, this.#world.clock, (cause, id) => {
+      this.#metrics.conversations.removed(cause);
+      this.#cli.shelf.forget(id);
+    });
   }
 
   #createRunner(): JobRunner {
     const { clock, log } = this.#world;
-    const { program, launcher, models } = this.#cli;
+    const { shelf, models } = this.#cli;
     const tokens = new TokenCounter((error) => log.error('internal_error', { error: describeError(error) }));
     const { queueTimeoutMs, executionMs } = this.#config;
     return new JobRunner(
       {
         slots: this.#slots,
         conversations: this.#conversations,
-        startCli: (launch, signal) => launcher.start(program, launch, signal),
+        takeCli: (launch, conversation, signal) => shelf.take(launch, conversation, signal),
         countTokens: (texts) => tokens.count(texts),
         observer: this.#observer(),
         clock,
@@ -120,12 +127,24 @@ export class Service {
     );
   }
 
+  /** What waits may hold the very credential that was refused. */
+  #doubtCli(): void {
+    this.#readiness.doubt();
+    void this.#cli.shelf.flush();
+  }
+
+  /** Starting in advance is for when nobody waits and memory is plenty. */
+  #isCalm(): boolean {
+    return this.#supervisor.phase === 'ready' && this.#slots.waiting === 0 && this.#world.freeMemory() > minFreeBytes;
+  }
+
   #observer(): JobObserver {
     return {
       jobStarted: (queueMs) => this.#metrics.jobs.jobStarted(queueMs),
+      firstDelta: (request, ms) => this.#metrics.jobs.firstDelta(request, ms),
       jobEnded: (request: JobRequest, end: JobEnd, hadSlot: boolean) => {
         this.#metrics.jobs.jobEnded(request, end, hadSlot);
-        this.#readiness.learnFrom(end);
+        if (castsDoubt(end)) this.#doubtCli();
       },
       jobBroke: (thrown) => this.#world.log.error('internal_error', { error: describeError(thrown) }),
     };
@@ -161,6 +180,7 @@ export class Service {
         slots: this.#slots,
         jobs: this.#metrics.jobs,
         fleet: () => this.#fleet,
+        shelf: this.#cli.shelf,
         readiness: this.#readiness,
         strictHealth: this.#config.strictHealth,
         product: this.#world.product,
@@ -227,6 +247,7 @@ export class Service {
       stopWorkers: () => this.#fleet.stop(),
       endProcesses: () => {
         this.#readiness.stop();
+        void this.#cli.shelf.close();
         return this.#cli.launcher.close();
       },
     };
@@ -240,6 +261,7 @@ export class Service {
       slots: this.#slots,
       conversations: this.#conversations,
       fleet: this.#fleet,
+      shelf: this.#cli.shelf,
       phase: () => this.#supervisor.phase,
       logWriteErrors: () => this.#world.logWriteErrors(),
     };

@@ -22,6 +22,8 @@ export class SlotQueue {
   readonly #idleWaiters: (() => void)[] = [];
   /** Admitted and not yet in order: they wait for something else first. */
   readonly #parked = new Set<Ticket>();
+  /** Called once each at the next change of the order. */
+  #onChange: (() => void)[] = [];
   #waitingBytes = 0;
   #active = 0;
   #refused = 0;
@@ -65,19 +67,35 @@ export class SlotQueue {
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
+  /** Slots to be granted until this waiting ticket has one; a parked ticket stands behind all that are in order. */
+  positionOf(ticket: Ticket): number {
+    return ticket.place === null ? this.#waiting.size + 1 : this.#waiting.positionOf(ticket.place);
+  }
+
+  /** Resolves when somebody has come or gone. */
+  changed(): Promise<void> {
+    return new Promise((resolve) => this.#onChange.push(resolve));
+  }
+
   /** Called by the ticket alone, as the next: a slot now, or the end of its client's line. */
   lineUp(ticket: Ticket): void {
     if (this.#active < this.limits.maxActive) {
       this.#leaveQueue(ticket);
       this.#grant(ticket);
     } else if (this.#parked.delete(ticket)) ticket.place = this.#waiting.add(ticket.client, ticket);
+    this.#announceChange();
   }
 
   leave(ticket: Ticket): void {
     if (ticket.place !== null) this.#waiting.remove(ticket.place);
     if (ticket.holdsSlot) this.#release();
     else this.#leaveQueue(ticket);
+    this.#announceChange();
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+
+  #announceChange(): void {
+    for (const resolve of this.#onChange.splice(0)) resolve();
   }
 
   #takePlace(ticket: Ticket): void {
@@ -141,6 +159,11 @@ export class Ticket implements Disposable {
     return this.#grantedMs !== null;
   }
 
+  /** Slots to be granted until it has one, as things stand. */
+  get position(): number {
+    return this.#queue.positionOf(this);
+  }
+
   /** For a parked one: takes a slot, or its place in the order. Later calls, and calls on others, do nothing. */
   unpark(): void {
     if (!this.holdsSlot && this.place === null && !this.#left) this.#queue.lineUp(this);
@@ -161,6 +184,20 @@ export class Ticket implements Disposable {
       if (signal.aborted) abort();
       else signal.addEventListener('abort', abort, { once: true });
     });
+  }
+
+  /** The position, again whenever it changes, until the slot is granted; throws the signal's reason. */
+  async *positions(signal: AbortSignal): AsyncGenerator<number> {
+    let told = 0;
+    const granted = this.granted(signal);
+    granted.catch(() => {}); // thrown below, where it is awaited
+    while (!this.holdsSlot && !this.#left) {
+      const { position } = this;
+      if (position !== told) yield position;
+      told = position;
+      if (!this.holdsSlot && !this.#left) await Promise.race([granted, this.#queue.changed()]);
+    }
+    await granted;
   }
 
   /** Milliseconds from arrival to the grant, or until now where there is none yet. */

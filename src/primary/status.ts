@@ -3,6 +3,7 @@ import type { VersionBody } from '../shared/api/version.js';
 import { type Clock, timestamp } from '../shared/clock.js';
 import type { Phase } from '../shared/phase.js';
 import type { ReadinessEntry } from '../shared/readiness.js';
+import type { Shelf } from './cli/shelf.js';
 import type { Fleet } from './fleet.js';
 import type { JobMetrics } from './metrics/job-metrics.js';
 import type { Readiness } from './readiness.js';
@@ -14,6 +15,7 @@ export interface StatusSources {
   readonly slots: SlotQueue;
   readonly jobs: JobMetrics;
   readonly fleet: () => Fleet;
+  readonly shelf: Pick<Shelf, 'counts'>;
   readonly readiness: Readiness;
   readonly strictHealth: boolean;
   readonly product: { readonly version: string; readonly commit: string | null };
@@ -70,7 +72,7 @@ export class Status {
   }
 
   #observability(): HealthBody['observability'] {
-    const { slots, jobs, fleet } = this.#sources;
+    const { slots, jobs, fleet, shelf } = this.#sources;
     return {
       started_at: this.#startedAt,
       uptime_seconds: this.#uptimeSeconds(),
@@ -82,6 +84,7 @@ export class Status {
         rejected_total: jobs.rejected,
         queue_timeouts_total: jobs.queueTimeouts,
       },
+      cli_processes: shelf.counts(),
       workers: fleet().snapshot(),
     };
   }

@@ -18,6 +18,8 @@ export interface World {
   readonly log: Logger;
   /** Log records of the primary that could not be written. */
   logWriteErrors(): number;
+  /** Memory that can be had without swapping, bytes. */
+  freeMemory(): number;
   /** Numbers from 0 to 1. */
   random(): number;
   /** Gives a Unix socket that is being listened on its mode. */

@@ -44,6 +44,14 @@ export interface JobRequest {
   readonly text: string;
   readonly system: string | null;
   readonly model: string | null;
+  /** Whether the caller wants to be told its position while it waits. */
+  readonly wantsPositions: boolean;
+}
+
+/** The job waits: so many slots must be granted until it has one, as things stand. */
+export interface JobQueued {
+  readonly type: 'job-queued';
+  readonly position: number;
 }
 
 export interface JobStart {
@@ -78,4 +86,4 @@ export interface JobFailed {
 }
 
 export type JobEnd = JobDone | JobFailed;
-export type JobEvent = JobStart | TextDelta | JobEnd;
+export type JobEvent = JobQueued | JobStart | TextDelta | JobEnd;

@@ -17,17 +17,20 @@ export class JobReport {
   readonly #clock: Clock;
   readonly #arrivedMs: number;
   #state: State = { name: 'waiting' };
+  #hasBegun = false;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#arrivedMs = clock.monotonicMs();
   }
 
-  get hasEnded(): boolean {
-    return this.#state.name === 'ended';
+  /** Whether the job was admitted, as its first event tells. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
   }
 
   follow(event: JobEvent): void {
+    this.#hasBegun = true;
     if (event.type === 'job-end') this.#state = { name: 'ended', end: event };
     if (event.type === 'job-start') {
       this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };

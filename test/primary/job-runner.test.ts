@@ -66,6 +66,8 @@ class FakeCli implements JobCli {
     return this.#script(signal);
   }
 
+  keepFor(): void {}
+
   async [Symbol.asyncDispose](): Promise<void> {
     this.ended++;
     await this.#end();
@@ -76,6 +78,8 @@ class Witness implements JobObserver {
   readonly ends: [requestId: string, end: JobEnd][] = [];
   readonly broken: unknown[] = [];
   readonly waits: number[] = [];
+
+  firstDelta(): void {}
 
   jobStarted(queueMs: number): void {
     this.waits.push(queueMs);
@@ -113,7 +117,7 @@ class House {
 
   constructor({ script = answers, maxActive = 1, maxWaiting = 10, models, start = done, end = done }: Options = {}) {
     this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, this.clock);
-    const startCli = async (launch: Launch, signal: AbortSignal) => {
+    const takeCli = async (launch: Launch, _conversation: unknown, signal: AbortSignal) => {
       this.launches.push(launch);
       await start(signal);
       signal.throwIfAborted();
@@ -127,13 +131,13 @@ class House {
     const conversationLimits = { ttlMs: 1000, maxConversations: 10, maxBytes: 10_000 };
     const conversations = new ConversationStore(conversationLimits, clock, () => {});
     const countTokens = async (texts: readonly string[]) => texts.join('').length;
-    this.runner = new JobRunner({ slots, conversations, startCli, countTokens, observer, clock }, choice, limits);
+    this.runner = new JobRunner({ slots, conversations, takeCli, countTokens, observer, clock }, choice, limits);
   }
 
   run(request: Partial<JobRequest> = {}, caller = new AbortController().signal): AsyncIterable<JobEvent> {
     const requestId = `job ${++this.#requests}`;
     const door = { operation: 'ask', requestId, client: 'a', owner: '', conversationId: null } as const;
-    const plain = { ...door, text: 'Hi', system: null, model: null };
+    const plain = { ...door, text: 'Hi', system: null, model: null, wantsPositions: false };
     return this.runner.run({ ...plain, ...request }, caller);
   }
 

@@ -3,9 +3,9 @@ import { join } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cookieOf, type Instance } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Consultation, Launch } from './adapter.js';
+import type { Consultation, Launch, LaunchPlan } from './adapter.js';
 import { type CliLimits, CliProcess } from './cli-process.js';
-import { type CliProgram, orAborted } from './cli-program.js';
+import type { KnownProgram } from './cli-program.js';
 import { ProcessTree, type ProgramStart, type TreeContext } from './process-tree.js';
 
 export interface LauncherSettings {
@@ -25,6 +25,7 @@ export class CliLauncher {
   readonly #context: TreeContext;
   readonly #clock: Clock;
   readonly #trees = new Set<ProcessTree>();
+  #processes = 0;
   #serial = 0;
 
   constructor(settings: LauncherSettings, context: TreeContext) {
@@ -33,20 +34,27 @@ export class CliLauncher {
     this.#clock = context.clock;
   }
 
+  /** Model CLI processes that live, those that are being ended included; short consultations are not counted. */
+  get size(): number {
+    return this.#processes;
+  }
+
   /** Throws `spawn_error`, or the signal's reason; then nothing has been left behind. */
-  async start(program: CliProgram, launch: Launch, signal: AbortSignal): Promise<CliProcess> {
-    const { path, leading, dialect } = await orAborted(program.find(), signal);
+  async start({ path, leading, dialect }: KnownProgram, launch: Launch, signal: AbortSignal): Promise<CliProcess> {
     const home = this.#nextHome();
     const plan = dialect.plan(launch, home.systemPath);
+    const onEnded = () => removeHome(home, plan);
     try {
       await mkdir(home.workingDirectory, { mode: 0o700 });
       for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600, flag: 'wx' });
       signal.throwIfAborted();
-      const tree = this.#spawn({ program: path, args: [...leading, ...plan.args], ...home });
-      await tree.started;
-      return new CliProcess(tree, dialect, this.#settings.limits, this.#clock, () => removeHome(home));
+      const tree = await this.#spawn({ program: path, args: [...leading, ...plan.args], ...home });
+      this.#processes++;
+      void tree.ended.then(() => this.#processes--);
+      const { limits } = this.#settings;
+      return new CliProcess(tree, { dialect, limits, clock: this.#clock, observer: this.#context.observer, onEnded });
     } catch (error) {
-      await removeHome(home);
+      await onEnded();
       throw error;
     }
   }
@@ -56,15 +64,15 @@ export class CliLauncher {
     const home = this.#nextHome();
     await mkdir(home.workingDirectory, { mode: 0o700 });
     try {
-      return await this.#listenTo(this.#spawn({ program: path, args, ...home }), input);
+      return await this.#listenTo(await this.#spawn({ program: path, args, ...home }), input);
     } finally {
-      await removeHome(home);
+      await removeHome(home, null);
     }
   }
 
   /** Resolves when nothing that was started here is left. */
   async close(): Promise<void> {
-    await Promise.all([...this.#trees].map((tree) => tree.end(0)));
+    await Promise.all([...this.#trees].map((tree) => tree.end(this.#settings.limits.graceMs, 'shutting_down')));
   }
 
   async #listenTo(tree: ProcessTree, input: string): Promise<Consultation> {
@@ -77,22 +85,22 @@ export class CliLauncher {
     });
     const closed = new Promise<void>((resolve) => child.once('close', () => resolve()));
     try {
-      await tree.started;
       const code = await Promise.race([closed.then(() => child.exitCode), delay(this.#clock, consultLimitMs)]);
       if (code === undefined)
         throw new RelayError('spawn_error', 'the model CLI does not answer questions about itself');
       return { code, stdout };
     } finally {
-      await tree.end(0);
+      await tree.end(0, 'done');
     }
   }
 
   /** Programs litter their TMPDIR: in their own folder it goes with them. */
-  #spawn(start: Omit<ProgramStart, 'env'>): ProcessTree {
+  async #spawn(start: Omit<ProgramStart, 'env'>): Promise<ProcessTree> {
     const env = { ...this.#settings.env, TMPDIR: start.workingDirectory };
     const tree = new ProcessTree({ ...start, env }, this.#context);
+    await tree.started;
     this.#trees.add(tree);
-    tree.ended.then(() => this.#trees.delete(tree));
+    void tree.ended.then(() => this.#trees.delete(tree));
     return tree;
   }
 
@@ -114,9 +122,8 @@ interface Home {
 }
 
 /** Never rejects: a folder that can't be removed now goes with the runtime directory. */
-async function removeHome(home: Home): Promise<void> {
-  await rmdir(home.workingDirectory).catch(() =>
-    rm(home.workingDirectory, { recursive: true, force: true }).catch(() => {}),
-  );
-  await rm(home.systemPath, { force: true }).catch(() => {});
+async function removeHome(home: Home, plan: LaunchPlan | null): Promise<void> {
+  const remove = (path: string) => rm(path, { recursive: true, force: true }).catch(() => {});
+  await rmdir(home.workingDirectory).catch(() => remove(home.workingDirectory));
+  for (const file of plan?.files ?? []) await remove(file.path);
 }

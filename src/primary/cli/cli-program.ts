@@ -9,6 +9,8 @@ export interface KnownProgram {
   /** Arguments that stand before all others. */
   readonly leading: readonly string[];
   readonly dialect: Dialect;
+  /** Changes with the file. */
+  readonly fingerprint: string;
 }
 
 interface Inspection {
@@ -45,7 +47,7 @@ export class CliProgram {
     if (this.#inspection?.fingerprint !== found.fingerprint) this.#inspect(found.path, found.fingerprint);
     const dialect = await (this.#inspection as Inspection).dialect;
     this.#version = dialect.version;
-    return { path: found.path, leading, dialect };
+    return { path: found.path, leading, dialect, fingerprint: found.fingerprint };
   }
 
   /** Whether jobs can be run: the program is there, and says that it can. Throws `spawn_error` where it is not. */

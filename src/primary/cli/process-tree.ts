@@ -6,6 +6,7 @@ import { RelayError } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
 import type { ProcessScanner } from '../../shared/proc/process-scanner.js';
 import { sweep } from '../../shared/proc/sweep.js';
+import type { CliObserver, EndReason } from './cli-observer.js';
 
 /** What the host offers to end a process with, found once at start. */
 export interface HostTools {
@@ -20,6 +21,7 @@ export interface TreeContext {
   readonly scanner: ProcessScanner;
   readonly tools: HostTools;
   readonly log: Logger;
+  readonly observer: CliObserver;
 }
 
 export interface ProgramStart {
@@ -65,11 +67,15 @@ export class ProcessTree {
     this.child = spawnProgram(start, context.tools);
     this.started = new Promise((resolve, reject) => {
       this.child.once('spawn', resolve);
-      this.child.once('error', (error) => reject(spawnError(start.program, error)));
+      this.child.once('error', (error) => {
+        context.observer.exited('spawn_error');
+        reject(spawnError(start.program, error));
+      });
     });
     this.exited = new Promise((resolve) => {
       this.child.once('exit', (code, signal) => {
         this.#hasExited = true;
+        context.observer.exited(code === 0 ? 'ok' : signal === null ? 'nonzero' : 'signal');
         resolve({ code, signal });
       });
     });
@@ -80,22 +86,26 @@ export class ProcessTree {
   }
 
   /** Resolves when no process of the tree is left. SIGTERM, then after `graceMs` SIGKILL. Later calls join the first. */
-  end(graceMs: number): Promise<void> {
-    this.#ending ??= this.#end(graceMs);
+  end(graceMs: number, reason: EndReason): Promise<void> {
+    this.#ending ??= this.#end(graceMs, reason);
     return this.#ending;
   }
 
-  async #end(graceMs: number): Promise<void> {
+  async #end(graceMs: number, reason: EndReason): Promise<void> {
     const { pid } = this.child;
     if (pid !== undefined) {
-      this.#signalGroup(pid, 'SIGTERM');
+      this.#killGroup(pid, 'SIGTERM', reason);
       await this.#groupGone(pid, graceMs);
       if (!this.#hasExited) await this.#treeKill(pid);
-      this.#signalGroup(pid, 'SIGKILL');
+      this.#killGroup(pid, 'SIGKILL', reason);
       await this.#sweep();
     }
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     this.#markEnded();
+  }
+
+  #killGroup(pid: number, signal: 'SIGTERM' | 'SIGKILL', reason: EndReason): void {
+    if (this.#signalGroup(pid, signal)) this.#context.observer.killed(signal, reason);
   }
 
   /** Returns whether the group had a member. A group that is empty is never signalled again: its number may be reused. */
@@ -124,8 +134,9 @@ export class ProcessTree {
   }
 
   async #sweep(): Promise<void> {
-    const { clock, scanner, log } = this.#context;
-    const { left } = await sweep(scanner, this.#isOurs, clock, sweepLimitMs);
+    const { clock, scanner, log, observer } = this.#context;
+    const { killed, left } = await sweep(scanner, this.#isOurs, clock, sweepLimitMs);
+    observer.orphansReaped(killed);
     if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
   }
 }

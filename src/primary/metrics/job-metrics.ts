@@ -3,7 +3,7 @@ import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared
 import { metricPrefix } from '../../shared/metric-names.js';
 import { addCounter } from './state-metrics.js';
 
-const durationBuckets = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
+const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
 
 /** Owns what is counted of jobs. `/health` shows `rejected` and `queueTimeouts`: these very numbers. */
@@ -12,6 +12,7 @@ export class JobMetrics {
   readonly #durations: Histogram<'operation' | 'outcome'>;
   readonly #waits: Histogram<'outcome'>;
   readonly #tokens: Counter<'direction'>;
+  readonly #firstDeltas: Histogram<'operation'>;
   readonly #rateLimited: Counter;
   readonly #refused: () => number;
   #refusedDraining = 0;
@@ -47,6 +48,13 @@ export class JobMetrics {
       labelNames: ['direction'],
       registers,
     });
+    this.#firstDeltas = new Histogram({
+      name: `${metricPrefix}time_to_first_delta_seconds`,
+      help: 'Time from the slot of a job to the first text of its answer.',
+      labelNames: ['operation'],
+      buckets: durationBuckets,
+      registers,
+    });
     this.#rateLimited = new Counter({
       name: `${metricPrefix}rate_limited_total`,
       help: 'Requests refused because their client had used up its window.',
@@ -66,6 +74,10 @@ export class JobMetrics {
 
   jobStarted(queueMs: number): void {
     this.#waits.observe({ outcome: 'started' }, queueMs / 1000);
+  }
+
+  firstDelta({ operation }: JobRequest, ms: number): void {
+    this.#firstDeltas.observe({ operation }, ms / 1000);
   }
 
   jobEnded({ operation }: JobRequest, end: JobEnd, hadSlot: boolean): void {
@@ -110,6 +122,7 @@ export class JobMetrics {
 
   #addZeros(): void {
     for (const operation of operations) {
+      this.#firstDeltas.zero({ operation });
       for (const outcome of outcomes) {
         this.#jobs.inc({ operation, outcome }, 0);
         this.#durations.zero({ operation, outcome });

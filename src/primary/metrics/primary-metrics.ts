@@ -1,6 +1,7 @@
 import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { metricPrefix } from '../../shared/metric-names.js';
 import { type RestartCause, restartCauses } from '../seat.js';
+import { CliMetrics } from './cli-metrics.js';
 import { JobMetrics } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
 import { ConversationMetrics } from './state-metrics.js';
@@ -11,6 +12,7 @@ export class PrimaryMetrics {
   readonly jobs: JobMetrics;
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
+  readonly cli: CliMetrics;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 
@@ -20,6 +22,7 @@ export class PrimaryMetrics {
     this.jobs = new JobMetrics(this.registry, owners.jobsRefused);
     this.conversations = new ConversationMetrics(this.registry, owners.conversationsCreated);
     this.readiness = new ReadinessMetrics(this.registry);
+    this.cli = new CliMetrics(this.registry);
     this.#restarts = new Counter({
       name: `${metricPrefix}worker_restarts_total`,
       help: 'Workers started in the place of another, by cause.',

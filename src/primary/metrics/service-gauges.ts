@@ -1,6 +1,7 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
+import type { Shelf } from '../cli/shelf.js';
 import type { ConversationStore } from '../conversation-store.js';
 import type { Fleet } from '../fleet.js';
 import type { SlotQueue } from '../slot-queue.js';
@@ -13,6 +14,7 @@ export interface GaugeSources {
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
   readonly fleet: Fleet;
+  readonly shelf: Shelf;
   readonly phase: () => Phase;
   readonly logWriteErrors: () => number;
 }
@@ -32,6 +34,8 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   });
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', sources.logWriteErrors);
   addLabelledGauge(registry, 'workers', 'HTTP workers, by what they are doing.', 'state', () => fleet.counts());
+  const processes = 'Processes of the model CLI, by what they are doing.';
+  addLabelledGauge(registry, 'cli_processes', processes, 'state', () => sources.shelf.counts());
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: product.version,
     commit: product.commit ?? 'unknown',

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { Piscina } from 'piscina';
 
 /** A thread holds the tokenizer's ranks, about 70 MB: it goes when nobody has chatted for this long. */
-const idleMs = 60_000;
+const idleMs = 600_000;
 const maxQueued = 1000;
 /** English text has about four bytes a token. */
 const bytesPerToken = 4;

@@ -1,11 +1,12 @@
 import { z } from 'zod';
-import { model, modelText } from './text.js';
+import { model, modelText, streamFlag } from './text.js';
 
 export const askRequest = z
   .strictObject({
     prompt: modelText.meta({ description: 'What the model is asked.', examples: ['Hello, my name is Ada'] }),
     system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
     model: model.optional(),
+    stream: streamFlag.optional(),
   })
   .meta({ id: 'AskRequest' });
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { usageBody } from './ask.js';
-import { model, modelText } from './text.js';
+import { model, modelText, streamFlag } from './text.js';
 
 /** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
 export const chatRequest = z
@@ -12,6 +12,7 @@ export const chatRequest = z
       .meta({ description: 'The conversation to go on with; without it a new one begins.' }),
     system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),
+    stream: streamFlag.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
     path: ['system'],

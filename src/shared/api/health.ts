@@ -29,6 +29,7 @@ export const observabilityBody = z
       rejected_total: count,
       queue_timeouts_total: count,
     }),
+    cli_processes: z.strictObject({ standby: count, live: count, busy: count, stopping: count }),
     workers: z.array(
       z.strictObject({
         id: z.int().positive(),

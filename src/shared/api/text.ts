@@ -13,3 +13,7 @@ export const model = modelName.meta({
   description: 'The model to ask; without it the default one.',
   examples: ['eliza'],
 });
+
+export const streamFlag = z.boolean('must be true or false').meta({
+  description: 'Whether the answer comes as server-sent events; without it the Accept header says.',
+});

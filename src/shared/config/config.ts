@@ -80,6 +80,11 @@ function modelCli(values: Values) {
     cliEnv: values.MODEL_API_CLI_ENV,
     defaultModel: values.MODEL_API_DEFAULT_MODEL,
     allowedModels: values.MODEL_API_ALLOWED_MODELS,
+    firstOutputMs: values.MODEL_API_FIRST_OUTPUT_TIMEOUT,
+    stallMs: values.MODEL_API_STALL_TIMEOUT,
+    standby: values.MODEL_API_STANDBY,
+    liveSessions: values.MODEL_API_LIVE_SESSIONS,
+    sessionIdleMs: values.MODEL_API_SESSION_IDLE_SECONDS,
     maxOutputBytes: values.MODEL_API_MAX_OUTPUT_BYTES,
     oauthToken: values.MODEL_CODE_OAUTH_TOKEN,
   };

@@ -64,6 +64,16 @@ export const variables = {
     'largest request body; a larger one is 413, answered before it has been sent',
   ),
   MODEL_API_TIMEOUT: variable(seconds(0.001, daySeconds), '120', 'execution time-out, seconds'),
+  MODEL_API_FIRST_OUTPUT_TIMEOUT: variable(
+    seconds(0, daySeconds),
+    '0',
+    'longest wait for the first output of the model CLI, seconds; 0 is off',
+  ),
+  MODEL_API_STALL_TIMEOUT: variable(
+    seconds(0, daySeconds),
+    '0',
+    'longest silence of the model CLI between two outputs, seconds; 0 is off',
+  ),
   MODEL_API_MAX_CONCURRENT: variable(integer(1, 1024), '4', 'model jobs at once'),
   MODEL_API_MAX_QUEUE: variable(integer(0, 1_000_000), '100', 'jobs waiting; 64 MiB of text at most'),
   MODEL_API_QUEUE_TIMEOUT_MS: variable(integer(1, daySeconds * 1000), '15000', 'longest wait for a slot, milliseconds'),
@@ -143,6 +153,21 @@ export const variables = {
     integer(1, 1024 ** 3),
     '8388608',
     'longest answer, bytes; a longer one is `cli_error` (output_too_large)',
+  ),
+  MODEL_API_STANDBY: variable(
+    integer(0, 16),
+    '1',
+    'CLI processes kept started and waiting, for each launch in use; 0 is off',
+  ),
+  MODEL_API_LIVE_SESSIONS: variable(
+    integer(0, 1024),
+    '4',
+    'conversations whose CLI process stays up between turns; 0 is off',
+  ),
+  MODEL_API_SESSION_IDLE_SECONDS: variable(
+    seconds(1, daySeconds),
+    '300',
+    'time without a turn after which such a process ends, seconds',
   ),
   MODEL_API_LOG_LEVEL: variable(z.enum(logLevels), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
   MODEL_CODE_OAUTH_TOKEN: variable(text, null, 'handed to the CLI as its own credential variable, to nothing else'),

@@ -20,6 +20,7 @@ const jobRequest: z.ZodType<JobRequest> = z.object({
   text: z.string(),
   system: z.string().nullable(),
   model: z.string().nullable(),
+  wantsPositions: z.boolean(),
 });
 
 const usage = z.object({
@@ -42,6 +43,7 @@ const conversationKey = z.object({ id: z.string(), owner: z.string() });
 
 const jobEvent: z.ZodType<JobEvent> = z.union([
   z.object({ type: z.literal('text-delta'), text: z.string() }),
+  z.object({ type: z.literal('job-queued'), position: z.int().positive() }),
   z.object({ type: z.literal('job-start'), queueMs: ms }),
   z.object({
     type: z.literal('job-end'),

@@ -1,2 +1,5 @@
-/** Items of one call that may be under way and not yet taken; a text item is at most 64 KiB. */
-export const callWindow = 16;
+/**
+ * Items of one call that may be under way and not yet taken. A delta is at most 16 KiB of text, so a slow reader holds
+ * 128 KiB here at most.
+ */
+export const callWindow = 8;

@@ -6,15 +6,14 @@ import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
 import type { Primary } from '../primary.js';
-import { type Answer, runJob, usageOf } from './job.js';
+import { type Answer, answerWithJob, usageOf, wantsStream } from './job.js';
 
 export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings, clock: Clock): AsyncHandler {
   return async (req, res) => {
-    const { message, conversation_id, system, model } = await readBody(req, res, bodyLimitBytes, chatRequest);
-    const conversationId = conversation_id ?? null;
-    const order = { operation: 'chat', conversationId, text: message, system, model } as const;
-    const answer = await runJob(primary, res, order, clock);
-    sendJson(res, chatResultOf(answer, res.locals.requestId));
+    const body = await readBody(req, res, bodyLimitBytes, chatRequest);
+    const { message: text, conversation_id: conversationId = null, system, model } = body;
+    const said = { operation: 'chat', conversationId, text, system, model } as const;
+    await answerWithJob(primary, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf, clock);
   };
 }
 

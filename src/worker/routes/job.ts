@@ -1,9 +1,12 @@
+import type { Request } from 'express';
 import type { UsageBody } from '../../shared/api/ask.js';
 import type { Clock } from '../../shared/clock.js';
 import { Cancelled, RelayError } from '../../shared/errors.js';
-import type { JobDone, JobEvent, Operation, Usage } from '../../shared/job.js';
+import type { JobDone, JobEvent, JobRequest, Operation, Usage } from '../../shared/job.js';
 import { untilGone } from '../http/disconnect.js';
+import { EventStream } from '../http/event-stream.js';
 import type { Reply } from '../http/exchange.js';
+import { errorBodyOf, sendJson } from '../http/send-json.js';
 import { JobReport } from '../job-report.js';
 import type { Primary } from '../primary.js';
 
@@ -14,6 +17,7 @@ export interface Order {
   readonly text: string;
   readonly system: string | undefined;
   readonly model: string | undefined;
+  readonly stream: boolean;
 }
 
 export interface Answer {
@@ -21,32 +25,84 @@ export interface Answer {
   readonly end: JobDone;
 }
 
-/** Has the primary run the job, for as long as the client stays. Throws the job's failure. */
-export async function runJob(primary: Primary, res: Reply, order: Order, clock: Clock): Promise<Answer> {
+/** Makes the body of the plain response, which is also the last event of a streamed one. */
+export type BodyOf = (answer: Answer, requestId: string) => object;
+
+export function wantsStream(req: Request, stream: boolean | undefined): boolean {
+  return stream ?? req.accepts(['application/json', 'text/event-stream']) === 'text/event-stream';
+}
+
+/** Has the primary run the job, for as long as the client stays, and answers with its outcome. Throws what can still be an error body. */
+export async function answerWithJob(primary: Primary, res: Reply, order: Order, bodyOf: BodyOf, clock: Clock) {
   using client = untilGone(res);
   const report = new JobReport(clock);
-  const { requestId, client: name, owner } = res.locals;
-  const { system = null, model = null } = order;
-  const events = primary.call('run', { ...order, system, model, requestId, client: name, owner }, client.signal);
+  const events = primary.call('run', requestOf(order, res), client.signal);
   res.locals.job = report;
   try {
-    return await collect(events, report);
+    if (order.stream) await stream(reported(events, report), res, bodyOf, client.signal, clock);
+    else sendJson(res, bodyOf(await collect(reported(events, report)), res.locals.requestId));
   } catch (error) {
-    if (!report.hasEnded && !(error instanceof Cancelled)) res.locals.job = null; // refused: there never was a job
+    if (!report.hasBegun && !(error instanceof Cancelled)) res.locals.job = null; // refused: there never was a job
     throw error;
   }
 }
 
-async function collect(events: AsyncIterable<JobEvent>, report: JobReport): Promise<Answer> {
-  const texts: string[] = [];
+function requestOf(order: Order, res: Reply): JobRequest {
+  const { operation, conversationId, text, stream: wantsPositions } = order;
+  const { requestId, client, owner } = res.locals;
+  const { system = null, model = null } = order;
+  return { operation, conversationId, text, system, model, requestId, client, owner, wantsPositions };
+}
+
+async function* reported(events: AsyncIterable<JobEvent>, report: JobReport): AsyncGenerator<JobEvent> {
   for await (const event of events) {
     report.follow(event);
+    yield event;
+  }
+}
+
+async function collect(events: AsyncIterable<JobEvent>): Promise<Answer> {
+  const texts: string[] = [];
+  for await (const event of events) {
     if (event.type === 'text-delta') texts.push(event.text);
-    if (event.type !== 'job-end') continue;
-    if (event.outcome === 'ok') return { text: event.text ?? texts.join(''), end: event };
-    throw new RelayError(event.failure.code, event.failure.message, event.failure);
+    if (event.type === 'job-end') return answerOf(event, texts);
   }
   throw new Error('a job ended without an end');
+}
+
+function answerOf(end: Extract<JobEvent, { type: 'job-end' }>, texts: readonly string[]): Answer {
+  if (end.outcome === 'ok') return { text: end.text ?? texts.join(''), end };
+  throw new RelayError(end.failure.code, end.failure.message, end.failure);
+}
+
+/** The stream begins when the job is admitted: until then a failure is an ordinary error body, after it an event. */
+async function stream(
+  events: AsyncIterable<JobEvent>,
+  res: Reply,
+  bodyOf: BodyOf,
+  signal: AbortSignal,
+  clock: Clock,
+): Promise<void> {
+  using out = new EventStream(res, clock);
+  try {
+    const answer = await collect(forwarded(events, out, signal));
+    await out.send('done', bodyOf(answer, res.locals.requestId), signal);
+  } catch (error) {
+    if (!(error instanceof RelayError) || !res.headersSent) throw error;
+    res.locals.error = error.code;
+    await out.send('error', errorBodyOf(error, res.locals.requestId), signal);
+  }
+  out.end();
+}
+
+async function* forwarded(events: AsyncIterable<JobEvent>, out: EventStream, signal: AbortSignal) {
+  for await (const event of events) {
+    out.begin();
+    if (event.type === 'job-queued') await out.send('queued', { position: event.position }, signal);
+    if (event.type === 'job-start') await out.send('started', { queue_ms: event.queueMs }, signal);
+    if (event.type === 'text-delta') await out.send('delta', { text: event.text }, signal);
+    yield event;
+  }
 }
 
 /** null where the CLI reports nothing. */

@@ -1,0 +1,60 @@
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { Reply } from './exchange.js';
+
+/** Proxies give up on a connection that stays silent. */
+const pingMs = 15_000;
+
+/** Server-sent events on a response: begun with the first one, slowed down by a slow reader. */
+export class EventStream implements Disposable {
+  readonly #res: Reply;
+  readonly #clock: Clock;
+  #stopPings: StopTimer = () => {};
+
+  constructor(res: Reply, clock: Clock) {
+    this.#res = res;
+    this.#clock = clock;
+  }
+
+  /** From here on, the status is 200 and failures are events. */
+  begin(): void {
+    if (this.#res.headersSent) return;
+    this.#res.status(200).set({
+      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Cache-Control': 'no-cache, no-transform',
+      'X-Accel-Buffering': 'no',
+    });
+    this.#res.flushHeaders();
+    this.#stopPings = this.#clock.every(pingMs, () => void this.#res.write(': ping\n\n'));
+  }
+
+  /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
+  async send(event: string, content: object, signal: AbortSignal): Promise<void> {
+    this.begin();
+    if (this.#res.write(`event: ${event}\ndata: ${JSON.stringify(content)}\n\n`)) return;
+    await drained(this.#res, signal);
+  }
+
+  end(): void {
+    this.#res.end();
+  }
+
+  [Symbol.dispose](): void {
+    this.#stopPings();
+  }
+}
+
+function drained(res: Reply, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const onDrain = () => {
+      signal.removeEventListener('abort', onAbort);
+      resolve();
+    };
+    const onAbort = () => {
+      res.off('drain', onDrain);
+      reject(signal.reason);
+    };
+    if (signal.aborted) return reject(signal.reason);
+    res.once('drain', onDrain);
+    signal.addEventListener('abort', onAbort, { once: true });
+  });
+}
