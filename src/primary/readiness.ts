@@ -1,6 +1,5 @@
 import { type Clock, delay, type StopTimer } from '../shared/clock.js';
 import { RelayError } from '../shared/errors.js';
-import type { JobEnd } from '../shared/job.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../shared/readiness.js';
 
 export interface Verdict {
@@ -119,10 +118,4 @@ export class Readiness {
       this.#schedule();
     });
   }
-}
-
-/** A job that ended like this says more of the CLI than of itself. */
-export function castsDoubt(end: JobEnd): boolean {
-  if (end.outcome === 'spawn_error') return true;
-  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
 }

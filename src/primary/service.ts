@@ -1,6 +1,5 @@
 import type { HealthBody } from '../shared/api/health.js';
 import type { Config } from '../shared/config/config.js';
-import type { JobEnd, JobRequest } from '../shared/job.js';
 import { describeError } from '../shared/logger.js';
 import { apiHandlers } from './api.js';
 import type { Adapter } from './cli/adapter.js';
@@ -13,15 +12,16 @@ import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
 import { ModelCatalog } from './model-catalog.js';
 import { createModelCli, type ModelCli } from './model-cli.js';
+import { observeFleet } from './observe-fleet.js';
+import { observeJobs } from './observe-jobs.js';
 import { RateLimit } from './rate-limit.js';
-import { castsDoubt, Readiness } from './readiness.js';
+import { Readiness } from './readiness.js';
 import { SlotQueue } from './slot-queue.js';
 import { Status } from './status.js';
 import { Supervisor } from './supervisor.js';
 import { TokenCounter } from './tokens/token-counter.js';
 import type { World } from './world.js';
 
-const exitUnavailable = 69;
 const expiryCheckMs = 10_000;
 /** A model CLI takes up to 185 MB (measured on claude): below this, none is started in advance. */
 const minFreeBytes = 512 * 1024 * 1024;
@@ -119,7 +119,7 @@ export class Service {
         conversations: this.#conversations,
         takeCli: (launch, conversation, signal) => shelf.take(launch, conversation, signal),
         countTokens: (texts) => tokens.count(texts),
-        observer: this.#observer(),
+        observer: this.#createObserver(),
         clock,
       },
       models,
@@ -127,27 +127,14 @@ export class Service {
     );
   }
 
-  /** What waits may hold the very credential that was refused. */
-  #doubtCli(): void {
-    this.#readiness.doubt();
-    void this.#cli.shelf.flush();
-  }
-
   /** Starting in advance is for when nobody waits and memory is plenty. */
   #isCalm(): boolean {
     return this.#supervisor.phase === 'ready' && this.#slots.waiting === 0 && this.#world.freeMemory() > minFreeBytes;
   }
 
-  #observer(): JobObserver {
-    return {
-      jobStarted: (queueMs) => this.#metrics.jobs.jobStarted(queueMs),
-      firstDelta: (request, ms) => this.#metrics.jobs.firstDelta(request, ms),
-      jobEnded: (request: JobRequest, end: JobEnd, hadSlot: boolean) => {
-        this.#metrics.jobs.jobEnded(request, end, hadSlot);
-        if (castsDoubt(end)) this.#doubtCli();
-      },
-      jobBroke: (thrown) => this.#world.log.error('internal_error', { error: describeError(thrown) }),
-    };
+  #createObserver(): JobObserver {
+    const { jobs } = this.#metrics;
+    return observeJobs({ jobs, readiness: () => this.#readiness, shelf: this.#cli.shelf, log: this.#world.log });
   }
 
   #createReadiness(): Readiness {
@@ -193,7 +180,12 @@ export class Service {
   #createFleet(): Fleet {
     const { workers: size, queueTimeoutMs, executionMs } = this.#config;
     const settings = { size, maxExchangeMs: queueTimeoutMs + executionMs + exchangeOverheadMs };
-    return new Fleet(settings, this.#handlers(), this.#fleetEvents(), this.#world.clock, this.#world.log);
+    return new Fleet(settings, this.#handlers(), this.#observeFleet(), this.#world.clock, this.#world.log);
+  }
+
+  #observeFleet(): FleetEvents {
+    const supervisor = () => this.#supervisor;
+    return observeFleet({ supervisor, scrape: this.#scrape, metrics: this.#metrics, world: this.#world });
   }
 
   #handlers() {
@@ -216,26 +208,6 @@ export class Service {
   async #recheck(): Promise<HealthBody> {
     await this.#readiness.check('forced');
     return this.#status.health();
-  }
-
-  #fleetEvents(): FleetEvents {
-    const { log, openSocket } = this.#world;
-    return {
-      socketOpened: (path) => {
-        openSocket(path).catch((error: Error) => log.error('listen_failed', { error: error.message }));
-      },
-      listening: ({ host, port }) => {
-        if (this.#supervisor.becomeReady()) log.info('service_ready', { host, port });
-      },
-      unavailable: (reason) => {
-        log.error('workers_unavailable', { reason });
-        void this.#supervisor.fail(exitUnavailable);
-      },
-      joined: (worker) => this.#scrape.join(worker),
-      heard: (worker, snapshot) => this.#scrape.heard(worker, snapshot),
-      left: (worker) => this.#scrape.retire(worker),
-      restarted: (cause) => this.#metrics.workerRestarted(cause),
-    };
   }
 
   #charges() {

@@ -1,7 +1,8 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+import { collectDefaultMetrics, Registry } from 'prom-client';
 import { knownResponses } from '../shared/api/responses.js';
 import { errorCodes } from '../shared/errors.js';
 import { metricPrefix, type Route, routes } from '../shared/metric-names.js';
+import { counter, gauge, histogram } from '../shared/metrics.js';
 
 /** HTTP is answered in milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
@@ -9,41 +10,32 @@ const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600
 /** Owns what this worker counts: its HTTP exchanges. The primary joins the workers' figures. */
 export class HttpMetrics {
   readonly #registry = new Registry();
-  readonly #requests = new Counter({
-    name: `${metricPrefix}http_requests_total`,
-    help: 'Requests answered, by method, route template and status code.',
-    labelNames: ['method', 'route', 'code'] as const,
-    registers: [this.#registry],
-  });
-  readonly #durations = new Histogram({
-    name: `${metricPrefix}http_request_duration_seconds`,
-    help: 'Time from the request head to the end of the response.',
-    labelNames: ['method', 'route', 'code'] as const,
-    buckets: durationBuckets,
-    registers: [this.#registry],
-  });
-  readonly #inFlight = new Gauge({
-    name: `${metricPrefix}http_requests_in_flight`,
-    help: 'Requests that are being answered.',
-    registers: [this.#registry],
-  });
-  readonly #aborted = new Counter({
-    name: `${metricPrefix}http_aborted_requests_total`,
-    help: 'Requests whose client went away before the answer was out.',
-    labelNames: ['route'] as const,
-    registers: [this.#registry],
-  });
-  readonly #errors = new Counter({
-    name: `${metricPrefix}errors_total`,
-    help: 'Error bodies sent, by route template and error code.',
-    labelNames: ['route', 'error'] as const,
-    registers: [this.#registry],
-  });
-  readonly #logErrors = new Counter({
-    name: `${metricPrefix}log_write_errors_total`,
-    help: 'Log records that could not be written.',
-    registers: [this.#registry],
-  });
+  readonly #requests = counter(
+    this.#registry,
+    'http_requests_total',
+    'Requests answered, by method, route template and status code.',
+    'method',
+    'route',
+    'code',
+  );
+  readonly #durations = histogram(
+    this.#registry,
+    'http_request_duration_seconds',
+    'Time from the request head to the end of the response.',
+    durationBuckets,
+    'method',
+    'route',
+    'code',
+  );
+  readonly #inFlight = gauge(this.#registry, 'http_requests_in_flight', 'Requests that are being answered.');
+  readonly #aborted = counter(
+    this.#registry,
+    'http_aborted_requests_total',
+    'Requests whose client went away.',
+    'route',
+  );
+  readonly #errors = counter(this.#registry, 'errors_total', 'Error bodies sent.', 'route', 'error');
+  readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
 
   constructor() {
     for (const { method, route, code } of knownResponses) {

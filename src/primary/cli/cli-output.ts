@@ -56,6 +56,7 @@ export class CliOutput {
     const events = new Inbox<TurnEvent>(maxWaitingEvents, () => this.#flow(events, watchdog));
     if (this.#state.name === 'over') this.#finish(events, this.#state.exit);
     else this.#state = { name: 'busy', turn: { events, watchdog } };
+    this.#read();
     return events;
   }
 
@@ -67,20 +68,26 @@ export class CliOutput {
   }
 
   #listen(): void {
-    const { stdin, stdout, stderr } = this.#child;
+    const { stdin, stderr } = this.#child;
     stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits tells whether that was right
     stderr.on('data', (chunk: Buffer) => {
       this.#observer.output('stderr', chunk.length);
       this.#stderr.add(chunk);
     });
-    stdout.on('data', (chunk: Buffer) => {
-      this.#observer.output('stdout', chunk.length);
-      this.#decode(this.#characters.write(chunk));
-    });
     this.#child.once('close', () => this.#end());
     this.#child.once('exit', (code, signal) => {
       this.#status = { code, signal };
       this.#awaitQuiet();
+    });
+  }
+
+  /** From the first turn on: what a program writes while it waits for its first prompt belongs to that turn. */
+  #read(): void {
+    const { stdout } = this.#child;
+    if (stdout.listenerCount('data') > 0) return;
+    stdout.on('data', (chunk: Buffer) => {
+      this.#observer.output('stdout', chunk.length);
+      this.#decode(this.#characters.write(chunk));
     });
   }
 

@@ -1,5 +1,5 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
-import { metricPrefix } from '../../shared/metric-names.js';
+import type { Counter, Histogram, Registry } from 'prom-client';
+import { counter, histogram } from '../../shared/metrics.js';
 import { type CliObserver, type EndReason, type ExitClass, endReasons, exitClasses } from '../cli/cli-observer.js';
 import type { ShelfObserver } from '../cli/shelf.js';
 
@@ -16,37 +16,33 @@ export class CliMetrics implements CliObserver, ShelfObserver {
   readonly #live: Counter<'result'>;
 
   constructor(registry: Registry) {
-    const counter = <L extends string>(name: string, help: string, ...labelNames: L[]) =>
-      new Counter({ name: metricPrefix + name, help, labelNames, registers: [registry] });
-    this.#exits = counter(
+    const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
+      counter(registry, name, help, ...labels);
+    this.#exits = count(
       'cli_exits_total',
       'Model CLI programs that have exited, and those that did not start.',
       'class',
     );
-    this.#kills = counter(
+    this.#kills = count(
       'cli_kills_total',
-      'Signals sent to process groups, by the reason of their end.',
+      'Signals sent to process groups, by why they were ended.',
       'signal',
       'reason',
     );
-    this.#orphans = counter('orphans_reaped_total', 'Processes that had outlived their program and were ended.');
-    this.#output = counter('cli_output_bytes_total', 'Bytes that model CLIs have written.', 'stream');
-    this.#standby = counter(
+    this.#orphans = count('orphans_reaped_total', 'Processes that had outlived their program and were ended.');
+    this.#output = count('cli_output_bytes_total', 'Bytes that model CLIs have written.', 'stream');
+    this.#standby = count(
       'standby_total',
       'Jobs that found a process started in advance, and those that did not.',
       'result',
     );
-    this.#live = counter(
+    this.#live = count(
       'live_session_total',
       "Turns that found their conversation's process, and those replayed.",
       'result',
     );
-    this.#startup = new Histogram({
-      name: `${metricPrefix}cli_startup_seconds`,
-      help: 'Time from the start of a process that a job waited for to the first of its answer.',
-      buckets: startupBuckets,
-      registers: [registry],
-    });
+    const startup = 'Time from the start of a process that a job waited for to the first of its answer.';
+    this.#startup = histogram(registry, 'cli_startup_seconds', startup, startupBuckets);
     this.#addZeros();
   }
 

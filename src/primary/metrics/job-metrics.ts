@@ -1,6 +1,7 @@
-import { Counter, Histogram, type Registry } from 'prom-client';
+import { Counter, type Histogram, type Registry } from 'prom-client';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
 import { metricPrefix } from '../../shared/metric-names.js';
+import { counter, histogram } from '../../shared/metrics.js';
 import { addCounter } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
@@ -20,46 +21,26 @@ export class JobMetrics {
 
   /** `refused` tells how many jobs the queue has refused since the start. */
   constructor(registry: Registry, refused: () => number) {
-    const registers = [registry];
     this.#refused = refused;
-    this.#jobs = new Counter({
-      name: `${metricPrefix}jobs_total`,
-      help: 'Jobs that were admitted and have ended, by operation and outcome.',
-      labelNames: ['operation', 'outcome'],
-      registers,
-    });
-    this.#durations = new Histogram({
-      name: `${metricPrefix}job_duration_seconds`,
-      help: 'Time from the admission of a job to its end, waiting included.',
-      labelNames: ['operation', 'outcome'],
-      buckets: durationBuckets,
-      registers,
-    });
-    this.#waits = new Histogram({
-      name: `${metricPrefix}queue_wait_seconds`,
-      help: 'Time a job waited for its slot, by how the waiting ended.',
-      labelNames: ['outcome'],
-      buckets: waitBuckets,
-      registers,
-    });
-    this.#tokens = new Counter({
-      name: `${metricPrefix}tokens_total`,
-      help: 'Tokens of answered jobs, as the model CLI reports them.',
-      labelNames: ['direction'],
-      registers,
-    });
-    this.#firstDeltas = new Histogram({
-      name: `${metricPrefix}time_to_first_delta_seconds`,
-      help: 'Time from the slot of a job to the first text of its answer.',
-      labelNames: ['operation'],
-      buckets: durationBuckets,
-      registers,
-    });
-    this.#rateLimited = new Counter({
-      name: `${metricPrefix}rate_limited_total`,
-      help: 'Requests refused because their client had used up its window.',
-      registers,
-    });
+    this.#jobs = counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome');
+    this.#durations = histogram(
+      registry,
+      'job_duration_seconds',
+      'Time from the admission of a job to its end, waiting included.',
+      durationBuckets,
+      'operation',
+      'outcome',
+    );
+    const waits = 'Time a job waited for its slot, by how the waiting ended.';
+    this.#waits = histogram(registry, 'queue_wait_seconds', waits, waitBuckets, 'outcome');
+    this.#tokens = counter(registry, 'tokens_total', 'Tokens of answered jobs, as the CLI reports them.', 'direction');
+    const firsts = 'Time from the slot of a job to the first text of its answer.';
+    this.#firstDeltas = histogram(registry, 'time_to_first_delta_seconds', firsts, durationBuckets, 'operation');
+    this.#rateLimited = counter(
+      registry,
+      'rate_limited_total',
+      'Requests refused: their address had used up its window.',
+    );
     this.#addRefusals(registry);
     this.#addZeros();
   }

@@ -1,5 +1,6 @@
-import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { type Counter, collectDefaultMetrics, Registry } from 'prom-client';
 import { metricPrefix } from '../../shared/metric-names.js';
+import { counter } from '../../shared/metrics.js';
 import { type RestartCause, restartCauses } from '../seat.js';
 import { CliMetrics } from './cli-metrics.js';
 import { JobMetrics } from './job-metrics.js';
@@ -18,22 +19,14 @@ export class PrimaryMetrics {
 
   /** The figures that have an owner elsewhere are read when they are asked for. */
   constructor(owners: { readonly jobsRefused: () => number; readonly conversationsCreated: () => number }) {
-    const registers = [this.registry];
     this.jobs = new JobMetrics(this.registry, owners.jobsRefused);
     this.conversations = new ConversationMetrics(this.registry, owners.conversationsCreated);
     this.readiness = new ReadinessMetrics(this.registry);
     this.cli = new CliMetrics(this.registry);
-    this.#restarts = new Counter({
-      name: `${metricPrefix}worker_restarts_total`,
-      help: 'Workers started in the place of another, by cause.',
-      labelNames: ['cause'],
-      registers,
-    });
-    this.#scrapeFailures = new Counter({
-      name: `${metricPrefix}worker_scrape_failures_total`,
-      help: 'Workers that did not answer a scrape in time; their last figures were shown.',
-      registers,
-    });
+    const restarts = 'Workers started in the place of another, by cause.';
+    this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
+    const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';
+    this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total', failures);
     for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
     collectDefaultMetrics({ register: this.registry, prefix: metricPrefix, labels: { process: 'primary' } });
   }

@@ -1,5 +1,5 @@
-import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { metricPrefix } from '../../shared/metric-names.js';
+import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { counter, gauge, histogram } from '../../shared/metrics.js';
 import { type ReadinessEntry, readinessTriggers } from '../../shared/readiness.js';
 
 const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
@@ -12,29 +12,13 @@ export class ReadinessMetrics {
   readonly #lastCheck: Gauge;
 
   constructor(registry: Registry) {
-    const registers = [registry];
-    this.#checks = new Counter({
-      name: `${metricPrefix}readiness_checks_total`,
-      help: 'Readiness checks of the model CLI, by result and by what caused them.',
-      labelNames: ['result', 'trigger'],
-      registers,
-    });
-    this.#durations = new Histogram({
-      name: `${metricPrefix}readiness_check_duration_seconds`,
-      help: 'Time a readiness check took.',
-      buckets: checkBuckets,
-      registers,
-    });
-    this.#ready = new Gauge({
-      name: `${metricPrefix}ready`,
-      help: '1 when the last readiness check found the model CLI ready.',
-      registers,
-    });
-    this.#lastCheck = new Gauge({
-      name: `${metricPrefix}readiness_last_check_timestamp_seconds`,
-      help: 'When the last readiness check began, seconds since the epoch; 0 before the first.',
-      registers,
-    });
+    const checks = 'Readiness checks of the model CLI, by result and by what caused them.';
+    this.#checks = counter(registry, 'readiness_checks_total', checks, 'result', 'trigger');
+    const durations = 'Time a readiness check took.';
+    this.#durations = histogram(registry, 'readiness_check_duration_seconds', durations, checkBuckets);
+    this.#ready = gauge(registry, 'ready', '1 when the last readiness check found the model CLI ready.');
+    const lastCheck = 'When the last readiness check began, seconds since the epoch; 0 before the first.';
+    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck);
     for (const result of ['ready', 'not_ready']) {
       for (const trigger of readinessTriggers) this.#checks.inc({ result, trigger }, 0);
     }

@@ -1,0 +1,34 @@
+import type { JobEnd } from '../shared/job.js';
+import { describeError, type Logger } from '../shared/logger.js';
+import type { Shelf } from './cli/shelf.js';
+import type { JobObserver } from './job-runner.js';
+import type { JobMetrics } from './metrics/job-metrics.js';
+import type { Readiness } from './readiness.js';
+
+export interface JobListeners {
+  readonly jobs: JobMetrics;
+  readonly readiness: () => Readiness;
+  readonly shelf: Pick<Shelf, 'flush'>;
+  readonly log: Logger;
+}
+
+/** What is learned from jobs: figures, defects of ours, and doubts about the CLI. */
+export function observeJobs({ jobs, readiness, shelf, log }: JobListeners): JobObserver {
+  return {
+    jobStarted: (queueMs) => jobs.jobStarted(queueMs),
+    firstDelta: (request, ms) => jobs.firstDelta(request, ms),
+    jobEnded: (request, end, hadSlot) => {
+      jobs.jobEnded(request, end, hadSlot);
+      if (!castsDoubt(end)) return;
+      readiness().doubt();
+      void shelf.flush(); // what waits may hold the very credential that was refused
+    },
+    jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
+  };
+}
+
+/** A job that ended like this says more of the CLI than of itself. */
+function castsDoubt(end: JobEnd): boolean {
+  if (end.outcome === 'spawn_error') return true;
+  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
+}
