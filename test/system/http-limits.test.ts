@@ -114,12 +114,12 @@ describe('What is no HTTP', () => {
 });
 
 describe('Pipelined requests', () => {
-  it('are answered in order, and run one at a time', async () => {
+  it('are answered in order', async () => {
     using connection = await open();
     const prompts = ['one', 'two', 'three', 'four'];
     connection.send(Buffer.concat([...prompts.map(echo), request('GET /health')]));
     for (const prompt of prompts) {
-      expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt, queue_ms: 0 } });
+      expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
     }
     expect((await connection.answer()).status).toBe(200);
   });
