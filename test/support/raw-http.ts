@@ -59,6 +59,16 @@ export class RawConnection implements Disposable {
     this.#socket.write(bytes);
   }
 
+  /** Sends no more, and goes on reading. */
+  endInput(): void {
+    this.#socket.end();
+  }
+
+  /** Goes away at once. */
+  reset(): void {
+    this.#socket.resetAndDestroy();
+  }
+
   /** Whether anything has come that no `answer` has taken. */
   get hasMore(): boolean {
     return this.#received.length > 0;
