@@ -1,4 +1,4 @@
-import type { Worker } from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 
 /** Carries messages both ways, in order, until it closes. */
 export interface Channel {
@@ -21,8 +21,12 @@ export function channelToWorker(worker: Worker): Channel {
   };
 }
 
-/** The worker's end of the cluster channel. */
+/** The worker's end of the cluster channel. What happens when it closes is for the worker to decide. */
 export function channelToPrimary(self: NodeJS.Process): Channel {
+  const { worker } = cluster;
+  worker?.once('disconnect', () => {
+    worker.exitedAfterDisconnect = true; // else Node ends the process here and now
+  });
   return {
     send: (message, done) => {
       if (self.connected && self.send !== undefined) self.send(message, undefined, {}, done);
