@@ -17,8 +17,8 @@ export async function runtimeOf(service: Service): Promise<Runtime> {
 /** Resolves when this many jobs run and wait. */
 export function untilJobs(service: Service, active: number, queued: number, withinMs?: number): Promise<boolean> {
   const counted = async () => {
-    const runtime = await runtimeOf(service);
-    return runtime.active_requests === active && runtime.queued_requests === queued;
+    const runtime = await runtimeOf(service).catch(() => null); // the worker that is asked may be dying
+    return runtime?.active_requests === active && runtime.queued_requests === queued;
   };
   return until(counted, `${active} running and ${queued} queued jobs`, withinMs);
 }

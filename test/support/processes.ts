@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 
 /** Living processes that carry a job cookie of the service with this pid; zombies have no environment and don't count. */
@@ -12,9 +13,10 @@ async function hasCookie(pid: number, cookie: string): Promise<boolean> {
   return environ.split('\0').some((entry) => entry.startsWith(cookie));
 }
 
+/** A zombie has died: that nobody has waited for it yet is not its doing. */
 export function isAlive(pid: number): boolean {
   try {
-    return process.kill(pid, 0);
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;
   }
