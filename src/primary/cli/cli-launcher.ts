@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cookieOf, type Instance } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Consult, Launch } from './adapter.js';
+import type { Consult, Launch, LaunchPlan } from './adapter.js';
 import { type CliLimits, CliProcess } from './cli-process.js';
 import { type CliProgram, orAborted } from './cli-program.js';
 import { ProcessTree, type ProgramStart, type TreeContext } from './process-tree.js';
@@ -37,15 +37,16 @@ export class CliLauncher {
     const { path, leading, dialect } = await orAborted(program.find(), signal);
     const home = this.#nextHome();
     const plan = dialect.plan(launch, home.systemPath);
+    const clear = () => remove(home.workingDirectory, plan.files);
     try {
       await mkdir(home.workingDirectory, { mode: 0o700 });
       for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600, flag: 'wx' });
       signal.throwIfAborted();
       const tree = this.#spawn({ program: path, args: [...leading, ...plan.args], env: plan.env, ...home });
       await tree.started;
-      return new CliProcess(tree, dialect, this.#settings.limits, this.#clock, () => removeHome(home));
+      return new CliProcess(tree, dialect, this.#settings.limits, this.#clock, clear);
     } catch (error) {
-      await removeHome(home);
+      await clear();
       throw error;
     }
   }
@@ -57,7 +58,7 @@ export class CliLauncher {
     try {
       return await this.#listenTo(this.#spawn({ program: path, args, env: {}, ...home }));
     } finally {
-      await removeHome(home);
+      await remove(home.workingDirectory, []);
     }
   }
 
@@ -102,10 +103,8 @@ interface Home {
   readonly systemPath: string;
 }
 
-/** Never rejects: a folder that can't be removed now goes with the runtime directory. */
-async function removeHome(home: Home): Promise<void> {
-  await rmdir(home.workingDirectory).catch(() =>
-    rm(home.workingDirectory, { recursive: true, force: true }).catch(() => {}),
-  );
-  await rm(home.systemPath, { force: true }).catch(() => {});
+/** Never rejects: what can't be removed now goes with the runtime directory. */
+async function remove(workingDirectory: string, files: LaunchPlan['files']): Promise<void> {
+  await rmdir(workingDirectory).catch(() => rm(workingDirectory, { recursive: true, force: true }).catch(() => {}));
+  for (const { path } of files) await rm(path, { force: true }).catch(() => {});
 }
