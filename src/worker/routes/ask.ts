@@ -32,13 +32,18 @@ function jobOf(
   };
 }
 
-/** The whole answer of a job, once it has ended well; throws its failure otherwise. */
-async function collect(events: AsyncIterable<JobEvent>, res: Reply): Promise<{ text: string; end: JobDone }> {
+/**
+ * The whole answer of a job, once it has ended well; throws its failure otherwise. After its end its processes are still
+ * being ended: nobody waits for that, and leaving a `for await` would cancel it.
+ */
+async function collect(events: AsyncGenerator<JobEvent>, res: Reply): Promise<{ text: string; end: JobDone }> {
   const texts: string[] = [];
   try {
-    for await (const event of events) {
+    for (let step = await events.next(); step.done !== true; step = await events.next()) {
+      const event = step.value;
       if (event.type === 'text-delta') texts.push(event.text);
       if (event.type !== 'job-end') continue;
+      events.next().catch(() => {});
       res.locals.job = event;
       if (event.outcome === 'ok') return { text: event.text ?? texts.join(''), end: event };
       throw new RelayError(event.failure.code, event.failure.message, event.failure);
