@@ -13,7 +13,7 @@ export async function latency(rounds: number): Promise<Row[]> {
 }
 
 async function addedFor(program: OneShot, count: number): Promise<Row> {
-  const rounds = await compare(program, { concurrency: 1, forMs: 1000 }, count);
+  const rounds = await compare(program, { concurrency: 1, forMs: 600 }, count);
   const p50s = rounds.map(({ bare, relay }) => ({ bare: median(bare.latencies), relay: median(relay.latencies) }));
   const added = p50s.map(({ bare, relay }) => relay - bare);
   const relay = median(p50s.map((round) => round.relay));

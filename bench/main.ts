@@ -15,7 +15,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   memory,
 };
 
-const defaultRounds = 7;
+const defaultRounds = 11;
 
 /** What falls short is printed like everything else: only a bench that could not measure fails. */
 async function main(): Promise<void> {

@@ -1,24 +1,43 @@
 import { startWithProgram } from '../../test/support/service.js';
 import { Generator } from './generator.js';
 import type { OneShot } from './one-shots.js';
+import { processorMs } from './processor-time.js';
 import type { Task, Yield } from './task.js';
 
-export interface Round {
-  readonly bare: Yield;
-  readonly relay: Yield;
+export interface Effort extends Yield {
+  /** Of everybody who took part: load generator, relay, and the program itself; milliseconds. */
+  readonly processorMs: number;
 }
 
-const warmUpMs = 700;
+export interface Round {
+  readonly bare: Effort;
+  readonly relay: Effort;
+}
+
+/** A service runs for weeks, so it is measured as it is once its code has been compiled; a bare loop has less to compile. */
+const warmUpMs = { bare: 1000, relay: 4000 };
 
 /** Does the same task with bare spawns and through the relay, in turn, so that both see the same weather. */
 export async function compare(program: OneShot, task: Task, rounds: number): Promise<Round[]> {
   await using service = await startWithProgram(program.command.map((word) => `'${word}'`).join(' '));
   await using relay = Generator.againstRelay(service.port, program);
   await using bare = Generator.spawning(program);
-  for (const side of [bare, relay]) await side.perform({ ...task, forMs: warmUpMs });
+  const relayPids = [relay.pid, service.pid, ...(await service.workers())];
+  const askRelay = () => measure(relay, relayPids, task);
+  const askBare = () => measure(bare, [bare.pid], task);
+  await bare.perform({ ...task, forMs: warmUpMs.bare });
+  await relay.perform({ ...task, forMs: warmUpMs.relay });
   const measured: Round[] = [];
   for (let round = 0; round < rounds; round++) {
-    measured.push({ bare: await bare.perform(task), relay: await relay.perform(task) });
+    // A B, B A, A B: weather that gets better or worse favours neither.
+    if (round % 2 === 0) measured.push({ bare: await askBare(), relay: await askRelay() });
+    else measured.push({ relay: await askRelay(), bare: await askBare() });
   }
   return measured;
+}
+
+async function measure(generator: Generator, pids: readonly number[], task: Task): Promise<Effort> {
+  const before = await processorMs(pids);
+  const result = await generator.perform(task);
+  return { ...result, processorMs: (await processorMs(pids)) - before };
 }

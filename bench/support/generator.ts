@@ -22,6 +22,10 @@ export class Generator implements AsyncDisposable {
     this.#exited = once(this.#process, 'exit');
   }
 
+  get pid(): number {
+    return this.#process.pid as number;
+  }
+
   /** Rejects when a job of the task got no answer, or a wrong one. */
   async perform(task: Task): Promise<Yield> {
     this.#process.send(task);

@@ -42,7 +42,7 @@ export class CliProgram {
   /** Looks again at every call, because a CLI may be installed, updated or removed at any time. Throws `spawn_error`. */
   async find(): Promise<KnownProgram> {
     const [name, ...leading] = this.#adapter.command;
-    const found = await findProgram(name, this.#searchPath);
+    const found = await findProgram(name, this.#searchPath, this.#inspection?.fingerprint);
     if (found.kind !== 'found') throw cannotStart(name, found.kind);
     if (this.#inspection?.fingerprint !== found.fingerprint) this.#inspect(found.path, found.fingerprint);
     const dialect = await (this.#inspection as Inspection).dialect;

@@ -7,24 +7,28 @@ export type FoundProgram =
   | { readonly kind: 'missing' }
   | { readonly kind: 'not-executable' };
 
-/** Finds a program as a shell would: by path where the name holds a slash, else along PATH. */
-export async function findProgram(name: string, searchPath: string): Promise<FoundProgram> {
+/**
+ * Finds a program as a shell would: by path where the name holds a slash, else along PATH. A file that still has the
+ * fingerprint `known` may be executed as it could before: a change of its mode or owner would show.
+ */
+export async function findProgram(name: string, searchPath: string, known?: string): Promise<FoundProgram> {
   const candidates = name.includes('/') ? [name] : searchPath.split(delimiter).map((folder) => join(folder, name));
   let isThere = false;
   for (const path of candidates) {
-    const found = await inspectFile(path);
+    const found = await inspectFile(path, known);
     if (found.kind === 'found') return found;
     isThere ||= found.kind === 'not-executable';
   }
   return { kind: isThere ? 'not-executable' : 'missing' };
 }
 
-async function inspectFile(path: string): Promise<FoundProgram> {
+async function inspectFile(path: string, known: string | undefined): Promise<FoundProgram> {
   try {
     const file = await stat(path);
     if (!file.isFile()) return { kind: 'missing' };
-    await access(path, constants.X_OK);
-    return { kind: 'found', path, fingerprint: [path, file.ino, file.size, file.mtimeMs].join(':') };
+    const fingerprint = [path, file.ino, file.size, file.mtimeMs, file.ctimeMs].join(':');
+    if (fingerprint !== known) await access(path, constants.X_OK);
+    return { kind: 'found', path, fingerprint };
   } catch (error) {
     return { kind: (error as NodeJS.ErrnoException).code === 'EACCES' ? 'not-executable' : 'missing' };
   }

@@ -53,8 +53,8 @@ function readBytes(req: Request, limitBytes: number): Promise<Buffer> {
     };
     req.on('data', onData);
     req.once('end', () => resolve(Buffer.concat(chunks)));
-    req.once('error', () => reject(new Cancelled('the client has gone')));
-    req.once('close', () => reject(new Cancelled('the client has gone')));
+    const gone = () => req.readableEnded || reject(new Cancelled('the client has gone'));
+    req.once('error', gone).once('close', gone);
   });
 }
 

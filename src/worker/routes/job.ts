@@ -54,10 +54,21 @@ function requestOf(order: Order, res: Reply): JobRequest {
   return { operation, conversationId, text, system, model, requestId, client, owner, wantsPositions };
 }
 
-async function* reported(events: AsyncIterable<JobEvent>, report: JobReport): AsyncGenerator<JobEvent> {
-  for await (const event of events) {
-    report.follow(event);
-    yield event;
+/**
+ * After a job's end its processes are still being ended. Nobody waits for that, and whoever leaves then has not cancelled
+ * the job: the last step is taken in advance.
+ */
+async function* reported(events: AsyncGenerator<JobEvent>, report: JobReport): AsyncGenerator<JobEvent> {
+  let hasEnded = false;
+  try {
+    for (let step = await events.next(); step.done !== true; step = await events.next()) {
+      report.follow(step.value);
+      hasEnded = step.value.type === 'job-end';
+      if (hasEnded) events.next().catch(() => {});
+      yield step.value;
+    }
+  } finally {
+    if (!hasEnded) await events.return(undefined);
   }
 }
 
