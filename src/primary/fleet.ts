@@ -51,6 +51,8 @@ export class Fleet {
   }
 
   start(workerProgram: string): void {
+    // Workers accept for themselves: a connection that the primary hands to a worker that is dying is lost for ever.
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.setupPrimary({ exec: workerProgram });
     for (const seat of this.#seats) this.#fork(seat);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());

@@ -29,7 +29,10 @@ export function createApp({ primary, settings, phase, log, clock }: AppParts): E
 
   const needsKey = authenticate(settings.keys);
   const needsService = refuseWhileDraining(phase);
-  app.route('/ask').post(needsKey, needsService, postAsk(primary, settings)).all(methodNotAllowed('POST'));
+  app
+    .route('/ask')
+    .post(needsKey, needsService, postAsk(primary, settings, clock))
+    .all(methodNotAllowed('POST'));
   app.route('/health').get(getHealth(primary)).all(methodNotAllowed('GET', 'HEAD'));
   app.route('/version').get(getVersion(primary)).all(methodNotAllowed('GET', 'HEAD'));
 

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 
 /** Living processes that carry a job cookie of the service with this pid; zombies have no environment and don't count. */
@@ -12,10 +13,18 @@ async function hasCookie(pid: number, cookie: string): Promise<boolean> {
   return environ.split('\0').some((entry) => entry.startsWith(cookie));
 }
 
+/** A zombie has died: that nobody has waited for it yet is not its doing. */
 export function isAlive(pid: number): boolean {
   try {
-    return process.kill(pid, 0);
+    return !/\) [ZX] /.test(readFileSync(`/proc/${pid}/stat`, 'utf8'));
   } catch {
     return false;
   }
+}
+
+/** Resident memory of a process now, and the most it ever was. */
+export async function memoryOf(pid: number): Promise<{ readonly bytes: number; readonly peakBytes: number }> {
+  const status = await readFile(`/proc/${pid}/status`, 'utf8');
+  const field = (name: string) => Number(new RegExp(`^${name}:\\s+(\\d+) kB`, 'm').exec(status)?.[1]) * 1024;
+  return { bytes: field('VmRSS'), peakBytes: field('VmHWM') };
 }

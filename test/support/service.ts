@@ -26,6 +26,11 @@ export function fixture(name: string, ...args: string[]): string {
   return [process.execPath, join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
 }
 
+/** The command line that runs one of the fixture programs that know their interpreter themselves. */
+export function script(name: string, ...args: string[]): string {
+  return [join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
+}
+
 /** A running service of real processes on a free port of loopback. */
 export class Service implements AsyncDisposable {
   readonly logs: LogRecord[] = [];
@@ -126,6 +131,7 @@ export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<S
       MODEL_API_PORT: '0',
       MODEL_API_WORKERS: '2',
       MODEL_API_CLI: 'demo',
+      MODEL_API_DRAIN_TIMEOUT_SECONDS: '5', // so that a test that has failed is over before its time limit
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -136,14 +142,22 @@ export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<S
 /** Starts a service and waits until every worker listens. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const service = await spawnService(options);
+  try {
+    await untilReady(service, Number(options.env?.MODEL_API_WORKERS ?? 2));
+    return service;
+  } catch (error) {
+    await service.stop();
+    throw error;
+  }
+}
+
+async function untilReady(service: Service, size: number): Promise<void> {
   const ready = await Promise.race([service.log('service_ready'), service.exited]);
   if (ready === null || typeof ready === 'number') {
     throw new Error(`the service did not start: ${service.stderr.join('\n')} ${JSON.stringify(service.logs)}`);
   }
   service.port = ready.port as number;
-  const size = Number(options.env?.MODEL_API_WORKERS ?? 2);
   await until(async () => (await service.workers()).length === size, 'all workers to listen');
-  return service;
 }
 
 /** A service whose model CLI is one of the fixture programs. */

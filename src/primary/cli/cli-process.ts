@@ -15,7 +15,7 @@ export interface CliLimits {
 }
 
 /** A job's tree must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
-const maxJobGraceMs = 500;
+const maxJobGraceMs = 400;
 /** After the program has exited, its stdout may be held open by a child: this long without a byte, and it counts as read. */
 const quietAfterExitMs = 100;
 /** Events decoded and not yet taken; then the program's stdout is left unread, and the program waits. */

@@ -37,7 +37,7 @@ export interface ExitStatus {
 
 const groupPollMs = 20;
 const maxTreeKillProcesses = 16;
-const treeKillLimitMs = 250;
+const treeKillLimitMs = 200;
 const sweepLimitMs = 10_000;
 
 /**
@@ -83,15 +83,20 @@ export class ProcessTree {
     const { pid } = this.child;
     if (pid !== undefined) {
       this.#signalGroup(pid, 'SIGTERM');
-      await this.#groupGone(pid, graceMs);
-      if (!this.#hasExited) await this.#treeKill(pid);
-      this.#signalGroup(pid, 'SIGKILL');
+      if (!(await this.#groupGone(pid, graceMs / 2))) await this.#force(pid, graceMs / 2);
       await this.#sweep();
     }
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
   }
 
-  /** Returns whether the group had a member. A group that is empty is never signalled again: its number may be reused. */
+  /** The rest of the grace is time enough to see how large the tree is. */
+  async #force(pid: number, graceMs: number): Promise<void> {
+    const [{ pids }] = await Promise.all([this.#context.scanner.find(this.#isOurs), this.#groupGone(pid, graceMs)]);
+    if (!this.#hasExited && pids.length <= maxTreeKillProcesses) await this.#treeKill(pid);
+    this.#signalGroup(pid, 'SIGKILL');
+  }
+
+  /** Returns whether the group had a member. A group that is empty is not signalled again: its number may be reused. */
   #signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
     try {
       return process.kill(-pid, signal);
@@ -100,18 +105,19 @@ export class ProcessTree {
     }
   }
 
-  async #groupGone(pid: number, limitMs: number): Promise<void> {
+  async #groupGone(pid: number, limitMs: number): Promise<boolean> {
     const until = this.#context.clock.monotonicMs() + limitMs;
     while (this.#signalGroup(pid, 0) && this.#context.clock.monotonicMs() < until) {
       const pause = delay(this.#context.clock, groupPollMs);
       await (this.#hasExited ? pause : Promise.race([this.exited, pause]));
     }
+    return !this.#signalGroup(pid, 0);
   }
 
   /** Finds descendants that have shed the cookie. It starts a `ps` for each process, so a large tree is left to the sweep. */
   async #treeKill(pid: number): Promise<void> {
-    const { clock, scanner, tools } = this.#context;
-    if (!tools.hasPs || (await scanner.find(this.#isOurs)).pids.length > maxTreeKillProcesses) return;
+    const { clock, tools } = this.#context;
+    if (!tools.hasPs) return;
     const killed = new Promise<void>((resolve) => treeKill(pid, 'SIGKILL', () => resolve()));
     await Promise.race([killed, delay(clock, treeKillLimitMs)]);
   }

@@ -74,7 +74,7 @@ export const variables = {
   MODEL_API_KILL_GRACE_MS: variable(
     integer(0, 60_000),
     '2000',
-    'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 500 ms of it',
+    'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 400 ms of it',
   ),
   MODEL_API_CLI: variable(
     z.enum(cliKinds),

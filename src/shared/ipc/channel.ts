@@ -1,4 +1,4 @@
-import type { Worker } from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 
 /** Carries messages both ways, in order, until it closes. */
 export interface Channel {
@@ -16,13 +16,29 @@ export function channelToWorker(worker: Worker): Channel {
       if (worker.isConnected()) worker.process.send(message, undefined, {}, done);
       else done(new Error('channel closed'));
     },
-    onMessage: (listener) => void worker.on('message', listener),
-    onClose: (listener) => void worker.once('disconnect', listener),
+    onMessage: (listener) => {
+      worker.on('message', listener);
+      onceGone(worker, () => worker.off('message', listener));
+    },
+    onClose: (listener) => onceGone(worker, listener),
   };
 }
 
-/** The worker's end of the cluster channel. */
+/** A worker that is killed while a connection is on its way to it exits, but Node never tells that it has disconnected. */
+function onceGone(worker: Worker, listener: () => void): void {
+  const gone = () => {
+    worker.off('disconnect', gone).off('exit', gone);
+    listener();
+  };
+  worker.once('disconnect', gone).once('exit', gone);
+}
+
+/** The worker's end of the cluster channel. What happens when it closes is for the worker to decide. */
 export function channelToPrimary(self: NodeJS.Process): Channel {
+  const { worker } = cluster;
+  worker?.once('disconnect', () => {
+    worker.exitedAfterDisconnect = true; // else Node ends the process here and now
+  });
   return {
     send: (message, done) => {
       if (self.connected && self.send !== undefined) self.send(message, undefined, {}, done);

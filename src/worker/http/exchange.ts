@@ -1,16 +1,16 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
 import { requestIdFrom } from '../../shared/ids.js';
-import type { JobEnd } from '../../shared/job.js';
 import type { Logger } from '../../shared/logger.js';
+import type { JobReport } from '../job-report.js';
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
   requestId: string;
   /** The unit of fairness: the API key's name, else the address. Set once the request is known to be allowed. */
   client: string;
-  /** How the request's job ended, if it had one. */
-  job: Pick<JobEnd, 'outcome' | 'queueMs' | 'executionMs'> | null;
+  /** How the request's job is doing, if it has one. */
+  job: JobReport | null;
 }
 
 export type Reply = Response<unknown, Exchange>;
@@ -42,7 +42,8 @@ export function openExchange(log: Logger, clock: Clock): Handler {
 }
 
 function record(res: Reply, method: string, path: string, durationMs: number) {
-  const { requestId, job } = res.locals;
+  const { requestId } = res.locals;
+  const job = res.locals.job?.figures();
   return {
     request_id: requestId,
     method,

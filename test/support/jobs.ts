@@ -1,0 +1,37 @@
+import type { Service } from './service.js';
+import { until } from './until.js';
+
+interface Runtime {
+  readonly active_requests: number;
+  readonly queued_requests: number;
+  readonly rejected_total: number;
+  readonly queue_timeouts_total: number;
+}
+
+/** What GET /health says of the jobs. */
+export async function runtimeOf(service: Service): Promise<Runtime> {
+  const { body } = await service.get('/health');
+  return (body.observability as { model_runtime: Runtime }).model_runtime;
+}
+
+/** Resolves when this many jobs run and wait. */
+export function untilJobs(service: Service, active: number, queued: number, withinMs?: number): Promise<boolean> {
+  const counted = async () => {
+    const runtime = await runtimeOf(service).catch(() => null); // the worker that is asked may be dying
+    return runtime?.active_requests === active && runtime.queued_requests === queued;
+  };
+  return until(counted, `${active} running and ${queued} queued jobs`, withinMs);
+}
+
+/** A second, as promised, from a job's end to the end of its last process. */
+const treeGoneMs = 1000;
+
+export function untilTreeGone(service: Service, withinMs = treeGoneMs): Promise<boolean> {
+  return until(async () => (await service.jobProcesses()).length === 0, 'the process tree to be gone', withinMs);
+}
+
+/** No process is left, no slot is lost. */
+export async function recovers(service: Service): Promise<void> {
+  await untilTreeGone(service);
+  await untilJobs(service, 0, 0);
+}

@@ -1,0 +1,104 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../support/folder.js';
+import { recovers } from '../support/jobs.js';
+import { memoryOf } from '../support/processes.js';
+import { fixture, script, startWithProgram } from '../support/service.js';
+
+const largePrompt = 'x'.repeat(1_000_000);
+const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
+
+describe('A program that can not be started', () => {
+  it.each([
+    ['is missing', async () => {}, 'the model CLI model is not installed on this host'],
+    ['is a folder', (path: string) => mkdir(path), 'the model CLI model is not installed on this host'],
+    [
+      'may not be executed',
+      (path: string) => writeFile(path, '#!/bin/sh\n', { mode: 0o644 }),
+      'the model CLI model may not be executed by the service',
+    ],
+    [
+      'has no interpreter',
+      (path: string) => writeFile(path, '#!/nonexistent\n', { mode: 0o755 }),
+      expect.stringContaining('could not be started'),
+    ],
+  ])('is a spawn_error where it %s, until a sound one takes its place', async (_, prepare, message) => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'model');
+    await prepare(path);
+    await using service = await startWithProgram(path, oneSlot);
+    for (const prompt of ['hello', largePrompt]) {
+      const { status, body } = await service.post('/ask', { prompt });
+      expect(status).toBe(500);
+      expect(body).toMatchObject({ error: 'spawn_error', message });
+      await recovers(service);
+    }
+
+    await rm(path, { recursive: true, force: true });
+    await writeFile(path, '#!/bin/sh\nexec cat\n', { mode: 0o755 });
+    const { body } = await service.post('/ask', { prompt: 'are you there?' });
+    expect(body.response).toBe('are you there?');
+  });
+});
+
+describe('A program that fails', () => {
+  it.each([
+    ['exits with a code', script('exits-early.pl', '3'), 'the model CLI exited with code 3: the disk is full'],
+    ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL'],
+    ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV'],
+    ['is no program', fixture('nowhere.js'), expect.stringMatching(/^the model CLI exited with code 1: /)],
+  ])('is a cli_error that says how: it %s', async (_, command, message) => {
+    await using service = await startWithProgram(command, oneSlot);
+    for (const prompt of ['hello', largePrompt]) {
+      const { status, body } = await service.post('/ask', { prompt });
+      expect(status).toBe(500);
+      const details = [{ path: 'reason', message: 'crashed' }];
+      expect(body).toMatchObject({ error: 'cli_error', message, details });
+      await recovers(service);
+    }
+  });
+
+  it('is a cli_error when it floods its stdout, and the flood is not kept', async () => {
+    const maxGrowth = 150 * 1024 * 1024;
+    await using service = await startWithProgram(script('floods-stdout.pl'), oneSlot);
+    const before = await memoryOf(service.pid);
+    for (let round = 0; round < 3; round++) {
+      const { status, body } = await service.post('/ask', { prompt: 'hello' });
+      const details = [{ path: 'reason', message: 'output_too_large' }];
+      expect(status).toBe(500);
+      expect(body).toMatchObject({ error: 'cli_error', details });
+      await recovers(service);
+    }
+    const { peakBytes } = await memoryOf(service.pid);
+    expect(peakBytes - before.bytes).toBeLessThan(maxGrowth);
+  });
+});
+
+describe('A program that is odd but answers', () => {
+  it.each(['closes-stdin.pl', 'never-reads.pl'])(
+    'is heard though it leaves a large prompt unread: %s',
+    async (name) => {
+      await using service = await startWithProgram(script(name), oneSlot);
+      const { status, body } = await service.post('/ask', { prompt: largePrompt });
+      expect(status).toBe(200);
+      expect(body.response).toBe('answered without reading');
+      await recovers(service);
+    },
+  );
+
+  it('is heard whole though it cuts characters between writes', async () => {
+    await using service = await startWithProgram(script('splits-utf8.pl'), oneSlot);
+    const prompt = 'grüße, 你好, 🚀 – 👩‍👩‍👧';
+    const { body } = await service.post('/ask', { prompt });
+    expect(body.response).toBe(prompt);
+  });
+
+  it('is heard, with a replacement for what is no text, when it prints garbage', async () => {
+    await using service = await startWithProgram(script('prints-garbage.pl'), oneSlot);
+    const { status, body } = await service.post('/ask', { prompt: 'hello' });
+    expect(status).toBe(200);
+    const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    expect(body.response).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(everyByte).repeat(64));
+    await recovers(service);
+  });
+});

@@ -1,0 +1,129 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../support/folder.js';
+import { recovers, untilJobs, untilTreeGone } from '../support/jobs.js';
+import { isAlive } from '../support/processes.js';
+import { type Service, script, startService, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
+import { wiresTo } from '../support/wire.js';
+
+const goneMs = 1000;
+/** A second where nothing else runs; other tests do. */
+const replacedMs = 2000;
+
+async function startTurns(folder: string) {
+  const [order, gate] = [join(folder, 'order'), join(folder, 'gate')];
+  const service = await startWithProgram(script('takes-turns.pl', order, gate), { MODEL_API_MAX_CONCURRENT: '2' });
+  return { service, open: () => writeFile(gate, ''), order: async () => (await readFile(order, 'utf8')).split('\n') };
+}
+
+/** What becomes of a request whose connection may break. */
+function fate(answer: Promise<{ readonly status: number }>): Promise<number | 'broken'> {
+  return answer.then(
+    ({ status }) => status,
+    () => 'broken',
+  );
+}
+
+async function untilReplaced(service: Service, worker: number, withinMs: number): Promise<void> {
+  const others = async () => (await service.workers().catch(() => [])).filter((pid) => pid !== worker);
+  await until(async () => (await others()).length === 2, 'a new worker to listen', withinMs);
+}
+
+describe('A worker that is killed', () => {
+  it('takes its own jobs with it, running and queued, and nobody else’s; a new one takes its place', async () => {
+    await using folder = await temporaryFolder();
+    const { service, open, order } = await startTurns(folder.path);
+    await using _running = service;
+    const [doomed, sound] = (await service.workers()) as [number, number];
+    const [first, third] = await wiresTo(service, doomed, 2);
+    const [second, fourth] = await wiresTo(service, sound, 2);
+    const fates: Promise<number | 'broken'>[] = [];
+    for (const [index, wire] of [first, second, third, fourth].entries()) {
+      if (wire === undefined) throw new Error('no connection to that worker');
+      fates.push(fate(wire.ask(`job ${index + 1}`)));
+      await untilJobs(service, Math.min(index + 1, 2), Math.max(index - 1, 0));
+    }
+
+    process.kill(doomed, 'SIGKILL');
+    await Promise.all([untilJobs(service, 2, 0, goneMs), untilReplaced(service, doomed, replacedMs)]);
+    await until(async () => (await service.jobProcesses()).length === 2, 'the two other programs', goneMs);
+    const [fresh] = await wiresTo(service, (await service.workers()).find((pid) => pid !== sound) as number, 1);
+    expect(fresh).toBeDefined();
+
+    await open();
+    expect(await Promise.all(fates)).toEqual(['broken', 200, 'broken', 200]);
+    expect(await order()).toEqual(['job 1', 'job 2', 'job 4', '']);
+    for (const wire of [second, fourth, fresh]) wire?.[Symbol.dispose]();
+    await recovers(service);
+  });
+});
+
+describe('A worker that hangs', () => {
+  it('is killed and replaced after ten seconds, and its jobs are cancelled', async () => {
+    await using service = await startWithProgram(script('forever.pl'));
+    const [hung] = (await service.workers()) as [number];
+    const [wire] = await wiresTo(service, hung, 1);
+    const answer = fate((wire as NonNullable<typeof wire>).ask('hello'));
+    await untilJobs(service, 1, 0);
+    process.kill(hung, 'SIGSTOP');
+    const stoppedMs = performance.now();
+    await service.log('worker_unresponsive');
+    expect(performance.now() - stoppedMs).toBeGreaterThan(8000);
+    expect(await answer).toBe('broken');
+    await until(() => !isAlive(hung), 'the worker to be gone', goneMs);
+    await until(async () => (await service.workers()).length === 2, 'a new worker to listen');
+    await recovers(service);
+  });
+});
+
+describe('A primary that is killed', () => {
+  const programs = ['forever.pl', 'ignores-sigterm.pl', 'setsid-child.pl', 'double-fork-setsid.pl'];
+
+  it.each(programs)('leaves no worker and no process of a job: %s', async (program) => {
+    await using service = await startWithProgram(script(program));
+    const workers = await service.workers();
+    const answer = fate(service.post('/ask', { prompt: 'hello' }));
+    await until(async () => (await service.jobProcesses()).length >= (program === 'forever.pl' ? 1 : 2), 'the tree');
+    service.process.kill('SIGKILL');
+    await Promise.all([
+      untilTreeGone(service, goneMs),
+      until(() => !workers.some(isAlive), 'the workers to be gone', goneMs),
+    ]);
+    expect(await answer).toBe('broken');
+  });
+});
+
+describe('A service that starts', () => {
+  /** Kills a service and its workers in one go, so that none of them can clear up; returns the processes it leaves. */
+  async function leaveOrphans(): Promise<{ readonly service: Service; readonly orphans: number[] }> {
+    const service = await startWithProgram(script('double-fork-setsid.pl'));
+    void fate(service.post('/ask', { prompt: 'hello' }));
+    await until(async () => (await service.jobProcesses()).length === 2, 'the program and its daemon');
+    const workers = await service.workers();
+    for (const pid of [...workers, service.pid]) process.kill(pid, 'SIGKILL');
+    await service.exited;
+    return { service, orphans: await service.jobProcesses() };
+  }
+
+  it('ends what a dead predecessor has left behind, and says so, and leaves a living neighbour alone', async () => {
+    await using folder = await temporaryFolder();
+    const { service: neighbour, open } = await startTurns(folder.path);
+    await using _running = neighbour;
+    const answer = neighbour.post('/ask', { prompt: 'hello' });
+    await until(async () => (await neighbour.jobProcesses()).length === 1, 'the neighbour’s program');
+
+    // Any service that another test starts at this moment may be the one that clears up: hence more than one try.
+    let said = false;
+    for (let tries = 0; tries < 5 && !said; tries++) {
+      const { service, orphans } = await leaveOrphans();
+      await using successor = await startService();
+      expect(await service.jobProcesses()).toEqual([]);
+      said = successor.logs.some(({ event, processes }) => event === 'orphans_reaped' && processes === orphans.length);
+      await service.stop();
+    }
+    expect(said).toBe(true);
+    await open();
+    expect((await answer).body.response).toBe('hello');
+  });
+});

@@ -1,0 +1,90 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../support/folder.js';
+import { untilJobs } from '../support/jobs.js';
+import { isAlive } from '../support/processes.js';
+import { type Service, script, startWithProgram } from '../support/service.js';
+
+/** One job that runs and one that waits, once both do. */
+async function twoJobs(service: Service) {
+  const running = service.post('/ask', { prompt: 'running' });
+  await untilJobs(service, 1, 0);
+  const waiting = service.post('/ask', { prompt: 'waiting' });
+  await untilJobs(service, 1, 1);
+  return Promise.all([running, waiting]).then((answers) => ({ answers }));
+}
+
+describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
+  it('lets running and queued jobs finish, refuses new ones, and ends with 0', async () => {
+    await using folder = await temporaryFolder();
+    const gate = join(folder.path, 'gate');
+    await using service = await startWithProgram(script('takes-turns.pl', join(folder.path, 'order'), gate), {
+      MODEL_API_MAX_CONCURRENT: '1',
+      MODEL_API_DRAIN_TIMEOUT_SECONDS: '30',
+    });
+    const workers = await service.workers();
+    const jobs = twoJobs(service);
+    await untilJobs(service, 1, 1);
+    service.process.kill(signal);
+    await service.log('shutdown_start');
+
+    const refused = await service.post('/ask', { prompt: 'too late' });
+    expect(refused.status).toBe(503);
+    expect(refused.body).toMatchObject({ error: 'shutting_down', retry_after_seconds: expect.any(Number) });
+    expect(refused.headers.get('retry-after')).toBe(String(refused.body.retry_after_seconds));
+    expect(refused.headers.get('connection')).toBe('close');
+    const health = await service.get('/health');
+    expect(health).toMatchObject({ status: 503, body: { status: 'draining' } });
+
+    await writeFile(gate, '');
+    const { answers } = await jobs;
+    expect(answers.map(({ body }) => body.response)).toEqual(['running', 'waiting']);
+    expect(await service.exited).toBe(0);
+    expect(workers.filter(isAlive)).toEqual([]);
+    expect(service.logs).toContainEqual(
+      expect.objectContaining({ event: 'shutdown_start', signal, running: 1, queued: 1 }),
+    );
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_complete', running: 0, queued: 0 }));
+  });
+});
+
+describe('A drain that is cut', () => {
+  async function expectCut(service: Service, cut: () => void): Promise<void> {
+    const workers = await service.workers();
+    const jobs = twoJobs(service);
+    await untilJobs(service, 1, 1);
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    cut();
+    const { answers } = await jobs;
+    for (const { status, headers, body } of answers) {
+      expect({ status, error: body.error }).toEqual({ status: 503, error: 'shutting_down' });
+      expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
+    }
+    expect(await service.exited).toBe(1);
+    expect(await service.jobProcesses()).toEqual([]);
+    expect(workers.filter(isAlive)).toEqual([]);
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));
+  }
+
+  it.each(['ignores-sigterm.pl', 'double-fork-setsid.pl'])(
+    'at its time limit: clients are told, trees are gone, the service ends with 1: %s',
+    async (program) => {
+      await using service = await startWithProgram(script(program), {
+        MODEL_API_MAX_CONCURRENT: '1',
+        MODEL_API_DRAIN_TIMEOUT_SECONDS: '1',
+      });
+      await expectCut(service, () => {});
+    },
+  );
+
+  it('by a second signal does so at once', async () => {
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), {
+      MODEL_API_MAX_CONCURRENT: '1',
+      MODEL_API_DRAIN_TIMEOUT_SECONDS: '60',
+    });
+    const started = performance.now();
+    await expectCut(service, () => service.process.kill('SIGTERM'));
+    expect(performance.now() - started).toBeLessThan(10_000);
+  });
+});

@@ -1,0 +1,64 @@
+import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
+import { script, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const limitMs = 1000;
+const toleranceMs = 500;
+
+/** Programs that never answer, and how many processes each grows to. */
+const endless: readonly [program: string, processes: number][] = [
+  ['forever.pl', 1],
+  ['forks-child.pl', 2],
+  ['forks-grandchild.pl', 3],
+  ['setsid-child.pl', 2],
+  ['double-fork.pl', 2],
+  ['double-fork-setsid.pl', 2],
+  ['ignores-sigterm.pl', 2],
+  ['fork-storm.pl', 120],
+];
+
+describe('A model CLI that never answers', () => {
+  it.each(endless)('is ended at the time limit with all its processes: %s', async (program, processes) => {
+    await using service = await startWithProgram(script(program), {
+      MODEL_API_TIMEOUT: String(limitMs / 1000),
+      MODEL_API_MAX_CONCURRENT: '1',
+    });
+    const startedMs = performance.now();
+    const answer = service.post('/ask', { prompt: 'first' });
+    await until(async () => (await service.jobProcesses()).length >= processes, `${processes} processes`, 2 * limitMs);
+    const { status, body } = await answer;
+    const tookMs = performance.now() - startedMs;
+
+    expect({ status, error: body.error }).toEqual({ status: 504, error: 'timeout' });
+    expect(Math.abs(tookMs - limitMs)).toBeLessThan(toleranceMs);
+    await untilTreeGone(service);
+    const next = await service.post('/ask', { prompt: 'second' });
+    expect(next.body).toMatchObject({ error: 'timeout', message: `the model took longer than ${limitMs} ms` });
+  });
+
+  it('keeps its slot until the last of its processes is gone', async () => {
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), { MODEL_API_TIMEOUT: '0.5' });
+    const { status } = await service.post('/ask', { prompt: 'hello' });
+    expect(status).toBe(504);
+    const seen: { taken: number; left: number }[] = [];
+    await until(async () => {
+      const { active_requests: taken } = await runtimeOf(service); // first the slot, then the processes: they may only become fewer between
+      seen.push({ taken, left: (await service.jobProcesses()).length });
+      return taken === 0;
+    }, 'the slot to be free');
+    expect(seen.at(0)).toEqual({ taken: 1, left: 2 });
+    expect(seen.at(-1)).toEqual({ taken: 0, left: 0 });
+  });
+});
+
+describe('A model CLI that answers and leaves processes behind', () => {
+  it.each(['leaves-children.pl', 'holds-stdout.pl'])('has answered, and they are gone: %s', async (program) => {
+    await using service = await startWithProgram(script(program), { MODEL_API_MAX_CONCURRENT: '1' });
+    for (const prompt of ['first', 'second']) {
+      const { status, body } = await service.post('/ask', { prompt });
+      expect(status).toBe(200);
+      expect(body.response).toBe(`done: ${prompt}`);
+      await recovers(service);
+    }
+  });
+});
