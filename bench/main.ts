@@ -2,7 +2,7 @@ import { parseArgs } from 'node:util';
 import { eventLoop } from './event-loop.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
-import { describeMachine } from './support/machine.js';
+import { busyWarning, describeMachine } from './support/machine.js';
 import { markdownTable, type Row } from './support/table.js';
 import { throughput } from './throughput.js';
 
@@ -23,13 +23,16 @@ async function main(): Promise<void> {
   const rounds = Number(values.rounds ?? defaultRounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1');
   const machine = describeMachine();
+  const warning = busyWarning();
   const rows: Row[] = [];
   for (const [name, ask] of Object.entries(questions)) {
     if (!name.includes(positionals[0] ?? '')) continue;
     process.stderr.write(`${name} …\n`);
     rows.push(...(await ask(rounds)));
   }
-  process.stdout.write(`${machine} · medians of ${rounds} rounds (lowest–highest)\n\n${markdownTable(rows)}\n`);
+  process.stdout.write(
+    `${machine} · medians of ${rounds} rounds (lowest–highest)\n\n${warning}${markdownTable(rows)}\n`,
+  );
 }
 
 void main();

@@ -16,3 +16,11 @@ export function describeMachine(): string {
     `load average at the start ${load}`,
   ].join(' · ');
 }
+
+/** On a busy machine more processes get more of it, and the relay has more than a bare loop: its ratios look too good. */
+export function busyWarning(): string {
+  const isBusy = (loadavg()[0] ?? 0) > availableParallelism() / 2;
+  return isBusy
+    ? 'The machine was busy: jobs per second and latencies say little, compare the processor time.\n\n'
+    : '';
+}
