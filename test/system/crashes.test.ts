@@ -9,7 +9,7 @@ import { wiresTo } from '../support/wire.js';
 
 const goneMs = 1000;
 /** A second where nothing else runs; other tests do. */
-const replacedMs = 2000;
+const replacedMs = 3000;
 
 async function startTurns(folder: string) {
   const [order, gate] = [join(folder, 'order'), join(folder, 'gate')];
