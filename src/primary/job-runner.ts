@@ -92,10 +92,11 @@ export class JobRunner {
 
   #admit(request: JobRequest, caller: AbortSignal): Admitted {
     const { slots, conversations, clock } = this.#resources;
-    const { operation, conversationId, owner, client, system } = request;
+    const { operation, conversationId, owner, client, system, text } = request;
     const model = this.#modelOf(request);
     const bytes = bytesOf(request);
-    const turn = operation === 'chat' ? conversations.turn(conversationId, owner, system, bytes) : null;
+    const turn =
+      operation === 'chat' ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
     const launch = { model, system: turn === null ? system : turn.system };

@@ -25,6 +25,15 @@ export class LinkedList<T> {
     return this.#size === 0 ? null : (this.#ring.next as Node<T>);
   }
 
+  /** From first to last. The one that was yielded last may be removed meanwhile. */
+  *[Symbol.iterator](): Generator<T> {
+    for (let node = this.#ring.next; node !== this.#ring; ) {
+      const { next, value } = node;
+      yield value as T;
+      node = next;
+    }
+  }
+
   append(value: T): Node<T> {
     const last = this.#ring.previous;
     const node = { value, previous: last, next: this.#ring } as Node<T>;
