@@ -1,3 +1,4 @@
+import { untilJobs } from '../support/jobs.js';
 import type { Service } from '../support/service.js';
 import { keys, type Open, oneKey } from './house.js';
 
@@ -21,6 +22,7 @@ export function describeEndpoints(open: Open): void {
     });
 
     it('shows its health, and what it has done', async () => {
+      await untilJobs(service, 0, 0);
       const { status, body } = await service.get('/health');
       expect(status).toBe(200);
       expect(body).toMatchObject({
