@@ -120,12 +120,18 @@ export class JobRunner {
       for await (const event of this.#endingWell(job, this.#execute(admitted))) {
         if (hasEnded) continue; // the process broke as it was ended: the job has its outcome already
         hasEnded = event.type === 'job-end';
-        if (event.type === 'job-end') this.#resources.observer.jobEnded(admitted.request, event, job.hasStarted);
+        if (event.type === 'job-end') this.#ended(admitted, event);
         yield event;
       }
     } finally {
       this.#open.delete(job);
     }
+  }
+
+  /** The conversation is free at once, the slot only when the last process has gone. */
+  #ended({ request, turn, job }: Admitted, end: JobEnd): void {
+    turn?.[Symbol.dispose]();
+    this.#resources.observer.jobEnded(request, end, job.hasStarted);
   }
 
   async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
