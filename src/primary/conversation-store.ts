@@ -18,17 +18,17 @@ export interface ConversationLimits {
 const idBytes = 18;
 
 /**
- * Owns the conversations. Those with no turn running or waiting stand in order of their last activity, so that the
- * least recently active is the first to expire and the first to be evicted; one in use is never taken away.
+ * Owns the conversations, in order of their last activity: the least recently active is the first to expire and the
+ * first to be evicted. One with a turn that runs or waits keeps its place, and is passed over.
  */
 export class ConversationStore {
   readonly #limits: ConversationLimits;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #byId = new Map<string, Conversation>();
-  readonly #idle = new LinkedList<Conversation>();
-  /** Conversations whose first turn has not ended: they hold a place and can't be found. */
-  #drafts = 0;
+  readonly #byActivity = new LinkedList<Conversation>();
+  /** Conversations with a turn that runs or waits: those included that begin with it, without those removed meanwhile. */
+  #inUse = 0;
   #bytes = 0;
   #tokens = 0;
   #created = 0;
@@ -55,35 +55,33 @@ export class ConversationStore {
 
   /**
    * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Takes nothing before
-   * `open`. Throws `validation_error` for an id that can't be used, `concurrency_limited` when every place is in use.
+   * `open`. Throws `validation_error` for an id that can't be used, `concurrency_limited` when as many conversations are
+   * in use as may be kept: so one that begins always finds an idle one to evict.
    */
   turn(id: string | null, owner: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
     const conversation = id === null ? this.#draft(owner, system) : (this.#find(id, owner) ?? unusable());
+    if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) throw everyOneInUse();
     if (conversation.bytes + bytes > this.#limits.maxBytes) {
       throw invalid('message', 'the conversation would be larger than all conversations may be together');
     }
-    return new ConversationTurn(conversation, id === null, this);
+    return new ConversationTurn(conversation, this);
   }
 
   /** Takes away what has expired. Called at every turn, and from time to time. */
   expire(): void {
-    const limit = this.#clock.monotonicMs() - this.#limits.ttlMs;
-    for (let oldest = this.#idle.first(); oldest !== null; oldest = this.#idle.first()) {
-      if (oldest.value.lastActiveMs > limit) return;
-      this.#remove(oldest.value, 'expired');
+    for (const conversation of this.#idleOnes()) {
+      if (!this.#hasExpired(conversation)) return;
+      this.#remove(conversation, 'expired');
     }
   }
 
-  /** For turns alone, as the three below: a turn lines up on its conversation. */
-  open(conversation: Conversation, turn: { wake(): void }, isDraft: boolean): void {
-    if (isDraft) {
-      this.#drafts++;
-      this.#makeRoom();
-    }
-    if (conversation.turns === null) conversation.turns = [turn];
-    else conversation.turns.push(turn);
-    this.#leaveIdle(conversation);
+  /** For turns alone, as the two below: a turn lines up on its conversation. */
+  open(conversation: Conversation, turn: { wake(): void }): void {
+    if (conversation.turns === null) {
+      conversation.turns = [turn];
+      this.#inUse++;
+    } else conversation.turns.push(turn);
   }
 
   /** A finished turn becomes part of the conversation; the first one makes it exist. */
@@ -95,75 +93,75 @@ export class ConversationStore {
     conversation.tokens += tokens;
     conversation.lastActivityAt = this.#clock.now();
     conversation.lastActiveMs = this.#clock.monotonicMs();
-    if (!conversation.isRemoved) {
+    if (conversation.place !== null) {
       this.#bytes += bytes;
       this.#tokens += tokens;
+      this.#byActivity.remove(conversation.place);
+      conversation.place = this.#byActivity.append(conversation);
+      this.#makeRoom();
     }
     return this.#snapshotOf(conversation);
   }
 
   /** A turn leaves the line, wherever it stands; the next one may run. */
-  close(conversation: Conversation, turn: { wake(): void }, isDraft: boolean): void {
+  close(conversation: Conversation, turn: { wake(): void }): void {
     const line = conversation.turns ?? [];
     const wasRunning = line[0] === turn;
     conversation.turns = line.filter((other) => other !== turn);
-    if (isDraft) this.#drafts--;
     if (conversation.turns.length > 0) return wasRunning ? conversation.turns[0]?.wake() : undefined;
     conversation.turns = null;
-    this.#becomeIdle(conversation);
+    if (conversation.isRemoved) return;
+    this.#inUse--;
+    this.#makeRoom();
   }
 
   #draft(owner: string, system: string | null): Conversation {
-    const inUse = this.#byId.size + this.#drafts - this.#idle.size;
-    if (inUse >= this.#limits.maxConversations) {
-      throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
-    }
     const id = randomBytes(idBytes).toString('base64url');
     return new Conversation(id, owner, system, this.#clock.now(), this.#clock.monotonicMs());
   }
 
   #publish(conversation: Conversation): void {
-    this.#drafts--;
+    conversation.place = this.#byActivity.append(conversation);
     this.#byId.set(conversation.id, conversation);
     this.#bytes += conversation.bytes;
     this.#created++;
   }
 
-  #becomeIdle(conversation: Conversation): void {
-    if (conversation.isRemoved || conversation.texts.length === 0) return;
-    conversation.idlePlace = this.#idle.append(conversation);
-    this.#makeRoom();
-  }
-
-  #leaveIdle(conversation: Conversation): void {
-    if (conversation.idlePlace === null) return;
-    this.#idle.remove(conversation.idlePlace);
-    conversation.idlePlace = null;
-  }
-
   /** Evicts the least recently active of the idle ones until count and bytes are within their limits. */
   #makeRoom(): void {
-    const { maxConversations, maxBytes } = this.#limits;
-    while (this.#byId.size + this.#drafts > maxConversations || this.#bytes > maxBytes) {
-      const oldest = this.#idle.first();
-      if (oldest === null) return;
-      this.#remove(oldest.value, 'evicted');
+    if (this.#isWithinLimits()) return;
+    for (const conversation of this.#idleOnes()) {
+      this.#remove(conversation, 'evicted');
+      if (this.#isWithinLimits()) return;
     }
+  }
+
+  #isWithinLimits(): boolean {
+    return this.#byId.size <= this.#limits.maxConversations && this.#bytes <= this.#limits.maxBytes;
+  }
+
+  /** The least recently active first. Each may be removed when it has been yielded. */
+  *#idleOnes(): Generator<Conversation> {
+    for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
   }
 
   #find(id: string, owner: string): Conversation | null {
     const conversation = this.#byId.get(id);
     if (conversation === undefined || conversation.owner !== owner) return null;
-    const hasExpired = this.#clock.monotonicMs() - conversation.lastActiveMs >= this.#limits.ttlMs;
-    if (!hasExpired || conversation.idlePlace === null) return conversation;
+    if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;
     this.#remove(conversation, 'expired');
     return null;
   }
 
+  #hasExpired({ lastActiveMs }: Conversation): boolean {
+    return this.#clock.monotonicMs() - lastActiveMs >= this.#limits.ttlMs;
+  }
+
   #remove(conversation: Conversation, cause: RemovalCause): void {
-    this.#leaveIdle(conversation);
+    if (conversation.place !== null) this.#byActivity.remove(conversation.place);
+    conversation.place = null;
+    if (conversation.turns !== null) this.#inUse--;
     this.#byId.delete(conversation.id);
-    conversation.isRemoved = true;
     this.#bytes -= conversation.bytes;
     this.#tokens -= conversation.tokens;
     this.#onRemoved(cause, conversation.id);
@@ -178,6 +176,10 @@ export class ConversationStore {
 
 function notFound(): never {
   throw new RelayError('not_found', 'no such conversation');
+}
+
+function everyOneInUse(): RelayError {
+  return new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
 }
 
 function unusable(): never {

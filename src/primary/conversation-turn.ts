@@ -6,14 +6,12 @@ import type { ConversationStore } from './conversation-store.js';
 /** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements Disposable {
   readonly #conversation: Conversation;
-  #isDraft: boolean;
   readonly #store: ConversationStore;
   #state: 'new' | 'in-line' | 'left' = 'new';
   #wake: () => void = () => {};
 
-  constructor(conversation: Conversation, isDraft: boolean, store: ConversationStore) {
+  constructor(conversation: Conversation, store: ConversationStore) {
     this.#conversation = conversation;
-    this.#isDraft = isDraft;
     this.#store = store;
   }
 
@@ -42,10 +40,10 @@ export class ConversationTurn implements Disposable {
     return this.#conversation.history;
   }
 
-  /** Lines up behind the turns that came before. For a new conversation this takes its place, evicting if need be. */
+  /** Lines up behind the turns that came before. */
   open(): void {
     this.#state = 'in-line';
-    this.#store.open(this.#conversation, this, this.#isDraft);
+    this.#store.open(this.#conversation, this);
   }
 
   /** Resolves when the turns before have ended; rejects with the signal's reason. */
@@ -70,12 +68,11 @@ export class ConversationTurn implements Disposable {
   }
 
   commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
-    this.#isDraft = false;
     return this.#store.commit(this.#conversation, [user, assistant], tokens);
   }
 
   [Symbol.dispose](): void {
-    if (this.#state === 'in-line') this.#store.close(this.#conversation, this, this.#isDraft);
+    if (this.#state === 'in-line') this.#store.close(this.#conversation, this);
     this.#state = 'left';
   }
 }

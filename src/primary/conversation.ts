@@ -14,9 +14,8 @@ export class Conversation {
   tokens = 0;
   lastActivityAt: number;
   lastActiveMs: number;
-  /** Its place among the idle ones; null while a turn runs or waits, and once it is removed. */
-  idlePlace: Node<Conversation> | null = null;
-  isRemoved = false;
+  /** Its place in the order of activity; null before its first turn has ended, and once it is removed. */
+  place: Node<Conversation> | null = null;
   /** The turns on it in order of arrival; the first one runs. null when there is none. */
   turns: { wake(): void }[] | null = null;
 
@@ -28,6 +27,10 @@ export class Conversation {
     this.createdAt = now;
     this.lastActivityAt = now;
     this.lastActiveMs = monotonicMs;
+  }
+
+  get isRemoved(): boolean {
+    return this.place === null && this.texts.length > 0;
   }
 
   get history(): Turn['history'] {

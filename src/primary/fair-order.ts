@@ -36,7 +36,7 @@ export class FairOrder<T> {
     const before = line.members.countBefore(node);
     let position = 0;
     let isAfter = false;
-    for (const { members, client } of this.#turns.values()) {
+    for (const { members, client } of this.#turns) {
       if (client === line.client) {
         position += before + 1;
         isAfter = true;

@@ -95,10 +95,11 @@ export class JobRunner {
 
   #admit(request: JobRequest, caller: AbortSignal): Admitted {
     const { slots, conversations, clock } = this.#resources;
-    const { operation, conversationId, owner, client, system } = request;
+    const { operation, conversationId, owner, client, system, text } = request;
     const model = this.#modelOf(request);
     const bytes = bytesOf(request);
-    const turn = operation === 'chat' ? conversations.turn(conversationId, owner, system, bytes) : null;
+    const turn =
+      operation === 'chat' ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
     const launch = { model, system: turn === null ? system : turn.system };
@@ -122,12 +123,18 @@ export class JobRunner {
       for await (const event of this.#endingWell(job, this.#execute(admitted))) {
         if (hasEnded) continue; // the process broke as it was ended: the job has its outcome already
         hasEnded = event.type === 'job-end';
-        if (event.type === 'job-end') this.#resources.observer.jobEnded(admitted.request, event, job.hasStarted);
+        if (event.type === 'job-end') this.#ended(admitted, event);
         yield event;
       }
     } finally {
       this.#open.delete(job);
     }
+  }
+
+  /** The conversation is free at once, the slot only when the last process has gone. */
+  #ended({ request, turn, job }: Admitted, end: JobEnd): void {
+    turn?.[Symbol.dispose]();
+    this.#resources.observer.jobEnded(request, end, job.hasStarted);
   }
 
   async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {

@@ -25,8 +25,13 @@ export class LinkedList<T> {
     return this.#size === 0 ? null : (this.#ring.next as Node<T>);
   }
 
-  *values(): Generator<T> {
-    for (let node = this.#ring.next; node !== this.#ring; node = node.next) yield node.value as T;
+  /** From first to last. The one that was yielded last may be removed meanwhile. */
+  *[Symbol.iterator](): Generator<T> {
+    for (let node = this.#ring.next; node !== this.#ring; ) {
+      const { next, value } = node;
+      yield value as T;
+      node = next;
+    }
   }
 
   /** Takes time with the distance from the front. `node` must be in this list. */

@@ -6,7 +6,15 @@ import { until } from './until.js';
 export async function answerTo(service: Service, bytes: Buffer | string, bodyless = false): Promise<RawAnswer> {
   const answer = await exchange(service.port, bytes, bodyless);
   expectCommon(answer);
+  checkContract(service, bytes, answer);
   return answer;
+}
+
+/** Bytes that begin with no request of ours, or never end one, are answered by no operation. */
+function checkContract(service: Service, bytes: Buffer | string, { status, headers, text }: RawAnswer): void {
+  const [, method, path] = /^([A-Z]+) (\/\S*) HTTP\/1\.1\r\n/.exec(bytes.toString('latin1')) ?? [];
+  if (method === undefined || path === undefined || status < 200) return;
+  service.contract.check({ method, path, status, header: (name) => headers[name], text });
 }
 
 /** What holds for every answer but one to an allowed foreign origin. */

@@ -4,6 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
+import { Contract } from './contract.js';
 import { jobProcesses } from './processes.js';
 import { until } from './until.js';
 
@@ -16,6 +17,8 @@ export interface LogRecord {
 export interface ServiceOptions {
   /** Variables beside a port of its own, two workers and the demo model. */
   readonly env?: Readonly<Record<string, string>>;
+  /** What every answer is held against; services that share one share what it has seen. */
+  readonly contract?: Contract;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -38,11 +41,13 @@ export class Service implements AsyncDisposable {
   readonly home: string;
   readonly process: ChildProcess;
   readonly exited: Promise<number | null>;
+  readonly contract: Contract;
   port = 0;
 
-  constructor(child: ChildProcess, home: string) {
+  constructor(child: ChildProcess, home: string, contract = new Contract()) {
     this.process = child;
     this.home = home;
+    this.contract = contract;
     this.exited = once(child, 'exit').then(([code]) => code as number | null);
     if (child.stdout !== null) createInterface({ input: child.stdout }).on('line', (line) => this.#keep(line));
     if (child.stderr !== null) createInterface({ input: child.stderr }).on('line', (line) => this.stderr.push(line));
@@ -65,18 +70,28 @@ export class Service implements AsyncDisposable {
     return until(() => this.logs.find((record) => record.event === event && fits(record)), `a log record ${event}`);
   }
 
-  async post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal) {
-    const response = await fetch(this.url + path, {
+  post(path: string, body: unknown, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Answer> {
+    return this.#send(path, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...headers },
       body: typeof body === 'string' || body instanceof Uint8Array ? body : JSON.stringify(body),
       ...(signal && { signal }),
     });
-    return answerOf(response);
   }
 
-  async get(path: string, headers: Record<string, string> = {}) {
-    return answerOf(await fetch(this.url + path, { headers }));
+  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send(path, { method: 'GET', headers });
+  }
+
+  delete(path: string, headers: Record<string, string> = {}): Promise<Answer> {
+    return this.#send(path, { method: 'DELETE', headers });
+  }
+
+  async #send(path: string, request: RequestInit & { readonly method: string }): Promise<Answer> {
+    const answer = await answerOf(await fetch(this.url + path, request));
+    const { status, headers, text } = answer;
+    this.contract.check({ method: request.method, path, status, header: (name) => headers.get(name), text });
+    return answer;
   }
 
   /** Pids of the workers that live now. */
@@ -107,7 +122,7 @@ export class Service implements AsyncDisposable {
   }
 }
 
-interface Answer {
+export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
@@ -121,7 +136,7 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
-export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<Service> {
+export async function spawnService({ env = {}, contract }: ServiceOptions = {}): Promise<Service> {
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   const child = spawn(process.execPath, [mainProgram], {
     env: {
@@ -137,7 +152,7 @@ export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<S
     },
     stdio: ['ignore', 'pipe', 'pipe'],
   });
-  return new Service(child, home);
+  return new Service(child, home, contract);
 }
 
 /** Starts a service and waits until every worker listens. */

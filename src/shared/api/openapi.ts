@@ -114,9 +114,20 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
       ),
     security: [],
     ...rest,
-    responses: { '200': okResponse(ok, okText), ...unusable(endpoint), ...errorResponses(endpoint) },
+    responses: {
+      '200': okResponse(ok, okText),
+      ...unusable(endpoint),
+      ...errorResponses(endpoint),
+      default: unforeseen,
+    },
   } as ZodOpenApiOperationObject;
 }
+
+const errorContent = { 'application/json': { schema: errorBody } };
+const unforeseen = {
+  description: 'Broken HTTP (`validation_error`), or a defect of the service (`internal_error`).',
+  content: errorContent,
+};
 
 function okResponse(ok: z.ZodType | string, description: string) {
   if (typeof ok !== 'string') return { description, content: { 'application/json': { schema: ok } } };
@@ -138,10 +149,7 @@ function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
   }
   const entries = [...byStatus].map(([status, codes]) => [
     String(status),
-    {
-      description: codes.map((code) => `\`${code}\``).join(', '),
-      content: { 'application/json': { schema: errorBody } },
-    },
+    { description: codes.map((code) => `\`${code}\``).join(', '), content: errorContent },
   ]);
   return Object.fromEntries(entries);
 }

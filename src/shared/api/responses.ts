@@ -8,8 +8,8 @@ export interface Endpoint {
   readonly errors: readonly ErrorCode[];
 }
 
-/** A Host or Origin that is not allowed, a malformed request, a defect of ours. */
-export const commonErrors = ['validation_error', 'forbidden', 'internal_error'] as const satisfies readonly ErrorCode[];
+/** A Host or Origin that is not allowed, a malformed request. */
+export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly ErrorCode[];
 
 const jobErrors = [
   'unauthorized',
@@ -18,6 +18,7 @@ const jobErrors = [
   'concurrency_limited',
   'cli_error',
   'spawn_error',
+  'internal_error',
   'shutting_down',
   'queue_timeout',
   'timeout',
@@ -39,12 +40,13 @@ export const endpoints: readonly Endpoint[] = [
   { method: 'GET', route: '/docs', errors: [] },
 ];
 
+/** Any path can meet a defect of ours; only where work is done it is an outcome to be named. */
+const defect: ErrorCode = 'internal_error';
+
 const known = endpoints.flatMap(({ method, route, errors }) =>
-  [200, ...[...errors, ...commonErrors].map((error) => httpStatusOf[error]), ...extraCodes(route)].map((code) => ({
-    method,
-    route,
-    code,
-  })),
+  [200, ...[...errors, ...commonErrors, defect].map((error) => httpStatusOf[error]), ...extraCodes(route)].map(
+    (code) => ({ method, route, code }),
+  ),
 );
 
 /** Health answers 503 with its ordinary body when the service drains or, in strict mode, is not ready. */

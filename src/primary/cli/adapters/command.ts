@@ -68,13 +68,25 @@ function transcript(messages: readonly Said[]): string {
   ].join('\n\n');
 }
 
-/** One above every mark that a message holds, in one pass over the text. */
+/** Grows by the digit that fewest messages go on with, until none does: a few passes over the text at the very most. */
 function freshMark(messages: readonly Said[]): string {
-  let highest = 0;
-  for (const { text } of messages) {
-    for (const [, digits] of text.matchAll(/turn-(\d{1,15})/g)) highest = Math.max(highest, Number(digits));
+  let mark = 'turn-';
+  for (;;) {
+    const { digit, uses } = rarestAfter(mark, messages);
+    mark += digit;
+    if (uses === 0) return mark;
   }
-  return `turn-${highest + 1}`;
+}
+
+function rarestAfter(start: string, messages: readonly Said[]): { digit: number; uses: number } {
+  const uses = Array.from({ length: 9 }, () => 0);
+  for (const { text } of messages) {
+    for (const [, digit] of text.matchAll(new RegExp(`${start}([1-9])`, 'g'))) {
+      uses[Number(digit) - 1] = (uses[Number(digit) - 1] ?? 0) + 1;
+    }
+  }
+  const fewest = Math.min(...uses);
+  return { digit: uses.indexOf(fewest) + 1, uses: fewest };
 }
 
 const plainText: Decoder = {

@@ -1,0 +1,66 @@
+import { endpoints } from '../../src/shared/api/responses.js';
+import { answerTo } from '../support/door.js';
+import { jsonPost, request } from '../support/raw-http.js';
+import type { Service } from '../support/service.js';
+import { keys, type Open, oneKey } from './house.js';
+
+const lines = endpoints.map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
+const guarded = endpoints
+  .filter(({ errors }) => errors.includes('unauthorized'))
+  .map(({ method, route }) => `${method} ${route.replace('{id}', 'some-id')}`);
+const alice = `X-API-Key: ${keys.alice['x-api-key']}`;
+const type = 'Content-Type: application/json';
+
+export function describeDoor(open: Open): void {
+  describe('at the door', () => {
+    let service: Service;
+
+    beforeAll(async () => {
+      service = await open('answers', oneKey);
+    });
+    afterAll(() => service.stop());
+
+    it.each(lines)('refuses a request for two hosts, and one for a foreign host: %s', async (line) => {
+      const two = await answerTo(service, request(line, ['Host: localhost', 'Host: localhost']));
+      expect([two.status, two.body.error]).toEqual([400, 'validation_error']);
+      const foreign = await answerTo(service, request(line, ['Host: relay.example.org', alice]));
+      expect([foreign.status, foreign.body.error]).toEqual([403, 'forbidden']);
+      const page = await answerTo(service, request(line, ['Origin: http://relay.example.org', alice]));
+      expect([page.status, page.body.error]).toEqual([403, 'forbidden']);
+    });
+
+    it.each(guarded)('wants the key, and one key: %s', async (line) => {
+      for (const headers of [[], ['X-API-Key: guessed'], [alice, 'Authorization: Bearer other']]) {
+        const { status, body } = await answerTo(service, request(line, headers));
+        expect([status, body.error]).toEqual([401, 'unauthorized']);
+      }
+    });
+
+    it.each(lines)('has no other method: %s', async (line) => {
+      const path = line.split(' ')[1];
+      const { status, headers, body } = await answerTo(service, request(`PATCH ${path}`, [alice]));
+      expect([status, body.error]).toEqual([405, 'method_not_allowed']);
+      expect(headers.allow?.split(', ')).toContain(line.split(' ')[0]);
+    });
+
+    it.each(['/', '/asks', '/ask/', '/chat/', '/Health', '/chat/some-id/more'])('has no path %s', async (path) => {
+      const { status, body } = await answerTo(service, request(`GET ${path}`, [alice]));
+      expect([status, body.error]).toEqual([404, 'not_found']);
+    });
+
+    it.each([
+      ['/ask', { prompt: '' }],
+      ['/chat', { message: 'Hi', messages: [] }],
+    ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (path, body) => {
+      const bad = await answerTo(service, jsonPost(path, JSON.stringify(body), [alice]));
+      expect([bad.status, bad.body.error]).toEqual([400, 'validation_error']);
+      const large = await answerTo(service, request(`POST ${path}`, [type, alice, 'Content-Length: 2000000']));
+      expect([large.status, large.body.error]).toEqual([413, 'payload_too_large']);
+    });
+
+    it('refuses a time that is none', async () => {
+      const { status, body } = await service.get('/health/history?since=yesterday');
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+    });
+  });
+}

@@ -1,0 +1,35 @@
+import { untilJobs } from '../support/jobs.js';
+import { until } from '../support/until.js';
+import { keys, type Open, oneKey } from './house.js';
+
+const { alice } = keys;
+
+export function describeLimits(open: Open): void {
+  describe('at its limits', () => {
+    it('takes so many requests of one address in a window, and no more', async () => {
+      await using service = await open('answers', { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' });
+      expect((await service.post('/ask', {})).status).toBe(400);
+      for (const path of ['/ask', '/chat']) {
+        const { status, headers, body } = await service.post(path, {});
+        expect([status, body.error, headers.get('retry-after')]).toEqual([429, 'rate_limited', expect.any(String)]);
+      }
+    });
+
+    it('finishes its work when it drains, takes no more, and says so', async () => {
+      await using service = await open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '4' });
+      const running = service.post('/ask', { prompt: 'Hello' }, alice);
+      await untilJobs(service, 1, 0);
+      service.process.kill('SIGTERM');
+      await until(async () => (await service.get('/health')).status === 503, 'the drain');
+      for (const [path, body] of [['/ask', { prompt: 'Hello' }] as const, ['/chat', { message: 'Hello' }] as const]) {
+        const { status, headers, body: error } = await service.post(path, body, alice);
+        expect([status, error.error, headers.get('connection')]).toEqual([503, 'shutting_down', 'close']);
+      }
+      const { status, body } = await service.post('/health/recheck', '', alice);
+      expect([status, body.status]).toEqual([503, 'draining']);
+      expect((await service.get('/version')).status).toBe(200);
+      expect((await running).body.error).toBe('timeout');
+      expect(await service.exited).toBe(0);
+    });
+  });
+}

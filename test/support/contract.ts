@@ -1,0 +1,150 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js';
+import { parse } from 'yaml';
+import { root } from './sources.js';
+
+interface Content {
+  readonly [mediaType: string]: { readonly schema: object };
+}
+
+interface Documented {
+  readonly description: string;
+  readonly content: Content;
+}
+
+interface Operation {
+  readonly responses: { readonly [status: string]: Documented };
+}
+
+export interface OpenApi {
+  readonly openapi: string;
+  readonly paths: { readonly [route: string]: { readonly [method: string]: Operation } };
+  readonly components: { readonly [kind: string]: { readonly [name: string]: object } };
+}
+
+/** A request and its answer, as they went over the wire. Header names in lower case. */
+export interface Exchange {
+  readonly method: string;
+  /** With its query, if it had one. */
+  readonly path: string;
+  readonly status: number;
+  readonly header: (name: string) => string | null | undefined;
+  readonly text: string;
+}
+
+export const openApiPath = join(root, 'docs', 'openapi.yaml');
+const document = parse(readFileSync(openApiPath, 'utf8')) as OpenApi;
+const ajv = new Ajv2020({ allErrors: true, formats: { 'date-time': true }, strict: false });
+ajv.addSchema(document, 'openapi');
+
+/** What no operation names, and any request may meet: broken HTTP, another path or method, a preflight. */
+const outside = /^(204 |400 validation_error|403 forbidden|404 not_found|405 method_not_allowed|431 validation_error)/;
+const jsonType = 'application/json';
+
+/** Holds answers against the committed OpenAPI document, and keeps which of the documented ones have been seen. */
+export class Contract {
+  readonly #seen = new Set<string>();
+
+  /** Throws a sentence about the first thing that is not as documented. */
+  check(exchange: Exchange): void {
+    const route = routeOf(exchange.path);
+    const operation = route === null ? undefined : document.paths[route]?.[methodOf(exchange)];
+    if (operation === undefined) return checkOutside(exchange);
+    const status = operation.responses[exchange.status] === undefined ? 'default' : String(exchange.status);
+    const documented = operation.responses[status];
+    if (documented === undefined) throw fault(exchange, 'has an undocumented status');
+    checkContent(exchange, documented, ['paths', route as string, methodOf(exchange), 'responses', status]);
+    checkCode(exchange, documented);
+    this.#seen.add(keyOf(methodOf(exchange), route as string, String(exchange.status), codeOf(exchange)));
+  }
+
+  /** Every documented method, route, status and error code that no answer has had, `default` left out. */
+  get unseen(): string[] {
+    return documentedAnswers().filter((answer) => !this.#seen.has(answer));
+  }
+}
+
+/** Every method, route, status and error code that the document names. */
+export function documentedAnswers(): string[] {
+  return Object.entries(document.paths).flatMap(([route, operations]) =>
+    Object.entries(operations).flatMap(([method, { responses }]) =>
+      Object.entries(responses)
+        .filter(([status]) => status !== 'default')
+        .flatMap(([status, documented]) => codesOf(documented).map((code) => keyOf(method, route, status, code))),
+    ),
+  );
+}
+
+function keyOf(method: string, route: string, status: string, code: string | null): string {
+  return [method.toUpperCase(), route, status, ...(code === null ? [] : [code])].join(' ');
+}
+
+/** The error codes stand in the description; null for a body that is no error. */
+function codesOf({ description, content }: Documented): (string | null)[] {
+  if (!JSON.stringify(content).includes('schemas/Error"')) return [null];
+  return [...description.matchAll(/`(\w+)`/g)].map(([, code]) => code ?? null);
+}
+
+function routeOf(path: string): string | null {
+  const [plain = ''] = path.split('?');
+  const fits = (route: string) => new RegExp(`^${route.replace(/\{\w+\}/g, '[^/]+')}$`).test(plain);
+  return Object.keys(document.paths).find(fits) ?? null;
+}
+
+/** HEAD is answered like GET. */
+function methodOf({ method }: Exchange): string {
+  return method === 'HEAD' ? 'get' : method.toLowerCase();
+}
+
+function checkOutside(exchange: Exchange): void {
+  const isPageOfDocs = exchange.path.startsWith('/docs/') && exchange.status === 200;
+  if (isPageOfDocs) return;
+  if (!outside.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
+  if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
+  if (exchange.status !== 204) checkSchema(exchange, ['components', 'schemas', 'Error']);
+}
+
+function checkContent(exchange: Exchange, { content }: Documented, place: readonly string[]): void {
+  const [type = ''] = (exchange.header('content-type') ?? '').split(';');
+  if (content[type] === undefined) throw fault(exchange, `has the undocumented content type ${type}`);
+  checkSchema(exchange, [...place, 'content', type, 'schema']);
+}
+
+function checkSchema(exchange: Exchange, place: readonly string[]): void {
+  if (exchange.method === 'HEAD') return;
+  const validate = validatorOf(place);
+  if (!validate(place.includes(jsonType) || place.at(-1) === 'Error' ? JSON.parse(exchange.text) : exchange.text)) {
+    throw fault(exchange, ajv.errorsText(validate.errors));
+  }
+}
+
+function validatorOf(place: readonly string[]): ValidateFunction {
+  const pointer = place.map((part) => encodeURIComponent(part.replaceAll('~', '~0').replaceAll('/', '~1'))).join('/');
+  const validate = ajv.getSchema(`openapi#/${pointer}`);
+  if (validate === undefined) throw new Error(`the document has nothing at ${pointer}`);
+  return validate;
+}
+
+/** What the schema of an error can't say: its code belongs to its status, and it is told in headers too. */
+function checkCode(exchange: Exchange, documented: Documented): void {
+  const code = codeOf(exchange);
+  if (exchange.method === 'HEAD' || code === null) return;
+  if (!codesOf(documented).includes(code)) throw fault(exchange, 'has an undocumented error code');
+  const { request_id, retry_after_seconds } = JSON.parse(exchange.text) as Record<string, unknown>;
+  if (request_id !== exchange.header('x-request-id')) throw fault(exchange, 'has two request ids');
+  const retryAfter = [429, 503].includes(exchange.status) ? exchange.header('retry-after') : null;
+  if (String(retryAfter ?? null) !== String(retry_after_seconds ?? null))
+    throw fault(exchange, 'is unclear on retries');
+  if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');
+}
+
+function codeOf({ header, text }: Exchange): string | null {
+  if (text === '' || !header('content-type')?.startsWith(jsonType)) return null;
+  const { error } = JSON.parse(text) as { error?: unknown };
+  return typeof error === 'string' ? error : null;
+}
+
+function fault({ method, path, status, text }: Exchange, what: string): Error {
+  return new Error(`the answer to ${method} ${path.slice(0, 100)} ${what}: ${status} ${text.slice(0, 500)}`);
+}

@@ -1,0 +1,53 @@
+import { ConversationStore } from '../../src/primary/conversation-store.js';
+import type { ConversationTurn } from '../../src/primary/conversation-turn.js';
+import type { RemovalCause } from '../../src/shared/conversation.js';
+import { RelayError } from '../../src/shared/errors.js';
+import { FakeClock } from './fake-clock.js';
+
+export const ttlMs = 1000;
+
+/** A store whose conversations are begun and gone on with by one line. */
+export class StoreHouse {
+  readonly clock = new FakeClock();
+  readonly removed: RemovalCause[] = [];
+  readonly store: ConversationStore;
+
+  constructor({ maxConversations = 10, maxBytes = 100_000 } = {}) {
+    this.store = new ConversationStore({ ttlMs, maxConversations, maxBytes }, this.clock, (cause) =>
+      this.removed.push(cause),
+    );
+  }
+
+  /** A turn that runs or waits. */
+  open(id: string | null, owner = 'alice', bytes = 2): ConversationTurn {
+    const turn = this.store.turn(id, owner, null, bytes);
+    turn.open();
+    return turn;
+  }
+
+  /** A whole turn; returns the conversation's id. */
+  chat(id: string | null = null, owner = 'alice', said = 'Hi'): string {
+    using turn = this.open(id, owner, said.length);
+    return turn.commit(said, 'Hello', 3).id;
+  }
+
+  has(id: string, owner = 'alice'): boolean {
+    try {
+      return this.store.snapshot(id, owner).id === id;
+    } catch (error) {
+      expect(error).toEqual(new RelayError('not_found', 'no such conversation'));
+      return false;
+    }
+  }
+}
+
+/** What is told of the RelayError that is thrown; null where none is. */
+export function failureOf(act: () => unknown) {
+  try {
+    act();
+  } catch (error) {
+    const { code, message, details, retryAfterSeconds } = error as RelayError;
+    return { code, message, details, retryAfterSeconds };
+  }
+  return null;
+}
