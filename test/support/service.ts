@@ -16,6 +16,8 @@ export interface LogRecord {
 export interface ServiceOptions {
   /** Variables beside a port of its own, two workers and the demo model. */
   readonly env?: Readonly<Record<string, string>>;
+  /** In a process group of its own, as under a terminal. */
+  readonly isDetached?: boolean;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -121,7 +123,7 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
-export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<Service> {
+export async function spawnService({ env = {}, isDetached = false }: ServiceOptions = {}): Promise<Service> {
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   const child = spawn(process.execPath, [mainProgram], {
     env: {
@@ -135,6 +137,7 @@ export async function spawnService({ env = {} }: ServiceOptions = {}): Promise<S
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: isDetached,
   });
   return new Service(child, home);
 }
@@ -161,6 +164,10 @@ async function untilReady(service: Service, size: number): Promise<void> {
 }
 
 /** A service whose model CLI is one of the fixture programs. */
-export function startWithProgram(command: string, env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env } });
+export function startWithProgram(
+  command: string,
+  env: Readonly<Record<string, string>> = {},
+  options: Omit<ServiceOptions, 'env'> = {},
+): Promise<Service> {
+  return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env }, ...options });
 }
