@@ -15,6 +15,7 @@ export interface FleetEvents {
   listening(address: { readonly host: string; readonly port: number }): void;
   /** No worker has ever listened and there is no hope that one will. */
   unavailable(reason: string): void;
+  /** A worker can be asked what it has counted. */
   joined(worker: Occupant): void;
   /** What a worker has counted so far, as JSON text. */
   heard(worker: Occupant, snapshot: string): void;
@@ -154,7 +155,6 @@ export class Fleet {
     const occupant = new Occupant(seat, cluster.fork(), (self) => this.#peerOf(self));
     const { worker } = occupant;
     this.#living.add(occupant);
-    this.#events.joined(occupant);
     worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
     worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
     worker.once('exit', (code, signal) => this.#gone(occupant, code, signal));
@@ -183,6 +183,7 @@ export class Fleet {
     if (occupant.state === 'starting') occupant.state = 'ready';
     occupant.listeningSinceMs = this.#clock.monotonicMs();
     this.#hasListened = true;
+    this.#events.joined(occupant);
     this.#events.listening({ host, port });
   }
 

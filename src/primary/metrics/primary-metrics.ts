@@ -1,5 +1,6 @@
-import { Counter, collectDefaultMetrics, Registry } from 'prom-client';
+import { Counter, Registry } from 'prom-client';
 import { metricPrefix } from '../../shared/metric-names.js';
+import { addProcessMetrics } from '../../shared/process-metrics.js';
 import { type RestartCause, restartCauses } from '../seat.js';
 import { JobMetrics } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
@@ -32,7 +33,7 @@ export class PrimaryMetrics {
       registers,
     });
     for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
-    collectDefaultMetrics({ register: this.registry, prefix: metricPrefix, labels: { process: 'primary' } });
+    addProcessMetrics(this.registry, 'primary');
   }
 
   workerRestarted(cause: RestartCause): void {
