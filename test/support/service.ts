@@ -77,13 +77,13 @@ export class Service implements AsyncDisposable {
     return answerOf(response);
   }
 
-  async get(path: string, headers: Record<string, string> = {}) {
-    return answerOf(await fetch(this.url + path, { headers }));
+  async get(path: string, headers: Record<string, string> = {}, signal?: AbortSignal) {
+    return answerOf(await fetch(this.url + path, { headers, ...(signal && { signal }) }));
   }
 
   /** Pids of the workers that live now. */
-  async workers(): Promise<number[]> {
-    const { body } = await this.get('/health');
+  async workers(signal?: AbortSignal): Promise<number[]> {
+    const { body } = await this.get('/health', {}, signal);
     const { workers } = body.observability as { workers: { pid: number | null; state: string }[] };
     return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
   }
