@@ -15,6 +15,7 @@ export interface FleetEvents {
   listening(address: { readonly host: string; readonly port: number }): void;
   /** No worker has ever listened and there is no hope that one will. */
   unavailable(reason: string): void;
+  /** A worker can be asked what it has counted. */
   joined(worker: Occupant): void;
   /** What a worker has counted so far, as JSON text. */
   heard(worker: Occupant, snapshot: string): void;
@@ -49,7 +50,7 @@ export class Fleet {
   readonly #clock: Clock;
   readonly #log: Logger;
   #stopChecks: StopTimer = () => {};
-  #rolling: Promise<void> = Promise.resolve();
+  #rolling: Promise<unknown> = Promise.resolve();
   #hasListened = false;
   #isStopping = false;
   #vainStarts = 0;
@@ -92,12 +93,15 @@ export class Fleet {
     for (const { peer } of this.#living) peer.one('phase', { phase }).catch(() => {});
   }
 
-  /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves when all have. */
-  replaceAll(): Promise<void> {
-    this.#rolling = this.#rolling.then(async () => {
-      for (const seat of this.#seats) await this.#succeed(seat);
+  /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */
+  replaceAll(): Promise<boolean> {
+    const replaced = this.#rolling.then(async () => {
+      const hasSuccessor: boolean[] = [];
+      for (const seat of this.#seats) hasSuccessor.push(await this.#succeed(seat));
+      return hasSuccessor.every(Boolean);
     });
-    return this.#rolling;
+    this.#rolling = replaced;
+    return replaced;
   }
 
   /** Resolves when every worker has exited: after its open responses, or by force. */
@@ -113,19 +117,36 @@ export class Fleet {
     return occupant.exited(stopLimitMs, this.#clock.after);
   }
 
-  /** The predecessor takes no new connection, and is gone when its last exchange has ended. */
-  async #succeed(seat: Seat): Promise<void> {
-    const old = seat.occupant;
-    if (this.#isStopping || old === null) return; // a vacant seat is filled anew anyway
+  /** Returns whether the seat has a worker that is younger than this call. */
+  async #succeed(seat: Seat): Promise<boolean> {
+    if (this.#isStopping) return false;
+    if (seat.occupant === null) return true; // it is filled anew anyway
     const successor = this.#fork(seat);
-    if (!(await successor.settled)) return this.#log.error('reload_failed', { worker: seat.id });
+    const listens = await successor.settled;
+    if (this.#isStopping) return false;
+    if (!listens) {
+      this.#log.error('reload_failed', { worker: seat.id });
+      return false;
+    }
+    this.#replace(seat, successor);
+    return true;
+  }
+
+  /** Whoever sits there by now: the one that sat there may have died meanwhile, and another be about to start. */
+  #replace(seat: Seat, successor: Occupant): void {
+    const predecessor = seat.occupant;
     seat.occupant = successor;
     seat.restarts++;
     this.#events.restarted('reload');
+    if (predecessor !== null) this.#retire(predecessor);
+  }
+
+  /** It takes no new connection, and is gone when its last exchange has ended. */
+  #retire(occupant: Occupant): void {
     const { maxExchangeMs } = this.#settings;
-    old.state = 'stopping';
-    old.peer.one('retire', { limitMs: maxExchangeMs }).catch(() => {});
-    void old.exited(maxExchangeMs + stopLimitMs, this.#clock.after);
+    occupant.state = 'stopping';
+    occupant.peer.one('retire', { limitMs: maxExchangeMs }).catch(() => {});
+    void occupant.exited(maxExchangeMs + stopLimitMs, this.#clock.after);
   }
 
   #fill(seat: Seat): void {
@@ -136,7 +157,6 @@ export class Fleet {
     const occupant = new Occupant(seat, cluster.fork(), (self) => this.#peerOf(self));
     const { worker } = occupant;
     this.#living.add(occupant);
-    this.#events.joined(occupant);
     worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
     worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
     worker.once('exit', (code, signal) => this.#gone(occupant, code, signal));
@@ -165,6 +185,7 @@ export class Fleet {
     if (occupant.state === 'starting') occupant.state = 'ready';
     occupant.listeningSinceMs = this.#clock.monotonicMs();
     this.#hasListened = true;
+    this.#events.joined(occupant);
     this.#events.listening({ host, port });
   }
 
@@ -189,7 +210,7 @@ export class Fleet {
   }
 
   #restart(seat: Seat, cause: RestartCause): void {
-    if (this.#isStopping) return;
+    if (this.#isStopping || seat.occupant !== null) return; // a reload may have filled it
     seat.restarts++;
     this.#events.restarted(cause);
     this.#fill(seat);

@@ -28,7 +28,7 @@ export function observeJobs({ jobs, readiness, shelf, log }: JobListeners): JobO
 }
 
 /** A job that ended like this says more of the CLI than of itself. */
-function castsDoubt(end: JobEnd): boolean {
+export function castsDoubt(end: JobEnd): boolean {
   if (end.outcome === 'spawn_error') return true;
   return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
 }

@@ -95,8 +95,7 @@ export class Service {
   async reload(): Promise<void> {
     if (this.#supervisor.phase !== 'ready') return;
     this.#world.log.info('reload_start');
-    await this.#fleet.replaceAll();
-    this.#world.log.info('reload_complete');
+    if (await this.#fleet.replaceAll()) this.#world.log.info('reload_complete');
   }
 
   #createConversations(): ConversationStore {

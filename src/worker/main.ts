@@ -22,30 +22,30 @@ async function main(): Promise<void> {
   const primaryPid = process.ppid;
   process.once('disconnect', () => void follow(primaryPid));
 
-  const state: WorkerState = { phase: 'starting', listeners: new Listeners(systemClock), metrics: new HttpMetrics() };
-  const log = () => logger;
-  const primary = connect(state, log);
+  const metrics = new HttpMetrics();
+  const output = standardOutput(() => metrics.logWriteFailed());
+  const log = createLogger('info', 'worker', output);
+  const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(systemClock), metrics };
+  process.on('uncaughtException', (error) => die(state.log, error));
+  process.on('unhandledRejection', (reason) => die(state.log, reason));
+  const primary = connect(state);
   const settings = await primary.one('hello', {});
-  const logger = createLogger(
-    settings.logLevel,
-    'worker',
-    standardOutput(() => state.metrics.logWriteFailed()),
-  );
-  process.on('uncaughtException', (error) => die(logger, error));
-  process.on('unhandledRejection', (reason) => die(logger, reason));
+  state.log = createLogger(settings.logLevel, 'worker', output);
   state.phase = settings.phase;
-  await serve(state, primary, settings, logger);
+  await serve(state, primary, settings);
   systemClock.every(heartbeatMs, () => void beat(primary, state.metrics));
 }
 
 /** What this worker knows of itself and of the service. */
 interface WorkerState {
   phase: Phase;
+  /** Of the usual level until the primary has told which one is wanted. */
+  log: Logger;
   readonly listeners: Listeners;
   readonly metrics: HttpMetrics;
 }
 
-function connect(state: WorkerState, log: () => Logger): Primary {
+function connect(state: WorkerState): Primary {
   const { listeners, metrics } = state;
   const handlers: Handlers<WorkerCalls> = {
     phase: async function* ({ phase }) {
@@ -57,19 +57,19 @@ function connect(state: WorkerState, log: () => Logger): Primary {
     },
     stop: async function* () {
       yield {};
-      void listeners.stop().then(() => exit(log(), 0));
+      void listeners.stop().then(() => exit(state.log, 0));
     },
     retire: async function* ({ limitMs }) {
       yield {};
-      void listeners.retire(limitMs).then(() => exit(log(), 0));
+      void listeners.retire(limitMs).then(() => exit(state.log, 0));
     },
   };
-  const onFault = (fault: unknown) => log().error('internal_error', { error: describeError(fault) });
+  const onFault = (fault: unknown) => state.log.error('internal_error', { error: describeError(fault) });
   return new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
 }
 
-async function serve(state: WorkerState, primary: Primary, settings: DoorSettings, log: Logger): Promise<void> {
-  const { listeners, metrics } = state;
+async function serve(state: WorkerState, primary: Primary, settings: DoorSettings): Promise<void> {
+  const { listeners, metrics, log } = state;
   const clock = systemClock;
   const phase = () => state.phase;
   const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, metrics, log, clock });

@@ -1,8 +1,9 @@
-import { collectDefaultMetrics, Registry } from 'prom-client';
+import { Registry } from 'prom-client';
 import { knownResponses } from '../shared/api/responses.js';
 import { errorCodes } from '../shared/errors.js';
-import { metricPrefix, type Route, routes } from '../shared/metric-names.js';
+import { type Route, routes } from '../shared/metric-names.js';
 import { counter, gauge, histogram } from '../shared/metrics.js';
+import { addProcessMetrics } from '../shared/process-metrics.js';
 
 /** HTTP is answered in milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
@@ -46,7 +47,7 @@ export class HttpMetrics {
       this.#aborted.inc({ route }, 0);
       for (const error of errorCodes) this.#errors.inc({ route, error }, 0);
     }
-    collectDefaultMetrics({ register: this.#registry, prefix: metricPrefix, labels: { process: 'worker' } });
+    addProcessMetrics(this.#registry, 'worker');
   }
 
   opened(): void {

@@ -19,6 +19,8 @@ export interface ServiceOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** What every answer is held against; services that share one share what it has seen. */
   readonly contract?: Contract;
+  /** In a process group of its own, as under a terminal. */
+  readonly isDetached?: boolean;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -79,8 +81,8 @@ export class Service implements AsyncDisposable {
     });
   }
 
-  get(path: string, headers: Record<string, string> = {}): Promise<Answer> {
-    return this.#send(path, { method: 'GET', headers });
+  get(path: string, headers: Record<string, string> = {}, signal?: AbortSignal): Promise<Answer> {
+    return this.#send(path, { method: 'GET', headers, ...(signal && { signal }) });
   }
 
   delete(path: string, headers: Record<string, string> = {}): Promise<Answer> {
@@ -95,8 +97,8 @@ export class Service implements AsyncDisposable {
   }
 
   /** Pids of the workers that live now. */
-  async workers(): Promise<number[]> {
-    const { body } = await this.get('/health');
+  async workers(signal?: AbortSignal): Promise<number[]> {
+    const { body } = await this.get('/health', {}, signal);
     const { workers } = body.observability as { workers: { pid: number | null; state: string }[] };
     return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
   }
@@ -136,7 +138,7 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
-export async function spawnService({ env = {}, contract }: ServiceOptions = {}): Promise<Service> {
+export async function spawnService({ env = {}, contract, isDetached = false }: ServiceOptions = {}): Promise<Service> {
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   const child = spawn(process.execPath, [mainProgram], {
     env: {
@@ -151,6 +153,7 @@ export async function spawnService({ env = {}, contract }: ServiceOptions = {}):
       ...env,
     },
     stdio: ['ignore', 'pipe', 'pipe'],
+    detached: isDetached,
   });
   return new Service(child, home, contract);
 }
@@ -177,6 +180,10 @@ async function untilReady(service: Service, size: number): Promise<void> {
 }
 
 /** A service whose model CLI is one of the fixture programs. */
-export function startWithProgram(command: string, env: Readonly<Record<string, string>> = {}): Promise<Service> {
-  return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env } });
+export function startWithProgram(
+  command: string,
+  env: Readonly<Record<string, string>> = {},
+  options: Omit<ServiceOptions, 'env'> = {},
+): Promise<Service> {
+  return startService({ env: { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command, ...env }, ...options });
 }

@@ -1,6 +1,6 @@
-import { type Counter, collectDefaultMetrics, Registry } from 'prom-client';
-import { metricPrefix } from '../../shared/metric-names.js';
+import { type Counter, Registry } from 'prom-client';
 import { counter } from '../../shared/metrics.js';
+import { addProcessMetrics } from '../../shared/process-metrics.js';
 import { type RestartCause, restartCauses } from '../seat.js';
 import { CliMetrics } from './cli-metrics.js';
 import { JobMetrics } from './job-metrics.js';
@@ -28,7 +28,7 @@ export class PrimaryMetrics {
     const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';
     this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total', failures);
     for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
-    collectDefaultMetrics({ register: this.registry, prefix: metricPrefix, labels: { process: 'primary' } });
+    addProcessMetrics(this.registry, 'primary');
   }
 
   workerRestarted(cause: RestartCause): void {

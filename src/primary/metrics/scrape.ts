@@ -39,7 +39,7 @@ export class Scrape {
   /** What a worker tells of itself from time to time: what it has counted by then outlives it. */
   heard(worker: ScrapedWorker, json: string): void {
     // A word that arrives after its worker has gone would be counted twice.
-    if (this.#last.has(worker)) this.#last.set(worker, JSON.parse(json) as Snapshot);
+    if (this.#last.has(worker)) this.#last.set(worker, exact(JSON.parse(json) as Snapshot));
   }
 
   /** A worker has gone: its counters are folded into those of its predecessors, its gauges go with it. */
@@ -52,7 +52,7 @@ export class Scrape {
   /** The whole exposition, Prometheus text format 0.0.4. Always answers, within about half a second. */
   async text(): Promise<string> {
     await Promise.all([...this.#last.keys()].map((worker) => this.#refresh(worker)));
-    const own = (await this.#registry.getMetricsAsJSON()) as Snapshot;
+    const own = exact((await this.#registry.getMetricsAsJSON()) as Snapshot);
     const workers = [...this.#last.values()].filter((snapshot) => snapshot !== null);
     return AggregatorRegistry.aggregate([own, this.#retired, ...workers]).metrics();
   }
@@ -63,6 +63,24 @@ export class Scrape {
     if (json === null) this.#onFailure();
     else this.heard(worker, json);
   }
+}
+
+/** About a millionth, as a power of two: numbers rounded to it add up to the same sum in every order. */
+const grain = 2 ** -20;
+
+/**
+ * Rounds what may never fall. Fractions as they are add up differently by a last digit once a worker is folded, and a
+ * counter that falls by a last digit is one that has started anew.
+ */
+function exact(snapshot: Snapshot): Snapshot {
+  return snapshot.map((metric) => {
+    if (!neverFalls(metric)) return metric;
+    return { ...metric, values: metric.values.map((value) => ({ ...value, value: rounded(value.value) })) };
+  });
+}
+
+function rounded(value: number): number {
+  return Math.round(value / grain) * grain;
 }
 
 function neverFalls({ type }: Snapshot[number]): boolean {

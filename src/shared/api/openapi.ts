@@ -21,15 +21,31 @@ const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
 const keyNeededIfConfigured = [...keyNeeded, {}];
 const conversationId = { path: z.object({ id: z.string().meta({ description: 'Id of the conversation.' }) }) };
 
-function json(schema: z.ZodType) {
-  return { required: true, content: { 'application/json': { schema } } };
+/** The example is what the documentation page sends unless it is told otherwise. */
+function json(schema: z.ZodType, example: object) {
+  return { required: true, content: { 'application/json': { schema, example } } };
 }
+
+/** The parts the document is in. */
+const tagOf: Readonly<Record<Endpoint['route'], string>> = {
+  '/ask': 'The model',
+  '/chat': 'The model',
+  '/chat/{id}': 'The model',
+  '/models': 'The model',
+  '/health': 'The service',
+  '/health/history': 'The service',
+  '/health/recheck': 'The service',
+  '/metrics': 'The service',
+  '/version': 'The service',
+  '/openapi.yaml': 'This document',
+  '/docs': 'This document',
+};
 
 /** What stands in the document beside what `endpoints` knows, by method and route. */
 const operations: Readonly<Record<string, Operation>> = {
   'POST /ask': {
     summary: 'Ask the model one prompt',
-    requestBody: json(askRequest),
+    requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: askResult,
     okText: 'The answer.',
@@ -37,7 +53,7 @@ const operations: Readonly<Record<string, Operation>> = {
   'POST /chat': {
     summary: 'Begin a conversation, or go on with one',
     description: 'Conversations are held in memory and belong to the API key that began them.',
-    requestBody: json(chatRequest),
+    requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: chatResult,
     okText: 'The answer, and the conversation with this turn in it.',
@@ -83,23 +99,32 @@ export function openApiDocument(version: string) {
   for (const endpoint of endpoints) {
     paths[endpoint.route] = { ...paths[endpoint.route], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
   }
-  return createDocument({
-    openapi: '3.1.0',
-    info: {
-      title: 'prompt-relay',
-      version,
-      description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
-      license: { name: 'MIT', identifier: 'MIT' },
-    },
-    servers: [{ url: '/' }],
-    paths,
-    components: {
-      securitySchemes: {
-        apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
-        bearer: { type: 'http', scheme: 'bearer' },
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'prompt-relay',
+        version,
+        description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/' }],
+      paths,
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+          bearer: { type: 'http', scheme: 'bearer' },
+        },
       },
     },
-  });
+    { override: ({ jsonSchema }) => withoutSafeLimit(jsonSchema) },
+  );
+}
+
+/** What JavaScript can count to is no limit of ours, and no example to show. */
+function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: number | undefined }): void {
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
 }
 
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
@@ -112,6 +137,7 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
         /\W/g,
         '',
       ),
+    tags: [tagOf[endpoint.route]],
     security: [],
     ...rest,
     responses: {
@@ -149,7 +175,14 @@ function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
   }
   const entries = [...byStatus].map(([status, codes]) => [
     String(status),
-    { description: codes.map((code) => `\`${code}\``).join(', '), content: errorContent },
+    {
+      description: codes.map((code) => `\`${code}\``).join(', '),
+      content: { 'application/json': { schema: errorBody, example: exampleOf(codes) } },
+    },
   ]);
   return Object.fromEntries(entries);
+}
+
+function exampleOf([code]: readonly ErrorCode[]) {
+  return { error: code, message: 'why, in a sentence', request_id: '0b8f6f5e-7c36-4a53-9d0b-0a9a54a1c0de' };
 }

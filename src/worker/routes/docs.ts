@@ -30,7 +30,8 @@ export function docsPages(): Router {
   const page = generateHTML(undefined, {
     customSiteTitle: 'prompt-relay',
     swaggerUrl: '/openapi.yaml',
-    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null },
+    customCss: '.swagger-ui .topbar { display: none }', // another house's sign
+    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
   }).replace('<head>', '<head>\n  <base href="/docs/">');
   const secure: Handler = (_req, res, next) => {
     res.set('Content-Security-Policy', contentSecurityPolicy);

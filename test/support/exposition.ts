@@ -1,0 +1,70 @@
+/** One value of a scrape: its name, its labels, and the family it belongs to. */
+export interface Sample {
+  readonly family: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly value: number;
+}
+
+/** A scrape in the Prometheus text format, by name without the prefix of the service. */
+export class Exposition {
+  readonly types = new Map<string, string>();
+  readonly samples: readonly Sample[];
+  /** Values by name and labels as they stand in the text. */
+  readonly #values = new Map<string, number>();
+
+  constructor(text: string) {
+    const lines = text.split('\n').map((line) => line.replaceAll('model_api_', ''));
+    for (const line of lines) {
+      const [, name, type] = /^# TYPE (\S+) (\S+)$/.exec(line) ?? [];
+      if (name !== undefined && type !== undefined) this.types.set(name, type);
+    }
+    this.samples = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => this.#read(line));
+  }
+
+  /** The value of `name` or `name{label="value",…}`, labels in the order of the text. Throws where there is none. */
+  value(series: string): number {
+    const value = this.#values.get(series);
+    if (value === undefined) throw new Error(`the scrape has no ${series}`);
+    return value;
+  }
+
+  /** The sum over every label set of this name that has these labels. */
+  sum(name: string, labels: Readonly<Record<string, string>> = {}): number {
+    const fits = (sample: Sample) =>
+      sample.name === name && Object.entries(labels).every(([label, value]) => sample.labels[label] === value);
+    return this.samples.filter(fits).reduce((sum, { value }) => sum + value, 0);
+  }
+
+  /** Everything that may never fall: counters, and the buckets, counts and sums of histograms. */
+  growing(): Map<string, number> {
+    const types = new Map(this.samples.map(({ name, family }) => [name, this.types.get(family)]));
+    const grows = (series: string) => ['counter', 'histogram'].includes(types.get(series.replace(/\{.*/s, '')) ?? '');
+    return new Map([...this.#values].filter(([series]) => grows(series)));
+  }
+
+  #read(line: string): Sample {
+    const [, name = '', labels = '', value = ''] = /^([a-z0-9_]+)(?:\{(.*)\})? (\S+)$/.exec(line) ?? [];
+    if (name === '') throw new Error(`no sample: ${line}`);
+    this.#values.set(labels === '' ? name : `${name}{${labels}}`, Number(value.replace('Inf', 'Infinity')));
+    return { family: this.#familyOf(name), name, labels: labelsOf(labels), value: Number(value) };
+  }
+
+  #familyOf(name: string): string {
+    const base = name.replace(/_(bucket|sum|count)$/, '');
+    return this.types.get(base) === 'histogram' ? base : name;
+  }
+}
+
+function labelsOf(text: string): Record<string, string> {
+  const pairs = text.matchAll(/([a-z_]+)="((?:[^"\\]|\\.)*)"/g);
+  return Object.fromEntries([...pairs].map(([, label = '', value = '']) => [label, value]));
+}
+
+/** Series that were in `before` and are smaller, or not there, in `after`. */
+export function fallen(before: ReadonlyMap<string, number>, after: ReadonlyMap<string, number>): string[] {
+  return [...before].flatMap(([series, value]) => {
+    const now = after.get(series);
+    return now !== undefined && now >= value ? [] : [`${series}: ${value} became ${now}`];
+  });
+}

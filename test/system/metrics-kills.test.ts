@@ -1,0 +1,120 @@
+import { Exposition, fallen } from '../support/exposition.js';
+import { RawConnection, request } from '../support/raw-http.js';
+import { type Service, startService } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const kills = 50;
+const limitMs = 2000;
+
+/** Scrapes over one connection, again and again; fails at a counter that falls and at an answer that takes too long. */
+class Scraper implements Disposable {
+  readonly #connection: RawConnection;
+  /** The worker that holds the connection. */
+  readonly workerPid: number;
+  last: Exposition;
+  scrapes = 0;
+
+  private constructor(connection: RawConnection, workerPid: number, first: Exposition) {
+    this.#connection = connection;
+    this.workerPid = workerPid;
+    this.last = first;
+  }
+
+  static async start(service: Service): Promise<Scraper> {
+    const connection = await RawConnection.open(service.port);
+    connection.send(request('GET /metrics', ['X-Request-Id: first-scrape']));
+    const { text } = await connection.answer();
+    const { pid } = await service.log('http_request_completed', ({ request_id }) => request_id === 'first-scrape');
+    return new Scraper(connection, Number(pid), new Exposition(text));
+  }
+
+  async scrape(): Promise<Exposition> {
+    const startedMs = performance.now();
+    this.#connection.send(request('GET /metrics'));
+    const { status, text } = await this.#connection.answer();
+    expect(status).toBe(200);
+    expect(performance.now() - startedMs).toBeLessThan(limitMs);
+    const now = new Exposition(text);
+    expect(fallen(this.last.growing(), now.growing())).toEqual([]);
+    this.last = now;
+    this.scrapes++;
+    return now;
+  }
+
+  async run(isOver: () => boolean): Promise<void> {
+    while (!isOver()) await this.scrape();
+  }
+
+  [Symbol.dispose](): void {
+    this.#connection[Symbol.dispose]();
+  }
+}
+
+/** Requests of every kind, many of which end with their worker. */
+async function traffic(service: Service, isOver: () => boolean): Promise<void> {
+  for (let count = 0; !isOver(); count++) {
+    const signal = AbortSignal.timeout(limitMs);
+    const path = count % 3 === 0 ? '/nowhere' : '/version';
+    const sent =
+      count % 10 === 0 ? service.post('/ask', { prompt: 'hello' }, {}, signal) : service.get(path, {}, signal);
+    await sent.catch(() => {});
+  }
+}
+
+/** Kills ready workers one after the other, but for the spared one. */
+async function killWorkers(service: Service, spared: number): Promise<void> {
+  const killed = new Set([spared]);
+  const nextVictim = async () => {
+    const ready = await service.workers(AbortSignal.timeout(limitMs)).catch(() => []);
+    return ready.find((pid) => !killed.has(pid));
+  };
+  for (let count = 0; count < kills; count++) {
+    const victim = await until(nextVictim, 'a worker to kill');
+    killed.add(victim);
+    process.kill(victim, 'SIGKILL');
+  }
+}
+
+describe('Scrapes', () => {
+  it('are all answered, and show no counter that falls, while 50 workers are killed under traffic', async () => {
+    // Many workers, because a seat whose workers die young is filled again ever more slowly.
+    await using service = await startService({ env: { MODEL_API_WORKERS: '11' } });
+    using scraper = await Scraper.start(service);
+    let isOver = false;
+    const running = Promise.all([
+      scraper.run(() => isOver),
+      traffic(service, () => isOver),
+      traffic(service, () => isOver),
+    ]);
+    const killing = killWorkers(service, scraper.workerPid).finally(() => {
+      isOver = true;
+    });
+    await Promise.all([running, killing]);
+    await until(
+      async () => (await scraper.scrape()).value('worker_restarts_total{cause="crash"}') === kills,
+      'every restart',
+    );
+    expect(scraper.scrapes).toBeGreaterThan(kills);
+    expect(scraper.last.sum('http_requests_total', { route: '/version' })).toBeGreaterThan(kills);
+    expect(scraper.last.sum('jobs_total')).toBeGreaterThan(0);
+  }, 120_000);
+
+  it('are answered in time also with a stopped worker, and count it', async () => {
+    await using service = await startService({ env: { MODEL_API_WORKERS: '3' } });
+    using scraper = await Scraper.start(service);
+    const stopped = (await service.workers()).find((pid) => pid !== scraper.workerPid) as number;
+    const before = scraper.last.value('worker_scrape_failures_total');
+    process.kill(stopped, 'SIGSTOP');
+    try {
+      for (let count = 1; count <= 3; count++) {
+        expect((await scraper.scrape()).value('worker_scrape_failures_total')).toBe(before + count);
+      }
+    } finally {
+      process.kill(stopped, 'SIGCONT');
+    }
+    await until(async () => {
+      const failures = scraper.last.value('worker_scrape_failures_total');
+      return (await scraper.scrape()).value('worker_scrape_failures_total') === failures;
+    }, 'the worker to answer again');
+  });
+});
