@@ -93,6 +93,9 @@ describe('as OpenAPI 3.1 it', () => {
   it('has request bodies for POST alone, and no field of OpenAPI 3.0', () => {
     const withBody = operations.filter(({ operation }) => operation.requestBody !== undefined);
     expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual(['post /ask', 'post /chat']);
-    expect(nodesOf(document).filter(({ node }) => 'nullable' in node || 'example' in node)).toEqual([]);
+    const old = nodesOf(document).filter(
+      ({ node }) => 'nullable' in node || ('example' in node && !('schema' in node)),
+    );
+    expect(old).toEqual([]);
   });
 });

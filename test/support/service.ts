@@ -148,7 +148,9 @@ export async function spawnService({ env = {}, contract, isDetached = false }: S
       MODEL_API_PORT: '0',
       MODEL_API_WORKERS: '2',
       MODEL_API_CLI: 'demo',
-      MODEL_API_STANDBY: '0', // a process that waits in advance would count as one left behind
+      // A process that waits, for a launch or for its conversation, would count as one left behind.
+      MODEL_API_STANDBY: '0',
+      MODEL_API_LIVE_SESSIONS: '0',
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '5', // so that a test that has failed is over before its time limit
       ...env,
     },
