@@ -66,7 +66,9 @@ describe('A service with endless jobs', () => {
   it('ends the same way however many signals come', async () => {
     const endless = await startEndless(60);
     await using service = endless.service;
-    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGINT', 'SIGTERM'] as const) service.process.kill(signal);
+    service.process.kill('SIGINT');
+    await service.log('shutdown_start');
+    for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGTERM'] as const) service.process.kill(signal);
     await expectTold(endless);
     await expectExitAfterCut(endless);
   });

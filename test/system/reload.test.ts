@@ -93,6 +93,7 @@ describe('SIGHUP', () => {
     const prompts = ['first', 'second', 'third', 'fourth'];
     const answers = prompts.map((prompt) => service.post('/ask', { prompt }));
     await untilJobs(service, 2, 2);
+    await until(async () => (await service.jobProcesses()).length === 2, 'both programs to run');
     const running = await service.jobProcesses();
 
     await reload(service, 1);
