@@ -65,7 +65,7 @@ export class Fleet {
   }
 
   start(workerProgram: string): void {
-    // Workers accept for themselves: a connection that the primary hands to a worker that is dying is lost for ever.
+    // Each worker accepts for itself: a connection that the primary hands to one that is stopped or dies would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     cluster.setupPrimary({ exec: workerProgram });
     for (const seat of this.#seats) this.#fill(seat);

@@ -67,7 +67,7 @@ describe('A service with endless jobs', () => {
     const endless = await startEndless(60);
     await using service = endless.service;
     service.process.kill('SIGINT');
-    await service.log('shutdown_start'); // signals that are pending together come in any order
+    await service.log('shutdown_start');
     for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGTERM'] as const) service.process.kill(signal);
     await expectTold(endless);
     await expectExitAfterCut(endless);

@@ -50,15 +50,19 @@ class Scraper implements Disposable {
   }
 }
 
-/** Requests of every kind, many of which end with their worker. */
-async function traffic(service: Service, isOver: () => boolean): Promise<void> {
+/** Requests of every kind, many of which end with their worker. Resolves with how many got neither an answer nor an end. */
+async function traffic(service: Service, isOver: () => boolean): Promise<number> {
+  let lost = 0;
   for (let count = 0; !isOver(); count++) {
     const signal = AbortSignal.timeout(limitMs);
     const path = count % 3 === 0 ? '/nowhere' : '/version';
     const sent =
       count % 10 === 0 ? service.post('/ask', { prompt: 'hello' }, {}, signal) : service.get(path, {}, signal);
-    await sent.catch(() => {});
+    await sent.catch(({ name }: Error) => {
+      if (name === 'TimeoutError') lost++;
+    });
   }
+  return lost;
 }
 
 /** Kills ready workers one after the other, but for the spared one. */
@@ -89,7 +93,8 @@ describe('Scrapes', () => {
     const killing = killWorkers(service, scraper.workerPid).finally(() => {
       isOver = true;
     });
-    await Promise.all([running, killing]);
+    const [[, ...lost]] = await Promise.all([running, killing]);
+    expect(lost).toEqual([0, 0]);
     await until(
       async () => (await scraper.scrape()).value('worker_restarts_total{cause="crash"}') === kills,
       'every restart',
@@ -106,8 +111,12 @@ describe('Scrapes', () => {
     const before = scraper.last.value('worker_scrape_failures_total');
     process.kill(stopped, 'SIGSTOP');
     try {
-      for (let count = 1; count <= 3; count++) {
+      for (let count = 1; count <= 4; count++) {
         expect((await scraper.scrape()).value('worker_scrape_failures_total')).toBe(before + count);
+        // A new connection goes to a worker that takes it.
+        using connection = await RawConnection.open(service.port);
+        connection.send(request('GET /version'));
+        expect(await connection.answer({ withinMs: limitMs })).toMatchObject({ status: 200 });
       }
     } finally {
       process.kill(stopped, 'SIGCONT');

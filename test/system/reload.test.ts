@@ -93,10 +93,8 @@ describe('SIGHUP', () => {
     const prompts = ['first', 'second', 'third', 'fourth'];
     const answers = prompts.map((prompt) => service.post('/ask', { prompt }));
     await untilJobs(service, 2, 2);
-    const running = await until(async () => {
-      const pids = await service.jobProcesses();
-      return pids.length === 2 && pids;
-    }, 'both processes');
+    await until(async () => (await service.jobProcesses()).length === 2, 'both programs to run');
+    const running = await service.jobProcesses();
 
     await reload(service, 1);
     expect(await service.jobProcesses()).toEqual(running);
