@@ -18,6 +18,7 @@ const exitInternal = 70;
 const exitConfig = 78;
 
 async function main(): Promise<void> {
+  process.on('SIGHUP', () => {}); // one that comes before the workers are there has nothing to replace
   const lostRecords = { count: 0 };
   const config = await loadConfig(process.env, (path) => readFile(path, 'utf8'));
   const log = createLogger(
