@@ -3,7 +3,7 @@ import type { Clock } from '../shared/clock.js';
 import type { ConversationSnapshot, RemovalCause } from '../shared/conversation.js';
 import { invalid, RelayError } from '../shared/errors.js';
 import { Conversation } from './conversation.js';
-import { ConversationTurn } from './conversation-turn.js';
+import { ConversationTurn, type TurnKeeper } from './conversation-turn.js';
 import { LinkedList } from './linked-list.js';
 
 export interface ConversationLimits {
@@ -21,7 +21,7 @@ const idBytes = 18;
  * Owns the conversations, in order of their last activity: the least recently active is the first to expire and the
  * first to be evicted. One with a turn that runs or waits keeps its place, and is passed over.
  */
-export class ConversationStore {
+export class ConversationStore implements TurnKeeper {
   readonly #limits: ConversationLimits;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;

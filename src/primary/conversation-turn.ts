@@ -1,18 +1,28 @@
 import type { ConversationSnapshot } from '../shared/conversation.js';
 import type { Turn } from './cli/adapter.js';
 import type { Conversation } from './conversation.js';
-import type { ConversationStore } from './conversation-store.js';
+
+/** Who owns the conversations, as a turn needs it. */
+export interface TurnKeeper {
+  open(conversation: Conversation, turn: { wake(): void }): void;
+  commit(
+    conversation: Conversation,
+    texts: readonly [user: string, assistant: string],
+    tokens: number,
+  ): ConversationSnapshot;
+  close(conversation: Conversation, turn: { wake(): void }): void;
+}
 
 /** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements Disposable {
   readonly #conversation: Conversation;
-  readonly #store: ConversationStore;
+  readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
   #wake: () => void = () => {};
 
-  constructor(conversation: Conversation, store: ConversationStore) {
+  constructor(conversation: Conversation, keeper: TurnKeeper) {
     this.#conversation = conversation;
-    this.#store = store;
+    this.#keeper = keeper;
   }
 
   /** Whether another turn on the same conversation must end first. */
@@ -43,7 +53,7 @@ export class ConversationTurn implements Disposable {
   /** Lines up behind the turns that came before. */
   open(): void {
     this.#state = 'in-line';
-    this.#store.open(this.#conversation, this);
+    this.#keeper.open(this.#conversation, this);
   }
 
   /** Resolves when the turns before have ended; rejects with the signal's reason. */
@@ -68,11 +78,11 @@ export class ConversationTurn implements Disposable {
   }
 
   commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
-    return this.#store.commit(this.#conversation, [user, assistant], tokens);
+    return this.#keeper.commit(this.#conversation, [user, assistant], tokens);
   }
 
   [Symbol.dispose](): void {
-    if (this.#state === 'in-line') this.#store.close(this.#conversation, this);
+    if (this.#state === 'in-line') this.#keeper.close(this.#conversation, this);
     this.#state = 'left';
   }
 }
