@@ -113,10 +113,13 @@ export class Shelf {
 
   async #tend(): Promise<void> {
     this.#live.tend();
-    const isBooting = [...this.#busy.values()].includes(true);
-    if (isBooting || !this.#parts.isCalm()) return;
+    if (this.#standby.isOff) return;
     const known = await this.#find().catch(() => null);
-    if (known !== null) this.#standby.tend((launch) => keyOf(known, launch));
+    if (known === null) return;
+    const keyOfLaunch = (launch: Launch) => keyOf(known, launch);
+    this.#standby.coolOff(keyOfLaunch);
+    const isBooting = [...this.#busy.values()].includes(true);
+    if (!isBooting && this.#parts.isCalm()) this.#standby.refill(keyOfLaunch);
   }
 }
 
