@@ -66,16 +66,16 @@ export class CliProcess {
     using watchdog = new Watchdog(this.#parts.limits, this.#parts.clock, (reason) => this.#cut(events, reason));
     const events = this.#output.open(watchdog);
     const abort = () => this.#cut(events, signal.reason);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', abort, { once: true });
     try {
+      signal.throwIfAborted();
       const input = this.#write(turn);
       yield* this.#answer(events, [...(input.rest ?? [])]);
       this.#state = input.stdin === 'end' ? 'spent' : 'idle';
     } finally {
       signal.removeEventListener('abort', abort);
-      if (this.#state === 'busy') this.#state = 'spent'; // what is left of an unfinished turn would mix with the next
       this.#output.close();
+      if (this.#state === 'busy') this.#abandon(signal);
     }
   }
 
@@ -97,6 +97,12 @@ export class CliProcess {
   #cut(events: Inbox<TurnEvent>, reason: unknown): void {
     events.cut(reason);
     void this.end(endReasonOf(reason));
+  }
+
+  /** What is left of an unfinished turn would mix with the next. */
+  #abandon(signal: AbortSignal): void {
+    this.#state = 'spent';
+    void this.end(signal.aborted ? endReasonOf(signal.reason) : 'done');
   }
 
   #write(turn: Turn) {
