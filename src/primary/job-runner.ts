@@ -157,7 +157,7 @@ export class JobRunner {
         record?.add(event.text);
       }
       const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
-      if (conversation !== null && !turn?.isRemoved) cli.keepFor(conversation);
+      if (conversation !== null) cli.keepFor(() => turn?.state ?? null);
       yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
     }
   }

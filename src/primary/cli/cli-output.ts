@@ -36,6 +36,7 @@ export class CliOutput {
   readonly #stderr = new Tail(stderrTailBytes);
   #state: State = { name: 'idle' };
   #status: ExitStatus | null = null;
+  #firstMs: number | null = null;
   #stopQuietTimer: StopTimer = () => {};
 
   constructor(tree: ProcessTree, decoder: Decoder, clock: Clock, observer: CliObserver) {
@@ -49,6 +50,11 @@ export class CliOutput {
   /** Whether the program can still answer, for all that is known. */
   get isOver(): boolean {
     return this.#status !== null || this.#state.name === 'over';
+  }
+
+  /** When the first byte was read, monotonic; null before that. */
+  get firstMs(): number | null {
+    return this.#firstMs;
   }
 
   /** What the program writes from here on belongs to this turn. */
@@ -86,6 +92,7 @@ export class CliOutput {
     const { stdout } = this.#child;
     if (stdout.listenerCount('data') > 0) return;
     stdout.on('data', (chunk: Buffer) => {
+      this.#firstMs ??= this.#clock.monotonicMs();
       this.#observer.output('stdout', chunk.length);
       this.#decode(this.#characters.write(chunk));
     });

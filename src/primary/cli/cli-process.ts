@@ -51,6 +51,12 @@ export class CliProcess {
     return (this.#state === 'unused' || this.#state === 'idle') && !this.#output.isOver && this.#ending === undefined;
   }
 
+  /** Milliseconds from its start to the first byte that a turn read of it; null before that. */
+  get startupMs(): number | null {
+    const { firstMs } = this.#output;
+    return firstMs === null ? null : firstMs - this.startedMs;
+  }
+
   /** Resolves when the program itself has exited. */
   get exited(): Promise<unknown> {
     return this.#tree.exited;
