@@ -133,9 +133,10 @@ export class JobRunner {
   async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
     const { request, launch, ticket, turn, job } = admitted;
     job.limitWaiting(this.#limits.queueTimeoutMs);
-    if (request.wantsPositions && !ticket.holdsSlot) yield { type: 'job-queued', position: ticket.position };
-    await turn?.mine(job.signal);
-    ticket.unpark();
+    void turn?.mine(job.signal).then(
+      () => ticket.unpark(),
+      () => {}, // the ticket is told by the same signal
+    );
     if (request.wantsPositions) yield* positionsOf(ticket, job);
     await ticket.granted(job.signal);
     job.start(this.#limits.executionMs);
