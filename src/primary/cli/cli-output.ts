@@ -39,8 +39,8 @@ export class CliOutput {
   #firstMs: number | null = null;
   #stopQuietTimer: StopTimer = () => {};
 
-  constructor(tree: ProcessTree, decoder: Decoder, clock: Clock, observer: CliObserver) {
-    this.#child = tree.child;
+  constructor(child: ProcessTree['child'], decoder: Decoder, clock: Clock, observer: CliObserver) {
+    this.#child = child;
     this.#decoder = decoder;
     this.#clock = clock;
     this.#observer = observer;

@@ -25,6 +25,9 @@ export interface CliProcessParts {
   readonly onEnded: () => Promise<void>;
 }
 
+/** What a process needs of its tree. */
+export type OwnedTree = Pick<ProcessTree, 'child' | 'exited' | 'end'>;
+
 /** A job's tree must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
 const maxJobGraceMs = 400;
 
@@ -33,16 +36,16 @@ type State = 'unused' | 'busy' | 'idle' | 'spent';
 /** Owns one running model CLI: gives it turns, one at a time, and ends it with everything it started. */
 export class CliProcess {
   readonly startedMs: number;
-  readonly #tree: ProcessTree;
+  readonly #tree: OwnedTree;
   readonly #parts: CliProcessParts;
   readonly #output: CliOutput;
   #state: State = 'unused';
   #ending: Promise<void> | undefined;
 
-  constructor(tree: ProcessTree, parts: CliProcessParts) {
+  constructor(tree: OwnedTree, parts: CliProcessParts) {
     this.#tree = tree;
     this.#parts = parts;
-    this.#output = new CliOutput(tree, parts.dialect.decoder(), parts.clock, parts.observer);
+    this.#output = new CliOutput(tree.child, parts.dialect.decoder(), parts.clock, parts.observer);
     this.startedMs = parts.clock.monotonicMs();
   }
 

@@ -9,8 +9,8 @@ import { type ConversationState, LiveSessions, type LiveSettings } from './live-
 import { type LaunchKey, Standby, type StandbySettings } from './standby.js';
 
 export interface ShelfParts {
-  readonly program: CliProgram;
-  readonly launcher: CliLauncher;
+  readonly program: Pick<CliProgram, 'find'>;
+  readonly launcher: Pick<CliLauncher, 'start' | 'size'>;
   readonly clock: Clock;
   readonly observer: CliObserver & ShelfObserver;
   /** Whether a process may be started in advance now, at nobody's expense. */
