@@ -21,6 +21,7 @@ export class ScriptedTree implements OwnedTree {
   readonly ends: EndReason[] = [];
   readonly graces: number[] = [];
   #heard = '';
+  #isDead = false;
 
   constructor() {
     const { stdin, stdout, stderr } = this;
@@ -53,6 +54,15 @@ export class ScriptedTree implements OwnedTree {
   async exitAndLeave(code: number | null = 0, signal: NodeJS.Signals | null = null): Promise<void> {
     this.child.emit('exit', code, signal);
     await settled();
+  }
+
+  /** Dies, and nobody is told yet. */
+  dieUnnoticed(): void {
+    this.#isDead = true;
+  }
+
+  async hasDied(): Promise<boolean> {
+    return this.#isDead;
   }
 
   async end(graceMs: number, reason: EndReason): Promise<void> {

@@ -26,7 +26,7 @@ export interface CliProcessParts {
 }
 
 /** What a process needs of its tree. */
-export type OwnedTree = Pick<ProcessTree, 'child' | 'exited' | 'end'>;
+export type OwnedTree = Pick<ProcessTree, 'child' | 'exited' | 'hasDied' | 'end'>;
 
 /** A job's tree must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
 const maxJobGraceMs = 400;
@@ -52,6 +52,11 @@ export class CliProcess {
   /** Whether it can be given a turn: it lives, no turn is open, and it goes on reading after the last one. */
   get isWaiting(): boolean {
     return (this.#state === 'unused' || this.#state === 'idle') && !this.#output.isOver && this.#ending === undefined;
+  }
+
+  /** As `isWaiting`, and looks: its death may not have been told yet, and who talks to the dead gets no answer. */
+  async isReady(): Promise<boolean> {
+    return this.isWaiting && !(await this.#tree.hasDied()) && this.isWaiting;
   }
 
   /** Milliseconds from its start to the first byte that a turn read of it; null before that. */

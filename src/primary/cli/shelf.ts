@@ -56,10 +56,10 @@ export class Shelf {
   async take(launch: Launch, conversation: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
     const known = await orAborted(this.#parts.program.find(), signal);
     const key = keyOf(known, launch);
-    const live = conversation === null ? null : this.#live.take(conversation, key);
+    const live = conversation === null ? null : await unlessDead(this.#live.take(conversation, key));
     if (conversation !== null) this.#parts.observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     if (live !== null) return this.#lease(live, key, 'live');
-    const waiting = this.#standby.take(key, launch);
+    const waiting = await unlessDead(this.#standby.take(key, launch));
     this.#parts.observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, key, 'waiting');
     return this.#lease(await this.#parts.launcher.start(known, launch, signal), key, 'new');
@@ -120,6 +120,12 @@ export class Shelf {
     const now = this.#parts.clock.monotonicMs();
     return [...this.#busy].some(({ startupMs, startedMs }) => startupMs === null && now - startedMs < bootMs);
   }
+}
+
+async function unlessDead(process: CliProcess | null): Promise<CliProcess | null> {
+  if (process === null || (await process.isReady())) return process;
+  void process.retire();
+  return null;
 }
 
 /** Launches that start the same program with the same arguments and files are the same to it. */

@@ -136,6 +136,19 @@ describe('a process for a job', () => {
     expect(b.tree.ends).toEqual(['retired']);
   });
 
+  it('is not one that has died unnoticed, while it waited or after its last turn', async () => {
+    const house = new House({ perLaunch: 1 });
+    await house.tend(4);
+    house.started[0]?.tree.dieUnnoticed();
+    const first = await house.turn('a');
+    expect(first).toBe(house.started[1]);
+    first.tree.dieUnnoticed();
+    const second = await house.turn('a', 2);
+    expect(second).not.toBe(first);
+    expect([house.started[0]?.tree.ends, first.tree.ends]).toEqual([['retired'], ['retired']]);
+    expect(house.counted).toMatchObject({ live: 0, replay: 1, miss: 2 });
+  });
+
   it('is none where the caller has gone', async () => {
     const house = new House();
     const gone = new RelayError('timeout', 'too late');
