@@ -34,15 +34,10 @@ export class ConversationTurn implements Disposable {
     return this.#conversation.system;
   }
 
-  /** Where the conversation stands before this turn; null before its first. */
+  /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
   get state(): { readonly id: string; readonly messageCount: number } | null {
-    const { id, texts } = this.#conversation;
-    return texts.length === 0 ? null : { id, messageCount: texts.length };
-  }
-
-  /** Whether the conversation was deleted while the turn ran or waited. */
-  get isRemoved(): boolean {
-    return this.#conversation.isRemoved;
+    const { id, texts, isRemoved } = this.#conversation;
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
   }
 
   /** The finished turns before this one. */

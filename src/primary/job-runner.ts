@@ -140,9 +140,10 @@ export class JobRunner {
   async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
     const { request, launch, ticket, turn, job } = admitted;
     job.limitWaiting(this.#limits.queueTimeoutMs);
-    if (request.wantsPositions && !ticket.holdsSlot) yield { type: 'job-queued', position: ticket.position };
-    await turn?.mine(job.signal);
-    ticket.unpark();
+    void turn?.mine(job.signal).then(
+      () => ticket.unpark(),
+      () => {}, // the ticket is told by the same signal
+    );
     if (request.wantsPositions) yield* positionsOf(ticket, job);
     await ticket.granted(job.signal);
     job.start(this.#limits.executionMs);
@@ -164,7 +165,7 @@ export class JobRunner {
         record?.add(event.text);
       }
       const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
-      if (conversation !== null && !turn?.isRemoved) cli.keepFor(conversation);
+      if (conversation !== null) cli.keepFor(() => turn?.state ?? null);
       yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
     }
   }

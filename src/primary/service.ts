@@ -216,10 +216,10 @@ export class Service {
       counts: () => ({ running: this.#slots.active, queued: this.#slots.waiting }),
       cutAll: (reason: Error) => this.#runner.cutAll(reason),
       stopWorkers: () => this.#fleet.stop(),
-      endProcesses: () => {
+      endProcesses: async () => {
         this.#readiness.stop();
-        void this.#cli.shelf.close();
-        return this.#cli.launcher.close();
+        const { shelf, launcher } = this.#cli;
+        await Promise.all([shelf.close(), launcher.close()]);
       },
     };
   }

@@ -192,10 +192,11 @@ export class Ticket implements Disposable {
     const granted = this.granted(signal);
     granted.catch(() => {}); // thrown below, where it is awaited
     while (!this.holdsSlot && !this.#left) {
+      const changed = this.#queue.changed(); // from before the look: what changes while the listener is slow counts
       const { position } = this;
       if (position !== told) yield position;
       told = position;
-      if (!this.holdsSlot && !this.#left) await Promise.race([granted, this.#queue.changed()]);
+      await Promise.race([granted, changed]);
     }
     await granted;
   }

@@ -27,6 +27,7 @@ export class CliLauncher {
   readonly #trees = new Set<ProcessTree>();
   #processes = 0;
   #serial = 0;
+  #isClosed = false;
 
   constructor(settings: LauncherSettings, context: TreeContext) {
     this.#settings = settings;
@@ -70,8 +71,9 @@ export class CliLauncher {
     }
   }
 
-  /** Resolves when nothing that was started here is left. */
+  /** Starts nothing more; resolves when nothing that was started here is left. */
   async close(): Promise<void> {
+    this.#isClosed = true;
     await Promise.all([...this.#trees].map((tree) => tree.end(this.#settings.limits.graceMs, 'shutting_down')));
   }
 
@@ -96,11 +98,14 @@ export class CliLauncher {
 
   /** Programs litter their TMPDIR: in their own folder it goes with them. */
   async #spawn(start: Omit<ProgramStart, 'env'>): Promise<ProcessTree> {
+    if (this.#isClosed) throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
     const env = { ...this.#settings.env, TMPDIR: start.workingDirectory };
     const tree = new ProcessTree({ ...start, env }, this.#context);
-    await tree.started;
     this.#trees.add(tree);
-    void tree.ended.then(() => this.#trees.delete(tree));
+    const forget = () => void this.#trees.delete(tree);
+    void tree.ended.then(forget);
+    tree.started.catch(forget);
+    await tree.started;
     return tree;
   }
 

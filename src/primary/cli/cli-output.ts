@@ -36,10 +36,11 @@ export class CliOutput {
   readonly #stderr = new Tail(stderrTailBytes);
   #state: State = { name: 'idle' };
   #status: ExitStatus | null = null;
+  #firstMs: number | null = null;
   #stopQuietTimer: StopTimer = () => {};
 
-  constructor(tree: ProcessTree, decoder: Decoder, clock: Clock, observer: CliObserver) {
-    this.#child = tree.child;
+  constructor(child: ProcessTree['child'], decoder: Decoder, clock: Clock, observer: CliObserver) {
+    this.#child = child;
     this.#decoder = decoder;
     this.#clock = clock;
     this.#observer = observer;
@@ -51,13 +52,18 @@ export class CliOutput {
     return this.#status !== null || this.#state.name === 'over';
   }
 
+  /** When the first byte was read, monotonic; null before that. */
+  get firstMs(): number | null {
+    return this.#firstMs;
+  }
+
   /** What the program writes from here on belongs to this turn. */
   open(watchdog: Watchdog): Inbox<TurnEvent> {
-    const events = new Inbox<TurnEvent>(maxWaitingEvents, () => this.#flow(events, watchdog));
-    if (this.#state.name === 'over') this.#finish(events, this.#state.exit);
-    else this.#state = { name: 'busy', turn: { events, watchdog } };
+    const turn: OpenTurn = { events: new Inbox(maxWaitingEvents, () => this.#flow(turn)), watchdog };
+    if (this.#state.name === 'over') this.#finish(turn, this.#state.exit);
+    else this.#state = { name: 'busy', turn };
     this.#read();
-    return events;
+    return turn.events;
   }
 
   /** The turn is over; what still comes belongs to nobody. */
@@ -86,6 +92,7 @@ export class CliOutput {
     const { stdout } = this.#child;
     if (stdout.listenerCount('data') > 0) return;
     stdout.on('data', (chunk: Buffer) => {
+      this.#firstMs ??= this.#clock.monotonicMs();
       this.#observer.output('stdout', chunk.length);
       this.#decode(this.#characters.write(chunk));
     });
@@ -95,12 +102,13 @@ export class CliOutput {
     this.#awaitQuiet();
     if (text === '' || this.#state.name === 'over') return;
     const turn = this.#state.name === 'busy' ? this.#state.turn : null;
-    turn?.watchdog.heard();
+    if (turn?.events.over === false) turn.watchdog.heard();
     try {
-      for (const event of this.#decoder.read(text)) for (const piece of pieces(event)) turn?.events.push(piece);
+      for (const event of this.#decoder.read(text)) if (turn !== null) deliver(event, turn);
     } catch (error) {
       turn?.events.fail(error instanceof RangeError ? cliError('output_too_large', error.message) : error);
     }
+    if (turn?.events.over) turn.watchdog.rest(); // what is silent now is the reader
     if (turn?.events.full) this.#hold(turn);
   }
 
@@ -110,10 +118,10 @@ export class CliOutput {
     this.#child.stdout.pause();
   }
 
-  #flow(events: Inbox<TurnEvent>, watchdog: Watchdog): void {
+  #flow({ events, watchdog }: OpenTurn): void {
     if (!this.#child.stdout.isPaused() || events.full) return;
     this.#child.stdout.resume();
-    watchdog.heard();
+    if (!events.over) watchdog.heard();
     this.#awaitQuiet();
   }
 
@@ -129,18 +137,26 @@ export class CliOutput {
     this.#decode(this.#characters.end());
     this.#stopQuietTimer();
     const exit = { ...this.#status, stderr: this.#stderr.toString() };
-    if (this.#state.name === 'busy') this.#finish(this.#state.turn.events, exit);
+    if (this.#state.name === 'busy') this.#finish(this.#state.turn, exit);
     this.#state = { name: 'over', exit };
   }
 
-  #finish(events: Inbox<TurnEvent>, exit: Exit): void {
+  #finish(turn: OpenTurn, exit: Exit): void {
+    const { events, watchdog } = turn;
+    watchdog.rest();
     // setpriv starts the program in its own place; when it can't, it exits with 126 or 127 and says so.
     if ((exit.code === 126 || exit.code === 127) && exit.stderr.startsWith('setpriv: ')) {
       return events.fail(new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed'));
     }
-    for (const event of this.#decoder.exit(exit)) events.push(event);
+    for (const event of this.#decoder.exit(exit)) deliver(event, turn);
     events.finish();
   }
+}
+
+/** The last event of a turn is the last that its reader gets, whatever the program writes after it. */
+function deliver(event: TurnEvent, { events }: OpenTurn): void {
+  for (const piece of pieces(event)) events.push(piece);
+  if (event.type === 'turn-end' || event.type === 'turn-failed') events.finish();
 }
 
 /** The text of a delta in pieces of bounded length; no character is cut in two. */

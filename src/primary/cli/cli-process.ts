@@ -25,6 +25,9 @@ export interface CliProcessParts {
   readonly onEnded: () => Promise<void>;
 }
 
+/** What a process needs of its tree. */
+export type OwnedTree = Pick<ProcessTree, 'child' | 'exited' | 'hasDied' | 'end'>;
+
 /** A job's tree must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
 const maxJobGraceMs = 400;
 
@@ -33,22 +36,33 @@ type State = 'unused' | 'busy' | 'idle' | 'spent';
 /** Owns one running model CLI: gives it turns, one at a time, and ends it with everything it started. */
 export class CliProcess {
   readonly startedMs: number;
-  readonly #tree: ProcessTree;
+  readonly #tree: OwnedTree;
   readonly #parts: CliProcessParts;
   readonly #output: CliOutput;
   #state: State = 'unused';
   #ending: Promise<void> | undefined;
 
-  constructor(tree: ProcessTree, parts: CliProcessParts) {
+  constructor(tree: OwnedTree, parts: CliProcessParts) {
     this.#tree = tree;
     this.#parts = parts;
-    this.#output = new CliOutput(tree, parts.dialect.decoder(), parts.clock, parts.observer);
+    this.#output = new CliOutput(tree.child, parts.dialect.decoder(), parts.clock, parts.observer);
     this.startedMs = parts.clock.monotonicMs();
   }
 
   /** Whether it can be given a turn: it lives, no turn is open, and it goes on reading after the last one. */
   get isWaiting(): boolean {
     return (this.#state === 'unused' || this.#state === 'idle') && !this.#output.isOver && this.#ending === undefined;
+  }
+
+  /** As `isWaiting`, and looks: its death may not have been told yet, and who talks to the dead gets no answer. */
+  async isReady(): Promise<boolean> {
+    return this.isWaiting && !(await this.#tree.hasDied()) && this.isWaiting;
+  }
+
+  /** Milliseconds from its start to the first byte that a turn read of it; null before that. */
+  get startupMs(): number | null {
+    const { firstMs } = this.#output;
+    return firstMs === null ? null : firstMs - this.startedMs;
   }
 
   /** Resolves when the program itself has exited. */
@@ -66,16 +80,16 @@ export class CliProcess {
     using watchdog = new Watchdog(this.#parts.limits, this.#parts.clock, (reason) => this.#cut(events, reason));
     const events = this.#output.open(watchdog);
     const abort = () => this.#cut(events, signal.reason);
-    if (signal.aborted) abort();
-    else signal.addEventListener('abort', abort, { once: true });
+    signal.addEventListener('abort', abort, { once: true });
     try {
+      signal.throwIfAborted();
       const input = this.#write(turn);
       yield* this.#answer(events, [...(input.rest ?? [])]);
       this.#state = input.stdin === 'end' ? 'spent' : 'idle';
     } finally {
       signal.removeEventListener('abort', abort);
-      if (this.#state === 'busy') this.#state = 'spent'; // what is left of an unfinished turn would mix with the next
       this.#output.close();
+      if (this.#state === 'busy') this.#abandon(signal);
     }
   }
 
@@ -97,6 +111,12 @@ export class CliProcess {
   #cut(events: Inbox<TurnEvent>, reason: unknown): void {
     events.cut(reason);
     void this.end(endReasonOf(reason));
+  }
+
+  /** What is left of an unfinished turn would mix with the next. */
+  #abandon(signal: AbortSignal): void {
+    this.#state = 'spent';
+    void this.end(signal.aborted ? endReasonOf(signal.reason) : 'done');
   }
 
   #write(turn: Turn) {

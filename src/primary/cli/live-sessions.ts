@@ -27,6 +27,8 @@ export class LiveSessions {
   readonly #clock: Clock;
   /** In order of last use. */
   readonly #sessions = new Map<string, Session>();
+  /** Processes whose end is listened for already: they come back after every turn. */
+  readonly #watched = new WeakSet<CliProcess>();
 
   constructor(settings: LiveSettings, clock: Clock) {
     this.#settings = settings;
@@ -51,7 +53,7 @@ export class LiveSessions {
   keep({ id, messageCount }: ConversationState, key: LaunchKey, process: CliProcess): void {
     this.drop(id);
     this.#sessions.set(id, { process, key, messageCount, sinceMs: this.#clock.monotonicMs() });
-    void process.exited.then(() => this.#sessions.get(id)?.process === process && this.drop(id));
+    this.#watch(id, process);
     if (this.#sessions.size > this.#settings.maxSessions) this.#dropOldest();
   }
 
@@ -72,6 +74,12 @@ export class LiveSessions {
     const processes = [...this.#sessions.values()].map(({ process }) => process);
     this.#sessions.clear();
     await Promise.all(processes.map((process) => process.retire()));
+  }
+
+  #watch(id: string, process: CliProcess): void {
+    if (this.#watched.has(process)) return;
+    this.#watched.add(process);
+    void process.exited.then(() => this.#sessions.get(id)?.process === process && this.drop(id));
   }
 
   #dropOldest(): void {

@@ -4,6 +4,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { cookieName } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
 import type { Logger } from '../../shared/logger.js';
+import { isZombie } from '../../shared/proc/proc-fs.js';
 import type { ProcessScanner } from '../../shared/proc/process-scanner.js';
 import { sweep } from '../../shared/proc/sweep.js';
 import type { CliObserver, EndReason } from './cli-observer.js';
@@ -83,6 +84,12 @@ export class ProcessTree {
       this.#markEnded = resolve;
     });
     this.started.catch(() => {}); // whoever awaits it is told; a tree that is ended first is not
+  }
+
+  /** Whether the program has died, even if its exit has not been told yet. */
+  async hasDied(): Promise<boolean> {
+    const { pid } = this.child;
+    return this.#hasExited || pid === undefined || isZombie(pid);
   }
 
   /** Resolves when no process of the tree is left. SIGTERM, then after `graceMs` SIGKILL. Later calls join the first. */

@@ -9,8 +9,8 @@ import { type ConversationState, LiveSessions, type LiveSettings } from './live-
 import { type LaunchKey, Standby, type StandbySettings } from './standby.js';
 
 export interface ShelfParts {
-  readonly program: CliProgram;
-  readonly launcher: CliLauncher;
+  readonly program: Pick<CliProgram, 'find'>;
+  readonly launcher: Pick<CliLauncher, 'start' | 'size'>;
   readonly clock: Clock;
   readonly observer: CliObserver & ShelfObserver;
   /** Whether a process may be started in advance now, at nobody's expense. */
@@ -22,17 +22,21 @@ export interface ShelfObserver {
   liveSessionTaken(result: 'hit' | 'replay'): void;
 }
 
+/** Where a job's process comes from: its own conversation, those that wait for a launch, or a start just for it. */
+type Origin = 'live' | 'waiting' | 'new';
+
 /** How often the shelf is looked after; at most one process is started each time, so that starts never come in a crowd. */
 const tendMs = 250;
+/** A program that has written nothing for this long has started, and thinks. */
+const bootMs = 1000;
 
 /** Owns the model CLI processes between jobs: those that wait for a launch, and those that wait for their conversation. */
 export class Shelf {
   readonly #parts: ShelfParts;
   readonly #standby: Standby;
   readonly #live: LiveSessions;
-  /** Processes in the hands of jobs; true while the program has not written anything yet. */
-  readonly #busy = new Map<CliProcess, boolean>();
-  #known: KnownProgram | null = null;
+  /** Processes in the hands of jobs. */
+  readonly #busy = new Set<CliProcess>();
   #stopTending: StopTimer = () => {};
 
   constructor(standby: StandbySettings, live: LiveSettings, parts: ShelfParts) {
@@ -50,12 +54,12 @@ export class Shelf {
    * signal's reason. `conversation` is null for a job without one, or one that is not yet told apart.
    */
   async take(launch: Launch, conversation: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
-    const known = await orAborted(this.#find(), signal);
+    const known = await orAborted(this.#parts.program.find(), signal);
     const key = keyOf(known, launch);
-    const live = conversation === null ? null : this.#live.take(conversation, key);
+    const live = conversation === null ? null : await unlessDead(this.#live.take(conversation, key));
     if (conversation !== null) this.#parts.observer.liveSessionTaken(live === null ? 'replay' : 'hit');
     if (live !== null) return this.#lease(live, key, 'live');
-    const waiting = this.#standby.take(key, launch);
+    const waiting = await unlessDead(this.#standby.take(key, launch));
     this.#parts.observer.standbyTaken(waiting === null ? 'miss' : 'hit');
     if (waiting !== null) return this.#lease(waiting, key, 'waiting');
     return this.#lease(await this.#parts.launcher.start(known, launch, signal), key, 'new');
@@ -82,42 +86,46 @@ export class Shelf {
     return { standby, live, busy, stopping: Math.max(0, this.#parts.launcher.size - standby - live - busy) };
   }
 
-  /** For leases alone, as the next. */
-  giveBack(process: CliProcess, key: LaunchKey, conversation: ConversationState | null): Promise<void> {
+  /** For leases alone. `conversation` is the one that the process is to stay with, or null. */
+  giveBack({ process, key, origin }: CliLease, conversation: ConversationState | null): Promise<void> {
     this.#busy.delete(process);
+    if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
     if (conversation === null || !process.isWaiting) return process.end('done');
     this.#live.keep(conversation, key, process);
     return Promise.resolve();
   }
 
-  /** The program has begun to write. */
-  hasStarted(process: CliProcess): void {
-    if (!this.#busy.get(process)) return;
-    this.#busy.set(process, false);
-    this.#parts.observer.startedUp(this.#parts.clock.monotonicMs() - process.startedMs);
-  }
-
-  #lease(process: CliProcess, key: LaunchKey, origin: 'live' | 'waiting' | 'new'): CliLease {
-    this.#busy.set(process, origin === 'new');
-    return new CliLease(process, key, origin === 'live', this);
-  }
-
-  async #find(): Promise<KnownProgram> {
-    this.#known = await this.#parts.program.find();
-    return this.#known;
+  #lease(process: CliProcess, key: LaunchKey, origin: Origin): CliLease {
+    this.#busy.add(process);
+    return new CliLease(process, key, origin, this);
   }
 
   async #startAhead(launch: Launch): Promise<CliProcess> {
-    return this.#parts.launcher.start(await this.#find(), launch, new AbortController().signal);
+    const known = await this.#parts.program.find();
+    return this.#parts.launcher.start(known, launch, new AbortController().signal);
   }
 
   async #tend(): Promise<void> {
     this.#live.tend();
-    const isBooting = [...this.#busy.values()].includes(true);
-    if (isBooting || !this.#parts.isCalm()) return;
-    const known = await this.#find().catch(() => null);
-    if (known !== null) this.#standby.tend((launch) => keyOf(known, launch));
+    if (this.#standby.isOff) return;
+    const known = await this.#parts.program.find().catch(() => null);
+    if (known === null) return;
+    const keyOfLaunch = (launch: Launch) => keyOf(known, launch);
+    this.#standby.coolOff(keyOfLaunch);
+    if (!this.#isBooting() && this.#parts.isCalm()) this.#standby.refill(keyOfLaunch);
   }
+
+  /** Whether a job waits for its program to start, which another start would slow down. */
+  #isBooting(): boolean {
+    const now = this.#parts.clock.monotonicMs();
+    return [...this.#busy].some(({ startupMs, startedMs }) => startupMs === null && now - startedMs < bootMs);
+  }
+}
+
+async function unlessDead(process: CliProcess | null): Promise<CliProcess | null> {
+  if (process === null || (await process.isReady())) return process;
+  void process.retire();
+  return null;
 }
 
 /** Launches that start the same program with the same arguments and files are the same to it. */
@@ -127,33 +135,30 @@ function keyOf({ dialect, fingerprint }: KnownProgram, launch: Launch): LaunchKe
 
 /** A process in the hands of one job. Disposed, it is ended with everything it started, unless it is to be kept. */
 export class CliLease implements AsyncDisposable {
-  readonly #process: CliProcess;
-  readonly #key: LaunchKey;
-  readonly #isLive: boolean;
+  readonly process: CliProcess;
+  readonly key: LaunchKey;
+  readonly origin: Origin;
   readonly #shelf: Shelf;
-  #conversation: ConversationState | null = null;
+  #conversation: () => ConversationState | null = () => null;
 
-  constructor(process: CliProcess, key: LaunchKey, isLive: boolean, shelf: Shelf) {
-    this.#process = process;
-    this.#key = key;
-    this.#isLive = isLive;
+  constructor(process: CliProcess, key: LaunchKey, origin: Origin, shelf: Shelf) {
+    this.process = process;
+    this.key = key;
+    this.origin = origin;
     this.#shelf = shelf;
   }
 
   /** As `CliProcess.turn`. A live session has heard the history already. */
-  async *turn(turn: Turn, signal: AbortSignal): AsyncGenerator<TextDelta | TurnEnd> {
-    for await (const event of this.#process.turn(this.#isLive ? { ...turn, history: [] } : turn, signal)) {
-      this.#shelf.hasStarted(this.#process);
-      yield event;
-    }
+  turn(turn: Turn, signal: AbortSignal): AsyncGenerator<TextDelta | TurnEnd> {
+    return this.process.turn(this.origin === 'live' ? { ...turn, history: [] } : turn, signal);
   }
 
-  /** The turn is part of its conversation now: the process may stay for the next one. */
-  keepFor(conversation: ConversationState): void {
+  /** The turn is part of its conversation now: the process may stay for the next one, if there can be one then. */
+  keepFor(conversation: () => ConversationState | null): void {
     this.#conversation = conversation;
   }
 
   [Symbol.asyncDispose](): Promise<void> {
-    return this.#shelf.giveBack(this.#process, this.#key, this.#conversation);
+    return this.#shelf.giveBack(this, this.#conversation());
   }
 }

@@ -12,9 +12,10 @@ export interface StandbySettings {
 /** A launch as the program sees it: equal keys stand for equal programs, arguments and files. */
 export type LaunchKey = string;
 
+type KeyOf = (launch: Launch) => LaunchKey;
+
 interface WarmLaunch {
   readonly launch: Launch;
-  readonly isUsual: boolean;
   readonly waiting: CliProcess[];
   uses: number;
   usedMs: number;
@@ -29,6 +30,7 @@ const maxAgeMs = 15 * 60_000;
 const coolsAfterMs = 10 * 60_000;
 /** Beside the usual one, only launches that are used again are worth a waiting process. */
 const minUses = 2;
+/** The least recently used beyond these is forgotten; never the usual one. */
 const maxWarmLaunches = 4;
 const maxBackoffMs = 60_000;
 
@@ -37,8 +39,11 @@ export class Standby {
   readonly #settings: StandbySettings;
   readonly #start: (launch: Launch) => Promise<CliProcess>;
   readonly #clock: Clock;
+  /** In order of last use. */
   readonly #warm = new Map<LaunchKey, WarmLaunch>();
+  #usualKey: LaunchKey | null = null;
   #isStarting = false;
+  #flushes = 0;
   #isClosed = false;
 
   constructor(settings: StandbySettings, start: (launch: Launch) => Promise<CliProcess>, clock: Clock) {
@@ -47,35 +52,55 @@ export class Standby {
     this.#clock = clock;
   }
 
+  get isOff(): boolean {
+    return this.#settings.perLaunch === 0 || this.#isClosed;
+  }
+
   get size(): number {
     return [...this.#warm.values()].reduce((sum, { waiting }) => sum + waiting.length, 0);
   }
 
   /** A process that waits for this launch, or null. It belongs to the caller. */
   take(key: LaunchKey, launch: Launch): CliProcess | null {
-    if (this.#settings.perLaunch === 0 || this.#isClosed) return null;
+    if (this.isOff) return null;
     const warm = this.#use(key, launch);
     for (let process = warm.waiting.shift(); process !== undefined; process = warm.waiting.shift()) {
       if (process.isWaiting) {
         warm.deaths = 0;
         return process;
       }
+      void process.retire(); // it has just died
     }
     return null;
   }
 
-  /** Lets go of what is old, and starts one process where one is missing. Called from time to time while all is calm. */
-  tend(keyOf: (launch: Launch) => LaunchKey): void {
-    if (this.#settings.perLaunch === 0 || this.#isClosed) return;
-    const { usual } = this.#settings;
-    if (!this.#warm.has(keyOf(usual))) this.#add(keyOf(usual), usual);
-    this.#coolOff(keyOf);
-    const [needy] = [...this.#warm.values()].filter((warm) => this.#needsOne(warm));
-    if (needy !== undefined && !this.#isStarting) void this.#startFor(needy);
+  /** Lets go of what is old, out of use, or whose key has changed because the program's file has. */
+  coolOff(keyOf: KeyOf): void {
+    this.#usualKey = keyOf(this.#settings.usual);
+    const now = this.#clock.monotonicMs();
+    for (const [key, warm] of this.#warm) {
+      const isOutOfUse = key !== this.#usualKey && now - warm.usedMs > coolsAfterMs;
+      if (isOutOfUse || keyOf(warm.launch) !== key) this.#forget(key);
+      for (const process of warm.waiting.filter(({ startedMs }) => now - startedMs > maxAgeMs)) {
+        this.#remove(warm, process);
+        void process.retire();
+      }
+    }
   }
 
-  /** Ends every waiting process: what they were started with is no longer right. */
+  /** Starts one process where one is missing. Called from time to time while all is calm. */
+  refill(keyOf: KeyOf): void {
+    if (this.isOff || this.#isStarting) return;
+    const { usual } = this.#settings;
+    this.#usualKey = keyOf(usual);
+    if (!this.#warm.has(this.#usualKey)) this.#add(this.#usualKey, usual);
+    const needy = [...this.#warm].find(([key, warm]) => this.#needsOne(key, warm));
+    if (needy !== undefined) void this.#startFor(...needy);
+  }
+
+  /** Ends every waiting process, and any on its way: what they were started with is no longer right. */
   async flush(): Promise<void> {
+    this.#flushes++;
     const waiting = [...this.#warm.values()].flatMap((warm) => warm.waiting.splice(0));
     await Promise.all(waiting.map((process) => process.retire()));
   }
@@ -95,41 +120,32 @@ export class Standby {
   }
 
   #add(key: LaunchKey, launch: Launch): WarmLaunch {
-    const { usual } = this.#settings;
-    const isUsual = launch.model === usual.model && launch.system === usual.system;
     const usedMs = this.#clock.monotonicMs();
-    const warm: WarmLaunch = { launch, isUsual, waiting: [], uses: 0, usedMs, deaths: 0, notBeforeMs: 0 };
+    const warm: WarmLaunch = { launch, waiting: [], uses: 0, usedMs, deaths: 0, notBeforeMs: 0 };
     this.#warm.set(key, warm);
+    const oldest = [...this.#warm.keys()].find((other) => other !== this.#usualKey);
+    if (this.#warm.size > maxWarmLaunches && oldest !== undefined) this.#forget(oldest);
     return warm;
   }
 
-  #needsOne({ isUsual, uses, waiting, notBeforeMs }: WarmLaunch): boolean {
-    const isWorthIt = isUsual || uses >= minUses;
+  #forget(key: LaunchKey): void {
+    const waiting = this.#warm.get(key)?.waiting.splice(0) ?? [];
+    this.#warm.delete(key);
+    for (const process of waiting) void process.retire();
+  }
+
+  #needsOne(key: LaunchKey, { uses, waiting, notBeforeMs }: WarmLaunch): boolean {
+    const isWorthIt = key === this.#usualKey || uses >= minUses;
     return isWorthIt && waiting.length < this.#settings.perLaunch && this.#clock.monotonicMs() >= notBeforeMs;
   }
 
-  /** Drops launches that are out of use, or whose key has changed because the program's file has; and old processes. */
-  #coolOff(keyOf: (launch: Launch) => LaunchKey): void {
-    const now = this.#clock.monotonicMs();
-    const surplus = this.#warm.size - maxWarmLaunches;
-    [...this.#warm].forEach(([key, warm], index) => {
-      const isOutOfUse = !warm.isUsual && (now - warm.usedMs > coolsAfterMs || index < surplus);
-      if (isOutOfUse || keyOf(warm.launch) !== key) {
-        this.#warm.delete(key);
-        for (const process of warm.waiting.splice(0)) void process.retire();
-      }
-      for (const process of warm.waiting.filter(({ startedMs }) => now - startedMs > maxAgeMs)) {
-        this.#remove(warm, process);
-        void process.retire();
-      }
-    });
-  }
-
-  async #startFor(warm: WarmLaunch): Promise<void> {
+  async #startFor(key: LaunchKey, warm: WarmLaunch): Promise<void> {
+    const flushes = this.#flushes;
     this.#isStarting = true;
     try {
       const process = await this.#start(warm.launch);
-      if (this.#isClosed) return void process.retire();
+      const isWanted = flushes === this.#flushes && this.#warm.get(key) === warm;
+      if (!isWanted) return void process.retire();
       warm.waiting.push(process);
       void process.exited.then(() => this.#died(warm, process));
     } catch {

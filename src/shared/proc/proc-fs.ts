@@ -102,6 +102,12 @@ function isDead({ state }: Stat): boolean {
   return state === 'Z' || state === 'X';
 }
 
+/** Whether a child of ours is dead and waits for us to notice; false for one whose death has been noticed. */
+export async function isZombie(pid: number): Promise<boolean> {
+  const stat = await readStat(pid);
+  return stat !== null && isDead(stat);
+}
+
 async function pidNamespace(): Promise<string> {
   const link = await readlink('/proc/self/ns/pid').catch(() => '');
   return /\d+/.exec(link)?.[0] ?? '0';

@@ -18,11 +18,12 @@ export function methodNotAllowed(...methods: readonly string[]): Handler {
 /** Answers whatever was thrown. Express knows an error handler by its four parameters. */
 export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
-    if (res.writableEnded) return; // the server itself has answered: the request was broken off or too slow
+    const isExpected = thrown instanceof Cancelled || thrown instanceof RelayError || isBadPath(thrown);
+    if (!isExpected) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
+    if (res.writableEnded) return; // it has its answer: the last event of a stream, or what the server itself says
     if (thrown instanceof Cancelled || res.headersSent || res.destroyed) return void res.destroy();
     if (thrown instanceof RelayError) return sendError(res, thrown);
     if (isBadPath(thrown)) return sendError(res, invalid('path', 'holds a bad percent escape'));
-    log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
     sendError(res, new RelayError('internal_error', 'internal error'));
   };
 }

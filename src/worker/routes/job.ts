@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import type { UsageBody } from '../../shared/api/ask.js';
 import type { Clock } from '../../shared/clock.js';
-import { Cancelled, RelayError } from '../../shared/errors.js';
+import { Cancelled, RelayError, toRelayError } from '../../shared/errors.js';
 import type { JobDone, JobEvent, JobRequest, Operation, Usage } from '../../shared/job.js';
 import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
@@ -99,9 +99,12 @@ async function stream(
     const answer = await collect(forwarded(events, out, signal));
     await out.send('done', bodyOf(answer, res.locals.requestId), signal);
   } catch (error) {
-    if (!(error instanceof RelayError) || !res.headersSent) throw error;
-    res.locals.error = error.code;
-    await out.send('error', errorBodyOf(error, res.locals.requestId), signal);
+    if (error instanceof Cancelled || !res.headersSent) throw error;
+    const failure = toRelayError(error);
+    res.locals.error = failure.code;
+    await out.send('error', errorBodyOf(failure, res.locals.requestId), signal);
+    out.end();
+    if (error !== failure) throw error; // a defect of ours: the client has been told, the log has not
   }
   out.end();
 }

@@ -1,0 +1,96 @@
+import type { Service } from './service.js';
+
+export interface StreamEvent {
+  readonly event: string;
+  readonly data: Record<string, unknown>;
+}
+
+/** The answer to a request that asked for an event stream, read as it comes. */
+export class StreamAnswer implements AsyncDisposable {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly #response: Response;
+  readonly #reader: AsyncGenerator<StreamEvent>;
+  readonly #controller: AbortController;
+
+  constructor(response: Response, controller: AbortController) {
+    this.status = response.status;
+    this.headers = response.headers;
+    this.#response = response;
+    this.#controller = controller;
+    this.#reader = eventsOf(response);
+  }
+
+  /** The body of an answer that is no stream. */
+  async body(): Promise<Record<string, unknown>> {
+    return (await this.#response.json()) as Record<string, unknown>;
+  }
+
+  /** The next event, which must be one of this name. */
+  async next(event: string): Promise<Record<string, unknown>> {
+    const { value } = await this.#reader.next();
+    expect(value?.event).toBe(event);
+    return value?.data ?? {};
+  }
+
+  /** All events that are still to come. */
+  async rest(): Promise<StreamEvent[]> {
+    const events: StreamEvent[] = [];
+    for await (const event of this.#reader) events.push(event);
+    return events;
+  }
+
+  /** Goes away. */
+  leave(): void {
+    this.#controller.abort();
+    void this.#reader.next().catch(() => {});
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.leave();
+  }
+}
+
+/** Resolves when the headers have come. */
+export async function stream(
+  service: Service,
+  path: string,
+  body: object,
+  headers: Record<string, string> = {},
+): Promise<StreamAnswer> {
+  const controller = new AbortController();
+  const response = await fetch(service.url + path, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...headers },
+    body: JSON.stringify({ stream: true, ...body }),
+    signal: controller.signal,
+  });
+  return new StreamAnswer(response, controller);
+}
+
+/** What the deltas among these events add up to. */
+export function textOf(events: readonly StreamEvent[]): string {
+  return events.flatMap(({ event, data }) => (event === 'delta' ? [data.text as string] : [])).join('');
+}
+
+export function namesOf(events: readonly StreamEvent[]): string[] {
+  return events.map(({ event }) => event);
+}
+
+/** Strict: an event is a name, one line of data, and an empty line; comments may stand between. */
+async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
+  const decoder = new TextDecoder('utf-8', { fatal: true });
+  let rest = '';
+  for await (const chunk of response.body ?? []) {
+    const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n');
+    rest = blocks.pop() ?? '';
+    for (const block of blocks) if (!block.startsWith(':')) yield eventOf(block);
+  }
+  expect(rest + decoder.decode()).toBe('');
+}
+
+function eventOf(block: string): StreamEvent {
+  const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+  expect(event).not.toBe('');
+  return { event, data: JSON.parse(data) as StreamEvent['data'] };
+}
