@@ -130,7 +130,7 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
   const operation = operations[`${endpoint.method} ${endpoint.route}`];
   if (operation === undefined) throw new Error(`${endpoint.method} ${endpoint.route} is not described`);
-  const { ok, okText, ...rest } = operation;
+  const { ok: _ok, okText: _okText, ...rest } = operation;
   return {
     operationId:
       `${endpoint.method.toLowerCase()}${endpoint.route.replace(/\W+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
@@ -141,7 +141,7 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
     security: [],
     ...rest,
     responses: {
-      '200': okResponse(ok, okText),
+      '200': okResponse(operation),
       ...unusable(endpoint),
       ...errorResponses(endpoint),
       default: unforeseen,
@@ -155,9 +155,17 @@ const unforeseen = {
   content: errorContent,
 };
 
-function okResponse(ok: z.ZodType | string, description: string) {
-  if (typeof ok !== 'string') return { description, content: { 'application/json': { schema: ok } } };
-  return { description, content: { [ok]: { schema: z.string() } } };
+/** What a job's answer is with `stream`, or where only this type is accepted. */
+const eventStream = z.string().meta({
+  description:
+    'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
+    '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
+});
+
+function okResponse({ ok, okText: description, requestBody }: Operation) {
+  if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
+  const streamed = requestBody === undefined ? {} : { 'text/event-stream': { schema: eventStream } };
+  return { description, content: { 'application/json': { schema: ok }, ...streamed } };
 }
 
 /** Health says with its own body that the service can't be used. */
