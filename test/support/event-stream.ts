@@ -90,7 +90,7 @@ async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
 }
 
 function eventOf(block: string): StreamEvent {
-  const [, event = '', data = ''] = /^event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+  const [, event = '', data = ''] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(block) ?? [];
   expect(event).not.toBe('');
   return { event, data: JSON.parse(data) as StreamEvent['data'] };
 }
