@@ -2,9 +2,10 @@ import { parseArgs } from 'node:util';
 import { eventLoop } from './event-loop.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
+import { reading } from './reading.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { markdownTable, type Row } from './support/table.js';
-import { throughput } from './throughput.js';
+import { standby, throughput } from './throughput.js';
 
 /** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
 
@@ -13,6 +14,8 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   latency,
   'event-loop': eventLoop,
   memory,
+  reading,
+  standby,
 };
 
 const defaultRounds = 11;
