@@ -1,5 +1,9 @@
 import { parseArgs } from 'node:util';
+import { chat } from './chat.js';
+import { claude } from './claude.js';
+import { conversations } from './conversations.js';
 import { eventLoop } from './event-loop.js';
+import { firstDelta } from './first-delta.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
 import { reading } from './reading.js';
@@ -16,6 +20,10 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   memory,
   reading,
   standby,
+  conversations,
+  chat,
+  'first-delta': firstDelta,
+  claude,
 };
 
 const defaultRounds = 11;
