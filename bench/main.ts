@@ -1,10 +1,15 @@
 import { parseArgs } from 'node:util';
+import { chat } from './chat.js';
+import { claude } from './claude.js';
+import { conversations } from './conversations.js';
 import { eventLoop } from './event-loop.js';
+import { firstDelta } from './first-delta.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
+import { reading } from './reading.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { markdownTable, type Row } from './support/table.js';
-import { throughput } from './throughput.js';
+import { standby, throughput } from './throughput.js';
 
 /** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
 
@@ -13,6 +18,12 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   latency,
   'event-loop': eventLoop,
   memory,
+  reading,
+  standby,
+  conversations,
+  chat,
+  'first-delta': firstDelta,
+  claude,
 };
 
 const defaultRounds = 11;

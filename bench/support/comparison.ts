@@ -1,6 +1,7 @@
 import { startWithProgram } from '../../test/support/service.js';
 import { Generator } from './generator.js';
 import type { OneShot } from './one-shots.js';
+import { alternately } from './pairs.js';
 import { processorMs } from './processor-time.js';
 import type { Task, Yield } from './task.js';
 
@@ -18,8 +19,13 @@ export interface Round {
 const warmUpMs = { bare: 1000, relay: 4000 };
 
 /** Does the same task with bare spawns and through the relay, in turn, so that both see the same weather. */
-export async function compare(program: OneShot, task: Task, rounds: number): Promise<Round[]> {
-  await using service = await startWithProgram(program.command.map((word) => `'${word}'`).join(' '));
+export async function compare(
+  program: OneShot,
+  task: Task,
+  rounds: number,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Round[]> {
+  await using service = await startWithProgram(program.command.map((word) => `'${word}'`).join(' '), env);
   await using relay = Generator.againstRelay(service.port, program);
   await using bare = Generator.spawning(program);
   const relayPids = [relay.pid, service.pid, ...(await service.workers())];
@@ -27,13 +33,7 @@ export async function compare(program: OneShot, task: Task, rounds: number): Pro
   const askBare = () => measure(bare, [bare.pid], task);
   await bare.perform({ ...task, forMs: warmUpMs.bare });
   await relay.perform({ ...task, forMs: warmUpMs.relay });
-  const measured: Round[] = [];
-  for (let round = 0; round < rounds; round++) {
-    // A B, B A, A B: weather that gets better or worse favours neither.
-    if (round % 2 === 0) measured.push({ bare: await askBare(), relay: await askRelay() });
-    else measured.push({ relay: await askRelay(), bare: await askBare() });
-  }
-  return measured;
+  return alternately(rounds, { bare: askBare, relay: askRelay });
 }
 
 async function measure(generator: Generator, pids: readonly number[], task: Task): Promise<Effort> {

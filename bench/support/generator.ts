@@ -17,6 +17,15 @@ export class Generator implements AsyncDisposable {
     return new Generator('spawn-generator.js', [answer, ...command]);
   }
 
+  static getting(port: number, path: string): Generator {
+    return new Generator('get-generator.js', [String(port), path]);
+  }
+
+  /** Turns in conversations that each last for `turns`. */
+  static chatting(port: number, turns: number): Generator {
+    return new Generator('chat-generator.js', [String(port), String(turns)]);
+  }
+
   private constructor(program: string, args: readonly string[]) {
     this.#process = fork(join(__dirname, program), args);
     this.#exited = once(this.#process, 'exit');

@@ -3,7 +3,8 @@ export interface Row {
   readonly question: string;
   readonly target: string;
   readonly measured: string;
-  readonly holds: boolean;
+  /** null where the issue only asks how much it is. */
+  readonly holds: boolean | null;
 }
 
 export function markdownTable(rows: readonly Row[]): string {
@@ -11,7 +12,7 @@ export function markdownTable(rows: readonly Row[]): string {
     question,
     target,
     measured,
-    holds ? 'yes' : '**no**',
+    holds === null ? '–' : holds ? 'yes' : '**no**',
   ]);
   return [['Question', 'Target', 'Measured', 'Holds'], ['---', '---', '---', '---'], ...lines]
     .map((cells) => `| ${cells.join(' | ')} |`)

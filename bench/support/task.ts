@@ -28,3 +28,7 @@ export async function perform({ concurrency, forMs }: Task, job: () => Promise<v
   await Promise.all(Array.from({ length: concurrency }, lane));
   return { jobs: latencies.length, elapsedMs: performance.now() - begun, latencies };
 }
+
+export function perSecond({ jobs, elapsedMs }: Yield): number {
+  return (jobs * 1000) / elapsedMs;
+}

@@ -7,6 +7,7 @@ import type { ConversationState } from './cli/live-sessions.js';
 import type { CliLease } from './cli/shelf.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { ConversationTurn } from './conversation-turn.js';
+import { gathered } from './gathered.js';
 import { Job } from './job.js';
 import type { SlotQueue, Ticket } from './slot-queue.js';
 import { type CountTokens, TurnRecord } from './turn-record.js';
@@ -85,7 +86,8 @@ export class JobRunner {
   run(request: JobRequest, caller: AbortSignal): AsyncIterable<JobEvent> {
     const admitted = this.#admit(request, caller);
     this.#open.add(admitted.job);
-    return buffered(this.#perform(admitted), admitted.job.signal, maxEventsAhead);
+    const events = this.#perform(admitted);
+    return buffered(request.wantsPositions ? events : gathered(events), admitted.job.signal, maxEventsAhead);
   }
 
   /** Ends every job that waits or runs, for this reason. */

@@ -24,7 +24,7 @@ async function main(): Promise<void> {
   const log = createLogger(
     config.logLevel,
     'primary',
-    standardOutput(() => lostRecords.count++),
+    standardOutput(systemClock, () => lostRecords.count++),
   );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));

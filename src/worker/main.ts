@@ -23,7 +23,7 @@ async function main(): Promise<void> {
   process.once('disconnect', () => void follow(primaryPid));
 
   const metrics = new HttpMetrics();
-  const output = standardOutput(() => metrics.logWriteFailed());
+  const output = standardOutput(systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
   const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(systemClock), metrics };
   process.on('uncaughtException', (error) => die(state.log, error));

@@ -168,7 +168,7 @@ function endOf(events: readonly JobEvent[]): JobEnd {
 describe('a job that goes well', () => {
   it('yields its start, its text and one end', async () => {
     const house = new House();
-    expect(await all(house.run({ text: 'Hello?', system: 'Be brief.' }))).toEqual([
+    expect(await all(house.run({ text: 'Hello?', system: 'Be brief.', wantsPositions: true }))).toEqual([
       { type: 'job-start', queueMs: 0 },
       delta('Hel'),
       delta('lo'),
@@ -186,6 +186,15 @@ describe('a job that goes well', () => {
     expect(house.processes[0]?.turns).toEqual([{ text: 'Hello?', system: 'Be brief.', history: [] }]);
     expect(house.outcomes).toEqual([['job 1', 'ok']]);
     house.expectTidy();
+  });
+
+  it('yields its text in one piece to a caller that waits for the whole answer', async () => {
+    const events = await all(new House().run());
+    expect(events.map((event) => (event.type === 'text-delta' ? event.text : event.type))).toEqual([
+      'job-start',
+      'Hello',
+      'job-end',
+    ]);
   });
 
   it('runs as many at once as there are slots, the others after them, each once', async () => {
@@ -429,7 +438,7 @@ describe('a job', () => {
       },
     });
     const caller = new AbortController();
-    const events = house.run({}, caller.signal)[Symbol.asyncIterator]();
+    const events = house.run({ wantsPositions: true }, caller.signal)[Symbol.asyncIterator]();
     await settled(100);
     expect(said).toBeLessThan(20);
     for (let taken = 0; taken < 50; taken++) await events.next();

@@ -33,6 +33,8 @@ const minUses = 2;
 /** The least recently used beyond these is forgotten; never the usual one. */
 const maxWarmLaunches = 4;
 const maxBackoffMs = 60_000;
+/** The job that took a process has this long to get going before a start competes with it (a claude takes 50 ms). */
+const headStartMs = 150;
 
 /** Owns the processes that were started in advance: each waits for one launch and has seen nothing yet. */
 export class Standby {
@@ -67,6 +69,7 @@ export class Standby {
     for (let process = warm.waiting.shift(); process !== undefined; process = warm.waiting.shift()) {
       if (process.isWaiting) {
         warm.deaths = 0;
+        warm.notBeforeMs = this.#clock.monotonicMs() + headStartMs;
         return process;
       }
       void process.retire(); // it has just died

@@ -42,10 +42,13 @@ export class Peer<Out extends Calls, In extends Calls> {
     return this.#caller.call(name, request, signal);
   }
 
-  /** A call that is answered by one item. */
+  /** A call that is answered by one item. Its end is read too: to leave before it would be a word more, to cancel it. */
   async one<K extends keyof Out & string>(name: K, request: RequestOf<Out, K>): Promise<ItemOf<Out, K>> {
-    for await (const item of this.#caller.call(name, request)) return item;
-    throw new Error(`the call ${name} ended without an answer`);
+    const items: ItemOf<Out, K>[] = [];
+    for await (const item of this.#caller.call(name, request)) items.push(item);
+    const [answer] = items;
+    if (answer === undefined) throw new Error(`the call ${name} ended without an answer`);
+    return answer;
   }
 
   #receive(raw: unknown): void {

@@ -29,6 +29,8 @@ export type AsyncHandler = (req: Request, res: Reply, next: NextFunction) => Pro
 /** On every response, whoever gives it. */
 export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
 
+const commonLines = Object.entries(commonHeaders);
+
 const maxPathLength = 256;
 const clientGone = 499;
 
@@ -47,7 +49,8 @@ export function openExchange({ log, metrics, clock, isRetiring }: ExchangeParts)
     const requestId = requestIdFrom(req.get('x-request-id'));
     const exchange: Exchange = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
     Object.assign(res.locals, exchange);
-    res.set({ 'X-Request-Id': requestId, ...commonHeaders });
+    res.setHeader('X-Request-Id', requestId);
+    for (const [name, value] of commonLines) res.setHeader(name, value);
     // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
     if (req.headers.expect !== undefined || isRetiring()) res.set('Connection', 'close');
     const { method } = req;

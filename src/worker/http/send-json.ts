@@ -2,8 +2,12 @@ import type { ErrorBody } from '../../shared/api/error.js';
 import { httpStatusOf, type RelayError } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
 
+const jsonType = 'application/json; charset=utf-8';
+
+/** At once: what express does beside it, for caches and proxies of GET, has no place on answers that nobody may store. */
 export function sendJson(res: Reply, body: object, status = 200): void {
-  res.status(status).json(body);
+  const text = JSON.stringify(body);
+  res.writeHead(status, { 'Content-Type': jsonType, 'Content-Length': Buffer.byteLength(text) }).end(text);
 }
 
 export function errorBodyOf(error: RelayError, requestId: string): ErrorBody {

@@ -3,10 +3,12 @@ import { sinceQuery } from '../../shared/api/health.js';
 import { invalid } from '../../shared/errors.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
+import { joined } from '../joined.js';
 import type { Primary } from '../primary.js';
 
 export function getHealth(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendHealth(res, await primary.one('health', {}));
+  const health = joined(() => primary.one('health', {}));
+  return async (_req, res) => sendHealth(res, await health());
 }
 
 export function postRecheck(primary: Primary): AsyncHandler {
@@ -33,7 +35,8 @@ function sinceOf(value: unknown): number | null {
 }
 
 export function getVersion(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendJson(res, await primary.one('version', {}));
+  const version = joined(() => primary.one('version', {}));
+  return async (_req, res) => sendJson(res, await version());
 }
 
 export function getModels(primary: Primary): AsyncHandler {

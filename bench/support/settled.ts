@@ -1,0 +1,22 @@
+import type { Service } from '../../test/support/service.js';
+import { until } from '../../test/support/until.js';
+import { processorMs } from './processor-time.js';
+
+const quietMs = 150;
+
+/** Resolves when so many processes wait on the shelf, and none of the service's processes is still at its start. */
+export async function settled(service: Service, standby: number): Promise<void> {
+  let spentMs = Number.NaN;
+  await until(async () => {
+    const before = spentMs;
+    if ((await waiting(service)) !== standby) return false;
+    await new Promise((resolve) => setTimeout(resolve, quietMs));
+    spentMs = await processorMs(await service.jobProcesses()).catch(() => Number.NaN);
+    return spentMs === before;
+  }, 'the shelf to be full and quiet');
+}
+
+async function waiting(service: Service): Promise<number> {
+  const { body } = await service.get('/health');
+  return (body.observability as { cli_processes: { standby: number } }).cli_processes.standby;
+}

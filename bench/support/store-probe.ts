@@ -1,0 +1,63 @@
+import { randomBytes } from 'node:crypto';
+import { ConversationStore } from '../../src/primary/conversation-store.js';
+import { systemClock } from '../../src/shared/clock.js';
+
+/**
+ * A program of its own: fills a conversation store, which then holds as many as it may, and does what it is told with it.
+ * Argument: how many. Run with `--expose-gc`.
+ */
+
+export type StoreOperation = 'turn' | 'snapshot' | 'eviction';
+
+export interface StoreOrder {
+  readonly operation: StoreOperation;
+  readonly times: number;
+  /** How many of the conversations are asked for. */
+  readonly among: number;
+}
+
+const size = Number(process.argv[2]);
+const owner = 'bench';
+const limits = { ttlMs: 86_400_000, maxConversations: size, maxBytes: Number.MAX_SAFE_INTEGER };
+const store = new ConversationStore(limits, systemClock, () => {});
+
+function takeTurn(id: string | null, user: string, assistant: string): string {
+  using turn = store.turn(id, owner, null, user.length);
+  turn.open();
+  return turn.commit(user, assistant, 20).id;
+}
+
+/** As they arrive: a string that nobody has seen before. */
+function arrived(id: string): string {
+  return Buffer.from(id, 'latin1').toString('latin1');
+}
+
+const texts = Array.from({ length: size * 2 }, () => randomBytes(50).toString('hex'));
+gc?.();
+const before = process.memoryUsage().heapUsed;
+const ids: string[] = new Array(size);
+for (let index = 0; index < size; index++) {
+  ids[index] = takeTurn(null, texts[index * 2] as string, texts[index * 2 + 1] as string);
+}
+gc?.();
+const idsArrayBytes = size * 8;
+process.send?.((process.memoryUsage().heapUsed - before - idsArrayBytes) / size);
+
+const operations: Readonly<Record<StoreOperation, (id: string) => unknown>> = {
+  turn: (id) => takeTurn(id, 'question', 'answer'),
+  snapshot: (id) => store.snapshot(id, owner),
+  /** Comes last: of the ids that are known here, fewer and fewer live. */
+  eviction: () => takeTurn(null, 'question', 'answer'),
+};
+
+function someId(among: number): string {
+  return arrived(ids[Math.floor(Math.random() * Math.min(among, size))] as string);
+}
+
+process.on('message', ({ operation, times, among }: StoreOrder) => {
+  const chosen = Array.from({ length: times }, () => someId(among));
+  const perform = operations[operation];
+  const begun = process.hrtime.bigint();
+  for (const id of chosen) perform(id);
+  process.send?.(Number(process.hrtime.bigint() - begun) / times);
+});
