@@ -81,6 +81,9 @@ describe('The first scrape', () => {
       expect(metrics.value(`${name}{process="primary"}`)).toBeGreaterThan(0);
       expect(metrics.value(`${name}{process="worker"}`)).toBeGreaterThan(0);
     }
+    const uptime = Date.now() / 1000 - metrics.value('process_start_time_seconds{process="primary"}');
+    expect(uptime).toBeGreaterThan(0);
+    expect(uptime).toBeLessThan(30);
   });
 });
 

@@ -1,0 +1,167 @@
+import { rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../support/folder.js';
+import { untilJobs } from '../support/jobs.js';
+import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../support/monitoring.js';
+import { describeWith } from '../support/needs.js';
+import { type Prometheus, prometheusProgram, startPrometheus } from '../support/prometheus.js';
+import { programs, type Service, script, startService, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const ruleFiles = ['rules.yml', 'alerts.yml'].map((file) => join(monitoringFolder, file));
+const alerts = new Map(readRules('alerts.yml').map(({ alert = '', expr }) => [alert, expr]));
+const key = { 'x-api-key': 'secret' };
+const keyed = { MODEL_API_KEY: key['x-api-key'] };
+
+function alert(name: string): string {
+  const expr = alerts.get(name);
+  if (expr === undefined) throw new Error(`there is no alert ${name}`);
+  return expr;
+}
+
+/** What Grafana sends for a panel: all instances, and a window that is short. */
+function substituted(expr: string): string {
+  return expr.replaceAll('$job', 'prompt-relay').replaceAll('$instance', '.+').replaceAll('$__rate_interval', '1m');
+}
+
+/** One slot and one place in the queue, for a model that answers, `fail`s or `hang`s. */
+function startNarrow(port = 0): Promise<Service> {
+  return startWithProgram(script('tells-what-it-heard.pl'), {
+    MODEL_API_PORT: String(port),
+    MODEL_API_MAX_CONCURRENT: '1',
+    MODEL_API_MAX_QUEUE: '1',
+    MODEL_API_QUEUE_TIMEOUT_MS: '5000',
+  });
+}
+
+/** Answers, conversations that go on and that are deleted, a bad request and one too many. */
+async function talk(service: Service): Promise<void> {
+  await until(
+    async () => /cli_processes\{state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
+    'a standby',
+  );
+  for (const prompt of ['Hello', 'What is 2 + 2?']) await service.post('/ask', { prompt }, key);
+  const { body } = await service.post('/chat', { message: 'My name is Ada.' }, key);
+  const id = String(body.conversation_id);
+  await service.post('/chat', { message: 'What is my name?', conversation_id: id }, key);
+  await service.post('/chat', { message: 'Hello' }, key);
+  await service.delete(`/chat/${id}`, key);
+  await service.post('/health/recheck', {}, key);
+  await service.get('/nowhere');
+  await until(async () => (await service.post('/ask', {}, key)).status === 429, 'the rate cap');
+}
+
+/** A job that takes the only slot until its client leaves. */
+function hang(service: Service) {
+  const client = new AbortController();
+  const gone = service.post('/ask', { prompt: 'hang' }, {}, client.signal).catch(({ name }: Error) => name);
+  return {
+    async leave() {
+      client.abort();
+      expect(await gone).toBe('AbortError');
+    },
+  };
+}
+
+/** Jobs that are answered, that fail, that wait in vain, that are refused, and one whose client goes. */
+async function crowd(service: Service, whileFull: () => Promise<void> = async () => {}): Promise<void> {
+  for (const prompt of ['Hello', 'fail', 'fail', 'fail', 'fail', 'fail']) await service.post('/ask', { prompt });
+  const running = hang(service);
+  await untilJobs(service, 1, 0);
+  const waiting = service.post('/ask', { prompt: 'waits in vain' });
+  await untilJobs(service, 1, 1);
+  expect((await service.post('/ask', { prompt: 'is refused' })).status).toBe(429);
+  await whileFull();
+  expect((await waiting).status).toBe(504);
+  await running.leave();
+  await untilJobs(service, 0, 0);
+}
+
+/** Kills workers until so many have been replaced. */
+async function killWorkers(service: Service, count: number): Promise<void> {
+  for (let killed = 0; killed < count; killed++) {
+    const [pid] = await until(async () => {
+      const workers = await service.workers().catch(() => []);
+      return workers.length === 2 ? workers : null;
+    }, 'both workers');
+    process.kill(pid ?? 0, 'SIGKILL');
+    await until(() => service.logs.filter(({ event }) => event === 'worker_gone').length > killed, 'the worker to go');
+  }
+}
+
+describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
+  it('has numbers for every panel of the dashboard and every rule after some traffic', async () => {
+    await using talking = await startService({
+      env: {
+        ...keyed,
+        MODEL_API_STANDBY: '1',
+        MODEL_API_LIVE_SESSIONS: '2',
+        MODEL_API_RATE_LIMIT_MAX_REQUESTS: '20',
+        MODEL_API_READINESS_INTERVAL_SECONDS: '1',
+      },
+    });
+    await using narrow = await startNarrow();
+    await using prometheus = await startPrometheus({ talking, narrow }, ruleFiles);
+    await talk(talking);
+    await crowd(narrow);
+    for (const { record = '' } of readRules('rules.yml')) await prometheus.has(record);
+    const dashboard = readDashboard();
+    const annotations = dashboard.annotations.list.map(({ expr }) => expr);
+    for (const expr of expressionsOf(dashboard).map(substituted)) await prometheus.has(expr);
+    for (const expr of annotations.map(substituted)) await prometheus.query(expr);
+    const rules = await prometheus.rules();
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules).toHaveLength(alerts.size + readRules('rules.yml').length);
+  });
+
+  it('finds in what the service tells of itself the state that each alert is about', async () => {
+    await using folder = await temporaryFolder();
+    const program = join(folder.path, 'program');
+    await symlink(join(programs, 'leaves-children.pl'), program);
+    await using leaving = await startWithProgram(program, { ...keyed, MODEL_API_READINESS_INTERVAL_SECONDS: '1' });
+    let narrow = await startNarrow();
+    const port = narrow.port;
+    await using _narrow = { [Symbol.asyncDispose]: () => narrow[Symbol.asyncDispose]() };
+    await using prometheus = await startPrometheus({ leaving, narrow }, ruleFiles);
+    const calm = await Promise.all([...alerts.values()].map((expr) => prometheus.query(expr)));
+    expect(calm.flat()).toEqual([]);
+
+    await crowd(narrow, () => prometheus.has(alert('PromptRelayQueueFilling')));
+    await prometheus.has(alert('PromptRelayErrorRatioHigh'));
+    await prometheus.has(alert('PromptRelaySaturated'));
+
+    await leaving.post('/ask', { prompt: 'Hello' }, key);
+    await prometheus.has(alert('PromptRelayOrphans'));
+    const stale = alert('PromptRelayReadinessStale').replace('> 300', '> 0');
+    expect(stale).not.toBe(alert('PromptRelayReadinessStale'));
+    await prometheus.has(stale);
+    await killWorkers(leaving, 5);
+    await prometheus.has(alert('PromptRelayWorkersCrashing'));
+    await rm(program);
+    await leaving.post('/health/recheck', {}, key);
+    await prometheus.has(alert('PromptRelayNotReady'));
+
+    const running = hang(narrow);
+    await untilJobs(narrow, 1, 0);
+    narrow.process.kill('SIGTERM');
+    await prometheus.has(alert('PromptRelayDrainStuck'));
+    await running.leave();
+    await narrow.exited;
+    await prometheus.has(alert('PromptRelayDown'));
+    for (let starts = 1; starts <= 3; starts++) {
+      narrow = await replaced(narrow, port);
+      await seesStart(prometheus, starts);
+    }
+    await prometheus.has(alert('PromptRelayRestarting'));
+    expect((await prometheus.rules()).filter(({ health }) => health !== 'ok')).toEqual([]);
+  });
+});
+
+async function replaced(service: Service, port: number): Promise<Service> {
+  await service.stop();
+  return startNarrow(port);
+}
+
+function seesStart(prometheus: Prometheus, starts: number): Promise<void> {
+  return prometheus.has(`changes(model_api_process_start_time_seconds{instance="narrow"}[10m]) >= ${starts}`);
+}
