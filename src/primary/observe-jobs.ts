@@ -1,4 +1,4 @@
-import type { JobEnd } from '../shared/job.js';
+import type { JobEnd, JobFailed, JobRequest } from '../shared/job.js';
 import { describeError, type Logger } from '../shared/logger.js';
 import type { Shelf } from './cli/shelf.js';
 import type { JobObserver } from './job-runner.js';
@@ -19,6 +19,7 @@ export function observeJobs({ jobs, readiness, shelf, log }: JobListeners): JobO
     firstDelta: (request, ms) => jobs.firstDelta(request, ms),
     jobEnded: (request, end, hadSlot) => {
       jobs.jobEnded(request, end, hadSlot);
+      logFailure(log, request, end);
       if (!castsDoubt(end)) return;
       readiness().doubt();
       void shelf.flush(); // what waits may hold the very credential that was refused
@@ -29,6 +30,15 @@ export function observeJobs({ jobs, readiness, shelf, log }: JobListeners): JobO
 
 /** A job that ended like this says more of the CLI than of itself. */
 export function castsDoubt(end: JobEnd): boolean {
-  if (end.outcome === 'spawn_error') return true;
-  return end.outcome === 'cli_error' && (end.failure.details?.some(({ message }) => message === 'auth') ?? false);
+  return end.outcome === 'spawn_error' || (end.outcome === 'cli_error' && reasonOf(end) === 'auth');
+}
+
+/** Never the message: it holds the CLI's own words, and they may repeat the prompt. */
+function logFailure(log: Logger, { requestId }: JobRequest, end: JobEnd): void {
+  if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
+  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason: reasonOf(end) });
+}
+
+function reasonOf({ failure }: JobFailed): string | undefined {
+  return failure.details?.find(({ path }) => path === 'reason')?.message;
 }

@@ -17,7 +17,7 @@ export const logEvents = {
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
   listen_failed: 'a worker can not listen at the configured address',
   http_request_completed: 'a request has been answered, or its client has gone (status 499)',
-  cli_stderr: 'a model CLI failed to start or to end well: program, exit code, reason',
+  cli_failed: 'a job failed because of its model CLI: request id, error code and, where there is one, reason',
   tree_not_gone: 'processes of a job could not be ended',
   shutdown_start: 'drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work finished',

@@ -150,9 +150,9 @@ export class MessagesApi implements AsyncDisposable {
   }
 }
 
-export async function startMessagesApi(): Promise<MessagesApi> {
+export async function startMessagesApi(port = 0): Promise<MessagesApi> {
   const server = createServer();
-  await once(server.listen(0, '127.0.0.1'), 'listening');
+  await once(server.listen(port, '127.0.0.1'), 'listening');
   return new MessagesApi(server);
 }
 

@@ -31,6 +31,8 @@ describe('A program that can not be started', () => {
       const { status, body } = await service.post('/ask', { prompt });
       expect(status).toBe(500);
       expect(body).toMatchObject({ error: 'spawn_error', message });
+      const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
+      expect(record).toMatchObject({ level: 'warn', code: 'spawn_error' });
       await recovers(service);
     }
 
@@ -54,6 +56,8 @@ describe('A program that fails', () => {
       expect(status).toBe(500);
       const details = [{ path: 'reason', message: 'crashed' }];
       expect(body).toMatchObject({ error: 'cli_error', message, details });
+      const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
+      expect(record).toMatchObject({ level: 'warn', code: 'cli_error', reason: 'crashed' });
       await recovers(service);
     }
   });

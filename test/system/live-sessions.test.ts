@@ -123,7 +123,7 @@ describe('A turn that comes to nothing', () => {
     ['auth', 500],
     ['silent', 504],
   ])('fails and leaves the conversation as it was: %s', async (message, status) => {
-    await using service = await startConverser({ ...live, MODEL_API_TIMEOUT: '1' });
+    await using service = await startConverser({ ...live, MODEL_API_TIMEOUT: '4' });
     const first = await say(service, 'one');
     expect((await service.post('/chat', { message, conversation_id: first.id })).status).toBe(status);
     await untilTreeGone(service);

@@ -67,6 +67,9 @@ describe('standby', () => {
     expect(house.take()).toBe(house.started[0]?.process);
     expect([house.standby.size, house.take()]).toEqual([0, null]);
     await house.tend(3);
+    expect(house.started).toHaveLength(1); // the job that took it has a head start
+    await house.clock.advance(150);
+    await house.tend(3);
     expect(house.started).toHaveLength(2);
     expect(house.take()).toBe(house.started[1]?.process);
   });
@@ -263,6 +266,7 @@ describe('a flush', () => {
     const house = new House();
     await house.tend();
     expect(house.take()).not.toBeNull();
+    await house.clock.advance(150);
     let arrive = () => {};
     house.onStart = () => new Promise((resolve) => (arrive = resolve));
     await house.tend();

@@ -1,0 +1,77 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { variables } from '../src/shared/config/variables.js';
+import { cliReasons, errorCodes } from '../src/shared/errors.js';
+import { logEvents } from '../src/shared/logger.js';
+import { families } from './support/families.js';
+import { tableUnder } from './support/markdown.js';
+import { root } from './support/sources.js';
+
+const runbook = 'docs/runbook.md';
+const text = readFileSync(join(root, runbook), 'utf8');
+const alertsFile = join(root, 'deploy', 'monitoring', 'alerts.yml');
+
+function firstColumn(heading: string, file = runbook): string[] {
+  return tableUnder(heading, file).map(([first = '']) => first);
+}
+
+/** Names in code quotes in the paragraph that begins so. */
+function namesInParagraph(start: string): string[] {
+  const paragraph = text.split('\n').find((line) => line.startsWith(start)) ?? '';
+  return [...paragraph.matchAll(/`([a-z_]+)`/g)].map(([, name = '']) => name);
+}
+
+function headings(): string[] {
+  return [...text.matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => heading);
+}
+
+/** What a link of this page leads to, as the page's viewers make it of a heading. */
+function anchorOf(heading: string): string {
+  return heading
+    .toLowerCase()
+    .replace(/[^\w -]/g, '')
+    .replaceAll(' ', '-');
+}
+
+describe('the runbook', () => {
+  it('has every exit code', () => {
+    const documented = firstColumn('Operations', 'README.md');
+    expect(documented).toContain('78');
+    expect(firstColumn('Exit codes')).toEqual(documented);
+  });
+
+  it('has every error code, and every reason of cli_error', () => {
+    expect(firstColumn('Error codes')).toEqual(errorCodes);
+    expect(firstColumn('Reasons of cli_error')).toEqual(cliReasons);
+  });
+
+  it('has every event of the log: with what to do, or among those that want nothing', () => {
+    const events = [...firstColumn('Log events'), ...namesInParagraph('Nothing is to be done for')];
+    expect(events.toSorted()).toEqual(Object.keys(logEvents).toSorted());
+  });
+
+  it('names only metrics that there are', () => {
+    const named = [...text.matchAll(/`model_api_([a-z_]+)/g)].map(([, name = '']) => name);
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !(name in families))).toEqual([]);
+  });
+
+  it('names only variables that there are', () => {
+    const named = [...text.matchAll(/MODEL_[A-Z_]+/g)].map(([name]) => name);
+    expect(named.filter((name) => !(name in variables))).toEqual([]);
+  });
+
+  it('leads with its links to headings of its own', () => {
+    const anchors = headings().map(anchorOf);
+    const links = [...text.matchAll(/\]\(#([^)]*)\)/g)].map(([, anchor = '']) => anchor);
+    expect(links.filter((link) => !anchors.includes(link))).toEqual([]);
+  });
+
+  const withAlerts = existsSync(alertsFile) ? it : it.skip;
+  withAlerts('has a section for every alert, and for no other', () => {
+    const alerts = [...readFileSync(alertsFile, 'utf8').matchAll(/- alert: *(\w+)/g)].map(([, name = '']) => name);
+    const sections = headings().filter((heading) => heading.startsWith('PromptRelay'));
+    expect(alerts.length).toBeGreaterThan(0);
+    expect(sections.toSorted()).toEqual(alerts.toSorted());
+  });
+});
