@@ -31,7 +31,7 @@ export async function claude(rounds: number): Promise<Row[]> {
   const env = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'sk-ant-test' };
   const direct = await DirectClaude.find(program, home, env);
   await using bench = await ClaudeBench.start(api, direct);
-  return [...(await bench.single(Math.max(rounds, minPairs))), await bench.burst(rounds)];
+  return [...(await bench.single(Math.max(rounds, minPairs))), await bench.burst(Math.ceil(rounds / 2))];
 }
 
 interface RelayRun {

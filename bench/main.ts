@@ -8,7 +8,7 @@ import { latency } from './latency.js';
 import { memory } from './memory.js';
 import { reading } from './reading.js';
 import { busyWarning, describeMachine } from './support/machine.js';
-import { markdownTable, type Row } from './support/table.js';
+import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
 
 /** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
@@ -33,17 +33,13 @@ async function main(): Promise<void> {
   const { values, positionals } = parseArgs({ options: { rounds: { type: 'string' } }, allowPositionals: true });
   const rounds = Number(values.rounds ?? defaultRounds);
   if (!Number.isInteger(rounds) || rounds < 1) throw new Error('--rounds takes a whole number from 1');
-  const machine = describeMachine();
-  const warning = busyWarning();
-  const rows: Row[] = [];
+  process.stdout.write(`${describeMachine()} · medians of ${rounds} rounds (lowest–highest)\n\n`);
+  process.stdout.write(`${busyWarning()}${tableHead}\n`);
   for (const [name, ask] of Object.entries(questions)) {
     if (!name.includes(positionals[0] ?? '')) continue;
     process.stderr.write(`${name} …\n`);
-    rows.push(...(await ask(rounds)));
+    for (const row of await ask(rounds)) process.stdout.write(`${tableLine(row)}\n`);
   }
-  process.stdout.write(
-    `${machine} · medians of ${rounds} rounds (lowest–highest)\n\n${warning}${markdownTable(rows)}\n`,
-  );
 }
 
 void main();

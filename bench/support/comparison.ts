@@ -33,7 +33,7 @@ export async function compare(
   const askBare = () => measure(bare, [bare.pid], task);
   await bare.perform({ ...task, forMs: warmUpMs.bare });
   await relay.perform({ ...task, forMs: warmUpMs.relay });
-  return alternately(rounds, { bare: askBare, relay: askRelay });
+  return await alternately(rounds, { bare: askBare, relay: askRelay });
 }
 
 async function measure(generator: Generator, pids: readonly number[], task: Task): Promise<Effort> {

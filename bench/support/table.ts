@@ -7,14 +7,12 @@ export interface Row {
   readonly holds: boolean | null;
 }
 
-export function markdownTable(rows: readonly Row[]): string {
-  const lines = rows.map(({ question, target, measured, holds }) => [
-    question,
-    target,
-    measured,
-    holds === null ? '–' : holds ? 'yes' : '**no**',
-  ]);
-  return [['Question', 'Target', 'Measured', 'Holds'], ['---', '---', '---', '---'], ...lines]
-    .map((cells) => `| ${cells.join(' | ')} |`)
-    .join('\n');
+export const tableHead = `${line(['Question', 'Target', 'Measured', 'Holds'])}\n${line(['---', '---', '---', '---'])}`;
+
+export function tableLine({ question, target, measured, holds }: Row): string {
+  return line([question, target, measured, holds === null ? '–' : holds ? 'yes' : '**no**']);
+}
+
+function line(cells: readonly string[]): string {
+  return `| ${cells.join(' | ')} |`;
 }
