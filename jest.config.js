@@ -1,7 +1,7 @@
 module.exports = {
   roots: ['<rootDir>/dist/test'],
   testMatch: ['**/*.test.js'],
-  testPathIgnorePatterns: ['/claude/', '/test/monitoring/'],
+  testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/'],
   transform: {},
   coverageProvider: 'v8',
   testTimeout: 30_000,

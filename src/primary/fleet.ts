@@ -27,9 +27,11 @@ export interface FleetSettings {
   readonly size: number;
   /** The longest that an answer can take, milliseconds: what a worker that is replaced gets to finish what it has begun. */
   readonly maxExchangeMs: number;
+  /** Sockets that systemd listens on: each worker inherits them, so that none is lost with the last worker. */
+  readonly passedFds: readonly number[];
 }
 
-export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat'>;
+export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat' | 'listening'>;
 
 const heartbeatCheckMs = 1000;
 const maxSilentChecks = 10;
@@ -67,7 +69,7 @@ export class Fleet {
   start(workerProgram: string): void {
     // Each worker accepts for itself: a connection that the primary hands to one that is stopped or dies would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: workerProgram });
+    cluster.setupPrimary({ exec: workerProgram, stdio: [0, 1, 2, 'ipc', ...this.#settings.passedFds] });
     for (const seat of this.#seats) this.#fill(seat);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
@@ -170,6 +172,11 @@ export class Fleet {
     };
     const handlers: Handlers<PrimaryCalls> = {
       ...this.#handlers,
+      // The cluster module says so of the addresses that it has opened itself.
+      async *listening({ host, port }) {
+        occupant.worker.emit('listening', { address: host, port, addressType: 4 });
+        yield {};
+      },
       async *heartbeat({ text }) {
         heard(text);
         yield {};

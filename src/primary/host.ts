@@ -12,6 +12,12 @@ export async function findHostTools(searchPath: string): Promise<HostTools> {
   return { setpriv: setpriv.kind === 'found' ? setpriv.path : null, hasPs: ps.kind === 'found' };
 }
 
+/** `systemd-notify`; null where it is not installed. */
+export async function findNotifier(searchPath: string): Promise<string | null> {
+  const notifier = await findProgram('systemd-notify', searchPath);
+  return notifier.kind === 'found' ? notifier.path : null;
+}
+
 /** A folder of our own, mode 0700, under systemd's RuntimeDirectory where there is one. */
 export function makeRuntimeDirectory(parent: string | undefined): Promise<string> {
   return mkdtemp(join(parent ?? tmpdir(), 'prompt-relay-'));

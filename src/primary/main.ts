@@ -8,9 +8,17 @@ import { blockingOutput, createLogger, describeError, type Logger, standardOutpu
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
-import { clearStaleSocket, findFreePort, findHostTools, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
+import {
+  clearStaleSocket,
+  findFreePort,
+  findHostTools,
+  findNotifier,
+  makeRuntimeDirectory,
+  removeRuntimeDirectory,
+} from './host.js';
 import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
+import { type Handover, Systemd, takeHandover } from './systemd.js';
 import type { World } from './world.js';
 
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
@@ -19,6 +27,7 @@ const exitConfig = 78;
 
 async function main(): Promise<void> {
   process.on('SIGHUP', () => {}); // one that comes before the workers are there has nothing to replace
+  const handover = takeHandover(process.env, process.pid);
   const lostRecords = { count: 0 };
   const config = await loadConfig(process.env, (path) => readFile(path, 'utf8'));
   const log = createLogger(
@@ -28,10 +37,10 @@ async function main(): Promise<void> {
   );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  await serve(config, log, () => lostRecords.count);
+  await serve(config, handover, log, () => lostRecords.count);
 }
 
-async function serve(config: Config, log: Logger, logWriteErrors: () => number): Promise<void> {
+async function serve(config: Config, handover: Handover, log: Logger, logWriteErrors: () => number): Promise<void> {
   const searchPath = process.env.PATH ?? '';
   const reaped = await sweepOrphans(systemClock);
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
@@ -42,6 +51,7 @@ async function serve(config: Config, log: Logger, logWriteErrors: () => number):
     product: readProduct(),
     instance: await instanceOfProcess(process.pid),
     tools: await findHostTools(searchPath),
+    systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,
     searchPath,
     clock: systemClock,

@@ -1,6 +1,7 @@
 import type { HealthBody } from '../shared/api/health.js';
 import type { Config } from '../shared/config/config.js';
 import { describeError } from '../shared/logger.js';
+import type { Phase } from '../shared/phase.js';
 import { apiHandlers } from './api.js';
 import type { Adapter } from './cli/adapter.js';
 import { ConversationStore } from './conversation-store.js';
@@ -81,6 +82,7 @@ export class Service {
       workers: this.#config.workers,
     });
     this.#fleet.start(workerProgram);
+    this.#world.systemd.start({ phase: () => this.#supervisor.phase, slots: this.#slots, fleet: this.#fleet });
     this.#readiness.start();
     this.#cli.shelf.start();
     clock.every(expiryCheckMs, () => this.#conversations.expire());
@@ -94,8 +96,9 @@ export class Service {
   /** Replaces the workers; jobs, queue and conversations stay as they are. */
   async reload(): Promise<void> {
     if (this.#supervisor.phase !== 'ready') return;
-    this.#world.log.info('reload_start');
-    if (await this.#fleet.replaceAll()) this.#world.log.info('reload_complete');
+    const { log, systemd } = this.#world;
+    log.info('reload_start');
+    if (await systemd.reloading(this.#fleet.replaceAll())) log.info('reload_complete');
   }
 
   #createConversations(): ConversationStore {
@@ -178,7 +181,8 @@ export class Service {
 
   #createFleet(): Fleet {
     const { workers: size, queueTimeoutMs, executionMs } = this.#config;
-    const settings = { size, maxExchangeMs: queueTimeoutMs + executionMs + exchangeOverheadMs };
+    const maxExchangeMs = queueTimeoutMs + executionMs + exchangeOverheadMs;
+    const settings = { size, maxExchangeMs, passedFds: this.#world.systemd.passedFds };
     return new Fleet(settings, this.#handlers(), this.#observeFleet(), this.#world.clock, this.#world.log);
   }
 
@@ -192,7 +196,8 @@ export class Service {
     const catalog = new ModelCatalog(() => this.#cli.program.listModels(), this.#cli.models, this.#world.clock);
     return apiHandlers({
       phase: () => this.#supervisor.phase,
-      doorSettings: () => doorSettings(this.#config, this.#port, this.#supervisor.phase),
+      doorSettings: () =>
+        doorSettings(this.#config, this.#port, this.#world.systemd.passedFds.length, this.#supervisor.phase),
       runner: this.#runner,
       conversations: this.#conversations,
       rateLimit: new RateLimit({ windowMs, maxRequests }),
@@ -211,7 +216,10 @@ export class Service {
 
   #charges() {
     return {
-      announce: this.#fleet.tell.bind(this.#fleet),
+      announce: (phase: Phase) => {
+        this.#fleet.tell(phase);
+        this.#world.systemd.announce(phase);
+      },
       idle: () => this.#slots.idle(),
       counts: () => ({ running: this.#slots.active, queued: this.#slots.waiting }),
       cutAll: (reason: Error) => this.#runner.cutAll(reason),

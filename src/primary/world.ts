@@ -3,6 +3,7 @@ import type { Environment } from '../shared/config/config.js';
 import type { Instance } from '../shared/cookie.js';
 import type { Logger } from '../shared/logger.js';
 import type { HostTools } from './cli/process-tree.js';
+import type { Systemd } from './systemd.js';
 
 /** What the service is given of the world outside. */
 export interface World {
@@ -10,6 +11,7 @@ export interface World {
   readonly product: { readonly version: string; readonly commit: string | null };
   readonly instance: Instance;
   readonly tools: HostTools;
+  readonly systemd: Systemd;
   /** A folder of the service's own, mode 0700. */
   readonly runtimeDirectory: string;
   /** PATH, for the model CLI. */

@@ -1,8 +1,8 @@
 import type { Server } from 'node:http';
-import { Server as NetServer } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { Clock } from '../shared/clock.js';
 
-export type Address = { readonly host: string; readonly port: number } | { readonly path: string };
+export type Address = { readonly host: string; readonly port: number } | { readonly path: string } | Socket;
 
 export function listen(server: Server, address: Address): Promise<void> {
   return new Promise((resolve, reject) => {

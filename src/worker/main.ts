@@ -74,7 +74,8 @@ async function serve(state: WorkerState, primary: Primary, settings: DoorSetting
   const phase = () => state.phase;
   const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, metrics, log, clock });
   try {
-    await listeners.open(settings, () => createHttpServer(app, log, clock));
+    const passed = await listeners.open(settings, () => createHttpServer(app, log, clock));
+    if (passed !== null) await primary.one('listening', passed);
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     exit(log, exitCannotListen);

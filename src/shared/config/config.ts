@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
+import { isLoopback } from './loopback.js';
 import { nearest } from './nearest.js';
 import { type Values, type VariableName, variables } from './variables.js';
 
@@ -152,10 +153,6 @@ async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[
 }
 
 const wildcards = ['0.0.0.0', '::', '0', '::0'];
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
-}
 
 /** Judges only what could be read: a variable that is at fault contradicts nothing. */
 function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {

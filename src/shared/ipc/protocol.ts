@@ -69,6 +69,8 @@ export const doorSettingsSchema = z.object({
   host: z.string(),
   port: z.int(),
   socketPath: z.string().nullable(),
+  /** Sockets that systemd listens on, inherited under these numbers; where there are any, they stand for host and port. */
+  passedFds: z.array(z.int()),
   bodyLimitBytes: z.int(),
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
@@ -89,6 +91,8 @@ const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), re
 /** What workers ask of the primary. */
 export const primaryCalls = {
   hello: { request: nothing, item: doorSettingsSchema },
+  /** The worker listens at this address of a passed socket: nobody but itself can know. */
+  listening: { request: z.object({ host: z.string(), port: z.int() }), item: nothing },
   heartbeat: { request: metricsText, item: nothing },
   run: { request: jobRequest, item: jobEvent },
   conversation: { request: conversationKey, item: conversation },

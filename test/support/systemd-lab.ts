@@ -1,0 +1,186 @@
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
+import { promisify } from 'node:util';
+import type { HealthBody } from '../../src/shared/api/health.js';
+import { root } from './sources.js';
+import { until } from './until.js';
+
+/** Boots a systemd of its own in namespaces: `up`, `run <command>`, `down`. */
+const tool = process.env.SYSTEMD_LAB_TOOL ?? join(root, '..', 'shared', 'systemd-lab', 'lab');
+
+/** Why there can be no lab here; null where there can. */
+function hindrance(): string | null {
+  if (!existsSync(tool)) return `there is no ${tool} (SYSTEMD_LAB_TOOL names another)`;
+  if (process.getuid?.() !== 0) return 'it needs root';
+  try {
+    execFileSync('unshare', ['--mount', '--uts', '--ipc', '--net', '--pid', '--cgroup', '--fork', 'true']);
+    return null;
+  } catch {
+    return 'there are no namespaces to be had';
+  }
+}
+
+/** `describe`, or its skipping with a word where no systemd can be booted. */
+export function describeInLab(): jest.Describe {
+  const why = hindrance();
+  if (why === null) return describe;
+  process.stderr.write(`Skipped, because ${why}: the suite under a real systemd.\n`);
+  return describe.skip;
+}
+
+export interface Traffic {
+  /** Ends it; resolves with how often each status, or each error, was seen. */
+  stop(): Promise<Readonly<Record<string, number>>>;
+}
+
+const unit = 'prompt-relay.service';
+const installed = '/opt/prompt-relay';
+const url = 'http://127.0.0.1:5051';
+
+/** A machine of its own with a real systemd: loopback only, and nothing of what is written there stays. */
+export class SystemdLab implements AsyncDisposable {
+  readonly #env: NodeJS.ProcessEnv;
+  readonly #state: string;
+
+  constructor(state: string) {
+    this.#state = state;
+    this.#env = { ...process.env, SYSTEMD_LAB: state };
+  }
+
+  static async boot(): Promise<SystemdLab> {
+    const lab = new SystemdLab(join(await mkdtemp(join(tmpdir(), 'lab-')), 'state'));
+    await promisify(execFile)(tool, ['up'], { env: lab.#env });
+    return lab;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await promisify(execFile)(tool, ['down'], { env: this.#env });
+    await rm(join(this.#state, '..'), { recursive: true, force: true });
+  }
+
+  /** What the command writes; rejects when it fails. */
+  async run(...command: string[]): Promise<string> {
+    return (await promisify(execFile)(tool, ['run', ...command], { env: this.#env })).stdout.trim();
+  }
+
+  shell(script: string): Promise<string> {
+    return this.run('bash', '-o', 'errexit', '-o', 'pipefail', '-c', script);
+  }
+
+  /** What the command says, if it ends well. */
+  attempt(...command: string[]): Promise<string | null> {
+    return this.run(...command).catch(() => null);
+  }
+
+  /** The checkout, without what git ignores, as a folder in there. */
+  async copyCheckout(folder: string): Promise<void> {
+    const list = execFileSync('git', ['ls-files', '-z', '-c', '-o', '--exclude-standard', '--deduplicate'], {
+      cwd: root,
+    });
+    const pack = spawn('tar', ['-c', '--null', '--ignore-failed-read', '--exclude=node_modules', '-T', '-'], {
+      cwd: root,
+    });
+    const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${folder} && tar -x -C ${folder}`], { env: this.#env });
+    pack.stdin.end(list);
+    const done = new Promise((resolve) => unpack.once('exit', resolve));
+    await pipeline(pack.stdout, unpack.stdin);
+    expect(await done).toBe(0);
+  }
+
+  systemctl(...words: string[]): Promise<string> {
+    return this.run('systemctl', ...words);
+  }
+
+  /** A property of the service, as systemd sees it. */
+  show(property: string): Promise<string> {
+    return this.systemctl('show', '--value', '--property', property, unit);
+  }
+
+  async mainPid(): Promise<number> {
+    return Number(await this.show('MainPID'));
+  }
+
+  /** Starts the service anew, without its socket, with these settings and with these lines in a drop-in. */
+  async restartWith(settings: Readonly<Record<string, string>>, ...lines: string[]): Promise<void> {
+    await this.systemctl('stop', 'prompt-relay.socket', unit);
+    await this.configure(settings, ...lines);
+    await this.systemctl('start', unit);
+  }
+
+  /** For the next start: settings as the operator writes them, and lines of a drop-in. */
+  async configure(settings: Readonly<Record<string, string>>, ...lines: string[]): Promise<void> {
+    const environment = Object.entries(settings).map(([name, value]) => `${name}="${value}"\n`);
+    await this.#write('/etc/prompt-relay/environment', environment.join(''));
+    await this.#write(`/run/systemd/system/${unit}.d/test.conf`, ['[Service]', ...lines, ''].join('\n'));
+    await this.systemctl('daemon-reload');
+    await this.systemctl('reset-failed');
+  }
+
+  async #write(path: string, content: string): Promise<void> {
+    await this.run('sh', '-c', 'mkdir -p "$0" && printf %s "$2" >"$1"', dirname(path), path, content);
+  }
+
+  /** A command line of one of the fixture programs, as it lies in there. */
+  program(name: string, ...args: string[]): string {
+    return [join(installed, 'test', 'fixtures', 'programs', name), ...args].join(' ');
+  }
+
+  /** null: it does not answer now. */
+  async health(): Promise<HealthBody | null> {
+    const body = await this.attempt('curl', '--silent', '--max-time', '2', `${url}/health`);
+    return body === null ? null : (JSON.parse(body) as HealthBody);
+  }
+
+  async uptimeSeconds(): Promise<number> {
+    return (await this.health())?.observability.uptime_seconds ?? 0;
+  }
+
+  /** Jobs that run now. */
+  async running(): Promise<number> {
+    return (await this.health())?.observability.model_runtime.active_requests ?? 0;
+  }
+
+  /** Those that listen. */
+  async workers(): Promise<number[]> {
+    const workers = (await this.health())?.observability.workers ?? [];
+    return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
+  }
+
+  untilServing(withinMs?: number): Promise<unknown> {
+    return until(async () => (await this.workers()).length > 0, 'the service to answer', withinMs);
+  }
+
+  /** Resolves with the status and the body, on a line each. */
+  async ask(prompt: string, key: string): Promise<string> {
+    const headers = ['--header', 'Content-Type: application/json', '--header', `X-API-Key: ${key}`];
+    const body = ['--data', JSON.stringify({ prompt })];
+    return this.run('curl', '--silent', '--write-out', '\\n%{http_code}', ...headers, ...body, `${url}/ask`);
+  }
+
+  traffic(path: string, lanes: number, ...bodyAndKey: string[]): Traffic {
+    const client = ['run', 'node', this.program('sends-requests.js'), url + path, String(lanes), ...bodyAndKey];
+    const { stdin, stdout } = spawn(tool, client, { env: this.#env, stdio: ['pipe', 'pipe', 'inherit'] });
+    const told = text(stdout);
+    return {
+      stop: async () => {
+        stdin.end();
+        return JSON.parse(await told);
+      },
+    };
+  }
+
+  journal(): Promise<string> {
+    return this.run('journalctl', '--unit', unit, '--output', 'cat', '--no-pager');
+  }
+}
+
+/** The commands that the document tells to run. */
+export async function installSteps(): Promise<string[]> {
+  const document = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
+  return /```sh\n([\s\S]*?)\n```/.exec(document)?.[1]?.split('\n') ?? [];
+}

@@ -1,0 +1,211 @@
+import { describeInLab, installSteps, SystemdLab } from '../support/systemd-lab.js';
+import { until } from '../support/until.js';
+
+const demo = { MODEL_API_CLI: 'demo' };
+const unit = 'prompt-relay.service';
+const gate = '/var/lib/prompt-relay/open';
+const variables = /^(NOTIFY_SOCKET|WATCHDOG_\w+|LISTEN_\w+)=/m;
+
+let lab: SystemdLab;
+let key: string;
+
+/** A job runs until the gate is opened. */
+function gated(): Record<string, string> {
+  return { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('waits-for-file.pl', gate) };
+}
+
+async function environOf(pid: number): Promise<string> {
+  return (await lab.run('cat', `/proc/${pid}/environ`)).replaceAll('\0', '\n');
+}
+
+/** Processes of the service's user. */
+async function processes(pattern = '.'): Promise<number[]> {
+  const found = await lab.attempt('pgrep', '--euid', 'prompt-relay', '--full', pattern);
+  return found?.split('\n').map(Number) ?? [];
+}
+
+describeInLab()('under a real systemd', () => {
+  beforeAll(async () => {
+    lab = await SystemdLab.boot();
+    await lab.copyCheckout('/root/checkout');
+    // Nothing but loopback in there: packages come from npm's cache, and root needs no sudo.
+    const around = 'cd /root/checkout; export npm_config_offline=true; sudo() { "$@"; }';
+    for (const step of await installSteps()) await lab.shell(`${around}; ${step}`);
+    key = await lab.run('cat', '/etc/prompt-relay/api_key');
+  }, 240_000);
+
+  afterAll(() => lab?.[Symbol.asyncDispose]());
+
+  it('is installed by the five commands of the document, and ready', async () => {
+    expect(await installSteps()).toHaveLength(5);
+    expect(await lab.show('ActiveState')).toBe('active');
+    expect(await lab.systemctl('is-enabled', 'prompt-relay.socket', unit)).toBe('enabled\nenabled');
+    expect(await lab.health()).toMatchObject({ readiness: { model_cli: { adapter: 'claude' } } });
+    await until(async () => /^ready: 0 running, 0 waiting/.test(await lab.show('StatusText')), 'a status');
+  });
+
+  it('has units that systemd finds no fault with, and leaves little exposed', async () => {
+    const verified = await lab.shell('systemd-analyze verify prompt-relay.service prompt-relay.socket 2>&1');
+    expect(verified).toBe('');
+    const judged = await lab.run('systemd-analyze', 'security', '--offline=true', '--no-pager', unit);
+    const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(judged)?.[1]);
+    process.stderr.write(`systemd-analyze security: ${exposure}\n`);
+    expect(exposure).toBeLessThanOrEqual(1.5);
+  });
+
+  it('answers who has the key that came as a credential, and nobody else', async () => {
+    await lab.restartWith(demo);
+    expect(await lab.ask('Hello', key)).toMatch(/"success":true[\s\S]*\n200$/);
+    expect(await lab.ask('Hello', 'another')).toMatch(/"error":"unauthorized"[\s\S]*\n401$/);
+  });
+
+  it('keeps to itself what systemd has handed over, the address apart', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    await lab.systemctl('stop', unit);
+    await lab.systemctl('start', 'prompt-relay.socket', unit);
+    const answer = lab.ask('Hello', key);
+    await until(async () => (await lab.running()) === 1, 'the job to run');
+    const [job] = await processes('waits-for-file');
+    for (const pid of [...(await lab.workers()), job as number]) expect(await environOf(pid)).not.toMatch(variables);
+    expect(await environOf(await lab.mainPid())).toMatch(variables);
+    expect(await lab.run('ss', '--listening', '--tcp', '--processes', '--no-header')).not.toMatch(/perl|waits/);
+    await lab.run('touch', gate);
+    expect(await answer).toMatch(/"response":"Hello"/);
+  });
+
+  it('reloads under load without a failed request', async () => {
+    await lab.restartWith(demo);
+    const asking = lab.traffic('/ask', 2, JSON.stringify({ prompt: 'Hello' }), key);
+    const looking = lab.traffic('/version', 4);
+    for (let times = 0; times < 2; times++) {
+      const old = await lab.workers();
+      await lab.systemctl('reload', unit);
+      const isReplaced = async () => (await lab.workers()).every((pid) => !old.includes(pid));
+      await until(isReplaced, 'new workers');
+    }
+    await until(async () => (await lab.journal()).split('reload_complete').length > 2, 'the reloads to be over');
+    const [asked, looked] = await Promise.all([asking.stop(), looking.stop()]);
+    process.stderr.write(`reload: ${JSON.stringify({ asked, looked })}\n`);
+    expect([Object.keys(asked), Object.keys(looked)]).toEqual([['200'], ['200']]);
+    expect(await lab.show('ActiveState')).toBe('active');
+    expect(await lab.show('NRestarts')).toBe('0');
+  });
+
+  it('finishes jobs when it is stopped, and leaves nothing', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    const answers = ['first', 'second'].map((prompt) => lab.ask(prompt, key));
+    await until(async () => (await lab.running()) === 2, 'both jobs to run');
+    const stopped = lab.systemctl('stop', unit);
+    await until(async () => /^draining: 2 running/.test(await lab.show('StatusText')), 'the drain');
+    await lab.run('touch', gate);
+    expect(await Promise.all(answers)).toEqual([
+      expect.stringMatching(/"response":"first"[\s\S]*\n200$/),
+      expect.stringMatching(/"response":"second"[\s\S]*\n200$/),
+    ]);
+    await stopped;
+    expect(await Promise.all(['Result', 'ActiveState', 'ExecMainStatus'].map((name) => lab.show(name)))).toEqual([
+      'success',
+      'inactive',
+      '0',
+    ]);
+    expect(await processes()).toEqual([]);
+    expect(await lab.attempt('ls', '/run/prompt-relay')).toBeNull();
+  });
+
+  it('serves again within 3 s when the primary is killed, and no CLI lives on', async () => {
+    await lab.restartWith({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('ignores-sigterm.pl') });
+    const tookMs: number[] = [];
+    for (let times = 0; times < 3; times++) {
+      const asked = lab.ask('Hello', key).catch(() => 'cut');
+      await until(async () => (await lab.running()) === 1, 'the job to run');
+      const [pid, old] = [await lab.mainPid(), await processes()];
+      const killedAt = performance.now();
+      await lab.run('kill', '-KILL', String(pid));
+      await lab.untilServing();
+      tookMs.push(Math.round(performance.now() - killedAt));
+      expect((await processes()).filter((left) => old.includes(left))).toEqual([]);
+      expect(await asked).toBe('cut');
+    }
+    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`);
+    expect(Math.min(...tookMs)).toBeLessThan(3000); // the machine may be busy with something else, but not three times
+  });
+
+  it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {
+    await lab.restartWith(demo, 'WatchdogSec=2');
+    const pid = await lab.mainPid();
+    await until(async () => (await lab.uptimeSeconds()) > 5, 'more than two terms of the watchdog');
+    expect(await lab.mainPid()).toBe(pid);
+    await lab.run('kill', '-STOP', String(pid));
+    await until(async () => ![0, pid].includes(await lab.mainPid()), 'another primary');
+    await lab.untilServing();
+    expect(await lab.journal()).toMatch(/Watchdog timeout/);
+  });
+
+  it('ends a crash loop at the start limit', async () => {
+    await lab.systemctl('stop', unit);
+    await lab.configure(demo);
+    await lab.run('systemd-run', '--unit=squatter', 'node', '-e', "net.createServer().listen(5051, '127.0.0.1')");
+    await until(
+      () => lab.attempt('bash', '-c', ': </dev/tcp/127.0.0.1/5051').then((said) => said !== null),
+      'a squatter',
+    );
+    await lab.systemctl('start', '--no-block', unit);
+    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the end of the loop', 45_000);
+    expect(await lab.show('ExecMainStatus')).toBe('69');
+    expect(await lab.show('NRestarts')).toBe('6');
+    expect(await lab.journal()).toMatch(/Start request repeated too quickly/);
+    await lab.systemctl('stop', 'squatter');
+  });
+
+  it('does not start again what is wrongly configured', async () => {
+    await lab.configure({ MODEL_API_WORKERS: 'many' });
+    await lab.attempt('systemctl', 'start', unit);
+    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the failure');
+    expect([await lab.show('ExecMainStatus'), await lab.show('NRestarts')]).toEqual(['78', '0']);
+  });
+
+  describe('with its socket', () => {
+    beforeAll(async () => {
+      await lab.systemctl('stop', unit);
+      await lab.configure({ ...demo, MODEL_API_WORKERS: '1' });
+      await lab.systemctl('start', 'prompt-relay.socket');
+    });
+
+    it('is started by the first connection', async () => {
+      expect(await lab.show('ActiveState')).toBe('inactive');
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+    });
+
+    it('refuses nobody while it is restarted', async () => {
+      const looking = lab.traffic('/version', 8);
+      for (let times = 0; times < 3; times++) {
+        await lab.systemctl('restart', unit);
+        await lab.untilServing();
+      }
+      const seen = await looking.stop();
+      process.stderr.write(`restart: ${JSON.stringify(seen)}\n`);
+      expect(Object.keys(seen)).toEqual(['200']);
+    });
+
+    it('refuses nobody while its primary is killed', async () => {
+      const looking = lab.traffic('/version', 8);
+      await lab.run('kill', '-KILL', String(await lab.mainPid()));
+      await lab.untilServing();
+      expect(await looking.stop()).not.toHaveProperty('ECONNREFUSED');
+    });
+
+    it('keeps the socket when its only worker dies, and when it is reloaded', async () => {
+      for (let times = 0; times < 2; times++) {
+        const [worker] = await lab.workers();
+        await lab.run('kill', '-KILL', String(worker));
+        await until(async () => !(await lab.workers()).includes(worker as number), 'the worker to be missed');
+        await lab.untilServing();
+        await lab.systemctl('reload', unit);
+      }
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+      expect(await lab.show('NRestarts')).toBe('1');
+    });
+  });
+});
