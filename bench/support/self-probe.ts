@@ -1,0 +1,36 @@
+import { appendFileSync, readdirSync } from 'node:fs';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+
+/**
+ * Loaded into the service's processes with `--require`. At every SIGUSR2 it collects garbage, as nothing in the service
+ * ever does, and appends what is left to a file, one JSON object a line.
+ */
+
+export interface SelfReport {
+  readonly pid: number;
+  readonly heapBytes: number;
+  /** Buffers and what else lies outside the heap. */
+  readonly externalBytes: number;
+  readonly rssBytes: number;
+  readonly fileDescriptors: number;
+  /** Handles and requests that keep the loop alive, by kind. */
+  readonly resources: Readonly<Record<string, number>>;
+}
+
+const file = process.env.BENCH_SELF_PROBE_FILE;
+const programs = (process.env.BENCH_SELF_PROBE_PROGRAMS ?? '').split(':');
+
+if (file !== undefined && programs.includes(process.argv[1] ?? '')) {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  process.on('SIGUSR2', () => {
+    for (let round = 0; round < 3; round++) collect();
+    const { heapUsed: heapBytes, external: externalBytes, rss: rssBytes } = process.memoryUsage();
+    const resources: Record<string, number> = {};
+    for (const kind of process.getActiveResourcesInfo()) resources[kind] = (resources[kind] ?? 0) + 1;
+    const fileDescriptors = readdirSync('/proc/self/fd').length;
+    const report: SelfReport = { pid: process.pid, heapBytes, externalBytes, rssBytes, fileDescriptors, resources };
+    appendFileSync(file, `${JSON.stringify(report)}\n`);
+  });
+}
