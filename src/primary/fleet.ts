@@ -67,7 +67,7 @@ export class Fleet {
   start(workerProgram: string): void {
     // Each worker accepts for itself: a connection that the primary hands to one that is stopped or dies would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: workerProgram });
+    cluster.setupPrimary({ exec: workerProgram, args: [] });
     for (const seat of this.#seats) this.#fill(seat);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
