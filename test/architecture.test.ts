@@ -32,6 +32,9 @@ function isIn(...folders: readonly string[]): (source: Source) => boolean {
 }
 
 const isMain = isOneOf('src/primary/main', 'src/worker/main');
+/** The program that people type: its bin, and what stands for their terminal. */
+const isCommandMain = isOneOf('src/command/main');
+const isTerminal = isOneOf('src/command/terminal');
 /** A program like any other model CLI: it is started, never imported. */
 const isDemo = isIn('primary/demo');
 
@@ -57,6 +60,27 @@ describe('what may import what', () => {
       (isIn('primary')(source) && target.startsWith('src/worker/')) ||
       (isIn('shared')(source) && !target.startsWith('src/shared/') && target.startsWith('src/'));
     expect(importsThat(crosses)).toEqual([]);
+  });
+
+  it('keeps the command apart from the service, which it can start and ask but never holds', () => {
+    const isDoor = isOneOf('src/command/serve', 'src/command/check');
+    const isAllowed = (source: Source, target: string) =>
+      !target.startsWith('src/') ||
+      target.startsWith('src/command/') ||
+      target.startsWith('src/shared/') ||
+      (isDoor(source) && target === 'src/primary/main');
+    const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
+    const enters = (source: Source, target: string) => !isIn('command')(source) && target.startsWith('src/command/');
+    expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
+    const doors = sources.filter(({ imports }) => imports.some(({ target }) => target === 'src/primary/main'));
+    expect(doors.map(({ name }) => name).sort()).toEqual(['src/command/check', 'src/command/serve']);
+    for (const door of doors) expect(door.text).toContain("await import('../primary/main.js')");
+  });
+
+  it('keeps what the command shows pure: no effect is imported there', () => {
+    const strays = (source: Source, target: string, isType: boolean) =>
+      isIn('command/render')(source) && !isType && !target.startsWith('src/command/render/');
+    expect(importsThat(strays)).toEqual([]);
   });
 
   it('leaves nothing in the demo program of the house around it', () => {
@@ -98,9 +122,14 @@ describe('what may import what', () => {
 
   it('has zod at the doors: configuration, HTTP, arriving messages, lines of a CLI', () => {
     const isDoor = isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters');
+    const isClient = isOneOf('src/command/client', 'src/command/job');
     const isManifest = isOneOf('src/shared/product');
     const strays = (source: Source, target: string, isType: boolean) =>
-      target === 'zod' && !isDoor(source) && !isManifest(source) && !(isType && source.name === 'src/worker/http/body');
+      target === 'zod' &&
+      !isDoor(source) &&
+      !isManifest(source) &&
+      !isClient(source) &&
+      !(isType && source.name === 'src/worker/http/body');
     expect(importsThat(strays)).toEqual([]);
   });
 });
@@ -114,7 +143,15 @@ function isPartOf(source: Source, target: string): boolean {
 describe('effects', () => {
   it('reach the environment, signals, and the end of the process only in the two main files', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
-    expect(placesOf(pattern, (source) => isMain(source) || isDemo(source))).toEqual([]);
+    const isEdge = (source: Source) => isMain(source) || isCommandMain(source) || isTerminal(source);
+    expect(placesOf(pattern, (source) => isEdge(source) || isDemo(source))).toEqual([]);
+  });
+
+  it('are parted in the command: the environment and the end in its main file, streams and signals in its terminal', () => {
+    expect(placesOf(/\bprocess\s*\.\s*(on|once|off|stdout|stderr|stdin)\b/, (s) => !isCommandMain(s))).toEqual([]);
+    expect(placesOf(/\bprocess\s*\.\s*(env|argv)\b/, (s) => !isTerminal(s))).toEqual([]);
+    const ends = /\bprocess\s*\.\s*exit\b/;
+    expect(placesOf(ends, (source) => !isTerminal(source))).toHaveLength(1); // its reader has gone
   });
 
   it('are spread over two main files that use them', () => {
@@ -132,6 +169,7 @@ describe('effects', () => {
   it('are built where the program is put together, and handed to everything else', () => {
     const isComposition = (source: Source) =>
       isMain(source) ||
+      isCommandMain(source) ||
       isOneOf('src/primary/service', 'src/primary/model-cli', 'src/shared/proc/sweep-orphans')(source);
     const effects =
       /\b(systemClock|createLogger\(|new (Fleet|Supervisor|CliLauncher|CliProgram|ProcessScanner|SlotQueue|JobRunner|Status)\()/;

@@ -69,7 +69,7 @@ export class Fleet {
   start(workerProgram: string): void {
     // Each worker accepts for itself: a connection that the primary hands to one that is stopped or dies would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: workerProgram, stdio: [0, 1, 2, 'ipc', ...this.#settings.passedFds] });
+    cluster.setupPrimary({ exec: workerProgram, args: [], stdio: [0, 1, 2, 'ipc', ...this.#settings.passedFds] });
     for (const seat of this.#seats) this.#fill(seat);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }

@@ -1,9 +1,9 @@
-#!/usr/bin/env node
 import { chmod, readFile } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
+import type { Inspection } from '../shared/inspection.js';
 import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
@@ -16,6 +16,7 @@ import {
   makeRuntimeDirectory,
   removeRuntimeDirectory,
 } from './host.js';
+import { inspectSetup } from './inspection.js';
 import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
 import { type Handover, Systemd, takeHandover } from './systemd.js';
@@ -25,11 +26,32 @@ import type { World } from './world.js';
 const exitInternal = 70;
 const exitConfig = 78;
 
+/** Runs the service in this process, until it ends the process. */
+export function start(): void {
+  main().catch(failToStart);
+}
+
+/** What a service started here and now would use. Throws a ConfigFault. The caller ends the process. */
+export async function inspect(): Promise<Inspection> {
+  const config = await readConfig();
+  const handover = takeHandover(process.env, process.pid);
+  const world = await createWorld(handover, createLogger('silent', 'primary', blockingOutput()), () => 0);
+  try {
+    return await inspectSetup(config, world);
+  } finally {
+    await removeRuntimeDirectory(world.runtimeDirectory);
+  }
+}
+
+function readConfig(): Promise<Config> {
+  return loadConfig(process.env, (path) => readFile(path, 'utf8'));
+}
+
 async function main(): Promise<void> {
   process.on('SIGHUP', () => {}); // one that comes before the workers are there has nothing to replace
   const handover = takeHandover(process.env, process.pid);
   const lostRecords = { count: 0 };
-  const config = await loadConfig(process.env, (path) => readFile(path, 'utf8'));
+  const config = await readConfig();
   const log = createLogger(
     config.logLevel,
     'primary',
@@ -41,12 +63,22 @@ async function main(): Promise<void> {
 }
 
 async function serve(config: Config, handover: Handover, log: Logger, logWriteErrors: () => number): Promise<void> {
-  const searchPath = process.env.PATH ?? '';
   const reaped = await sweepOrphans(systemClock);
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
+  const world = await createWorld(handover, log, logWriteErrors);
+  const port = config.port === 0 ? await findFreePort(config.host) : config.port;
+  const service = new Service(config, world, await chooseAdapter(config, world), port);
+  process.on('SIGTERM', () => void service.terminate('SIGTERM'));
+  process.on('SIGINT', () => void service.terminate('SIGINT'));
+  process.on('SIGHUP', () => void service.reload());
+  service.start(join(__dirname, '..', 'worker', 'main.js'));
+}
+
+async function createWorld(handover: Handover, log: Logger, logWriteErrors: () => number): Promise<World> {
+  const searchPath = process.env.PATH ?? '';
   const runtimeDirectory = await makeRuntimeDirectory(process.env.RUNTIME_DIRECTORY);
-  const world: World = {
+  return {
     env: process.env,
     product: readProduct(),
     instance: await instanceOfProcess(process.pid),
@@ -62,12 +94,6 @@ async function serve(config: Config, handover: Handover, log: Logger, logWriteEr
     openSocket: (path) => chmod(path, 0o660),
     exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => exit(log, code)),
   };
-  const port = config.port === 0 ? await findFreePort(config.host) : config.port;
-  const service = new Service(config, world, await chooseAdapter(config, world), port);
-  process.on('SIGTERM', () => void service.terminate('SIGTERM'));
-  process.on('SIGINT', () => void service.terminate('SIGINT'));
-  process.on('SIGHUP', () => void service.reload());
-  service.start(join(__dirname, '..', 'worker', 'main.js'));
 }
 
 /** Workers notice that the primary has gone, end what is left of its process trees, and go too. */
@@ -91,4 +117,4 @@ function failToStart(error: unknown): never {
   return exit(log, isConfigFault ? exitConfig : exitInternal);
 }
 
-main().catch(failToStart);
+if (require.main === module) start();

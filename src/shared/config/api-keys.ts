@@ -22,7 +22,7 @@ export function readApiKey(text: string): ApiKey {
  * A key without a name is called `default`. Throws a sentence that never holds a key, also where there is none.
  */
 export function readApiKeys(text: string): ApiKey[] {
-  const keys = text.split('\n').flatMap((line, index) => readLine(line.trim(), index + 1));
+  const keys = linesOf(text).map(({ name, key }) => ({ name, digest: digestOf(key) }));
   if (keys.length === 0) throw new Error('holds no key');
   const names = keys.map((key) => key.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
@@ -30,13 +30,27 @@ export function readApiKeys(text: string): ApiKey[] {
   return keys;
 }
 
-function readLine(line: string, number: number): ApiKey[] {
+/** The keys themselves, in the order of the file: for a client, which has to present one. Throws as `readApiKeys` does. */
+export function readClearKeys(text: string): string[] {
+  return linesOf(text).map(({ key }) => key);
+}
+
+interface KeyLine {
+  readonly name: string;
+  readonly key: string;
+}
+
+function linesOf(text: string): KeyLine[] {
+  return text.split('\n').flatMap((line, index) => readLine(line.trim(), index + 1));
+}
+
+function readLine(line: string, number: number): KeyLine[] {
   if (line === '' || line.startsWith('#')) return [];
   const words = line.split(/\s+/);
   if (words.length > 2) throw new Error(`line ${number} has ${words.length} words: expected "key" or "name key"`);
   const key = words.at(-1) ?? '';
   if (!isKey(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
-  return [{ name: words.length === 2 ? (words[0] ?? '') : 'default', digest: digestOf(key) }];
+  return [{ name: words.length === 2 ? (words[0] ?? '') : 'default', key }];
 }
 
 function isKey(text: string): boolean {

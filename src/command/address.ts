@@ -1,0 +1,59 @@
+import { readClearKeys } from '../shared/config/api-keys.js';
+import type { Environment, ReadFile } from '../shared/config/config.js';
+import { variables } from '../shared/config/variables.js';
+import { localUrl } from '../shared/url.js';
+import { CommandFault, exitCodes } from './exit-codes.js';
+
+/** Which service to speak with, and as whom. */
+export interface Address {
+  readonly url: string;
+  readonly key: string | null;
+}
+
+export interface AddressFlags {
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/** From the flags, else from the variables the service itself reads. Throws a CommandFault. */
+export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<Address> {
+  return { url: urlFrom(flags, env), key: flags.key ?? (await keyFrom(env, readFile)) };
+}
+
+function urlFrom({ url }: AddressFlags, env: Environment): string {
+  if (url !== undefined) return checkedUrl(url);
+  const port = Number(settingOf(env, 'MODEL_API_PORT'));
+  if (port === 0) throw configFault('MODEL_API_PORT: 0 does not tell where the service listens: use --url');
+  return localUrl(String(settingOf(env, 'MODEL_API_HOST')), port);
+}
+
+function checkedUrl(url: string): string {
+  const parsed = URL.canParse(url) ? new URL(url) : null;
+  if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
+    return parsed.href.replace(/\/+$/, '');
+  }
+  throw new CommandFault(exitCodes.usage, '--url: must be such as http://127.0.0.1:5051');
+}
+
+function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {
+  const { schema, fallback } = variables[name];
+  const parsed = schema.safeParse(env[name] ?? fallback);
+  if (!parsed.success) throw configFault(`${name}: ${parsed.error.issues[0]?.message}`);
+  return parsed.data;
+}
+
+/** Of a file with several keys, the first. */
+async function keyFrom(env: Environment, readFile: ReadFile): Promise<string | null> {
+  if (env.MODEL_API_KEY) return env.MODEL_API_KEY;
+  const file = env.MODEL_API_KEY_FILE;
+  if (!file) return null;
+  try {
+    return readClearKeys(await readFile(file))[0] ?? null;
+  } catch (error) {
+    throw configFault(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
+  }
+}
+
+function configFault(message: string): CommandFault {
+  return new CommandFault(exitCodes.config, message);
+}
