@@ -8,7 +8,7 @@ import { describeMachine } from './support/machine.js';
 import { type Footprint, ObservedService } from './support/observed-service.js';
 import { readSlowly, type SlowReader } from './support/slow-reader.js';
 import { quantile } from './support/statistics.js';
-import { markdownTable, type Row } from './support/table.js';
+import { type Row, tableHead, tableLine } from './support/table.js';
 
 /** Usage: npm run soak -- [--disconnects N] [--readers N]. Prints what is left after many disconnects, and what slow readers cost. */
 
@@ -145,7 +145,7 @@ async function main(): Promise<void> {
     process.stderr.write(`slow readers at ${slots} slots …\n`);
     rows.push(await slowReaders(readers, slots));
   }
-  process.stdout.write(`${machine}\n\n${markdownTable(rows)}\n`);
+  process.stdout.write(`${machine}\n\n${[tableHead, ...rows.map(tableLine)].join('\n')}\n`);
 }
 
 void main();
