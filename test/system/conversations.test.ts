@@ -30,6 +30,7 @@ describe('Turns on one conversation', () => {
   it('run in the order they came, and each wait for the one before counts as a wait in the queue', async () => {
     await using service = await startListener();
     const { id } = await chat(service, 'begin');
+    await untilJobs(service, 0, 0); // the processes of that turn are gone
     const first = chatAndLeave(service, 'hang', id);
     await untilJobs(service, 1, 0);
     const messages = ['one', 'two', 'three', 'four', 'five'];
@@ -49,6 +50,7 @@ describe('Turns on one conversation', () => {
   it('do not hold up the turns of another', async () => {
     await using service = await startListener({ MODEL_API_MAX_CONCURRENT: '2' });
     const { id } = await chat(service, 'begin');
+    await untilJobs(service, 0, 0); // the processes of that turn are gone
     const busy = [chatAndLeave(service, 'hang', id), chatAndLeave(service, 'hang', id)];
     await untilJobs(service, 1, 1);
     expect((await chat(service, 'elsewhere')).response).toBe('elsewhere');
@@ -61,6 +63,7 @@ describe('A conversation', () => {
   it('is as it was after a turn that failed, took too long or was given up, and none after such a first turn', async () => {
     await using service = await startListener({ MODEL_API_TIMEOUT: '2' });
     const { id } = await chat(service, 'begin');
+    await untilJobs(service, 0, 0); // the processes of that turn are gone
     const before = await shown(service, id);
     for (const conversation of [{ conversation_id: id }, {}]) {
       expect(await service.post('/chat', { message: 'fail', ...conversation })).toMatchObject({ status: 500 });
@@ -80,6 +83,7 @@ describe('A conversation', () => {
   it('stays deleted when it is deleted during a turn, and the turn still answers', async () => {
     await using service = await startListener({ MODEL_API_TIMEOUT: '2' });
     const { id } = await chat(service, 'begin');
+    await untilJobs(service, 0, 0); // the processes of that turn are gone
     const running = service.post('/chat', { message: 'hang', conversation_id: id });
     await untilJobs(service, 1, 0);
     const waiting = chat(service, 'after all', id);
