@@ -89,7 +89,7 @@ export class ObservedService implements AsyncDisposable {
       externalMb: total(({ externalBytes }) => externalBytes) / 1024 ** 2,
       rssMb: total(({ rssBytes }) => rssBytes) / 1024 ** 2,
       fileDescriptors: total(({ fileDescriptors }) => fileDescriptors),
-      resources: total(({ resources }) => sum(Object.values(resources))),
+      resources: total(({ resources }) => resources),
       jobs: active_requests + queued_requests,
       cliProcesses: (await this.service.jobProcesses()).length,
     };
