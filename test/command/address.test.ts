@@ -1,0 +1,41 @@
+import { addressFrom } from '../../src/command/address.js';
+import { CommandFault } from '../../src/command/exit-codes.js';
+
+const noFile = () => Promise.reject(new Error('ENOENT: no such file'));
+
+async function exitCodeOf(promise: Promise<unknown>): Promise<number | null> {
+  return promise.then(
+    () => null,
+    (error: unknown) => (error instanceof CommandFault ? error.exitCode : Promise.reject(error)),
+  );
+}
+
+describe('the address of the service', () => {
+  it.each<[Record<string, string>, string]>([
+    [{}, 'http://127.0.0.1:5051'],
+    [{ MODEL_API_PORT: '6000', MODEL_API_HOST: '0.0.0.0' }, 'http://127.0.0.1:6000'],
+    [{ MODEL_API_HOST: '::' }, 'http://[::1]:5051'],
+    [{ MODEL_API_HOST: 'Relay.Example.Org' }, 'http://relay.example.org:5051'],
+  ])('is, with %j, %s', async (env, url) => {
+    expect(await addressFrom({}, env, noFile)).toEqual({ url, key: null });
+  });
+
+  it('is what the flags say before anything else', async () => {
+    const env = { MODEL_API_PORT: '0', MODEL_API_KEY: 'other' };
+    const address = await addressFrom({ url: 'https://relay.example.org/v1/', key: 'mine' }, env, noFile);
+    expect(address).toEqual({ url: 'https://relay.example.org/v1', key: 'mine' });
+  });
+
+  it('comes with the first key of the key file', async () => {
+    const file = async () => '# keys\nada first-key\nbo second-key\n';
+    expect((await addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, file)).key).toBe('first-key');
+  });
+
+  it('is a fault of the configuration, or of the flags, where it can not be told', async () => {
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '0' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '1e3' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({ url: 'ftp://relay' }, {}, noFile))).toBe(64);
+    expect(await exitCodeOf(addressFrom({ url: '127.0.0.1' }, {}, noFile))).toBe(64);
+  });
+});

@@ -1,0 +1,143 @@
+import { paintFor } from '../../../src/command/render/paint.js';
+import { gauge, readinessStrip, renderStatus, type Snapshot } from '../../../src/command/render/status.js';
+import type { ReadinessBody } from '../../../src/shared/api/health.js';
+
+const paint = paintFor(false);
+const coloured = paintFor(true);
+const startedAt = '2026-01-31T12:00:00.000Z';
+
+function check(fields: Partial<ReadinessBody> = {}): ReadinessBody {
+  return {
+    status: 'ready',
+    checked_at: startedAt,
+    duration_ms: 41,
+    trigger: 'interval',
+    adapter: 'claude',
+    version: '2.1.328',
+    ...fields,
+  };
+}
+
+const totals = {
+  requests: 1234,
+  jobs: 45,
+  failed: 0,
+  cancelled: 2,
+  refused: 0,
+  tokensOut: 900,
+  firsts: 0,
+  firstSeconds: 0,
+};
+
+const snapshot: Snapshot = {
+  url: 'http://127.0.0.1:5051',
+  takenAt: Date.parse('2026-01-31T12:00:12.000Z'),
+  version: {
+    name: 'prompt-relay',
+    version: '0.1.0',
+    commit: null,
+    node: 'v20.20.2',
+    model_cli: { adapter: 'claude', version: '2.1.328' },
+    uptime_seconds: 11_520,
+  },
+  health: {
+    status: 'ok',
+    strict_mode: false,
+    readiness: { model_cli: check() },
+    observability: {
+      started_at: startedAt,
+      uptime_seconds: 11_520,
+      model_runtime: {
+        active_requests: 4,
+        queued_requests: 17,
+        max_concurrent: 4,
+        max_queue: 100,
+        rejected_total: 0,
+        queue_timeouts_total: 0,
+      },
+      cli_processes: { standby: 1, live: 2, busy: 4, stopping: 0 },
+      workers: [
+        { id: 1, pid: 4711, state: 'ready', restarts: 0 },
+        { id: 2, pid: null, state: 'starting', restarts: 3 },
+      ],
+    },
+  },
+  checks: [check({ status: 'not_ready', error: 'not logged in' }), check()],
+  totals,
+  change: null,
+};
+
+describe('the view of a service', () => {
+  it('says everything on a line of its own', () => {
+    expect(renderStatus(snapshot, paint)).toEqual([
+      'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',
+      'model CLI  claude 2.1.328: ready (checked 12 s ago in 41 ms, interval)',
+      'checks     ✗▪  1 of 2 checks ready',
+      'slots      4 of 4     ████',
+      'queue      17 of 100  ███░░░░░░░░░░░░░░░░░',
+      'processes  4 busy, 2 held for conversations, 1 standing by, 0 stopping',
+      'workers    ● 4711   ○ – starting, 3 restarts',
+      'in all     1,234 requests · 45 jobs · 0 failed · 2 cancelled · 0 refused · 900 tokens out',
+    ]);
+  });
+
+  it('adds rates when it has seen two moments', () => {
+    const change = {
+      ...totals,
+      seconds: 2,
+      requests: 5,
+      jobs: 3,
+      failed: 1,
+      tokensOut: 300,
+      firsts: 2,
+      firstSeconds: 0.1,
+    };
+    expect(renderStatus({ ...snapshot, change }, paint).at(-1)).toBe(
+      'now        2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s tokens out · first text after 50 ms',
+    );
+  });
+
+  it('says why the model CLI is not ready, and obeys nothing that stands there', () => {
+    const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
+    const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
+    const [head, line] = renderStatus({ ...snapshot, health }, paint);
+    expect(head).toContain('degraded');
+    expect(line).toContain('claude 2.1.328: not ready: not [2Jlogged in (checked');
+  });
+
+  it('says that nothing has been checked yet', () => {
+    const found = check({ status: 'unknown', checked_at: null, version: null });
+    const health = { ...snapshot.health, readiness: { model_cli: found } };
+    expect(renderStatus({ ...snapshot, health, checks: [] }, paint).slice(1, 3)).toEqual([
+      'model CLI  claude: not checked yet',
+      'slots      4 of 4     ████',
+    ]);
+  });
+});
+
+describe('its parts', () => {
+  it('show the last forty checks, the newest at the right', () => {
+    const checks = [...Array.from({ length: 60 }, () => check()), check({ status: 'not_ready' })];
+    expect(readinessStrip(checks, paint)).toBe(`${'▪'.repeat(39)}✗  60 of 61 checks ready`);
+  });
+
+  it.each([
+    [0, 100, '░'.repeat(20)],
+    [1, 100, `█${'░'.repeat(19)}`],
+    [99, 100, `${'█'.repeat(19)}░`],
+    [100, 100, '█'.repeat(20)],
+    [1, 2, '█░'],
+    [0, 0, '░'.repeat(20)],
+    [5, 4, '████'],
+  ])('show %d of %d as a bar', (taken, whole, bar) => {
+    expect(gauge(taken, whole, paint)).toBe(bar);
+  });
+
+  it('turn yellow at three quarters and red when full', () => {
+    expect([1, 3, 4].map((taken) => gauge(taken, 4, coloured).slice(0, 5))).toEqual([
+      '\u001b[32m',
+      '\u001b[33m',
+      '\u001b[31m',
+    ]);
+  });
+});

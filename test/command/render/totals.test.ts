@@ -1,0 +1,45 @@
+import { changeBetween, totalsOf } from '../../../src/command/render/totals.js';
+
+const exposition = `# HELP model_api_http_requests_total Requests.
+# TYPE model_api_http_requests_total counter
+model_api_http_requests_total{method="POST",route="/ask",code="200"} 7
+model_api_http_requests_total{method="GET",route="/metrics",code="200"} 100
+model_api_http_requests_total{method="GET",route="/health/history",code="200"} 100
+model_api_jobs_total{operation="ask",outcome="ok"} 4
+model_api_jobs_total{operation="chat",outcome="timeout"} 2
+model_api_jobs_total{operation="chat",outcome="cancelled"} 1
+model_api_rejected_total{reason="queue_full"} 3
+model_api_rate_limited_total 2
+model_api_tokens_total{direction="input"} 1000
+model_api_tokens_total{direction="output"} 1.5e3
+model_api_time_to_first_delta_seconds_bucket{le="0.1",operation="ask"} 4
+model_api_time_to_first_delta_seconds_sum{operation="ask"} 0.5
+model_api_time_to_first_delta_seconds_count{operation="ask"} 4
+`;
+
+const totals = {
+  requests: 7,
+  jobs: 7,
+  failed: 2,
+  cancelled: 1,
+  refused: 5,
+  tokensOut: 1500,
+  firsts: 4,
+  firstSeconds: 0.5,
+};
+
+describe('the totals of a scrape', () => {
+  it('sum the families that are shown, without the requests of those who only look', () => {
+    expect(totalsOf(exposition)).toEqual(totals);
+  });
+
+  it('are nothing where the scrape is', () => {
+    expect(Object.values(totalsOf('')).every((total) => total === 0)).toBe(true);
+  });
+
+  it('give what has been counted between two', () => {
+    const later = { ...totals, requests: 12, tokensOut: 1600 };
+    expect(changeBetween(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
+    expect(changeBetween(null, later, 2)).toMatchObject({ requests: 12 });
+  });
+});

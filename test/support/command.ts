@@ -1,0 +1,44 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { text } from 'node:stream/consumers';
+import type { Service } from './service.js';
+
+export const commandProgram = join(__dirname, '..', '..', 'src', 'command', 'main.js');
+
+export interface CommandResult {
+  /** The exit code; null where a signal ended it. */
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CommandOptions {
+  readonly env?: Readonly<Record<string, string>>;
+  readonly input?: string;
+}
+
+/** The variables with which the command finds a service. */
+export function envFor(service: Service): Record<string, string> {
+  return { MODEL_API_PORT: String(service.port) };
+}
+
+export function spawnCommand(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+  const surroundings = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env };
+  return spawn(process.execPath, [commandProgram, ...args], { env: surroundings, stdio: 'pipe' });
+}
+
+/** Runs the command to its end. */
+export async function runCommand(
+  args: readonly string[],
+  { env = {}, input = '' }: CommandOptions = {},
+): Promise<CommandResult> {
+  const child = spawnCommand(args, env);
+  child.stdin?.on('error', () => {}).end(input);
+  const [[code], stdout, stderr] = await Promise.all([
+    once(child, 'exit') as Promise<[number | null]>,
+    text(child.stdout as NodeJS.ReadableStream),
+    text(child.stderr as NodeJS.ReadableStream),
+  ]);
+  return { code, stdout, stderr };
+}

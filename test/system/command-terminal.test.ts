@@ -1,0 +1,133 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { commandProgram, envFor } from '../support/command.js';
+import { temporaryFolder } from '../support/folder.js';
+import { recovers, untilJobs } from '../support/jobs.js';
+import { describeWith } from '../support/needs.js';
+import { type Service, script, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const run = promisify(execFile);
+const cancelled = 'Cancelled: the conversation is as it was before.';
+
+/** A terminal of 90 columns and 24 rows in which the command runs; then its exit code is shown. */
+class Screen implements AsyncDisposable {
+  readonly #tmux: readonly string[];
+  readonly #folder: AsyncDisposable;
+
+  constructor(socket: string, folder: AsyncDisposable) {
+    this.#tmux = ['-S', socket, '-f', '/dev/null', '-u'];
+    this.#folder = folder;
+  }
+
+  static async open(service: Service, args: readonly string[]): Promise<Screen> {
+    const folder = await temporaryFolder();
+    const screen = new Screen(join(folder.path, 'tmux'), folder);
+    const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
+    const env = Object.entries(envFor(service)).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
+    const shell = `${command}; echo "ended with $?"; sleep 60`;
+    await screen.#run('new-session', '-d', '-x', '90', '-y', '24', ...env, shell);
+    return screen;
+  }
+
+  async press(...keys: readonly string[]): Promise<void> {
+    await this.#run('send-keys', ...keys);
+  }
+
+  async resize(columns: number, rows: number): Promise<void> {
+    await this.#run('resize-window', '-x', String(columns), '-y', String(rows));
+  }
+
+  /** Its lines, without the blank ones at the end. */
+  async lines(): Promise<string[]> {
+    return (await this.#run('capture-pane', '-p')).trimEnd().split('\n');
+  }
+
+  async shows(text: string): Promise<string[]> {
+    return until(async () => {
+      const lines = await this.lines();
+      return lines.join('\n').includes(text) ? lines : null;
+    }, `the screen to show ${text}`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#run('kill-server').catch(() => {});
+    await this.#folder[Symbol.asyncDispose]();
+  }
+
+  async #run(...args: readonly string[]): Promise<string> {
+    const env = { PATH: process.env.PATH, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' };
+    return (await run('tmux', [...this.#tmux, ...args], { env })).stdout;
+  }
+}
+
+describeWith('/usr/bin/tmux')('in a terminal', () => {
+  it('a chat outlives Ctrl-C, which cancels its turn, and ends with Ctrl-D', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['chat']);
+    await screen.shows('you>');
+    await screen.press('hello', 'Enter');
+    await screen.shows('done');
+    await screen.press('now wait', 'Enter');
+    await screen.shows('begun: A conversation follows'); // to a plain command, turns are told in one text
+    await untilJobs(service, 1, 0);
+    await screen.press('C-c');
+    await screen.shows(cancelled);
+    await recovers(service);
+    await screen.press('half a line', 'C-c');
+    await screen.shows('Ctrl-D or /exit leaves.');
+    await screen.press('Up');
+    await screen.shows('you> now wait');
+    await screen.press('C-u', 'C-d');
+    const lines = await screen.shows('ended with');
+    expect(lines.at(-1)).toBe('ended with 0');
+    expect(lines.at(-2)).toMatch(/^To go on: prompt-relay chat --conversation \S+$/);
+  });
+
+  it('what is typed while the model speaks waits for its turn', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['chat']);
+    await screen.shows('you>');
+    await screen.press('wait', 'Enter');
+    await screen.shows('begun: wait');
+    await screen.press('second', 'Enter', 'third');
+    await screen.press('C-c');
+    await screen.shows('you> third');
+    const lines = await screen.lines();
+    expect(lines.slice(2)).toEqual([
+      'you> wait',
+      'begun: wait',
+      cancelled,
+      'you> second',
+      expect.stringMatching(/^begun: (second|.*wait.*second) done$/),
+      'you> third',
+    ]);
+    await screen.press('C-u', '/exit', 'Enter');
+    await screen.shows('ended with 0');
+  });
+
+  it('the live view is redrawn in place, also after the window has changed', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['status', '--watch', '--interval', '0.1']);
+    const isOnce = (lines: readonly string[]) =>
+      lines.filter((line) => line.startsWith('prompt-relay ')).length === 1 && lines[0]?.startsWith('prompt-relay ');
+    expect(isOnce(await screen.shows('now '))).toBe(true);
+    const leaving = new AbortController();
+    const job = service.post('/ask', { prompt: 'wait' }, {}, leaving.signal).catch(() => {});
+    expect(isOnce(await screen.shows('1 of 4    █░░░'))).toBe(true);
+    leaving.abort();
+    await job;
+    await screen.resize(50, 8);
+    const fits = (lines: readonly string[]) =>
+      lines.length <= 8 && lines.some((line) => line.length === 50 && line.endsWith('…'));
+    await until(async () => {
+      const lines = await screen.lines();
+      return isOnce(lines) && fits(lines);
+    }, 'the view to fit');
+    await screen.resize(90, 24);
+    expect(isOnce(await screen.shows('Ctrl-C ends this view'))).toBe(true);
+    await screen.press('C-c');
+    await screen.shows('ended with 0');
+  });
+});

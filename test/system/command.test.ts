@@ -1,0 +1,252 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { createInterface } from 'node:readline';
+import { envFor, runCommand, spawnCommand } from '../support/command.js';
+import { createGate } from '../support/gate.js';
+import { recovers, untilJobs } from '../support/jobs.js';
+import { script, startService, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
+
+const usage = 64;
+const unavailable = 69;
+const tryLater = 75;
+const notAllowed = 77;
+const config = 78;
+
+describe('the command, on its own', () => {
+  it('shows its help, that of each command, and its version', async () => {
+    const { code, stdout } = await runCommand(['--help']);
+    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models'];
+    expect(code).toBe(0);
+    for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
+    for (const name of names) {
+      const page = await runCommand([name, '--help']);
+      expect(page).toMatchObject({ code: 0, stdout: expect.stringContaining(`Usage: prompt-relay ${name}`) });
+    }
+    expect((await runCommand(['--version'])).stdout).toMatch(/^prompt-relay \d+\.\d+\.\d+\n$/);
+  });
+
+  it.each([
+    [['statsu'], 'did you mean status?'],
+    [['status', '--foo'], "unknown option '--foo'"],
+    [['--foo'], "unknown option '--foo'"],
+    [['status', 'now'], 'status does not take now'],
+    [['ask', '--model'], '--model'],
+    [['status', '--watch', '--interval', '0'], '--interval'],
+    [['chat', '--conversation', 'x', '--system', 'y'], '--system'],
+    [['ask', ' '], 'there is no prompt'],
+    [['models', '--url', 'relay'], '--url'],
+  ])('refuses %j with 64 and a sentence', async (args, sentence) => {
+    const { code, stdout, stderr } = await runCommand(args);
+    expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
+    expect(stderr).toContain(sentence);
+    expect(stderr).not.toContain(' at ');
+  });
+
+  it.each(['status', 'models', 'ask', 'recheck', 'chat'])('says that no service answers: %s', async (name) => {
+    const { code, stderr } = await runCommand([name], { env: { MODEL_API_PORT: '5' }, input: 'hello\n' });
+    expect(code).toBe(unavailable);
+    expect(stderr).toContain('no service answers at http://127.0.0.1:5 (nobody listens there)');
+  });
+
+  it('knows what is not a prompt-relay', async () => {
+    const server = createServer((_, response) => response.end('<html>')).listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    const env = { MODEL_API_PORT: String((server.address() as AddressInfo).port) };
+    const { code, stderr } = await runCommand(['models'], { env });
+    server.close();
+    expect(code).toBe(76);
+    expect(stderr).toContain('does not answer as prompt-relay does');
+  });
+});
+
+describe('check', () => {
+  it('tells what would be used, and that it is ready', async () => {
+    const env = { MODEL_API_CLI: 'demo', MODEL_API_PORT: '6001', MODEL_API_KEY: 'secret-key', MODEL_API_WROKERS: '2' };
+    const plain = await runCommand(['check'], { env });
+    expect(plain).toMatchObject({ code: 0, stderr: '' });
+    expect(plain.stdout).toMatch(/^address {4}http:\/\/127\.0\.0\.1:6001$/m);
+    expect(plain.stdout).toMatch(/^API keys {3}default$/m);
+    expect(plain.stdout).toMatch(/^ready {6}yes/m);
+    expect(plain.stdout).toContain('did you mean MODEL_API_WORKERS?');
+    const { stdout } = await runCommand(['check', '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({
+      url: 'http://127.0.0.1:6001',
+      keys: ['default'],
+      model_cli: { adapter: 'demo', ready: true, error: null },
+      models: [{ id: 'eliza', default: true }, { id: 'echo' }],
+    });
+    expect(plain.stdout + stdout).not.toContain('secret-key');
+  });
+
+  it('ends with 69 when the model CLI is not there', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/nonexistent/llm -m big' };
+    const { code, stdout } = await runCommand(['check'], { env });
+    expect(code).toBe(unavailable);
+    expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host$/m);
+  });
+
+  it('ends with 78 and lists every fault of the configuration', async () => {
+    const env = { MODEL_API_PORT: 'x', MODEL_API_WORKERS: '0' };
+    const { code, stdout, stderr } = await runCommand(['check', '--json'], { env });
+    expect(code).toBe(config);
+    expect(JSON.parse(stdout).faults).toHaveLength(2);
+    expect(stderr).toMatch(/^fault {2}MODEL_API_PORT: .*\nfault {2}MODEL_API_WORKERS: .*\n$/);
+  });
+});
+
+describe('serve', () => {
+  it.each([[['serve']], [[]]])('runs the service in its own process: %j', async (args) => {
+    const child = spawnCommand(args, { MODEL_API_CLI: 'demo', MODEL_API_PORT: '0', MODEL_API_WORKERS: '1' });
+    let log = '';
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const exited = once(child, 'exit');
+    const port = await until(() => /"service_ready".*"port":(\d+)/.exec(log)?.[1], 'the service to be ready');
+    const { code, stdout } = await runCommand(['ask', 'What is 3 + 4?'], { env: { MODEL_API_PORT: port } });
+    child.kill('SIGTERM');
+    expect({ code, exit: await exited }).toEqual({ code: 0, exit: [0, null] });
+    expect(stdout).toContain('7');
+    expect(log).toContain('"shutdown_complete"');
+  });
+
+  it('ends with 78 for a configuration with faults', async () => {
+    expect(await runCommand([], { env: { MODEL_API_PORT: 'x' } })).toMatchObject({ code: config });
+  });
+});
+
+describe('a question', () => {
+  it('is answered on stdout, whole or as JSON, from arguments or from stdin', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    const ask = (args: readonly string[], input?: string) =>
+      runCommand(['ask', '--model', 'echo', ...args], { env, ...(input !== undefined && { input }) });
+    expect(await ask(['two', 'words'])).toEqual({ code: 0, stdout: 'two words\n', stderr: '' });
+    expect(await ask([], 'from žluť\nstdin\n')).toEqual({ code: 0, stdout: 'from žluť\nstdin\n', stderr: '' });
+    expect((await ask(['before', '-', 'after'], 'middle')).stdout).toBe('before\n\nmiddle\n\nafter\n');
+    expect((await ask(['\u001b[31mred'])).stdout).toBe('\u001b[31mred\n');
+    const { stdout } = await ask(['--json', 'hello']);
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, response: 'hello', model: 'echo' });
+  });
+
+  it('shows the answer as it comes, and Ctrl-C ends its job', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    const child = spawnCommand(['ask', 'please wait'], envFor(service));
+    const [first] = await once(child.stdout as NodeJS.ReadableStream, 'data');
+    expect(String(first)).toBe('begun: please wait');
+    child.kill('SIGINT');
+    await once(child, 'exit');
+    await recovers(service);
+  });
+
+  it('ends with its job when its reader has gone', async () => {
+    await using service = await startWithProgram(script('floods-stdout.pl'));
+    const child = spawnCommand(['ask', 'hello'], envFor(service));
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+    child.stdout?.destroy();
+    expect(await once(child, 'exit')).toEqual([141, null]);
+    await recovers(service);
+  });
+
+  it('that is refused ends with a sentence and a code of its own', async () => {
+    await using gate = await createGate();
+    const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' };
+    await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'right' });
+    const env = envFor(service);
+    const withKey = { ...env, MODEL_API_KEY: 'right' };
+    const stranger = await runCommand(['ask', 'hello'], { env });
+    expect(stranger).toMatchObject({ code: notAllowed, stdout: '' });
+    expect(stranger.stderr).toContain('unauthorized: an API key is needed');
+    expect(await runCommand(['ask', 'hello', '--key', 'wrong'], { env: withKey })).toMatchObject({ code: notAllowed });
+    expect(await runCommand(['ask', 'hello', '--model', 'a b'], { env: withKey })).toMatchObject({ code: 65 });
+    const running = runCommand(['ask', 'first'], { env: withKey });
+    await untilJobs(service, 1, 0);
+    const late = await runCommand(['ask', 'second'], { env: withKey });
+    expect(late).toMatchObject({ code: tryLater, stdout: '' });
+    expect(late.stderr).toContain('concurrency_limited: all slots are taken and the queue is full (try again in 1 s)');
+    await gate.open();
+    expect(await running).toMatchObject({ code: 0, stdout: 'first\n' });
+  });
+
+  it('that the model fails at tells the id that the log knows', async () => {
+    await using service = await startWithProgram(script('exits-early.pl', '3'));
+    const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service) });
+    expect(code).toBe(1);
+    const [, id] = /cli_error: .* \(request (\S+)\)/.exec(stderr) ?? [];
+    await service.log('http_request_completed', (record) => record.request_id === id);
+  });
+});
+
+describe('a conversation that is read from a file', () => {
+  it('goes on from line to line, until the end, /exit, or a turn that fails', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    const input = 'My name is Ada\n\nWhat is my name?\n/new\nWhat is my name?\n';
+    const { code, stdout } = await runCommand(['chat'], { env, input });
+    const [, second, third] = stdout.trimEnd().split('\n');
+    expect({ code, second }).toEqual({ code: 0, second: 'Your name is Ada.' });
+    expect(third).not.toContain('Ada');
+    expect(await runCommand(['chat'], { env, input: '/exit\nhello\n' })).toMatchObject({ code: 0, stdout: '' });
+    const unknown = await runCommand(['chat', '--conversation', 'nonesuch'], { env, input: 'one\ntwo\n' });
+    expect(unknown).toMatchObject({ code: 65, stdout: '' });
+  });
+});
+
+describe('the operator', () => {
+  it('sees the service, and by the exit code whether it is ok', async () => {
+    await using service = await startService({ env: { MODEL_API_KEY: 'right' } });
+    const env = envFor(service);
+    const { code, stdout } = await runCommand(['status'], { env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^prompt-relay \S+ {2}ok {2}http/);
+    expect(stdout).toMatch(/^slots {6}0 of 4 {4}░░░░$/m);
+    expect(stdout).not.toContain('\u001b');
+    const { stdout: json } = await runCommand(['status', '--json'], { env });
+    expect(JSON.parse(json)).toMatchObject({ health: { status: 'ok' }, history: [{ trigger: 'start' }], change: null });
+    expect(await runCommand(['recheck'], { env })).toMatchObject({ code: notAllowed });
+    const checked = await runCommand(['recheck', '--key', 'right'], { env });
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^demo 1\.0\.0: ready \(.*forced\)\n$/) });
+  });
+
+  it('is told by 1 that the model CLI is not ready, also in strict mode', async () => {
+    const env = { MODEL_API_KEY: 'right', MODEL_API_STRICT_HEALTH: 'true' };
+    await using service = await startWithProgram('/nonexistent/llm', env);
+    const keyed = { ...envFor(service), MODEL_API_KEY: 'right' };
+    const seen = await runCommand(['status'], { env: keyed });
+    expect(seen).toMatchObject({ code: 1, stdout: expect.stringContaining('degraded') });
+    const checked = await runCommand(['recheck', '--json'], { env: keyed });
+    expect(checked.code).toBe(1);
+    expect(JSON.parse(checked.stdout).readiness.model_cli.status).toBe('not_ready');
+  });
+
+  it('lists the models', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    expect((await runCommand(['models'], { env })).stdout).toMatch(/^eliza {2}\* {2}Eliza: .*\necho {6}Echo: /);
+    expect(JSON.parse((await runCommand(['models', '--json'], { env })).stdout)).toMatchObject({ count: 2 });
+  });
+
+  it('watches, sees rates, a service that goes and one that comes back, and ends with Ctrl-C', async () => {
+    await using first = await startService();
+    const args = ['status', '--watch', '--json', '--interval', '0.1'];
+    const child = spawnCommand(args, envFor(first));
+    const looks: Record<string, unknown>[] = [];
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
+      looks.push(JSON.parse(line)),
+    );
+    await until(() => looks.length > 0, 'the first look');
+    await first.post('/ask', { prompt: 'hello' });
+    await until(
+      () => looks.some(({ change }) => (change as { jobs: number } | null)?.jobs === 1),
+      'the job to be seen',
+    );
+    await first.stop();
+    await until(() => looks.some(({ error }) => String(error).includes('no service answers')), 'its end to be seen');
+    await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
+    await until(() => looks.at(-1)?.change, 'the next one to be seen');
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+});
