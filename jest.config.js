@@ -3,6 +3,7 @@ module.exports = {
   testMatch: ['**/*.test.js'],
   testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/'],
   transform: {},
+  setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
   coverageProvider: 'v8',
   testTimeout: 30_000,
   maxWorkers: 2,
