@@ -14,7 +14,7 @@ const endless: readonly [program: string, processes: number][] = [
   ['double-fork.pl', 2],
   ['double-fork-setsid.pl', 2],
   ['ignores-sigterm.pl', 2],
-  ['fork-storm.pl', 120],
+  ['fork-storm.pl', 50],
 ];
 
 describe('A model CLI that never answers', () => {
