@@ -90,6 +90,12 @@ export class JobRunner {
     return buffered(request.wantsPositions ? events : gathered(events), admitted.job.signal, maxEventsAhead);
   }
 
+  /** How long each running job has had its slot, milliseconds, longest first. */
+  get ages(): number[] {
+    const running = [...this.#open].filter((job) => job.hasStarted);
+    return running.map(({ executionMs }) => executionMs).sort((a, b) => b - a);
+  }
+
   /** Ends every job that waits or runs, for this reason. */
   cutAll(reason: Error): void {
     for (const job of this.#open) job.cut(reason);

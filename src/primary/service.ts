@@ -73,14 +73,10 @@ export class Service {
 
   start(workerProgram: string): void {
     const { log, product, clock } = this.#world;
+    const { name } = this.#cli.adapter;
     for (const warning of this.#config.warnings) log.warn('config_warning', { warning });
-    if (this.#config.cli === 'auto' && this.#cli.adapter.name === 'demo')
-      log.warn('config_warning', { warning: demoWarning });
-    log.info('service_start', {
-      version: product.version,
-      adapter: this.#cli.adapter.name,
-      workers: this.#config.workers,
-    });
+    if (this.#config.cli === 'auto' && name === 'demo') log.warn('config_warning', { warning: demoWarning });
+    log.info('service_start', { version: product.version, adapter: name, workers: this.#config.workers });
     this.#fleet.start(workerProgram);
     this.#world.systemd.start({ phase: () => this.#supervisor.phase, slots: this.#slots, fleet: this.#fleet });
     this.#readiness.start();
@@ -168,6 +164,7 @@ export class Service {
         phase: () => this.#supervisor.phase,
         slots: this.#slots,
         jobs: this.#metrics.jobs,
+        runner: this.#runner,
         fleet: () => this.#fleet,
         shelf: this.#cli.shelf,
         readiness: this.#readiness,

@@ -5,6 +5,7 @@ import type { Phase } from '../shared/phase.js';
 import type { ReadinessEntry } from '../shared/readiness.js';
 import type { Shelf } from './cli/shelf.js';
 import type { Fleet } from './fleet.js';
+import type { JobRunner } from './job-runner.js';
 import type { JobMetrics } from './metrics/job-metrics.js';
 import type { Readiness } from './readiness.js';
 import type { SlotQueue } from './slot-queue.js';
@@ -14,6 +15,7 @@ export interface StatusSources {
   readonly phase: () => Phase;
   readonly slots: SlotQueue;
   readonly jobs: JobMetrics;
+  readonly runner: Pick<JobRunner, 'ages'>;
   readonly fleet: () => Fleet;
   readonly shelf: Pick<Shelf, 'counts'>;
   readonly readiness: Readiness;
@@ -72,13 +74,14 @@ export class Status {
   }
 
   #observability(): HealthBody['observability'] {
-    const { slots, jobs, fleet, shelf } = this.#sources;
+    const { slots, jobs, runner, fleet, shelf } = this.#sources;
     return {
       started_at: this.#startedAt,
       uptime_seconds: this.#uptimeSeconds(),
       model_runtime: {
         active_requests: slots.active,
         queued_requests: slots.waiting,
+        active_ages_ms: runner.ages,
         max_concurrent: slots.limits.maxActive,
         max_queue: slots.limits.maxWaiting,
         rejected_total: jobs.rejected,

@@ -197,6 +197,19 @@ describe('a job that goes well', () => {
     ]);
   });
 
+  it('tells how long each running job has had its slot, the longest first', async () => {
+    const house = new House({ script: hangs, maxActive: 2 });
+    const caller = new AbortController();
+    const first = all(house.run({}, caller.signal));
+    await house.clock.advance(30);
+    const rest = [all(house.run({}, caller.signal)), all(house.run({}, caller.signal))];
+    await house.clock.advance(10);
+    expect(house.runner.ages).toEqual([40, 10]);
+    caller.abort(gone);
+    await Promise.all([first, ...rest]);
+    expect(house.runner.ages).toEqual([]);
+  });
+
   it('runs as many at once as there are slots, the others after them, each once', async () => {
     const house = new House({ maxActive: 3, maxWaiting: 10 });
     const jobs = Array.from({ length: 10 }, () => all(house.run()));

@@ -31,6 +31,7 @@ export function renderStatus(snapshot: Snapshot, paint: Paint): string[] {
     ['model CLI', readinessLine(health.readiness.model_cli, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
+    ['ages', agesLine(runtime.active_ages_ms ?? [])],
     ['queue', `${queue.padEnd(width)}  ${gauge(runtime.queued_requests, runtime.max_queue, paint)}`],
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
     ['workers', workers.map((worker) => workerWord(worker, paint)).join('   ')],
@@ -59,6 +60,14 @@ export function readinessLine(found: ReadinessBody, now: number, paint: Paint): 
   const age = duration(Math.max(0, now - Date.parse(found.checked_at)));
   const error = found.error === undefined ? '' : `: ${plain(found.error)}`;
   return `${name}: ${verdict}${error} ${paint.dim(`(checked ${age} ago in ${duration(found.duration_ms)}, ${found.trigger})`)}`;
+}
+
+const maxAges = 8;
+
+/** How long each job has had its slot, longest first. */
+function agesLine(ages: readonly number[]): string {
+  const rest = ages.length > maxAges ? ` and ${ages.length - maxAges} more` : '';
+  return ages.slice(0, maxAges).map(duration).join('  ') + rest;
 }
 
 const maxStrip = 40;

@@ -24,6 +24,8 @@ export const observabilityBody = z
     model_runtime: z.strictObject({
       active_requests: count,
       queued_requests: count,
+      /** How long each running job has had its slot, longest first. */
+      active_ages_ms: z.array(count).optional(),
       max_concurrent: count,
       max_queue: count,
       rejected_total: count,

@@ -81,6 +81,14 @@ describe('the view of a service', () => {
     ]);
   });
 
+  it('says how long the jobs have had their slots, the longest first', () => {
+    const { observability } = snapshot.health;
+    const runtime = { ...observability.model_runtime, active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('ages'));
+    expect(ages).toMatch(/^ages {7}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
+  });
+
   it('adds rates when it has seen two moments', () => {
     const change = {
       ...totals,
