@@ -101,6 +101,7 @@ describe('What is no HTTP', () => {
     expect([answer.status, answer.body]).toEqual([400, { ...malformed, request_id: 'broken-body' }]);
     expectCommon(answer);
     await connection.closed();
+    await service.log('http_request_completed', ({ request_id }) => request_id === 'broken-body');
     const records = service.logs.filter(({ request_id }) => request_id === 'broken-body');
     expect(records).toEqual([expect.objectContaining({ method: 'POST', path: '/ask', status_code: 400 })]);
   });
