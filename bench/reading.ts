@@ -8,7 +8,8 @@ import type { Row } from './support/table.js';
 import { perSecond } from './support/task.js';
 
 const targetRatio = 0.75;
-const connections = 16;
+/** Few, so that each worker's question to the primary serves few; and as many as a busy host has. */
+const crowds = [16, 64];
 const workers = 2;
 const forMs = 600;
 const warmUpMs = 2500;
@@ -22,11 +23,19 @@ export async function reading(rounds: number): Promise<Row[]> {
   await using bare = await BareCluster.start(workers, Object.fromEntries(answers));
   dropLog(service);
   const rows: Row[] = [];
-  for (const path of paths) rows.push(await ratioFor(path, service, bare, rounds));
+  for (const path of paths) {
+    for (const connections of crowds) rows.push(await ratioFor(path, connections, service, bare, rounds));
+  }
   return rows;
 }
 
-async function ratioFor(path: string, service: Service, bare: BareCluster, count: number): Promise<Row> {
+async function ratioFor(
+  path: string,
+  connections: number,
+  service: Service,
+  bare: BareCluster,
+  count: number,
+): Promise<Row> {
   await using ofRelay = Generator.getting(service.port, path);
   await using ofBare = Generator.getting(bare.port, path);
   const task = { concurrency: connections, forMs };

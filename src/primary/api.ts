@@ -28,35 +28,31 @@ export interface Services {
 export function apiHandlers(services: Services): SharedHandlers {
   const { runner, conversations, status, jobMetrics } = services;
   return {
-    hello: () => one(() => services.doorSettings()),
-    health: () => one(() => status.health()),
-    history: ({ since }) => one(() => status.history(since)),
-    version: () => one(() => status.version()),
-    recheck: () => one(() => services.recheck()),
-    models: () => one(() => services.models()),
-    metrics: () => one(async () => ({ text: await services.metrics() })),
-    conversation: ({ id, owner }) => one(() => conversations.snapshot(id, owner)),
-    deleteConversation: ({ id, owner }) => done(() => conversations.remove(id, owner)),
-    refusedDraining: () => done(() => jobMetrics.refusedDraining()),
-    rate: ({ address }) =>
-      one(async () => {
-        const verdict = await services.rateLimit.take(address);
-        if (!verdict.isAllowed) jobMetrics.rateLimited();
-        return verdict;
-      }),
+    hello: () => services.doorSettings(),
+    health: () => status.health(),
+    history: ({ since }) => status.history(since),
+    version: () => status.version(),
+    recheck: () => services.recheck(),
+    models: () => services.models(),
+    metrics: async () => ({ text: await services.metrics() }),
+    conversation: ({ id, owner }) => conversations.snapshot(id, owner),
+    deleteConversation: ({ id, owner }) => {
+      conversations.remove(id, owner);
+      return {};
+    },
+    refusedDraining: () => {
+      jobMetrics.refusedDraining();
+      return {};
+    },
+    rate: async ({ address }) => {
+      const verdict = await services.rateLimit.take(address);
+      if (!verdict.isAllowed) jobMetrics.rateLimited();
+      return verdict;
+    },
     run: (request, signal) => {
       if (services.phase() === 'ready') return runner.run(request, signal);
       jobMetrics.refusedDraining(); // the worker has not heard of the drain yet
       throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
     },
   };
-}
-
-async function* one<T>(answer: () => T | Promise<T>): AsyncGenerator<T> {
-  yield await answer();
-}
-
-async function* done(act: () => void): AsyncGenerator<Record<string, never>> {
-  act();
-  yield {};
 }

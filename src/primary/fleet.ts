@@ -92,7 +92,7 @@ export class Fleet {
 
   /** Tells every worker; one that is gone meanwhile needs no word. */
   tell(phase: Phase): void {
-    for (const { peer } of this.#living) peer.one('phase', { phase }).catch(() => {});
+    for (const { peer } of this.#living) peer.call('phase', { phase }).catch(() => {});
   }
 
   /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */
@@ -115,7 +115,7 @@ export class Fleet {
 
   #stop(occupant: Occupant): Promise<void> {
     occupant.state = 'stopping';
-    occupant.peer.one('stop', {}).catch(() => {});
+    occupant.peer.call('stop', {}).catch(() => {});
     return occupant.exited(stopLimitMs, this.#clock.after);
   }
 
@@ -147,7 +147,7 @@ export class Fleet {
   #retire(occupant: Occupant): void {
     const { maxExchangeMs } = this.#settings;
     occupant.state = 'stopping';
-    occupant.peer.one('retire', { limitMs: maxExchangeMs }).catch(() => {});
+    occupant.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
     void occupant.exited(maxExchangeMs + stopLimitMs, this.#clock.after);
   }
 
@@ -173,13 +173,13 @@ export class Fleet {
     const handlers: Handlers<PrimaryCalls> = {
       ...this.#handlers,
       // The cluster module says so of the addresses that it has opened itself.
-      async *listening({ host, port }) {
+      listening: ({ host, port }) => {
         occupant.worker.emit('listening', { address: host, port, addressType: 4 });
-        yield {};
+        return {};
       },
-      async *heartbeat({ text }) {
+      heartbeat: ({ text }) => {
         heard(text);
-        yield {};
+        return {};
       },
     };
     const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });

@@ -39,7 +39,7 @@ export class Occupant {
 
   /** Its counters and gauges, as JSON text. */
   async snapshot(): Promise<string> {
-    return (await this.peer.one('snapshot', {})).text;
+    return (await this.peer.call('snapshot', {})).text;
   }
 
   /** Resolves when it has exited; by force after `limitMs`. */

@@ -30,6 +30,13 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
+/** Resolves when everything that has arrived by now has been heard. */
+export function turnEnd(): Promise<void> {
+  return new Promise((resolve) => {
+    setImmediate(resolve);
+  });
+}
+
 /** RFC 3339 in UTC with milliseconds. */
 export function timestamp(epochMs: number): string {
   return new Date(epochMs).toISOString();

@@ -27,8 +27,8 @@ export function createApp(parts: AppParts): Express {
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
   app.use(openExchange(parts), hostGuard(settings));
-  addJobRoutes(app, parts);
   addReadingRoutes(app, primary);
+  addJobRoutes(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(settings.keys), postRecheck(primary))
     .all(methodNotAllowed('POST'));
@@ -58,9 +58,9 @@ function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppPart
 function addReadingRoutes(app: Express, primary: Primary): void {
   const handlers = {
     '/health': getHealth,
+    '/version': getVersion,
     '/health/history': getHistory,
     '/metrics': getMetrics,
-    '/version': getVersion,
     '/models': getModels,
   } as const;
   for (const [route, handler] of Object.entries(handlers)) {
@@ -83,7 +83,7 @@ function onlyReading(): Handler {
 function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
   return (_req, _res, next) => {
     if (phase() !== 'draining') return next();
-    void primary.one('refusedDraining', {}).catch(() => {});
+    void primary.call('refusedDraining', {}).catch(() => {});
     throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
   };
 }

@@ -1,6 +1,9 @@
+import { turnEnd } from '../shared/clock.js';
+
 /**
  * Joins calls for the same thing: whoever asks while one is under way shares the next with all who ask meanwhile. So no
- * answer is older than its question, and a crowd costs one call at a time.
+ * answer is older than its question, and a crowd costs one call at a time. Questions that arrive in the same turn of the
+ * loop share one too.
  */
 export function joined<T>(call: () => Promise<T>): () => Promise<T> {
   let running: Promise<unknown> = Promise.resolve();
@@ -12,7 +15,7 @@ export function joined<T>(call: () => Promise<T>): () => Promise<T> {
     return answer;
   };
   return () => {
-    next ??= running.then(begin);
+    next ??= running.then(turnEnd).then(begin);
     return next;
   };
 }

@@ -29,7 +29,7 @@ async function main(): Promise<void> {
   process.on('uncaughtException', (error) => die(state.log, error));
   process.on('unhandledRejection', (reason) => die(state.log, reason));
   const primary = connect(state);
-  const settings = await primary.one('hello', {});
+  const settings = await primary.call('hello', {});
   state.log = createLogger(settings.logLevel, 'worker', output);
   state.phase = settings.phase;
   await serve(state, primary, settings);
@@ -48,20 +48,18 @@ interface WorkerState {
 function connect(state: WorkerState): Primary {
   const { listeners, metrics } = state;
   const handlers: Handlers<WorkerCalls> = {
-    phase: async function* ({ phase }) {
+    phase: ({ phase }) => {
       state.phase = phase;
-      yield {};
+      return {};
     },
-    snapshot: async function* () {
-      yield { text: await metrics.snapshot() };
-    },
-    stop: async function* () {
-      yield {};
+    snapshot: async () => ({ text: await metrics.snapshot() }),
+    stop: () => {
       void listeners.stop().then(() => exit(state.log, 0));
+      return {};
     },
-    retire: async function* ({ limitMs }) {
-      yield {};
+    retire: ({ limitMs }) => {
       void listeners.retire(limitMs).then(() => exit(state.log, 0));
+      return {};
     },
   };
   const onFault = (fault: unknown) => state.log.error('internal_error', { error: describeError(fault) });
@@ -75,7 +73,7 @@ async function serve(state: WorkerState, primary: Primary, settings: DoorSetting
   const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, metrics, log, clock });
   try {
     const passed = await listeners.open(settings, () => createHttpServer(app, log, clock));
-    if (passed !== null) await primary.one('listening', passed);
+    if (passed !== null) await primary.call('listening', passed);
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     exit(log, exitCannotListen);
@@ -84,7 +82,7 @@ async function serve(state: WorkerState, primary: Primary, settings: DoorSetting
 
 /** Shows that this loop turns, and hands over what has been counted, so that it outlives this process. */
 async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
-  await primary.one('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
+  await primary.call('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
 }
 
 /** The primary has gone. What it can no longer end is ended here, by every worker: doing it twice does no harm. */

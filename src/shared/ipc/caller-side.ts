@@ -1,18 +1,22 @@
+import type { z } from 'zod';
 import { RelayError } from '../errors.js';
 import { Inbox } from '../inbox.js';
-import type { Calls, ItemOf, Message, RequestOf, ServerMessage } from './message.js';
+import type { AnswerOf, Calls, ItemOf, Message, RequestOf, ServerMessage, Singles, Streams } from './message.js';
 import { callWindow } from './window.js';
 
-interface OpenCall {
-  readonly name: string;
-  readonly inbox: Inbox<unknown>;
+/** Where the words of the serving side go to. */
+interface Reply {
+  /** An answer or an item, as it came. */
+  take(raw: unknown): void;
+  finish(): void;
+  fail(error: Error): void;
 }
 
 /** Owns the calls this end has made and that have not ended. */
 export class CallerSide<Out extends Calls> {
   readonly #calls: Out;
   readonly #send: (message: Message) => void;
-  readonly #open = new Map<number, OpenCall>();
+  readonly #open = new Map<number, Reply>();
   #lastId = 0;
   #closed: Error | undefined;
 
@@ -21,21 +25,31 @@ export class CallerSide<Out extends Calls> {
     this.#send = send;
   }
 
-  async *call<K extends keyof Out & string>(
+  call<K extends Singles<Out>>(name: K, request: RequestOf<Out, K>): Promise<AnswerOf<Out, K>> {
+    const { answer } = this.#calls[name] as Extract<Calls[string], { answer: unknown }>;
+    return new Promise((resolve, reject) => {
+      if (this.#closed !== undefined) return reject(this.#closed);
+      this.#start(name, request, {
+        take: reading(name, answer, (value) => resolve(value as AnswerOf<Out, K>), reject),
+        finish: () => reject(new Error(`the call ${name} ended without an answer`)),
+        fail: reject,
+      });
+    });
+  }
+
+  async *stream<K extends Streams<Out>>(
     name: K,
     request: RequestOf<Out, K>,
     signal?: AbortSignal,
   ): AsyncGenerator<ItemOf<Out, K>> {
     if (this.#closed !== undefined) throw this.#closed;
     signal?.throwIfAborted();
-    const id = ++this.#lastId;
-    const inbox = this.#openInbox(id, name);
+    const { id, inbox } = this.#startStream(name, request);
     const abort = () => {
       inbox.cut(signal?.reason);
       this.#cancel(id);
     };
     signal?.addEventListener('abort', abort, { once: true });
-    this.#send({ kind: 'call', id, name, request });
     try {
       yield* inbox as AsyncIterable<ItemOf<Out, K>>;
     } finally {
@@ -45,40 +59,65 @@ export class CallerSide<Out extends Calls> {
   }
 
   receive(message: ServerMessage): void {
-    const call = this.#open.get(message.id);
-    if (call === undefined) return; // cancelled here while the message was on its way
-    if (message.kind === 'item') return this.#accept(call, message.item);
-    this.#open.delete(message.id);
-    if (message.kind === 'end') return call.inbox.finish();
-    const { code, message: text, ...extras } = message.failure;
-    call.inbox.fail(new RelayError(code, text, extras));
-  }
-
-  #accept(call: OpenCall, rawItem: unknown): void {
-    const parsed = this.#calls[call.name]?.item.safeParse(rawItem);
-    if (parsed?.success) call.inbox.push(parsed.data);
-    else call.inbox.cut(new Error(`an item of ${call.name} fits no schema: ${parsed?.error.message}`));
+    const { id, kind } = message;
+    const reply = this.#open.get(id);
+    if (reply === undefined) return; // cancelled here while the message was on its way
+    if (kind === 'item') return reply.take(message.item);
+    this.#open.delete(id);
+    if (kind === 'fail') return reply.fail(errorOf(message.failure));
+    if (kind === 'end') return reply.finish();
+    reply.take(message.answer);
   }
 
   close(reason: Error): void {
     this.#closed = reason;
-    for (const call of this.#open.values()) call.inbox.fail(reason);
+    for (const reply of this.#open.values()) reply.fail(reason);
     this.#open.clear();
   }
 
-  /** Tells the serving side of a call that this end has left first; one that has ended needs no word. */
-  #cancel(id: number): void {
-    if (this.#open.delete(id)) this.#send({ kind: 'cancel', id });
+  #start(name: string, request: unknown, reply: Reply): number {
+    const id = ++this.#lastId;
+    this.#open.set(id, reply);
+    this.#send({ kind: 'call', id, name, request });
+    return id;
   }
 
-  #openInbox(id: number, name: string): Inbox<unknown> {
+  #startStream(name: string, request: unknown) {
+    const { item } = this.#calls[name] as Extract<Calls[string], { item: unknown }>;
     let taken = 0;
     const inbox = new Inbox<unknown>(callWindow, () => {
       if (++taken < callWindow / 2 || !this.#open.has(id)) return;
       this.#send({ kind: 'credit', id, count: taken });
       taken = 0;
     });
-    this.#open.set(id, { name, inbox });
-    return inbox;
+    const id = this.#start(name, request, {
+      take: reading(
+        name,
+        item,
+        (value) => inbox.push(value),
+        (error) => inbox.cut(error),
+      ),
+      finish: () => inbox.finish(),
+      fail: (error) => inbox.fail(error),
+    });
+    return { id, inbox };
   }
+
+  /** Tells the serving side of a stream that this end has left first; one that has ended needs no word. */
+  #cancel(id: number): void {
+    if (this.#open.delete(id)) this.#send({ kind: 'cancel', id });
+  }
+}
+
+/** Hands on what fits the schema. */
+function reading(name: string, schema: z.ZodType, onFit: (value: unknown) => void, onMisfit: (error: Error) => void) {
+  return (raw: unknown) => {
+    const parsed = schema.safeParse(raw);
+    if (parsed.success) onFit(parsed.data);
+    else onMisfit(new Error(`an answer to ${name} fits no schema: ${parsed.error.message}`));
+  };
+}
+
+function errorOf({ code, message, ...extras }: Extract<ServerMessage, { kind: 'fail' }>['failure']): RelayError {
+  return new RelayError(code, message, extras);
 }

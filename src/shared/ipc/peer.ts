@@ -2,6 +2,7 @@ import { Cancelled } from '../errors.js';
 import { CallerSide } from './caller-side.js';
 import type { Channel } from './channel.js';
 import {
+  type AnswerOf,
   type CallerMessage,
   type Calls,
   type Handlers,
@@ -9,6 +10,8 @@ import {
   type Message,
   messageSchema,
   type RequestOf,
+  type Singles,
+  type Streams,
 } from './message.js';
 import { ServingSide } from './serving-side.js';
 
@@ -33,22 +36,18 @@ export class Peer<Out extends Calls, In extends Calls> {
     channel.onClose(() => this.#close());
   }
 
-  /** Starts the call at the first `next()`; leaving the loop early, or the signal, cancels it. */
-  call<K extends keyof Out & string>(
+  /** A call that is answered once. */
+  call<K extends Singles<Out>>(name: K, request: RequestOf<Out, K>): Promise<AnswerOf<Out, K>> {
+    return this.#caller.call(name, request);
+  }
+
+  /** Starts at the first `next()`; leaving the loop early, or the signal, cancels it. */
+  stream<K extends Streams<Out>>(
     name: K,
     request: RequestOf<Out, K>,
     signal?: AbortSignal,
   ): AsyncGenerator<ItemOf<Out, K>> {
-    return this.#caller.call(name, request, signal);
-  }
-
-  /** A call that is answered by one item. Its end is read too: to leave before it would be a word more, to cancel it. */
-  async one<K extends keyof Out & string>(name: K, request: RequestOf<Out, K>): Promise<ItemOf<Out, K>> {
-    const items: ItemOf<Out, K>[] = [];
-    for await (const item of this.#caller.call(name, request)) items.push(item);
-    const [answer] = items;
-    if (answer === undefined) throw new Error(`the call ${name} ended without an answer`);
-    return answer;
+    return this.#caller.stream(name, request, signal);
   }
 
   #receive(raw: unknown): void {

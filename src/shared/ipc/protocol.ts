@@ -90,32 +90,32 @@ const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), re
 
 /** What workers ask of the primary. */
 export const primaryCalls = {
-  hello: { request: nothing, item: doorSettingsSchema },
+  hello: { request: nothing, answer: doorSettingsSchema },
   /** The worker listens at this address of a passed socket: nobody but itself can know. */
-  listening: { request: z.object({ host: z.string(), port: z.int() }), item: nothing },
-  heartbeat: { request: metricsText, item: nothing },
+  listening: { request: z.object({ host: z.string(), port: z.int() }), answer: nothing },
+  heartbeat: { request: metricsText, answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  conversation: { request: conversationKey, item: conversation },
-  deleteConversation: { request: conversationKey, item: nothing },
+  conversation: { request: conversationKey, answer: conversation },
+  deleteConversation: { request: conversationKey, answer: nothing },
   /** Takes one request from the window of this address. */
-  rate: { request: z.object({ address: z.string() }), item: rateVerdict },
+  rate: { request: z.object({ address: z.string() }), answer: rateVerdict },
   /** A job was refused at the door, because the service drains. */
-  refusedDraining: { request: nothing, item: nothing },
-  health: { request: nothing, item: healthBody },
-  recheck: { request: nothing, item: healthBody },
-  history: { request: z.object({ since: z.number().nullable() }), item: historyBody },
-  models: { request: nothing, item: modelsBody },
-  metrics: { request: nothing, item: metricsText },
-  version: { request: nothing, item: versionBody },
+  refusedDraining: { request: nothing, answer: nothing },
+  health: { request: nothing, answer: healthBody },
+  recheck: { request: nothing, answer: healthBody },
+  history: { request: z.object({ since: z.number().nullable() }), answer: historyBody },
+  models: { request: nothing, answer: modelsBody },
+  metrics: { request: nothing, answer: metricsText },
+  version: { request: nothing, answer: versionBody },
 };
 export type PrimaryCalls = typeof primaryCalls;
 
 /** What the primary tells workers. */
 export const workerCalls = {
-  phase: { request: z.object({ phase: z.enum(phases) }), item: nothing },
-  stop: { request: nothing, item: nothing },
+  phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
+  stop: { request: nothing, answer: nothing },
   /** A successor listens: take no new connection, end what is open, then exit. */
-  retire: { request: z.object({ limitMs: z.number() }), item: nothing },
-  snapshot: { request: nothing, item: metricsText },
+  retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
+  snapshot: { request: nothing, answer: metricsText },
 };
 export type WorkerCalls = typeof workerCalls;

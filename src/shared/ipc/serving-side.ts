@@ -2,8 +2,8 @@ import { Cancelled, RelayError, toRelayError } from '../errors.js';
 import type { CallerMessage, Calls, Handlers, Message } from './message.js';
 import { callWindow } from './window.js';
 
-/** One call being served: aborted by its caller, slowed down by the caller's credit. */
-class ServedCall {
+/** One stream being served: aborted by its caller, slowed down by the caller's credit. */
+class ServedStream {
   readonly controller = new AbortController();
   #credit = callWindow;
   #wake: (() => void) | undefined;
@@ -34,13 +34,16 @@ class ServedCall {
   }
 }
 
-/** Owns the calls this end is serving. */
+type AnySingle = (request: unknown) => unknown;
+type AnyStream = (request: unknown, signal: AbortSignal) => AsyncIterable<unknown>;
+
+/** Owns the streams this end is serving; what is answered once has nothing to be owned. */
 export class ServingSide<In extends Calls> {
   readonly #calls: In;
   readonly #handlers: Handlers<In>;
   readonly #send: (message: Message) => void;
   readonly #onFault: (fault: unknown) => void;
-  readonly #serving = new Map<number, ServedCall>();
+  readonly #serving = new Map<number, ServedStream>();
 
   constructor(calls: In, handlers: Handlers<In>, send: (message: Message) => void, onFault: (fault: unknown) => void) {
     this.#calls = calls;
@@ -50,40 +53,41 @@ export class ServingSide<In extends Calls> {
   }
 
   receive(message: CallerMessage): void {
-    if (message.kind === 'call') void this.#serve(message.id, message.name, message.request);
+    if (message.kind === 'call') void this.#serve(message);
     else if (message.kind === 'credit') this.#serving.get(message.id)?.grant(message.count);
     else this.#serving.get(message.id)?.abort(new Cancelled('cancelled by the caller'));
   }
 
   close(reason: Error): void {
-    for (const call of this.#serving.values()) call.abort(reason);
+    for (const stream of this.#serving.values()) stream.abort(reason);
   }
 
-  async #serve(id: number, name: string, rawRequest: unknown): Promise<void> {
-    const call = new ServedCall();
-    this.#serving.set(id, call);
+  async #serve({ id, name, request }: Extract<CallerMessage, { kind: 'call' }>): Promise<void> {
     try {
-      await this.#stream(id, call, this.#start(name, rawRequest, call.signal));
-      if (!call.signal.aborted) this.#send({ kind: 'end', id });
+      const called = Object.hasOwn(this.#calls, name) ? this.#calls[name] : undefined;
+      if (called === undefined) throw new Error(`no call is named ${name}`);
+      const parsed = called.request.parse(request);
+      if ('item' in called) await this.#stream(id, this.#handlers[name] as AnyStream, parsed);
+      else this.#send({ kind: 'answer', id, answer: await (this.#handlers[name] as AnySingle)(parsed) });
     } catch (error) {
       if (!isExpected(error)) this.#onFault(error);
-      if (!call.signal.aborted) this.#send({ kind: 'fail', id, failure: failureOf(error) });
-    } finally {
-      this.#serving.delete(id);
+      this.#send({ kind: 'fail', id, failure: failureOf(error) });
     }
   }
 
-  #start(name: string, rawRequest: unknown, signal: AbortSignal): AsyncIterable<unknown> {
-    const types = this.#calls[name];
-    const handler = this.#handlers[name];
-    if (types === undefined || handler === undefined) throw new Error(`no call is named ${name}`);
-    return handler(types.request.parse(rawRequest) as never, signal);
-  }
-
-  async #stream(id: number, call: ServedCall, items: AsyncIterable<unknown>): Promise<void> {
-    for await (const item of items) {
-      if (!(await call.takeCredit())) return;
-      this.#send({ kind: 'item', id, item });
+  async #stream(id: number, handler: AnyStream, request: unknown): Promise<void> {
+    const stream = new ServedStream();
+    this.#serving.set(id, stream);
+    try {
+      for await (const item of handler(request, stream.signal)) {
+        if (!(await stream.takeCredit())) return;
+        this.#send({ kind: 'item', id, item });
+      }
+      if (!stream.signal.aborted) this.#send({ kind: 'end', id });
+    } catch (error) {
+      if (!stream.signal.aborted || !isExpected(error)) throw error; // else nobody waits for it
+    } finally {
+      this.#serving.delete(id);
     }
   }
 }

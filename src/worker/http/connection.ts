@@ -62,7 +62,7 @@ export class Connection {
 
   #begin(exchange: Exchange): void {
     this.#open = exchange;
-    exchange.res.once('close', () => this.#next());
+    exchange.res.on('close', () => this.#next());
     this.#app(exchange.req, exchange.res);
   }
 

@@ -47,19 +47,17 @@ export function openExchange({ log, metrics, clock, isRetiring }: ExchangeParts)
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    const exchange: Exchange = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
-    Object.assign(res.locals, exchange);
+    res.locals = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
     if (req.headers.expect !== undefined || isRetiring()) res.set('Connection', 'close');
-    const { method } = req;
-    const path = pathOf(req.url);
+    const { method, url } = req;
     metrics.opened();
-    res.once('close', () => {
+    res.on('close', () => {
       const durationMs = clock.monotonicMs() - startedMs;
       count(metrics, method, res, durationMs / 1000);
-      log.info('http_request_completed', record(res, method, path, durationMs));
+      log.info('http_request_completed', record(res, method, pathOf(url), durationMs));
     });
     next();
   };
@@ -95,8 +93,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
 
 /** Without the query, and without the scheme and authority of an absolute target: they may hold what is nobody's business. */
 function pathOf(url: string): string {
-  return url
-    .replace(/[?#].*$/s, '')
-    .replace(/^[a-z][a-z0-9+.-]*:\/\/[^/]*/i, '')
-    .slice(0, maxPathLength);
+  const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
+  const end = path.search(/[?#]/);
+  return path.slice(0, end < 0 ? maxPathLength : Math.min(end, maxPathLength));
 }

@@ -14,7 +14,7 @@ export function hostGuard(settings: Pick<DoorSettings, 'allowedHosts' | 'allowed
     if (settings.allowedHosts !== null && !settings.allowedHosts.includes(hostName(authority))) {
       throw new RelayError('forbidden', 'this Host is not allowed');
     }
-    const origin = req.get('origin');
+    const origin = req.headers.origin;
     if (origin === undefined || isSameOrigin(origin, authority)) return next();
     if (!origins.has(origin)) throw new RelayError('forbidden', 'this Origin is not allowed');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
@@ -33,10 +33,19 @@ function isPreflight(req: Request): boolean {
 
 /** The one authority the request is for: of an absolute request target, else of the one Host header. */
 function authorityOf(req: Request): string {
-  const hosts = req.rawHeaders.filter((name, index) => index % 2 === 0 && name.toLowerCase() === 'host');
-  if (hosts.length !== 1) throw invalid('Host', 'exactly one Host header is needed');
-  const absolute = /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url)?.[1];
-  return absolute ?? req.get('host') ?? '';
+  if (hostHeaders(req) !== 1) throw invalid('Host', 'exactly one Host header is needed');
+  const absolute = req.url.startsWith('/') ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url)?.[1];
+  return absolute ?? req.headers.host ?? '';
+}
+
+/** As they came: of several, `req.headers` shows only the first. */
+function hostHeaders({ rawHeaders }: Request): number {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  return count;
 }
 
 /** Lower case, without port and brackets. */

@@ -9,7 +9,7 @@ export function rateCap(primary: Primary, limit: DoorSettings['rateLimit']): Asy
   if (limit === null) return async (_req, _res, next) => next();
   const policy = `"per-address";q=${limit.maxRequests};w=${Math.ceil(limit.windowSeconds)}`; // whole seconds only
   return async (req, res, next) => {
-    const { isAllowed, remaining, resetSeconds } = await primary.one('rate', { address: addressOf(req) });
+    const { isAllowed, remaining, resetSeconds } = await primary.call('rate', { address: addressOf(req) });
     res.set('RateLimit-Policy', policy).set('RateLimit', `"per-address";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return next();
     const message = `this address may send ${limit.maxRequests} requests in ${limit.windowSeconds} s`;

@@ -4,9 +4,15 @@ import type { Reply } from './exchange.js';
 
 const jsonType = 'application/json; charset=utf-8';
 
-/** At once: what express does beside it, for caches and proxies of GET, has no place on answers that nobody may store. */
 export function sendJson(res: Reply, body: object, status = 200): void {
-  const text = JSON.stringify(body);
+  sendWritten(res, JSON.stringify(body), status);
+}
+
+/**
+ * JSON that has been written already. At once: what express does beside it, for caches and proxies of GET, has no place
+ * on answers that nobody may store.
+ */
+export function sendWritten(res: Reply, text: string, status = 200): void {
   res.writeHead(status, { 'Content-Type': jsonType, 'Content-Length': Buffer.byteLength(text) }).end(text);
 }
 

@@ -20,7 +20,7 @@ export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings, clo
 export function getConversation(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { owner, requestId } = res.locals;
-    const snapshot = await primary.one('conversation', { id: idOf(req.params), owner });
+    const snapshot = await primary.call('conversation', { id: idOf(req.params), owner });
     const body: ConversationBody = {
       success: true,
       conversation_id: snapshot.id,
@@ -37,7 +37,7 @@ export function deleteConversation(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { owner, requestId } = res.locals;
     const id = idOf(req.params);
-    await primary.one('deleteConversation', { id, owner });
+    await primary.call('deleteConversation', { id, owner });
     const body: DeletedBody = { success: true, conversation_id: id, deleted: true, request_id: requestId };
     sendJson(res, body);
   };

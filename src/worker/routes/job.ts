@@ -36,7 +36,7 @@ export function wantsStream(req: Request, stream: boolean | undefined): boolean 
 export async function answerWithJob(primary: Primary, res: Reply, order: Order, bodyOf: BodyOf, clock: Clock) {
   using client = untilGone(res);
   const report = new JobReport(clock);
-  const events = primary.call('run', requestOf(order, res), client.signal);
+  const events = primary.stream('run', requestOf(order, res), client.signal);
   res.locals.job = report;
   try {
     if (order.stream) await stream(reported(events, report), res, bodyOf, client.signal, clock);

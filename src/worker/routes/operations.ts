@@ -2,27 +2,36 @@ import type { HealthBody } from '../../shared/api/health.js';
 import { sinceQuery } from '../../shared/api/health.js';
 import { invalid } from '../../shared/errors.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
-import { sendJson } from '../http/send-json.js';
+import { sendJson, sendWritten } from '../http/send-json.js';
 import { joined } from '../joined.js';
 import type { Primary } from '../primary.js';
 
 export function getHealth(primary: Primary): AsyncHandler {
-  const health = joined(() => primary.one('health', {}));
+  const health = joined(async () => written(await primary.call('health', {})));
   return async (_req, res) => sendHealth(res, await health());
 }
 
 export function postRecheck(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendHealth(res, await primary.one('recheck', {}));
+  return async (_req, res) => sendHealth(res, written(await primary.call('recheck', {})));
 }
 
-function sendHealth(res: Reply, health: HealthBody): void {
+interface Written {
+  readonly text: string;
+  readonly status: number;
+}
+
+function sendHealth(res: Reply, { text, status }: Written): void {
+  sendWritten(res, text, status);
+}
+
+function written(health: HealthBody): Written {
   const isReady = health.readiness.model_cli.status === 'ready';
   const isUsable = health.status !== 'draining' && (isReady || !health.strict_mode);
-  sendJson(res, health, isUsable ? 200 : 503);
+  return { text: JSON.stringify(health), status: isUsable ? 200 : 503 };
 }
 
 export function getHistory(primary: Primary): AsyncHandler {
-  return async (req, res) => sendJson(res, await primary.one('history', { since: sinceOf(req.query.since) }));
+  return async (req, res) => sendJson(res, await primary.call('history', { since: sinceOf(req.query.since) }));
 }
 
 /** Milliseconds since the epoch; null where nothing was sent. A `+` that a client forgot to escape arrives as a space. */
@@ -35,17 +44,17 @@ function sinceOf(value: unknown): number | null {
 }
 
 export function getVersion(primary: Primary): AsyncHandler {
-  const version = joined(() => primary.one('version', {}));
-  return async (_req, res) => sendJson(res, await version());
+  const version = joined(async () => JSON.stringify(await primary.call('version', {})));
+  return async (_req, res) => sendWritten(res, await version());
 }
 
 export function getModels(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendJson(res, await primary.one('models', {}));
+  return async (_req, res) => sendJson(res, await primary.call('models', {}));
 }
 
 export function getMetrics(primary: Primary): AsyncHandler {
   return async (_req, res) => {
-    const { text } = await primary.one('metrics', {});
+    const { text } = await primary.call('metrics', {});
     res.type('text/plain; version=0.0.4; charset=utf-8').send(text);
   };
 }

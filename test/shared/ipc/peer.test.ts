@@ -11,6 +11,8 @@ const calls = {
   count: { request: z.object({ to: z.number() }), item: z.number() },
   wait: { request: z.object({}), item: z.string() },
   fail: { request: z.object({}), item: z.string() },
+  double: { request: z.object({ of: z.number() }), answer: z.number() },
+  refuse: { request: z.object({}), answer: z.string() },
 };
 type TestCalls = typeof calls;
 
@@ -25,6 +27,10 @@ class Server {
     count: ({ to }) => this.#count(to),
     wait: (_, signal) => this.#wait(signal),
     fail: () => this.#fail(),
+    double: ({ of }) => of * 2,
+    refuse: async () => {
+      throw this.failure;
+    },
   };
 
   async *#count(to: number): AsyncGenerator<number> {
@@ -72,22 +78,66 @@ function upTo(count: number): number[] {
 }
 
 describe('a call', () => {
+  it('is answered once, by one message', async () => {
+    const { caller, pair, faults } = connect();
+    expect(await caller.call('double', { of: 21 })).toBe(42);
+    expect(pair.left.sent).toHaveLength(1);
+    expect(pair.right.sent).toEqual([{ kind: 'answer', id: 1, answer: 42 }]);
+    expect(faults).toEqual([]);
+  });
+
+  it('never mixes with others, in either direction', async () => {
+    const { caller, serving } = connect();
+    const numbers = upTo(20);
+    const answers = numbers.map((of) => (of % 2 === 0 ? caller : serving).call('double', { of }));
+    expect(await Promise.all(answers)).toEqual(numbers.map((of) => of * 2));
+  });
+
+  it('carries the failure of its handler across', async () => {
+    const { caller, server, faults } = connect();
+    server.failure = new RelayError('not_found', 'nothing there');
+    await expect(caller.call('refuse', {})).rejects.toMatchObject({ code: 'not_found', message: 'nothing there' });
+    expect(faults).toEqual([]);
+  });
+
+  it('says no more than internal_error when its handler broke, and reports the defect', async () => {
+    const { caller, server, faults } = connect();
+    server.failure = new TypeError('secret of the house');
+    await expect(caller.call('refuse', {})).rejects.toMatchObject({
+      code: 'internal_error',
+      message: 'internal error',
+    });
+    expect(faults).toEqual([server.failure]);
+  });
+
+  it('is rejected by an answer that fits no schema, and by an end without one', async () => {
+    const { caller, pair } = connect();
+    const misfit = caller.call('double', { of: 1 });
+    pair.right.send({ kind: 'answer', id: 1, answer: 'two' }, () => {});
+    await expect(misfit).rejects.toThrow('an answer to double fits no schema');
+    const ended = caller.call('double', { of: 1 });
+    pair.right.send({ kind: 'end', id: 2 }, () => {});
+    await expect(ended).rejects.toThrow('the call double ended without an answer');
+  });
+
+  it('is rejected when the channel closes, or has closed', async () => {
+    const { caller, pair } = connect();
+    const call = caller.call('double', { of: 1 });
+    pair.close();
+    await expect(call).rejects.toBeInstanceOf(Cancelled);
+    await expect(caller.call('double', { of: 1 })).rejects.toBeInstanceOf(Cancelled);
+  });
+});
+
+describe('a stream', () => {
   it('yields the items of its handler in order, however many', async () => {
     const { caller, faults } = connect();
-    expect(await all(caller.call('count', { to: 1000 }))).toEqual(upTo(1000));
+    expect(await all(caller.stream('count', { to: 1000 }))).toEqual(upTo(1000));
     expect(faults).toEqual([]);
   });
 
   it('can have no item', async () => {
-    expect(await all(connect().caller.call('count', { to: 0 }))).toEqual([]);
-  });
-
-  it('can be answered by one item', async () => {
-    const { caller, faults } = connect();
-    expect(await caller.one('count', { to: 1 })).toBe(1);
-    await expect(caller.one('count', { to: 0 })).rejects.toThrow('the call count ended without an answer');
-    await settled();
-    expect(faults).toEqual([]);
+    expect(await all(connect().caller.stream('count', { to: 0 }))).toEqual([]);
   });
 
   it('never mixes with others, in either direction', async () => {
@@ -95,24 +145,24 @@ describe('a call', () => {
     const counts = upTo(20);
     const peers = counts.map((count) => (count % 2 === 0 ? caller : serving));
     const answers = await Promise.all(
-      counts.map((count, index) => all((peers[index] as typeof caller).call('count', { to: count }))),
+      counts.map((count, index) => all((peers[index] as typeof caller).stream('count', { to: count }))),
     );
     expect(answers).toEqual(counts.map(upTo));
   });
 
   it('starts with its first reader, not before', async () => {
     const { caller, pair } = connect();
-    const call = caller.call('count', { to: 1 });
+    const call = caller.stream('count', { to: 1 });
     await settled();
     expect(pair.left.sent).toEqual([]);
     expect(await all(call)).toEqual([1]);
   });
 });
 
-describe('a call that is cancelled', () => {
+describe('a stream that is cancelled', () => {
   it('aborts its handler when the reader leaves the loop', async () => {
     const { caller, server, faults } = connect();
-    for await (const item of caller.call('wait', {})) {
+    for await (const item of caller.stream('wait', {})) {
       expect(item).toBe('waiting');
       break;
     }
@@ -126,7 +176,7 @@ describe('a call that is cancelled', () => {
     const { caller, server, faults } = connect();
     const controller = new AbortController();
     const reason = new Error('enough');
-    const call = caller.call('wait', {}, controller.signal);
+    const call = caller.stream('wait', {}, controller.signal);
     await call.next();
     const next = call.next();
     controller.abort(reason);
@@ -138,7 +188,7 @@ describe('a call that is cancelled', () => {
   it('aborts its handler at once, even if its reader is busy elsewhere', async () => {
     const { caller, server } = connect();
     const controller = new AbortController();
-    const call = caller.call('wait', {}, controller.signal);
+    const call = caller.stream('wait', {}, controller.signal);
     await call.next();
     controller.abort(new Error('enough'));
     await until(() => server.reasons.length > 0, 'the handler to be aborted');
@@ -147,7 +197,7 @@ describe('a call that is cancelled', () => {
 
   it('is never sent if its signal was aborted before', async () => {
     const { caller, pair } = connect();
-    await expect(all(caller.call('count', { to: 1 }, AbortSignal.abort(new Error('late'))))).rejects.toThrow('late');
+    await expect(all(caller.stream('count', { to: 1 }, AbortSignal.abort(new Error('late'))))).rejects.toThrow('late');
     await settled();
     expect(pair.left.sent).toEqual([]);
   });
@@ -155,31 +205,31 @@ describe('a call that is cancelled', () => {
   it('is cancelled once, and not at all if it has ended', async () => {
     const { caller, pair } = connect();
     const controller = new AbortController();
-    const call = caller.call('wait', {}, controller.signal);
+    const call = caller.stream('wait', {}, controller.signal);
     await call.next();
     controller.abort(new Error('enough'));
     await expect(call.next()).rejects.toThrow('enough');
-    await all(caller.call('count', { to: 3 }));
+    await all(caller.stream('count', { to: 3 }));
     const cancels = pair.left.sent.filter((message) => (message as { kind: string }).kind === 'cancel');
     expect(cancels).toEqual([{ kind: 'cancel', id: 1 }]);
   });
 
   it('finishes a handler that is held back for want of credit', async () => {
     const { caller, server } = connect();
-    for await (const _ of caller.call('count', { to: 1_000_000 })) break;
+    for await (const _ of caller.stream('count', { to: 1_000_000 })) break;
     await until(() => server.finished === 1, 'the handler to finish');
     expect(server.produced).toBeLessThan(3 * callWindow);
   });
 });
 
-describe('a call that fails', () => {
+describe('a stream that fails', () => {
   it('carries code, message, details and the time to wait across', async () => {
     const { caller, server, faults } = connect();
     server.failure = new RelayError('concurrency_limited', 'full', {
       details: [{ path: 'a', message: 'b' }],
       retryAfterSeconds: 3,
     });
-    const failure = await all(caller.call('fail', {})).catch((error: unknown) => error);
+    const failure = await all(caller.stream('fail', {})).catch((error: unknown) => error);
     expect(failure).toBeInstanceOf(RelayError);
     expect(failure).toMatchObject({
       code: 'concurrency_limited',
@@ -193,7 +243,7 @@ describe('a call that fails', () => {
   it('says no more than internal_error when the handler broke, and reports the defect', async () => {
     const { caller, server, faults } = connect();
     server.failure = new TypeError('secret of the house');
-    const failure = await all(caller.call('fail', {})).catch((error: unknown) => error);
+    const failure = await all(caller.stream('fail', {})).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'internal_error', message: 'internal error' });
     expect(faults).toEqual([server.failure]);
   });
@@ -203,19 +253,21 @@ describe('a call that fails', () => {
     ['a name that every object has', 'constructor', {}],
     ['a request that fits no schema', 'count', { to: 'ten' }],
   ])('is internal_error for %s, and reported', async (_, name, request) => {
-    const { caller, faults } = connect();
-    const failure = await all(caller.call(name as 'count', request as never)).catch((error: unknown) => error);
-    expect(failure).toMatchObject({ code: 'internal_error', message: 'internal error' });
+    const { pair, faults } = connect();
+    pair.left.send({ kind: 'call', id: 1, name, request }, () => {});
+    await settled();
+    const failure = { code: 'internal_error', message: 'internal error' };
+    expect(pair.right.sent).toEqual([{ kind: 'fail', id: 1, failure }]);
     expect(faults).toHaveLength(1);
   });
 
   it('is cut by an item that fits no schema, and its handler aborted', async () => {
     const { caller, pair } = connect();
-    const call = caller.call('wait', {});
+    const call = caller.stream('wait', {});
     await call.next();
     const next = call.next();
     pair.right.send({ kind: 'item', id: 1, item: 42 }, () => {});
-    await expect(next).rejects.toThrow('an item of wait fits no schema');
+    await expect(next).rejects.toThrow('an answer to wait fits no schema');
     expect(pair.left.sent.at(-1)).toEqual({ kind: 'cancel', id: 1 });
   });
 });
@@ -223,7 +275,7 @@ describe('a call that fails', () => {
 describe('a channel that closes', () => {
   it('rejects what this end had called and aborts what the other end served', async () => {
     const { caller, pair, server, faults } = connect();
-    const call = caller.call('wait', {});
+    const call = caller.stream('wait', {});
     await call.next();
     const next = call.next();
     pair.close();
@@ -236,7 +288,7 @@ describe('a channel that closes', () => {
 
   it('works the same for the other direction', async () => {
     const { serving, pair } = connect();
-    const call = serving.call('wait', {});
+    const call = serving.stream('wait', {});
     await call.next();
     pair.close();
     await expect(call.next()).rejects.toBeInstanceOf(Cancelled);
@@ -246,14 +298,14 @@ describe('a channel that closes', () => {
     const { caller, pair } = connect();
     pair.close();
     await settled();
-    await expect(caller.one('count', { to: 1 })).rejects.toBeInstanceOf(Cancelled);
+    await expect(all(caller.stream('count', { to: 1 }))).rejects.toBeInstanceOf(Cancelled);
   });
 });
 
 describe('credit', () => {
   it('holds a server back at the window of a reader that takes nothing more', async () => {
     const { caller, pair } = connect();
-    const call = caller.call('count', { to: 1_000_000 });
+    const call = caller.stream('count', { to: 1_000_000 });
     await call.next();
     await settled(200);
     expect(itemsIn(pair.right.sent)).toBe(callWindow);
@@ -262,7 +314,7 @@ describe('credit', () => {
 
   it('lets it go on as far as the reader has come', async () => {
     const { caller, pair } = connect();
-    const call = caller.call('count', { to: 1_000_000 });
+    const call = caller.stream('count', { to: 1_000_000 });
     for (let taken = 1; taken <= 100; taken++) {
       expect((await call.next()).value).toBe(taken);
       expect(itemsIn(pair.right.sent)).toBeLessThanOrEqual(taken + callWindow);
@@ -274,9 +326,9 @@ describe('credit', () => {
 
   it('is of one call: a slow reader slows nobody else down', async () => {
     const { caller } = connect();
-    const slow = caller.call('count', { to: 1_000_000 });
+    const slow = caller.stream('count', { to: 1_000_000 });
     await slow.next();
-    expect(await all(caller.call('count', { to: 500 }))).toHaveLength(500);
+    expect(await all(caller.stream('count', { to: 500 }))).toHaveLength(500);
     await slow.return(undefined);
   });
 
@@ -300,15 +352,18 @@ describe('a message that fits no schema', () => {
     pair.right.send(message as object, () => {});
     await settled();
     expect(faults).toHaveLength(2);
-    expect(await all(caller.call('count', { to: 2 }))).toEqual([1, 2]);
+    expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
   });
 
-  it.each(['item', 'end', 'cancel'])('is passed over when it is for a call that has ended: %s', async (kind) => {
-    const { caller, pair, faults } = connect();
-    await all(caller.call('count', { to: 1 }));
-    pair.left.send({ kind, id: 1, item: 1 }, () => {});
-    pair.right.send({ kind, id: 1, item: 1 }, () => {});
-    expect(await all(caller.call('count', { to: 2 }))).toEqual([1, 2]);
-    expect(faults).toEqual([]);
-  });
+  it.each(['answer', 'item', 'end', 'cancel'])(
+    'is passed over when it is for a call that has ended: %s',
+    async (kind) => {
+      const { caller, pair, faults } = connect();
+      await all(caller.stream('count', { to: 1 }));
+      pair.left.send({ kind, id: 1, item: 1, answer: 1 }, () => {});
+      pair.right.send({ kind, id: 1, item: 1, answer: 1 }, () => {});
+      expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
+      expect(faults).toEqual([]);
+    },
+  );
 });
