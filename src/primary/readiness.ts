@@ -19,8 +19,17 @@ export interface ReadinessSettings {
 const checkLimitMs = 20_000;
 /** Spread over ±10 %, so that the checks of several services do not meet. */
 const jitter = 0.1;
+const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);
 
-/** Owns the readiness of the model CLI and the history of its checks. One check runs at a time; all who ask share it. */
+interface Check {
+  readonly entry: Promise<ReadinessEntry>;
+  trigger: ReadinessTrigger;
+}
+
+/**
+ * Owns the readiness of the model CLI and the history of its checks. One check runs at a time; who asks for the same
+ * cause shares it.
+ */
 export class Readiness {
   readonly #probe: () => Promise<Verdict>;
   readonly #settings: ReadinessSettings;
@@ -28,7 +37,9 @@ export class Readiness {
   readonly #random: () => number;
   readonly #onChecked: (entry: ReadinessEntry) => void;
   readonly #history: ReadinessEntry[] = [];
-  #running: Promise<ReadinessEntry> | null = null;
+  #running: Check | null = null;
+  /** Begins when the running one has ended. */
+  #next: Check | null = null;
   #stopTimer: StopTimer = () => {};
 
   /** `random` gives numbers from 0 to 1. */
@@ -69,12 +80,30 @@ export class Readiness {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
-  /** Joins the check that is running, else starts one. Never rejects. */
+  /**
+   * Who forces a check, or has seen a failure, asks about now: a check that began earlier for another cause does not
+   * answer that. Never rejects.
+   */
   check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
-    this.#running ??= this.#check(trigger).finally(() => {
+    if (this.#running === null) return this.#begin(trigger);
+    if (this.#running.trigger === trigger || !asksAboutNow.has(trigger)) return this.#running.entry;
+    this.#next ??= { entry: this.#running.entry.then(() => this.#beginNext()), trigger };
+    if (trigger === 'forced') this.#next.trigger = trigger;
+    return this.#next.entry;
+  }
+
+  #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    const entry = this.#check(trigger).finally(() => {
       this.#running = null;
     });
-    return this.#running;
+    this.#running = { entry, trigger };
+    return entry;
+  }
+
+  #beginNext(): Promise<ReadinessEntry> {
+    const trigger = this.#next?.trigger ?? 'forced';
+    this.#next = null;
+    return this.check(trigger);
   }
 
   async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {

@@ -69,6 +69,23 @@ describe('readiness', () => {
     expect([house.begun, house.checked.length]).toEqual([2, 2]);
   });
 
+  it('is not told to who asks about now by a check that began for another cause', async () => {
+    const house = new House();
+    house.readiness.start();
+    house.readiness.doubt();
+    const calls = [house.readiness.check('forced'), house.readiness.check('forced'), house.readiness.check('interval')];
+    await house.end(bad);
+    expect(house.begun).toBe(2);
+    await house.end(good);
+    const entries = await Promise.all(calls);
+    expect(entries.map(({ trigger, status }) => [trigger, status])).toEqual([
+      ['forced', 'ready'],
+      ['forced', 'ready'],
+      ['start', 'not_ready'],
+    ]);
+    expect([house.begun, house.checked.length]).toEqual([2, 2]);
+  });
+
   it('is lost by a check that breaks, or takes longer than 20 s', async () => {
     const house = new House();
     const errors: (string | null)[] = [];
