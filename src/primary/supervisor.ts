@@ -11,10 +11,10 @@ export interface Charges {
   idle(): Promise<void>;
   counts(): { readonly running: number; readonly queued: number };
   cutAll(reason: Error): void;
+  /** Resolves when no process that was started for the model CLI is left; nothing more is started. */
+  endProcesses(): Promise<void>;
   /** Resolves when every worker has exited. */
   stopWorkers(): Promise<void>;
-  /** Resolves when no process that was started for the model CLI is left. */
-  endProcesses(): Promise<void>;
 }
 
 /** Work that was cut is given this long to end its process trees. */
@@ -86,8 +86,8 @@ export class Supervisor {
   }
 
   async #stop(code: number): Promise<void> {
-    await this.#charges.stopWorkers();
     await this.#charges.endProcesses();
+    await this.#charges.stopWorkers(); // last: until here whoever comes gets an answer, not a refused connection
     this.#phase = 'stopped';
     if (code === 1) this.#log.error('shutdown_timeout', this.#charges.counts());
     else this.#log.info('shutdown_complete', this.#charges.counts());

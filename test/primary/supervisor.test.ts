@@ -76,7 +76,7 @@ describe('the supervisor', () => {
     const house = new House();
     house.supervisor.becomeReady();
     await house.supervisor.terminate('SIGTERM');
-    expect(house.story).toEqual(['announce ready', 'announce draining', 'stop workers', 'end processes', 'exit 0']);
+    expect(house.story).toEqual(['announce ready', 'announce draining', 'end processes', 'stop workers', 'exit 0']);
     expect(house.supervisor.phase).toBe('stopped');
   });
 
@@ -91,8 +91,8 @@ describe('the supervisor', () => {
     expect(await house.soFar()).toEqual([
       'announce ready',
       'announce draining',
-      'stop workers',
       'end processes',
+      'stop workers',
       'exit 0',
     ]);
     expect(house.log.entries).toEqual([
@@ -105,7 +105,7 @@ describe('the supervisor', () => {
     const house = new House({ running: 1 });
     void house.supervisor.terminate('SIGTERM');
     await house.clock.advance(30_000);
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
     expect(house.reasons).toEqual([expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 })]);
     expect(house.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
   });
@@ -114,7 +114,7 @@ describe('the supervisor', () => {
     const house = new House({ running: 1, drainMs: 0 });
     void house.supervisor.terminate('SIGTERM');
     await house.clock.advance(0);
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
   });
 
   it('stops the workers only after what was cut has ended', async () => {
@@ -124,7 +124,7 @@ describe('the supervisor', () => {
     await house.clock.advance(14_000);
     expect(await house.soFar()).toEqual(['announce draining', 'cut']);
     house.finishWork();
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
   });
 
   it('does not wait for ever for what was cut', async () => {
@@ -132,7 +132,7 @@ describe('the supervisor', () => {
     void house.supervisor.terminate('SIGTERM');
     await house.clock.advance(30_000);
     await house.clock.advance(15_000);
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
   });
 
   it('cuts at once at the second signal', async () => {
@@ -140,7 +140,7 @@ describe('the supervisor', () => {
     void house.supervisor.terminate('SIGTERM');
     await settled();
     void house.supervisor.terminate('SIGINT');
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
     expect(house.clock.monotonicMs()).toBe(0);
   });
 
@@ -151,7 +151,7 @@ describe('the supervisor', () => {
     await house.supervisor.terminate('SIGTERM');
     await house.supervisor.fail(69);
     await house.clock.advance(100_000);
-    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'stop workers', 'end processes', 'exit 1']);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
   });
 
   it('drains also before it was ready, and is never ready after that', async () => {
@@ -160,13 +160,13 @@ describe('the supervisor', () => {
     expect(house.supervisor.becomeReady()).toBe(false);
     await terminated;
     expect(house.supervisor.becomeReady()).toBe(false);
-    expect(house.story).toEqual(['announce draining', 'stop workers', 'end processes', 'exit 0']);
+    expect(house.story).toEqual(['announce draining', 'end processes', 'stop workers', 'exit 0']);
   });
 
   it('cuts all work and exits with the given code when nothing can be served', async () => {
     const house = new House({ running: 2 });
     await house.supervisor.fail(69);
-    expect(house.story).toEqual(['cut', 'stop workers', 'end processes', 'exit 69']);
+    expect(house.story).toEqual(['cut', 'end processes', 'stop workers', 'exit 69']);
     expect(house.supervisor.phase).toBe('stopped');
   });
 
@@ -175,6 +175,6 @@ describe('the supervisor', () => {
     void house.supervisor.terminate('SIGTERM');
     await house.supervisor.fail(69);
     house.finishWork();
-    expect(await house.soFar()).toEqual(['announce draining', 'stop workers', 'end processes', 'exit 0']);
+    expect(await house.soFar()).toEqual(['announce draining', 'end processes', 'stop workers', 'exit 0']);
   });
 });

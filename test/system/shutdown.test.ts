@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { untilProcesses } from '../support/converser.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
@@ -45,6 +46,21 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
       expect.objectContaining({ event: 'shutdown_start', signal, running: 1, queued: 1 }),
     );
     expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_complete', running: 0, queued: 0 }));
+  });
+});
+
+describe('The listener', () => {
+  it('closes last: a process on standby that is slow to end makes nobody meet a refused connection', async () => {
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), { MODEL_API_STANDBY: '1' });
+    await untilProcesses(service, { standby: 1 });
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    await untilProcesses(service, { standby: 0, stopping: 1 });
+    const refused = await service.post('/ask', { prompt: 'too late' });
+    expect(refused).toMatchObject({ status: 503, body: { error: 'shutting_down' } });
+    expect(await service.jobProcesses()).not.toEqual([]);
+    expect(await service.exited).toBe(0);
+    expect(await service.jobProcesses()).toEqual([]);
   });
 });
 
