@@ -109,7 +109,7 @@ export class Service {
   #createRunner(): JobRunner {
     const { clock, log } = this.#world;
     const { shelf, models } = this.#cli;
-    const tokens = new TokenCounter((error) => log.error('internal_error', { error: describeError(error) }));
+    const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
     const { queueTimeoutMs, executionMs } = this.#config;
     return new JobRunner(
       {
