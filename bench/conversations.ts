@@ -15,6 +15,7 @@ const names: Readonly<Record<StoreOperation, string>> = {
   turn: 'a further turn (begun, committed, closed)',
   snapshot: 'a snapshot',
   eviction: 'a new conversation, which evicts another',
+  lookup: '`get` of a bare Map, for comparison',
 };
 
 /** What the conversation store costs, in time and in memory. */
@@ -26,6 +27,8 @@ export async function conversations(rounds: number): Promise<Row[]> {
     for (const operation of ['turn', 'snapshot'] as const)
       rows.push(await ratioFor(operation, among, [few, many], rounds));
   }
+  const bare = await ratioFor('lookup', sizes.many, [few, many], rounds);
+  rows.push({ ...bare, target: '–', holds: null });
   rows.push(await ratioFor('eviction', inUse, [few, many], rounds));
   return [...rows, bytesRow(many.bytesEach)];
 }

@@ -7,7 +7,7 @@ import { systemClock } from '../../src/shared/clock.js';
  * Argument: how many. Run with `--expose-gc`.
  */
 
-export type StoreOperation = 'turn' | 'snapshot' | 'eviction';
+export type StoreOperation = 'turn' | 'snapshot' | 'eviction' | 'lookup';
 
 export interface StoreOrder {
   readonly operation: StoreOperation;
@@ -43,9 +43,13 @@ gc?.();
 const idsArrayBytes = size * 8;
 process.send?.((process.memoryUsage().heapUsed - before - idsArrayBytes) / size);
 
+/** What looking a text up costs at the very least. */
+const bareMap = new Map(ids.map((id, index) => [arrived(id), index]));
+
 const operations: Readonly<Record<StoreOperation, (id: string) => unknown>> = {
   turn: (id) => takeTurn(id, 'question', 'answer'),
   snapshot: (id) => store.snapshot(id, owner),
+  lookup: (id) => bareMap.get(id),
   /** Comes last: of the ids that are known here, fewer and fewer live. */
   eviction: () => takeTurn(null, 'question', 'answer'),
 };
