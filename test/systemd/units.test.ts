@@ -129,7 +129,7 @@ describeInLab()('under a real systemd', () => {
       expect(await asked).toBe('cut');
     }
     process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`);
-    expect(Math.min(...tookMs)).toBeLessThan(3000); // the machine may be busy with something else, but not three times
+    expect(Math.max(...tookMs)).toBeLessThan(3000);
   });
 
   it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {
