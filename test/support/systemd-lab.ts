@@ -40,6 +40,8 @@ export interface Traffic {
 
 const unit = 'prompt-relay.service';
 const installed = '/opt/prompt-relay';
+export const checkout = '/root/checkout';
+const programs = join('test', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
 
 /** A machine of its own with a real systemd: loopback only, and nothing of what is written there stays. */
@@ -77,15 +79,17 @@ export class SystemdLab implements AsyncDisposable {
     return this.run(...command).catch(() => null);
   }
 
-  /** The checkout, without what git ignores, as a folder in there. */
-  async copyCheckout(folder: string): Promise<void> {
+  /** The checkout, without what git ignores. */
+  async copyCheckout(): Promise<void> {
     const list = execFileSync('git', ['ls-files', '-z', '-c', '-o', '--exclude-standard', '--deduplicate'], {
       cwd: root,
     });
     const pack = spawn('tar', ['-c', '--null', '--ignore-failed-read', '--exclude=node_modules', '-T', '-'], {
       cwd: root,
     });
-    const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${folder} && tar -x -C ${folder}`], { env: this.#env });
+    const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${checkout} && tar -x -C ${checkout}`], {
+      env: this.#env,
+    });
     pack.stdin.end(list);
     const done = new Promise((resolve) => unpack.once('exit', resolve));
     await pipeline(pack.stdout, unpack.stdin);
@@ -127,13 +131,18 @@ export class SystemdLab implements AsyncDisposable {
 
   /** A command line of one of the fixture programs, as it lies in there. */
   program(name: string, ...args: string[]): string {
-    return [join(installed, 'test', 'fixtures', 'programs', name), ...args].join(' ');
+    return [join(installed, programs, name), ...args].join(' ');
   }
 
   /** null: it does not answer now. */
   async health(): Promise<HealthBody | null> {
     const body = await this.attempt('curl', '--silent', '--max-time', '2', `${url}/health`);
     return body === null ? null : (JSON.parse(body) as HealthBody);
+  }
+
+  /** Of the product; waits for as long as the socket holds the question. */
+  async version(): Promise<string> {
+    return JSON.parse(await this.run('curl', '--silent', `${url}/version`)).version;
   }
 
   async uptimeSeconds(): Promise<number> {
@@ -163,7 +172,8 @@ export class SystemdLab implements AsyncDisposable {
   }
 
   traffic(path: string, lanes: number, ...bodyAndKey: string[]): Traffic {
-    const client = ['run', 'node', this.program('sends-requests.js'), url + path, String(lanes), ...bodyAndKey];
+    const program = join(checkout, programs, 'sends-requests.js');
+    const client = ['run', 'node', program, url + path, String(lanes), ...bodyAndKey];
     const { stdin, stdout } = spawn(tool, client, { env: this.#env, stdio: ['pipe', 'pipe', 'inherit'] });
     const told = text(stdout);
     return {
@@ -179,8 +189,10 @@ export class SystemdLab implements AsyncDisposable {
   }
 }
 
-/** The commands that the document tells to run. */
-export async function installSteps(): Promise<string[]> {
+/** The commands that the document tells to run, in its order. */
+export async function steps(): Promise<Readonly<Record<'install' | 'upgrade' | 'rollback', string[]>>> {
   const document = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
-  return /```sh\n([\s\S]*?)\n```/.exec(document)?.[1]?.split('\n') ?? [];
+  const blocks = [...document.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, commands]) => commands?.split('\n') ?? []);
+  const [install = [], upgrade = [], rollback = []] = blocks;
+  return { install, upgrade, rollback };
 }

@@ -1,4 +1,4 @@
-import { describeInLab, installSteps, SystemdLab } from '../support/systemd-lab.js';
+import { checkout, describeInLab, SystemdLab, steps } from '../support/systemd-lab.js';
 import { until } from '../support/until.js';
 
 const demo = { MODEL_API_CLI: 'demo' };
@@ -24,20 +24,24 @@ async function processes(pattern = '.'): Promise<number[]> {
   return found?.split('\n').map(Number) ?? [];
 }
 
+/** Nothing but loopback in there: packages come from npm's cache, and root needs no sudo. */
+async function follow(commands: readonly string[]): Promise<void> {
+  const around = `cd ${checkout}; export npm_config_offline=true; sudo() { "$@"; }`;
+  for (const command of commands) await lab.shell(`${around}; ${command}`);
+}
+
 describeInLab()('under a real systemd', () => {
   beforeAll(async () => {
     lab = await SystemdLab.boot();
-    await lab.copyCheckout('/root/checkout');
-    // Nothing but loopback in there: packages come from npm's cache, and root needs no sudo.
-    const around = 'cd /root/checkout; export npm_config_offline=true; sudo() { "$@"; }';
-    for (const step of await installSteps()) await lab.shell(`${around}; ${step}`);
+    await lab.copyCheckout();
+    await follow((await steps()).install);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
   }, 240_000);
 
   afterAll(() => lab?.[Symbol.asyncDispose]());
 
   it('is installed by the five commands of the document, and ready', async () => {
-    expect(await installSteps()).toHaveLength(5);
+    expect((await steps()).install).toHaveLength(5);
     expect(await lab.show('ActiveState')).toBe('active');
     expect(await lab.systemctl('is-enabled', 'prompt-relay.socket', unit)).toBe('enabled\nenabled');
     expect(await lab.health()).toMatchObject({ readiness: { model_cli: { adapter: 'claude' } } });
@@ -187,6 +191,18 @@ describeInLab()('under a real systemd', () => {
       const seen = await looking.stop();
       process.stderr.write(`restart: ${JSON.stringify(seen)}\n`);
       expect(Object.keys(seen)).toEqual(['200']);
+    });
+
+    it('is upgraded, and rolled back, by the commands of the document, and refuses nobody meanwhile', async () => {
+      const { upgrade, rollback } = await steps();
+      const old = await lab.version();
+      const looking = lab.traffic('/version', 8);
+      await lab.shell(`sed -i 's/"version": "${old}"/"version": "99.0.0"/' ${checkout}/package.json`);
+      await follow(upgrade);
+      expect(await lab.version()).toBe('99.0.0');
+      await follow(rollback);
+      expect(await lab.version()).toBe(old);
+      expect(Object.keys(await looking.stop())).toEqual(['200']);
     });
 
     it('refuses nobody while its primary is killed', async () => {
