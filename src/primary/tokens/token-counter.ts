@@ -6,7 +6,7 @@ import type { Clock } from '../../shared/clock.js';
 const idleMs = 600_000;
 const maxQueued = 1000;
 /** No client waits longer than this for a figure that is an estimate anyway. */
-const limitMs = 5000;
+const limitMs = 3000;
 /** English text has about four bytes a token. */
 const bytesPerToken = 4;
 

@@ -1,5 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
+import { count } from '../../../src/primary/tokens/thread.js';
 import { TokenCounter } from '../../../src/primary/tokens/token-counter.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -38,11 +40,28 @@ describe('the token counter', () => {
       const clock = new FakeClock();
       const counter = new TokenCounter(clock, fail, path);
       const count = counter.count(['hang']);
-      await clock.advance(5000);
+      await clock.advance(3000);
       expect(await count).toBe(1);
       await until(async () => (await counter.count(['again'])) === 42, 'the next thread to count');
       await counter.close();
     });
+  });
+});
+
+describe('a text without a break', () => {
+  // Uncut, each of these would keep the tokenizer busy for minutes.
+  it.each([' ', '\n', '\u00a0', '\u3000', 'a', '.', '漢', '👩'])('is counted like any other: %j', (character) => {
+    const [once, tenTimes] = [1e5, 1e6].map((length) => count([`a${character.repeat(length)}b`])) as [number, number];
+    expect(once).toBeGreaterThan(100);
+    expect(tenTimes / once).toBeCloseTo(10, 0);
+  });
+
+  it('is counted whole', () => {
+    const words = 'The quick brown fox. '.repeat(500);
+    expect(count([words])).toBe(countTokens(words));
+    expect(count(['x'.repeat(128), ' '.repeat(128), ''])).toBe(
+      countTokens('x'.repeat(128)) + countTokens(' '.repeat(128)),
+    );
   });
 });
 
