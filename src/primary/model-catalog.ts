@@ -18,12 +18,22 @@ export class ModelCatalog {
     this.#clock = clock;
   }
 
-  /** What a request may name. A CLI that can't list its models gives what is configured. */
+  /**
+   * What a request may name, one of them the default. The CLI's list only tells more of a model that is allowed: most
+   * CLIs take more names than they list.
+   */
   async list(): Promise<ModelsBody> {
-    const known = await this.#known();
-    const allowed = known.filter(({ id }) => this.#choice.allowed?.includes(id) ?? true);
-    const models = (allowed.length > 0 ? allowed : this.#configured()).map((model) => this.#withDefault(model));
+    const known = new Map((await this.#known()).map((model) => [model.id, model]));
+    const ids = this.#idsBeside([...known.keys()]);
+    const byDefault = this.#choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];
+    const models = ids.map((id) => ({ ...(known.get(id) ?? { id, name: id }), default: id === byDefault }));
     return { count: models.length, models };
+  }
+
+  #idsBeside(known: readonly string[]): string[] {
+    const { allowed, fallback, label } = this.#choice;
+    const ids = new Set([...(allowed ?? known), ...(fallback === null ? [] : [fallback])]);
+    return ids.size > 0 ? [...ids] : [label ?? 'default'];
   }
 
   #known(): Promise<readonly ModelEntry[]> {
@@ -44,16 +54,5 @@ export class ModelCatalog {
   #forget(): readonly ModelEntry[] {
     this.#told = null;
     return [];
-  }
-
-  #configured(): ModelEntry[] {
-    const { allowed, label } = this.#choice;
-    const ids = allowed ?? [label ?? 'default'];
-    return ids.map((id) => ({ id, name: id, default: id === (label ?? ids[0]) }));
-  }
-
-  #withDefault(model: ModelEntry): ModelEntry {
-    const { fallback } = this.#choice;
-    return fallback === null ? model : { ...model, default: model.id === fallback };
   }
 }

@@ -62,7 +62,12 @@ function modelChoice(config: Config, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
   return {
     fallback,
-    allowed: allowedModels.length > 0 ? allowedModels : adapter.models,
+    allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
     label: fallback ?? adapter.models?.[0] ?? null,
   };
+}
+
+/** What answers those who name no model may be named too. */
+function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
+  return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }
