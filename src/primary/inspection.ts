@@ -26,7 +26,7 @@ export async function inspectSetup(config: Config, world: World): Promise<Inspec
     execution_timeout_ms: config.executionMs,
     model_cli: { command: cli.adapter.command, ...verdictOf(check) },
     models: models.models.map((model) => ({ id: model.id, default: model.default })),
-    warnings: config.warnings,
+    warnings: cli.warnings,
   };
 }
 

@@ -10,9 +10,14 @@ import { Shelf, type ShelfObserver } from './cli/shelf.js';
 import type { ModelChoice } from './job-runner.js';
 import type { World } from './world.js';
 
-/** The parts that speak with the model CLI. */
-export interface ModelCli {
+export interface AdapterChoice {
   readonly adapter: Adapter;
+  /** What whoever starts the service should know: of the configuration, and of what was made of it. */
+  readonly warnings: readonly string[];
+}
+
+/** The parts that speak with the model CLI. */
+export interface ModelCli extends AdapterChoice {
   readonly program: CliProgram;
   readonly launcher: CliLauncher;
   readonly shelf: Shelf;
@@ -23,10 +28,11 @@ export interface ModelCli {
 export function createModelCli(
   config: Config,
   world: World,
-  adapter: Adapter,
+  choice: AdapterChoice,
   observer: CliObserver & ShelfObserver,
   isCalm: () => boolean,
 ): ModelCli {
+  const { adapter } = choice;
   const models = modelChoice(config, adapter);
   const launcher = createLauncher(config, world, adapter, observer);
   const consult = (path: string, args: readonly string[], input?: string) => launcher.consult(path, args, input);
@@ -37,11 +43,16 @@ export function createModelCli(
     { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs },
     { program, launcher, clock: world.clock, observer, isCalm },
   );
-  return { adapter, launcher, program, shelf, models };
+  return { ...choice, launcher, program, shelf, models };
 }
 
-export async function chooseAdapter(config: Config, world: World): Promise<Adapter> {
-  return createAdapter(await chooseKind(config, world.searchPath), config);
+const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
+
+export async function chooseAdapter(config: Config, world: World): Promise<AdapterChoice> {
+  const kind = await chooseKind(config, world.searchPath);
+  const isUnasked = config.cli === 'auto' && kind === 'demo';
+  const warnings = isUnasked ? [...config.warnings, demoWarning] : config.warnings;
+  return { adapter: createAdapter(kind, config), warnings };
 }
 
 function createLauncher(config: Config, world: World, adapter: Adapter, observer: CliObserver): CliLauncher {

@@ -3,7 +3,6 @@ import type { Config } from '../shared/config/config.js';
 import { describeError } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { apiHandlers } from './api.js';
-import type { Adapter } from './cli/adapter.js';
 import { ConversationStore } from './conversation-store.js';
 import { doorSettings } from './door-settings.js';
 import { Fleet, type FleetEvents } from './fleet.js';
@@ -12,7 +11,7 @@ import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
 import { ModelCatalog } from './model-catalog.js';
-import { createModelCli, type ModelCli } from './model-cli.js';
+import { type AdapterChoice, createModelCli, type ModelCli } from './model-cli.js';
 import { observeFleet } from './observe-fleet.js';
 import { observeJobs } from './observe-jobs.js';
 import { RateLimit } from './rate-limit.js';
@@ -47,7 +46,7 @@ export class Service {
   readonly #supervisor: Supervisor;
 
   /** `port` is where workers are to listen: the configured one, or a free one that stands for port 0. */
-  constructor(config: Config, world: World, adapter: Adapter, port: number) {
+  constructor(config: Config, world: World, choice: AdapterChoice, port: number) {
     const { clock, log } = world;
     this.#config = config;
     this.#world = world;
@@ -60,7 +59,7 @@ export class Service {
       jobsRefused: () => this.#slots.refused,
       conversationsCreated: () => this.#conversations.counts.created,
     });
-    this.#cli = createModelCli(config, world, adapter, this.#metrics.cli, () => this.#isCalm());
+    this.#cli = createModelCli(config, world, choice, this.#metrics.cli, () => this.#isCalm());
     this.#conversations = this.#createConversations();
     this.#runner = this.#createRunner();
     this.#readiness = this.#createReadiness();
@@ -74,8 +73,7 @@ export class Service {
   start(workerProgram: string): void {
     const { log, product, clock } = this.#world;
     const { name } = this.#cli.adapter;
-    for (const warning of this.#config.warnings) log.warn('config_warning', { warning });
-    if (this.#config.cli === 'auto' && name === 'demo') log.warn('config_warning', { warning: demoWarning });
+    for (const warning of this.#cli.warnings) log.warn('config_warning', { warning });
     log.info('service_start', { version: product.version, adapter: name, workers: this.#config.workers });
     this.#fleet.start(workerProgram);
     this.#world.systemd.start({ phase: () => this.#supervisor.phase, slots: this.#slots, fleet: this.#fleet });
@@ -243,5 +241,3 @@ export class Service {
     };
   }
 }
-
-const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';

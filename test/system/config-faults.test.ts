@@ -3,6 +3,7 @@ import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runCommand } from '../support/command.js';
 import { type Service, spawnService, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -92,6 +93,20 @@ describe('A service that starts', () => {
       'MODEL_API_MAX_CONCURENT is not a variable of prompt-relay: did you mean MODEL_API_MAX_CONCURRENT?',
       expect.stringMatching(/^MODEL_API_ZZZZZZZZZZ is not a variable of prompt-relay/),
     ]);
+  });
+
+  it('warns when the demo model answers because there is no other, and so does a check', async () => {
+    const env = { PATH: '/nonexistent', MODEL_API_WROKERS: '2' };
+    const { code, stdout } = await runCommand(['check', '--json'], { env });
+    const { model_cli, warnings } = JSON.parse(stdout);
+    expect([code, model_cli.adapter]).toEqual([0, 'demo']);
+    expect(warnings).toEqual([expect.stringContaining('MODEL_API_WORKERS'), expect.stringContaining('demo model')]);
+    expect((await runCommand(['check'], { env })).stdout).toMatch(/^warning {4}no claude on PATH: the demo model/m);
+    await using service = await startService({ env: { ...env, MODEL_API_CLI: 'auto' } });
+    const logged = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+    expect(logged).toEqual(warnings);
+    const chosen = await runCommand(['check', '--json'], { env: { PATH: '/nonexistent', MODEL_API_CLI: 'demo' } });
+    expect(JSON.parse(chosen.stdout).warnings).toEqual([]);
   });
 
   it('also serves on its Unix socket, with mode 0660', async () => {
