@@ -21,6 +21,8 @@ export interface ServiceOptions {
   readonly contract?: Contract;
   /** In a process group of its own, as under a terminal. */
   readonly isDetached?: boolean;
+  /** The file to run, of another copy than this one. */
+  readonly program?: string;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -138,9 +140,10 @@ async function answerOf(response: Response): Promise<Answer> {
 }
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
-export async function spawnService({ env = {}, contract, isDetached = false }: ServiceOptions = {}): Promise<Service> {
+export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
+  const { env = {}, contract, isDetached = false, program = mainProgram } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
-  const child = spawn(process.execPath, [mainProgram], {
+  const child = spawn(process.execPath, [program], {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,

@@ -7,9 +7,13 @@ import type { AsyncHandler, Handler } from '../http/exchange.js';
 /** Committed, and held equal to what the schemas give. */
 const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
 
+/** Reads it at once, and never again: the folder of a running service may be replaced. */
 export function getOpenApi(): AsyncHandler {
+  const document = readFile(documentPath);
+  document.catch(() => {}); // told to whoever asks for it: the service needs it for nothing else
   return async (_req, res) => {
-    res.type('application/yaml').send(await readFile(documentPath));
+    const bytes = await document;
+    res.type('application/yaml').send(bytes);
   };
 }
 
