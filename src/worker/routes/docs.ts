@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Router } from 'express';
+import { type RequestHandler, Router } from 'express';
 import { generateHTML, serveWithOptions } from 'swagger-ui-express';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
 
@@ -29,6 +29,19 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
+/** The files of Swagger UI that its page asks for. The package holds more, some as large as all of these. */
+const files = [
+  '/swagger-ui.css',
+  '/swagger-ui-bundle.js',
+  '/swagger-ui-standalone-preset.js',
+  '/swagger-ui-init.js',
+  '/favicon-32x32.png',
+  '/favicon-16x16.png',
+];
+
+/** What a client says of a copy that it holds: none may be stored, so there is nothing to compare. */
+const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+
 /** Swagger UI with all its files from here; nothing is loaded from anywhere else. */
 export function docsPages(): Router {
   const page = generateHTML(undefined, {
@@ -37,15 +50,19 @@ export function docsPages(): Router {
     customCss: '.swagger-ui .topbar { display: none }', // another house's sign
     swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
   }).replace('<head>', '<head>\n  <base href="/docs/">');
-  const secure: Handler = (_req, res, next) => {
+  const secure: Handler = (req, res, next) => {
+    for (const name of ofCopies) delete req.headers[name];
     res.set('Content-Security-Policy', contentSecurityPolicy);
     next();
   };
-  const router = Router();
+  const router = Router({ strict: true, caseSensitive: true });
   router.use(secure);
   router.get('/', (_req, res) => void res.type('html').send(page));
-  router.use(
-    serveWithOptions({ etag: false, lastModified: false, cacheControl: false, index: false, redirect: false }),
-  );
+  router.get(files, serveFiles());
   return router;
+}
+
+function serveFiles(): RequestHandler[] {
+  const plain = { etag: false, lastModified: false, cacheControl: false, acceptRanges: false };
+  return serveWithOptions({ ...plain, index: false, redirect: false });
 }
