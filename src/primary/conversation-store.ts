@@ -32,6 +32,7 @@ export class ConversationStore implements TurnKeeper {
   #bytes = 0;
   #tokens = 0;
   #created = 0;
+  #refused = 0;
 
   constructor(limits: ConversationLimits, clock: Clock, onRemoved: (cause: RemovalCause, id: string) => void) {
     this.#limits = limits;
@@ -41,6 +42,11 @@ export class ConversationStore implements TurnKeeper {
 
   get counts() {
     return { conversations: this.#byId.size, bytes: this.#bytes, tokens: this.#tokens, created: this.#created };
+  }
+
+  /** Turns refused because every conversation was in use, since the start. */
+  get refused(): number {
+    return this.#refused;
   }
 
   /** Throws `not_found`, with the same words for every cause. */
@@ -61,7 +67,7 @@ export class ConversationStore implements TurnKeeper {
   turn(id: string | null, owner: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
     const conversation = id === null ? this.#draft(owner, system) : (this.#find(id, owner) ?? unusable());
-    if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) throw everyOneInUse();
+    if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
     if (conversation.bytes + bytes > this.#limits.maxBytes) {
       throw invalid('message', 'the conversation would be larger than all conversations may be together');
     }
@@ -113,6 +119,11 @@ export class ConversationStore implements TurnKeeper {
     if (conversation.isRemoved) return;
     this.#inUse--;
     this.#makeRoom();
+  }
+
+  #refuse(): never {
+    this.#refused++;
+    throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
   }
 
   #draft(owner: string, system: string | null): Conversation {
@@ -176,10 +187,6 @@ export class ConversationStore implements TurnKeeper {
 
 function notFound(): never {
   throw new RelayError('not_found', 'no such conversation');
-}
-
-function everyOneInUse(): RelayError {
-  return new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
 }
 
 function unusable(): never {

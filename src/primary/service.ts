@@ -56,7 +56,10 @@ export class Service {
       clock,
     );
     this.#metrics = new PrimaryMetrics({
-      jobsRefused: () => this.#slots.refused,
+      jobsRefused: () => ({
+        queue_full: this.#slots.refused,
+        conversations_busy: this.#conversations.refused,
+      }),
       conversationsCreated: () => this.#conversations.counts.created,
     });
     this.#cli = createModelCli(config, world, choice, this.#metrics.cli, () => this.#isCalm());

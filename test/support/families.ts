@@ -39,7 +39,7 @@ export const families: Readonly<Record<string, Family>> = {
   jobs_queued: gauge(),
   jobs_limit: gauge(),
   queue_limit: gauge(),
-  rejected_total: counter({ reason: ['queue_full', 'draining'] }),
+  rejected_total: counter({ reason: ['queue_full', 'conversations_busy', 'draining'] }),
   queue_timeouts_total: counter(),
   rate_limited_total: counter(),
   conversations: gauge(),

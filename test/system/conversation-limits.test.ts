@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { attempts, chat, chatAndLeave, startListener, unusable } from '../support/chat.js';
 import { temporaryFolder } from '../support/folder.js';
-import { recovers, untilJobs } from '../support/jobs.js';
+import { recovers, runtimeOf, untilJobs } from '../support/jobs.js';
 import { type Service, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -92,6 +92,9 @@ describe('The number of conversations', () => {
     await untilJobs(service, 2, 0);
     const { status, headers, body } = await service.post('/chat', { message: 'no place' });
     expect([status, body.error, headers.get('retry-after')]).toEqual([429, 'concurrency_limited', '1']);
+    expect(await metric(service, 'rejected_total{reason="conversations_busy"}')).toBe(1);
+    expect(await metric(service, 'rejected_total{reason="queue_full"}')).toBe(0);
+    expect(await runtimeOf(service)).toMatchObject({ rejected_total: 1 });
     expect((await service.post('/ask', { prompt: 'a place' })).status).toBe(200);
     for (const turn of [busy, first]) await turn.leave();
     await recovers(service);

@@ -7,6 +7,9 @@ import { addCounter } from './state-metrics.js';
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
 
+/** Jobs that were not admitted since the start, by what there was no room in. */
+export type Refusals = Readonly<Record<'queue_full' | 'conversations_busy', number>>;
+
 /** Owns what is counted of jobs. `/health` shows `rejected` and `queueTimeouts`: these very numbers. */
 export class JobMetrics {
   readonly #jobs: Counter<'operation' | 'outcome'>;
@@ -15,12 +18,11 @@ export class JobMetrics {
   readonly #tokens: Counter<'direction'>;
   readonly #firstDeltas: Histogram<'operation'>;
   readonly #rateLimited: Counter;
-  readonly #refused: () => number;
+  readonly #refused: () => Refusals;
   #refusedDraining = 0;
   #queueTimeouts = 0;
 
-  /** `refused` tells how many jobs the queue has refused since the start. */
-  constructor(registry: Registry, refused: () => number) {
+  constructor(registry: Registry, refused: () => Refusals) {
     this.#refused = refused;
     this.#jobs = counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome');
     this.#durations = histogram(
@@ -46,7 +48,7 @@ export class JobMetrics {
   }
 
   get rejected(): number {
-    return this.#refused() + this.#refusedDraining;
+    return Object.values(this.#refusals()).reduce((sum, count) => sum + count, 0);
   }
 
   get queueTimeouts(): number {
@@ -81,8 +83,12 @@ export class JobMetrics {
     this.#rateLimited.inc();
   }
 
+  #refusals() {
+    return { ...this.#refused(), draining: this.#refusedDraining };
+  }
+
   #addRefusals(registry: Registry): void {
-    const refusals = () => ({ queue_full: this.#refused(), draining: this.#refusedDraining });
+    const refusals = () => this.#refusals();
     new Counter({
       name: `${metricPrefix}rejected_total`,
       help: 'Jobs refused before they were admitted.',

@@ -3,7 +3,7 @@ import { counter } from '../../shared/metrics.js';
 import { addProcessMetrics } from '../../shared/process-metrics.js';
 import { type RestartCause, restartCauses } from '../seat.js';
 import { CliMetrics } from './cli-metrics.js';
-import { JobMetrics } from './job-metrics.js';
+import { JobMetrics, type Refusals } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
 import { ConversationMetrics } from './state-metrics.js';
 
@@ -18,7 +18,7 @@ export class PrimaryMetrics {
   readonly #scrapeFailures: Counter;
 
   /** The figures that have an owner elsewhere are read when they are asked for. */
-  constructor(owners: { readonly jobsRefused: () => number; readonly conversationsCreated: () => number }) {
+  constructor(owners: { readonly jobsRefused: () => Refusals; readonly conversationsCreated: () => number }) {
     this.jobs = new JobMetrics(this.registry, owners.jobsRefused);
     this.conversations = new ConversationMetrics(this.registry, owners.conversationsCreated);
     this.readiness = new ReadinessMetrics(this.registry);

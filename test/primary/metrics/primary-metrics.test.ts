@@ -16,7 +16,7 @@ function end(outcome: Outcome, queueMs: number, executionMs: number, tokens: num
 }
 
 class House {
-  refused = 0;
+  refused = { queue_full: 0, conversations_busy: 0 };
   created = 0;
   readonly metrics = new PrimaryMetrics({
     jobsRefused: () => this.refused,
@@ -72,13 +72,14 @@ describe('the metrics of jobs', () => {
   it('show refusals by reason, as many as /health is told', async () => {
     const house = new House();
     const { jobs } = house.metrics;
-    house.refused = 3;
+    house.refused = { queue_full: 3, conversations_busy: 2 };
     jobs.refusedDraining();
     jobs.rateLimited();
     const scrape = await house.read();
     expect(scrape.value('rejected_total{reason="queue_full"}')).toBe(3);
+    expect(scrape.value('rejected_total{reason="conversations_busy"}')).toBe(2);
     expect(scrape.value('rejected_total{reason="draining"}')).toBe(1);
-    expect(jobs.rejected).toBe(4);
+    expect(jobs.rejected).toBe(6);
     expect(scrape.value('rate_limited_total')).toBe(1);
   });
 });
