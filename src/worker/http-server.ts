@@ -1,9 +1,7 @@
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../shared/clock.js';
-import type { Logger } from '../shared/logger.js';
 import { Connection, type Listener } from './http/connection.js';
-import { answerRaw, refusalOf } from './http/refusal.js';
+import { answerRaw, type RefusalParts, refusalOf } from './http/refusal.js';
 
 /** Milliseconds. */
 export interface HttpLimits {
@@ -17,7 +15,7 @@ const httpLimits: HttpLimits = { headersMs: 10_000, requestMs: 30_000, keepAlive
 const maxHeaderBytes = 16 * 1024;
 
 /** An HTTP server with its time limits, JSON bodies for the errors Node answers itself, and one request at a time per socket. */
-export function createHttpServer(app: Listener, log: Logger, clock: Clock, limits = httpLimits): Server {
+export function createHttpServer(app: Listener, parts: RefusalParts, limits = httpLimits): Server {
   const connections = new WeakMap<Socket, Connection>();
   const server = createServer({
     headersTimeout: limits.headersMs,
@@ -28,7 +26,7 @@ export function createHttpServer(app: Listener, log: Logger, clock: Clock, limit
     requireHostHeader: false, // answered by the host guard, with a body
   });
   server.on('connection', (socket: Socket) => {
-    connections.set(socket, new Connection(socket, app, (refusal) => answerRaw(socket, refusal, log, clock)));
+    connections.set(socket, new Connection(socket, app, (refusal) => answerRaw(socket, refusal, parts)));
   });
   const serve: Listener = (req, res) => connections.get(req.socket)?.serve(req, res);
   server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);

@@ -68,11 +68,11 @@ function connect(state: WorkerState): Primary {
 
 async function serve(state: WorkerState, primary: Primary, settings: DoorSettings): Promise<void> {
   const { listeners, metrics, log } = state;
-  const clock = systemClock;
   const phase = () => state.phase;
-  const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, metrics, log, clock });
+  const parts = { metrics, log, clock: systemClock };
+  const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, ...parts });
   try {
-    const passed = await listeners.open(settings, () => createHttpServer(app, log, clock));
+    const passed = await listeners.open(settings, () => createHttpServer(app, parts));
     if (passed !== null) await primary.call('listening', passed);
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });

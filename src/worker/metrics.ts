@@ -1,6 +1,6 @@
 import { Registry } from 'prom-client';
 import { knownResponses } from '../shared/api/responses.js';
-import { errorCodes } from '../shared/errors.js';
+import { type ErrorCode, errorCodes } from '../shared/errors.js';
 import { type Route, routes } from '../shared/metric-names.js';
 import { counter, gauge, histogram } from '../shared/metrics.js';
 import { addProcessMetrics } from '../shared/process-metrics.js';
@@ -61,12 +61,18 @@ export class HttpMetrics {
     this.#durations.observe(labels, seconds);
   }
 
+  /** An answer to what never became a request. */
+  refused(code: number, error: ErrorCode): void {
+    this.#requests.inc({ method: 'other', route: 'other', code: String(code) });
+    this.failed('other', error);
+  }
+
   aborted(route: Route): void {
     this.#inFlight.dec();
     this.#aborted.inc({ route });
   }
 
-  failed(route: Route, error: string): void {
+  failed(route: Route, error: ErrorCode): void {
     this.#errors.inc({ route, error });
   }
 

@@ -1,9 +1,11 @@
 import type { AddressInfo } from 'node:net';
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { systemClock } from '../../src/shared/clock.js';
 import type { LogFields, Logger } from '../../src/shared/logger.js';
 import type { Listener } from '../../src/worker/http/connection.js';
 import { createHttpServer } from '../../src/worker/http-server.js';
 import { listen } from '../../src/worker/listen.js';
+import { HttpMetrics } from '../../src/worker/metrics.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
@@ -43,7 +45,8 @@ class Records {
 async function start() {
   const exchanges = new Exchanges();
   const records = new Records();
-  const server = createHttpServer(exchanges.listener, records.log, systemClock, limits);
+  const metrics = new HttpMetrics();
+  const server = createHttpServer(exchanges.listener, { log: records.log, metrics, clock: systemClock }, limits);
   await listen(server, { host: '127.0.0.1', port: 0 });
   const { port } = server.address() as AddressInfo;
   const connection = await RawConnection.open(port);
@@ -53,7 +56,7 @@ async function start() {
     await new Promise((resolve) => server.close(resolve));
   };
   const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
-  return { exchanges, records, connection, connections, [Symbol.asyncDispose]: stop };
+  return { exchanges, records, metrics, connection, connections, [Symbol.asyncDispose]: stop };
 }
 
 const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
@@ -132,6 +135,24 @@ describe('What is no request', () => {
     ]);
     await connection.closed();
     await until(async () => (await server.connections()) === 0, 'the server to let go');
+  });
+
+  it.each([
+    [400, garbage],
+    [408, 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    [431, request('GET /', [`X-Padding: ${'x'.repeat(20_000)}`])],
+  ])('is counted under its status: %d', async (code, bytes) => {
+    await using server = await start();
+    server.connection.send(bytes);
+    expect(await server.connection.answer()).toMatchObject({ status: code });
+    const counts = async (family: string) => {
+      const families = JSON.parse(await server.metrics.snapshot()) as MetricObjectWithValues<MetricValue<string>>[];
+      const { values = [] } = families.find(({ name }) => name === `model_api_${family}`) ?? {};
+      return values.filter(({ value }) => value > 0);
+    };
+    const labels = { method: 'other', route: 'other', code: String(code) };
+    expect(await counts('http_requests_total')).toEqual([{ value: 1, labels }]);
+    expect(await counts('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
   });
 
   it('is answered with 431 when its headers are too large, however much is still being sent', async () => {

@@ -11,6 +11,12 @@ export interface Endpoint {
 /** A Host or Origin that is not allowed, a malformed request. */
 export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly ErrorCode[];
 
+/**
+ * Status of what breaks off as HTTP, before it is a request or on its way: always `validation_error`, at no endpoint's
+ * choice.
+ */
+export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 } as const;
+
 const jobErrors = [
   'unauthorized',
   'payload_too_large',

@@ -1,10 +1,10 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import type { ErrorBody } from '../../shared/api/error.js';
-import type { Clock } from '../../shared/clock.js';
+import { brokenHttp } from '../../shared/api/responses.js';
+import type { ErrorCode } from '../../shared/errors.js';
 import { requestIdFrom } from '../../shared/ids.js';
-import type { Logger } from '../../shared/logger.js';
-import { commonHeaders } from './exchange.js';
+import { commonHeaders, type ExchangeParts } from './exchange.js';
 
 /** Why a socket's bytes can't become a request, as an HTTP status and a sentence. */
 export interface Refusal {
@@ -12,18 +12,24 @@ export interface Refusal {
   readonly message: string;
 }
 
-const malformed: Refusal = { status: 400, message: 'the request is not valid HTTP' };
+const malformed: Refusal = { status: brokenHttp.malformed, message: 'the request is not valid HTTP' };
 const refusals: Readonly<Record<string, Refusal>> = {
-  HPE_HEADER_OVERFLOW: { status: 431, message: 'the headers are too large' },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: 'the request did not arrive in time' },
+  HPE_HEADER_OVERFLOW: { status: brokenHttp.headersTooLarge, message: 'the headers are too large' },
+  ERR_HTTP_REQUEST_TIMEOUT: { status: brokenHttp.tooSlow, message: 'the request did not arrive in time' },
 };
 
 export function refusalOf(error: NodeJS.ErrnoException): Refusal {
   return refusals[error.code ?? ''] ?? malformed;
 }
 
-/** For a request that has been begun: its own response says it, and its own log record tells of it. */
-export function answerRefusal(res: ServerResponse, refusal: Refusal): void {
+const code: ErrorCode = 'validation_error';
+
+/** A response that has been begun; `locals` where it is an exchange of ours. */
+export type BegunResponse = ServerResponse & { readonly locals?: { error: ErrorCode | null } };
+
+/** For a request that has been begun: its own response says it, its own log record and counts tell of it. */
+export function answerRefusal(res: BegunResponse, refusal: Refusal): void {
+  if (res.locals !== undefined) res.locals.error = code;
   const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));
   res.writeHead(refusal.status, headers).end(body);
 }
@@ -31,8 +37,11 @@ export function answerRefusal(res: ServerResponse, refusal: Refusal): void {
 /** A client that is still sending would lose the answer if the socket were closed at once. */
 const lingerMs = 1000;
 
+/** What a refusal is told to, and the time it takes. */
+export type RefusalParts = Pick<ExchangeParts, 'log' | 'metrics' | 'clock'>;
+
 /** There is no request to answer, only a socket. */
-export function answerRaw(socket: Socket, refusal: Refusal, log: Logger, clock: Clock): void {
+export function answerRaw(socket: Socket, refusal: Refusal, { log, metrics, clock }: RefusalParts): void {
   if (!socket.writable) return void socket.destroy();
   const { status } = refusal;
   const requestId = requestIdFrom(undefined);
@@ -43,6 +52,7 @@ export function answerRaw(socket: Socket, refusal: Refusal, log: Logger, clock: 
     'close',
     clock.after(lingerMs, () => socket.destroy()),
   );
+  metrics.refused(status, code);
   log.info('http_request_completed', {
     request_id: requestId,
     method: '',
@@ -53,7 +63,7 @@ export function answerRaw(socket: Socket, refusal: Refusal, log: Logger, clock: 
 }
 
 function answerOf({ message }: Refusal, requestId: string): [headers: Record<string, string>, body: string] {
-  const content: ErrorBody = { error: 'validation_error', message, request_id: requestId, details: [] };
+  const content: ErrorBody = { error: code, message, request_id: requestId, details: [] };
   const body = JSON.stringify(content);
   const headers = {
     'X-Request-Id': requestId,
