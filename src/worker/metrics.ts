@@ -1,9 +1,9 @@
 import { Registry } from 'prom-client';
-import { knownResponses } from '../shared/api/responses.js';
 import { type ErrorCode, errorCodes } from '../shared/errors.js';
 import { type Route, routes } from '../shared/metric-names.js';
 import { counter, gauge, histogram } from '../shared/metrics.js';
 import { addProcessMetrics } from '../shared/process-metrics.js';
+import { isOfEndpoint, knownResponses, methodLabel } from './known-responses.js';
 
 /** HTTP is answered in milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
@@ -22,7 +22,7 @@ export class HttpMetrics {
   readonly #durations = histogram(
     this.#registry,
     'http_request_duration_seconds',
-    'Time from the request head to the end of the response.',
+    'Time from the request head to the end of the response, of responses that an endpoint gave.',
     durationBuckets,
     'method',
     'route',
@@ -40,8 +40,9 @@ export class HttpMetrics {
 
   constructor() {
     for (const { method, route, code } of knownResponses) {
-      this.#requests.inc({ method, route, code }, 0);
-      this.#durations.zero({ method, route, code: String(code) });
+      const labels = { method, route, code: String(code) };
+      this.#requests.inc(labels, 0);
+      if (isOfEndpoint({ route, code })) this.#durations.zero(labels);
     }
     for (const route of routes) {
       this.#aborted.inc({ route }, 0);
@@ -56,14 +57,14 @@ export class HttpMetrics {
 
   completed(method: string, route: Route, code: number, seconds: number): void {
     this.#inFlight.dec();
-    const labels = { method: knownMethods.has(method) ? method : 'other', route, code: String(code) };
+    const labels = { method: methodLabel(method), route, code: String(code) };
     this.#requests.inc(labels);
-    this.#durations.observe(labels, seconds);
+    if (isOfEndpoint({ route, code })) this.#durations.observe(labels, seconds);
   }
 
   /** An answer to what never became a request. */
   refused(code: number, error: ErrorCode): void {
-    this.#requests.inc({ method: 'other', route: 'other', code: String(code) });
+    this.#requests.inc({ method: methodLabel(''), route: 'other', code: String(code) });
     this.failed('other', error);
   }
 
@@ -85,5 +86,3 @@ export class HttpMetrics {
     return JSON.stringify(await this.#registry.getMetricsAsJSON());
   }
 }
-
-const knownMethods = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']);

@@ -1,7 +1,9 @@
-import { endpoints, knownResponses } from '../../src/shared/api/responses.js';
 import { errorCodes } from '../../src/shared/errors.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
+
+/** Methods, a route and the codes that each of these methods can be answered with there. */
+type Responses = readonly [methods: string, route: string, codes: string];
 
 /** One family: its type, and its label sets, each as the values of every label; null where they are facts. */
 export interface Family {
@@ -9,8 +11,40 @@ export interface Family {
   readonly labelSets: readonly Readonly<Record<string, string>>[] | null;
 }
 
-const routes = [...new Set(endpoints.map(({ route }) => route)), 'other'];
-const responses = knownResponses.map(({ method, route, code }) => ({ method, route, code: String(code) }));
+/** What the endpoints answer, by methods and route. Written by hand: the code's own list must not judge itself. */
+const ofEndpoints: readonly Responses[] = [
+  ['POST', '/ask', '200 400 401 408 413 429 431 500 503 504'],
+  ['POST', '/chat', '200 400 401 408 413 429 431 500 503 504'],
+  ['GET HEAD DELETE', '/chat/{id}', '200 400 401 404 500'],
+  ['GET HEAD', '/health', '200 400 500 503'],
+  ['GET HEAD', '/health/history', '200 400 500'],
+  ['POST', '/health/recheck', '200 400 401 500 503'],
+  ['GET HEAD', '/metrics', '200 400 500'],
+  ['GET HEAD', '/version', '200 400 500'],
+  ['GET HEAD', '/models', '200 400 500'],
+  ['GET HEAD', '/openapi.yaml', '200 400 500'],
+  ['GET HEAD', '/docs', '200 400 404 500'],
+];
+
+/** What is told before an endpoint is found that takes the method, or of what is no request at all. */
+const ofNoEndpoint: readonly Responses[] = [
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/ask', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/chat', '405'],
+  ['POST PUT PATCH OPTIONS other', '/chat/{id}', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/health', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/health/history', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/health/recheck', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/metrics', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/version', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/models', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/openapi.yaml', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/docs', '405'],
+  ['GET HEAD POST PUT PATCH DELETE', 'other', '400 403 404'],
+  ['OPTIONS', 'other', '204 400 403 404'],
+  ['other', 'other', '400 403 404 408 431'],
+];
+
+const routes = [...ofEndpoints.map(([, route]) => route), 'other'];
 const jobs = every({
   operation: ['ask', 'chat'],
   outcome: [
@@ -27,8 +61,8 @@ const jobs = every({
 
 /** Every family of the service's own, by its name without the prefix. */
 export const families: Readonly<Record<string, Family>> = {
-  http_requests_total: { type: 'counter', labelSets: responses },
-  http_request_duration_seconds: { type: 'histogram', labelSets: responses },
+  http_requests_total: { type: 'counter', labelSets: [...ofEndpoints, ...ofNoEndpoint].flatMap(labelSetsOf) },
+  http_request_duration_seconds: { type: 'histogram', labelSets: ofEndpoints.flatMap(labelSetsOf) },
   http_requests_in_flight: gauge(),
   http_aborted_requests_total: counter({ route: routes }),
   errors_total: counter({ route: routes, error: errorCodes }),
@@ -75,6 +109,10 @@ export const families: Readonly<Record<string, Family>> = {
   build_info: { type: 'gauge', labelSets: null },
   config_info: { type: 'gauge', labelSets: null },
 };
+
+function labelSetsOf([methods, route, codes]: Responses): Record<string, string>[] {
+  return every({ method: methods.split(' '), route: [route], code: codes.split(' ') });
+}
 
 function counter(labels: Labels = {}): Family {
   return { type: 'counter', labelSets: every(labels) };

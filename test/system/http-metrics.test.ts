@@ -2,6 +2,10 @@ import { Exposition } from '../support/exposition.js';
 import { chunk, exchange, jsonPost, request } from '../support/raw-http.js';
 import { type Service, startService } from '../support/service.js';
 
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
+const routes = ['/ask', '/chat', '/chat/x', '/health', '/health/history', '/health/recheck', '/metrics', '/version'];
+const paths = [...routes, '/models', '/openapi.yaml', '/docs', '/docs/x', '/nowhere', '/chat/%zz'];
+const origin = 'http://example.com';
 const malformed = 'make me a sandwich\r\n\r\n';
 const longHeader = request('GET /version', [`X-Long: ${'x'.repeat(20_000)}`]);
 const brokenBody = jsonPost('/ask', 'zz\r\n', ['Transfer-Encoding: chunked']);
@@ -22,7 +26,29 @@ async function counted(service: Service, bytes: Buffer | string): Promise<number
   return status;
 }
 
+/** Requests that an endpoint takes, and every kind that none does. */
+async function provoke(service: Service): Promise<void> {
+  const requests = methods.flatMap((method) => [
+    ...paths.map((path) => request(`${method} ${path}`)),
+    request(`${method} /version`, ['Host: elsewhere']),
+    request(`${method} /version`, [`Origin: ${origin}`, 'Access-Control-Request-Method: GET']),
+    request(`${method} /version`, ['Host: localhost', 'Host: localhost']),
+  ]);
+  for (const bytes of [...requests, malformed, longHeader, brokenBody, longTrailer]) await counted(service, bytes);
+}
+
 describe('HTTP metrics', () => {
+  it('have every series from the start: no traffic adds one', async () => {
+    await using service = await startService({ env: { MODEL_API_ALLOWED_ORIGINS: origin } });
+    const seriesOf = ({ samples }: Exposition) => {
+      const own = samples.filter(({ family }) => /^(http|errors)_/.test(family));
+      return own.map(({ name, labels }) => name + JSON.stringify(labels)).sort();
+    };
+    const before = seriesOf(await scrape(service));
+    await provoke(service);
+    expect(seriesOf(await scrape(service))).toEqual(before);
+  });
+
   it.each([
     ['words', malformed, 400, { method: 'other', route: 'other' }],
     ['a header of 20 kB', longHeader, 431, { method: 'other', route: 'other' }],

@@ -1,4 +1,4 @@
-import { type ErrorCode, httpStatusOf } from '../errors.js';
+import type { ErrorCode } from '../errors.js';
 import type { Route } from '../metric-names.js';
 
 export interface Endpoint {
@@ -30,7 +30,7 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly ErrorCode[];
 
-/** Every endpoint with the errors it documents. Metrics start from it, and the OpenAPI document is built from it. */
+/** Every endpoint with the errors it documents. HTTP metrics start from it, and the OpenAPI document is built from it. */
 export const endpoints: readonly Endpoint[] = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
@@ -45,20 +45,3 @@ export const endpoints: readonly Endpoint[] = [
   { method: 'GET', route: '/openapi.yaml', errors: [] },
   { method: 'GET', route: '/docs', errors: [] },
 ];
-
-/** Any path can meet a defect of ours; only where work is done it is an outcome to be named. */
-const defect: ErrorCode = 'internal_error';
-
-const known = endpoints.flatMap(({ method, route, errors }) =>
-  [200, ...[...errors, ...commonErrors, defect].map((error) => httpStatusOf[error]), ...extraCodes(route)].map(
-    (code) => ({ method, route, code }),
-  ),
-);
-
-/** Health answers 503 with its ordinary body when the service drains or, in strict mode, is not ready. */
-function extraCodes(route: Route): readonly number[] {
-  return route === '/health' || route === '/health/recheck' ? [503] : [];
-}
-
-/** Each method, route and status that is documented, once. */
-export const knownResponses = [...new Map(known.map((entry) => [Object.values(entry).join(' '), entry])).values()];

@@ -1,0 +1,66 @@
+import { brokenHttp, commonErrors, type Endpoint, endpoints } from '../shared/api/responses.js';
+import { httpStatusOf } from '../shared/errors.js';
+import type { Route } from '../shared/metric-names.js';
+
+/** What a response is counted under. */
+export interface KnownResponse {
+  readonly method: string;
+  readonly route: Route;
+  readonly code: number;
+}
+
+const { validation_error, forbidden, not_found, method_not_allowed, internal_error } = httpStatusOf;
+const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+const other = 'other';
+const methods = [...named, other] as const;
+
+export function methodLabel(method: string): (typeof methods)[number] {
+  return named.find((known) => known === method) ?? other;
+}
+
+/**
+ * Whether an endpoint gave it, and not the door, where none takes the path or the method. Only these are timed: a
+ * histogram is fourteen series for every label set, and most label sets are refusals.
+ */
+export function isOfEndpoint({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
+  return route !== other && code !== method_not_allowed;
+}
+
+function codesOf({ method, route, errors }: Endpoint): readonly number[] {
+  const own = [...commonErrors, ...errors].filter((error) => error !== 'forbidden'); // told before the route is known
+  const readsBody = method === 'POST' && route !== '/health/recheck';
+  const broken = readsBody ? Object.values(brokenHttp) : [];
+  return [200, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
+}
+
+function extraCodesOf(route: Route): readonly number[] {
+  if (route === '/docs') return [not_found]; // every path below it
+  // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
+  return route === '/health' || route === '/health/recheck' ? [503] : [];
+}
+
+const ofEndpoints: readonly KnownResponse[] = endpoints.flatMap((endpoint) => {
+  const asked = endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method];
+  return asked.flatMap((method) => codesOf(endpoint).map((code) => ({ method, route: endpoint.route, code })));
+});
+
+const ofOtherMethods: readonly KnownResponse[] = endpoints.flatMap(({ route }) => {
+  const taken = ofEndpoints.filter((response) => response.route === route).map(({ method }) => method);
+  const refused = methods.filter((method) => !taken.includes(method));
+  return refused.map((method) => ({ method, route, code: method_not_allowed }));
+});
+
+const ofNoRoute: readonly KnownResponse[] = [
+  ...methods.flatMap((method) => [validation_error, forbidden, not_found].map((code) => ({ method, code }))),
+  { method: 'OPTIONS', code: 204 }, // the preflight of an allowed origin
+  ...Object.values(brokenHttp).map((code) => ({ method: other, code })),
+].map((response) => ({ ...response, route: other }));
+
+/** Every method, route and status that can occur, once. */
+export const knownResponses: readonly KnownResponse[] = [
+  ...new Map([...ofEndpoints, ...ofOtherMethods, ...ofNoRoute].map((response) => [keyOf(response), response])).values(),
+];
+
+function keyOf({ method, route, code }: KnownResponse): string {
+  return [method, route, code].join(' ');
+}
