@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { endpoints } from '../src/shared/api/responses.js';
+import { brokenHttp, endpoints } from '../src/shared/api/responses.js';
 import { httpStatusOf } from '../src/shared/errors.js';
 import { routes } from '../src/shared/metric-names.js';
 import { openApiText } from '../tools/openapi.js';
@@ -37,6 +37,15 @@ describe('the committed OpenAPI document', () => {
     expect(Object.keys(document.paths)).toEqual(routes.filter((route) => route !== 'other'));
     const described = operations.map(({ method, route }) => `${method.toUpperCase()} ${route}`);
     expect(described).toEqual(endpoints.map(({ method, route }) => `${method} ${route}`));
+  });
+
+  it('names each status of broken HTTP, which any operation can answer', () => {
+    for (const { operation } of operations) {
+      const { description } = (operation.responses as { default: { description: string } }).default;
+      for (const status of Object.values(brokenHttp).filter((status) => status !== httpStatusOf.validation_error)) {
+        expect(description).toContain(String(status));
+      }
+    }
   });
 
   it('names every error code that belongs to a route, each under its own status', () => {

@@ -15,6 +15,11 @@ describe('the README', () => {
     expect(rows.filter(([, , meaning = '']) => meaning.length < 20)).toEqual([]);
   });
 
+  it('names each status that broken HTTP is answered with', () => {
+    const [, , meaning] = tableUnder('Errors').find(([code]) => code === 'validation_error') ?? [];
+    for (const status of [408, 431]) expect(meaning).toContain(String(status));
+  });
+
   it('shows every event of the log with its meaning', () => {
     expect(tableUnder('Log records')).toEqual(Object.entries(logEvents));
   });

@@ -45,6 +45,11 @@ describe('the runbook', () => {
     expect(firstColumn('Reasons of cli_error')).toEqual(cliReasons);
   });
 
+  it('has each status that broken HTTP is answered with', () => {
+    const row = tableUnder('Error codes', runbook).find(([code]) => code === 'validation_error') ?? [];
+    for (const status of [408, 431]) expect(row.join(' ')).toContain(String(status));
+  });
+
   it('has every event of the log: with what to do, or among those that want nothing', () => {
     const events = [...firstColumn('Log events'), ...namesInParagraph('Nothing is to be done for')];
     expect(events.toSorted()).toEqual(Object.keys(logEvents).toSorted());

@@ -6,7 +6,7 @@ import { chatRequest, chatResult, conversationBody, deletedBody } from './chat.j
 import { errorBody } from './error.js';
 import { healthBody, historyBody, sinceQuery } from './health.js';
 import { modelsBody } from './models.js';
-import { commonErrors, type Endpoint, endpoints } from './responses.js';
+import { brokenHttp, commonErrors, type Endpoint, endpoints } from './responses.js';
 import { versionBody } from './version.js';
 
 type Operation = Pick<
@@ -151,7 +151,9 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
 
 const errorContent = { 'application/json': { schema: errorBody } };
 const unforeseen = {
-  description: 'Broken HTTP (`validation_error`), or a defect of the service (`internal_error`).',
+  description:
+    `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
+    `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`,
   content: errorContent,
 };
 
