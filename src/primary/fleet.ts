@@ -35,8 +35,8 @@ export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat' | 'listeni
 
 const heartbeatCheckMs = 1000;
 const maxSilentChecks = 10;
-/** At shutdown no job is open any more: a worker has this long to send what is left. */
-const stopLimitMs = 3000;
+/** A worker that has been told to go has this long beyond the time that it was given. */
+const exitLimitMs = 1000;
 /** Starts in vain, over all seats, before the service gives up; a worker whose address is taken says so at the first. */
 const maxVainStarts = 8;
 /** What a worker exits with when it can't listen (EX_UNAVAILABLE of sysexits.h). */
@@ -106,17 +106,20 @@ export class Fleet {
     return replaced;
   }
 
-  /** Resolves when every worker has exited: after its open responses, or by force. */
-  async stop(): Promise<void> {
+  /** Resolves when every worker has exited, with whether all that was answered has been sent. May be called again, for less time. */
+  async stop(limitMs: number): Promise<boolean> {
     this.#isStopping = true;
     this.#stopChecks();
-    await Promise.all([...this.#living].map((occupant) => this.#stop(occupant)));
+    const sent = await Promise.all([...this.#living].map((occupant) => this.#stop(occupant, limitMs)));
+    return sent.every(Boolean);
   }
 
-  #stop(occupant: Occupant): Promise<void> {
+  async #stop(occupant: Occupant, limitMs: number): Promise<boolean> {
+    const hadListened = occupant.listeningSinceMs !== null;
     occupant.state = 'stopping';
-    occupant.peer.call('stop', {}).catch(() => {});
-    return occupant.exited(stopLimitMs, this.#clock.after);
+    occupant.peer.call('stop', { limitMs }).catch(() => {});
+    const code = await occupant.exited(limitMs + exitLimitMs, this.#clock.after);
+    return code === 0 || !hadListened;
   }
 
   /** Returns whether the seat has a worker that is younger than this call. */
@@ -148,7 +151,7 @@ export class Fleet {
     const { maxExchangeMs } = this.#settings;
     occupant.state = 'stopping';
     occupant.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
-    void occupant.exited(maxExchangeMs + stopLimitMs, this.#clock.after);
+    void occupant.exited(maxExchangeMs + exitLimitMs, this.#clock.after);
   }
 
   #fill(seat: Seat): void {

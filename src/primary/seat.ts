@@ -42,10 +42,11 @@ export class Occupant {
     return (await this.peer.call('snapshot', {})).text;
   }
 
-  /** Resolves when it has exited; by force after `limitMs`. */
-  exited(limitMs: number, after: (ms: number, action: () => void) => () => void): Promise<void> {
+  /** Resolves with its exit code when it has exited; by force, and with null, after `limitMs`. */
+  exited(limitMs: number, after: (ms: number, action: () => void) => () => void): Promise<number | null> {
     const stopTimer = after(limitMs, () => this.kill());
-    return new Promise<void>((resolve) => this.worker.once('exit', () => resolve())).finally(stopTimer);
+    const exited = new Promise<number | null>((resolve) => this.worker.once('exit', resolve));
+    return exited.finally(stopTimer);
   }
 
   /** At once: `worker.kill` would wait for a disconnect that a stuck worker never makes. */

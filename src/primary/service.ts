@@ -221,7 +221,7 @@ export class Service {
       idle: () => this.#slots.idle(),
       counts: () => ({ running: this.#slots.active, queued: this.#slots.waiting }),
       cutAll: (reason: Error) => this.#runner.cutAll(reason),
-      stopWorkers: () => this.#fleet.stop(),
+      stopWorkers: (limitMs: number) => this.#fleet.stop(limitMs),
       endProcesses: async () => {
         this.#readiness.stop();
         const { shelf, launcher } = this.#cli;

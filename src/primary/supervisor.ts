@@ -13,12 +13,19 @@ export interface Charges {
   cutAll(reason: Error): void;
   /** Resolves when no process that was started for the model CLI is left; nothing more is started. */
   endProcesses(): Promise<void>;
-  /** Resolves when every worker has exited. */
-  stopWorkers(): Promise<void>;
+  /**
+   * Resolves when every worker has exited, after `limitMs` or a little more: with whether every answer had been sent.
+   * May be called again, for less time.
+   */
+  stopWorkers(limitMs: number): Promise<boolean>;
 }
 
 /** Work that was cut is given this long to end its process trees. */
 const cutLimitMs = 15_000;
+/** The last answers have what is left of the drain to reach their clients, and this long in any case. */
+const minSendMs = 2000;
+/** One Ctrl-C may come twice within this: npm hands on what the terminal has sent to the whole group. */
+const echoMs = 500;
 
 /** Owns the phase of the service: starting, ready, draining, stopped; and what each step means. */
 export class Supervisor {
@@ -29,6 +36,8 @@ export class Supervisor {
   readonly #exit: (code: number) => void;
   #phase: Phase = 'starting';
   #hurry: () => void = () => {};
+  #firstSignal = '';
+  #drainingSinceMs = 0;
 
   /** `exit` is called once, as the very last thing. */
   constructor(charges: Charges, drainMs: number, clock: Clock, log: Logger, exit: (code: number) => void) {
@@ -53,10 +62,9 @@ export class Supervisor {
 
   /** First signal: new work is refused, old work is finished. Second signal: what is left is cut at once. */
   async terminate(signal: string): Promise<void> {
-    if (this.#phase === 'draining') return this.#hurry();
     if (this.#phase === 'stopped') return;
-    this.#phase = 'draining';
-    this.#charges.announce('draining');
+    if (this.#phase === 'draining') return this.#isEchoOf(signal) ? undefined : this.#hurry();
+    this.#beginDrain(signal);
     this.#log.info('shutdown_start', { signal, ...this.#charges.counts() });
     const finished = await this.#drain();
     if (!finished) await this.#cut();
@@ -69,6 +77,21 @@ export class Supervisor {
     this.#phase = 'draining';
     await this.#cut();
     await this.#stop(code);
+  }
+
+  #beginDrain(signal: string): void {
+    this.#firstSignal = signal;
+    this.#phase = 'draining';
+    this.#drainingSinceMs = this.#clock.monotonicMs();
+    this.#charges.announce('draining');
+  }
+
+  #isEchoOf(signal: string): boolean {
+    return signal === this.#firstSignal && this.#hasDrainedMs() < echoMs;
+  }
+
+  #hasDrainedMs(): number {
+    return this.#clock.monotonicMs() - this.#drainingSinceMs;
   }
 
   /** Returns whether all work came to its end by itself. */
@@ -87,8 +110,18 @@ export class Supervisor {
 
   async #stop(code: number): Promise<void> {
     await this.#charges.endProcesses();
-    await this.#charges.stopWorkers(); // last: until here whoever comes gets an answer, not a refused connection
+    // Last: until here whoever comes gets an answer, not a refused connection.
+    const allSent = await this.#send();
     this.#phase = 'stopped';
+    return this.#end(code === 0 && !allSent ? 1 : code);
+  }
+
+  #send(): Promise<boolean> {
+    this.#hurry = () => void this.#charges.stopWorkers(0);
+    return this.#charges.stopWorkers(Math.max(minSendMs, this.#drainMs - this.#hasDrainedMs()));
+  }
+
+  #end(code: number): void {
     if (code === 1) this.#log.error('shutdown_timeout', this.#charges.counts());
     else this.#log.info('shutdown_complete', this.#charges.counts());
     this.#exit(code);

@@ -1,5 +1,5 @@
 import { createServer, type Server } from 'node:http';
-import type { Socket } from 'node:net';
+import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
 import { Connection, type Listener } from './http/connection.js';
 import { answerRaw, type RefusalParts, refusalOf } from './http/refusal.js';
 
@@ -11,28 +11,82 @@ export interface HttpLimits {
   readonly checkEveryMs: number;
 }
 
+export type Address = { readonly host: string; readonly port: number } | { readonly path: string } | Socket;
+
 const httpLimits: HttpLimits = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 5_000, checkEveryMs: 1_000 };
 const maxHeaderBytes = 16 * 1024;
 
-/** An HTTP server with its time limits, JSON bodies for the errors Node answers itself, and one request at a time per socket. */
-export function createHttpServer(app: Listener, parts: RefusalParts, limits = httpLimits): Server {
-  const connections = new WeakMap<Socket, Connection>();
-  const server = createServer({
-    headersTimeout: limits.headersMs,
-    requestTimeout: limits.requestMs,
-    keepAliveTimeout: limits.keepAliveMs,
-    connectionsCheckingInterval: limits.checkEveryMs,
-    maxHeaderSize: maxHeaderBytes,
-    requireHostHeader: false, // answered by the host guard, with a body
-  });
-  server.on('connection', (socket: Socket) => {
-    connections.set(socket, new Connection(socket, app, (refusal) => answerRaw(socket, refusal, parts)));
-  });
-  const serve: Listener = (req, res) => connections.get(req.socket)?.serve(req, res);
-  server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
-  server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
-    if (error.code === 'ECONNRESET') socket.destroy();
-    else connections.get(socket as Socket)?.refuse(refusalOf(error));
-  });
-  return server;
+/** Owns one listener and its connections: time limits, JSON bodies for the errors Node answers itself, one request at a time per socket. */
+export class HttpServer {
+  readonly #parts: RefusalParts;
+  readonly #server: Server;
+  readonly #connections = new Map<Socket, Connection>();
+  #hasCut = false;
+
+  constructor(app: Listener, parts: RefusalParts, limits = httpLimits) {
+    this.#parts = parts;
+    this.#server = createServer({
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.checkEveryMs,
+      maxHeaderSize: maxHeaderBytes,
+      requireHostHeader: false, // answered by the host guard, with a body
+    });
+    this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
+    const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
+    this.#server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
+    this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
+      if (error.code === 'ECONNRESET') socket.destroy();
+      else this.#connections.get(socket as Socket)?.refuse(refusalOf(error));
+    });
+  }
+
+  get address(): AddressInfo {
+    return this.#server.address() as AddressInfo;
+  }
+
+  /** Connections that are open. */
+  get size(): number {
+    return this.#connections.size;
+  }
+
+  listen(address: Address): Promise<void> {
+    return new Promise((resolve, reject) => {
+      this.#server.once('error', reject);
+      this.#server.listen(address, () => {
+        this.#server.off('error', reject);
+        resolve();
+      });
+    });
+  }
+
+  /**
+   * Takes no new connection, and ends each as soon as what it was asked is answered. Resolves when the last one has gone,
+   * after `limitMs` at the latest: with whether every answer had been sent. May be called again, for less time.
+   */
+  stop(limitMs: number): Promise<boolean> {
+    for (const connection of this.#connections.values()) connection.finish();
+    return this.letGo(limitMs);
+  }
+
+  /** As `stop`, but an idle connection is left to its keep-alive limit: to close it could cross with the client's next request, and lose that. */
+  async letGo(limitMs: number): Promise<boolean> {
+    const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
+    // The HTTP server's own close would destroy every connection whose answer has been written, be it sent or not.
+    await new Promise<void>((resolve) => void NetServer.prototype.close.call(this.#server, () => resolve()));
+    stopTimer();
+    return !this.#hasCut;
+  }
+
+  #cut(): void {
+    this.#hasCut = [...this.#connections.values()].some(({ isIdle }) => !isIdle);
+    for (const socket of this.#connections.keys()) socket.destroy();
+  }
+
+  #welcome(socket: Socket, app: Listener): void {
+    const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
+    this.#connections.set(socket, new Connection(socket, app, sayLast));
+    socket.once('close', () => this.#connections.delete(socket));
+  }
 }

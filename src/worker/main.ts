@@ -7,13 +7,15 @@ import { createLogger, describeError, type Logger, standardOutput } from '../sha
 import type { Phase } from '../shared/phase.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { createApp } from './app.js';
-import { createHttpServer } from './http-server.js';
+import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
 import { HttpMetrics } from './metrics.js';
 import type { Primary } from './primary.js';
 
 const heartbeatMs = 2000;
 const exitBroken = 1;
+/** An answer could not be sent in time. */
+const exitCut = 2;
 const exitCannotListen = 69;
 
 async function main(): Promise<void> {
@@ -25,7 +27,7 @@ async function main(): Promise<void> {
   const metrics = new HttpMetrics();
   const output = standardOutput(systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
-  const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(systemClock), metrics };
+  const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(), metrics };
   process.on('uncaughtException', (error) => die(state.log, error));
   process.on('unhandledRejection', (reason) => die(state.log, reason));
   const primary = connect(state);
@@ -53,8 +55,8 @@ function connect(state: WorkerState): Primary {
       return {};
     },
     snapshot: async () => ({ text: await metrics.snapshot() }),
-    stop: () => {
-      void listeners.stop().then(() => exit(state.log, 0));
+    stop: ({ limitMs }) => {
+      void listeners.stop(limitMs).then((isWhole) => exit(state.log, isWhole ? 0 : exitCut));
       return {};
     },
     retire: ({ limitMs }) => {
@@ -69,10 +71,11 @@ function connect(state: WorkerState): Primary {
 async function serve(state: WorkerState, primary: Primary, settings: DoorSettings): Promise<void> {
   const { listeners, metrics, log } = state;
   const phase = () => state.phase;
+  const isClosing = () => state.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
-  const app = createApp({ primary, settings, phase, isRetiring: () => listeners.isRetiring, ...parts });
+  const app = createApp({ primary, settings, phase, isClosing, ...parts });
   try {
-    const passed = await listeners.open(settings, () => createHttpServer(app, parts));
+    const passed = await listeners.open(settings, () => new HttpServer(app, parts));
     if (passed !== null) await primary.call('listening', passed);
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });

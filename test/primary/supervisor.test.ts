@@ -10,6 +10,13 @@ class House implements Charges {
   readonly log = new LogBook();
   readonly story: string[] = [];
   readonly reasons: Error[] = [];
+  readonly limitsMs: number[] = [];
+  sendsAll = true;
+  sendsForEver = false;
+  #cutSending: () => void = () => {};
+  readonly #sendingCut = new Promise<void>((resolve) => {
+    this.#cutSending = resolve;
+  });
   readonly supervisor: Supervisor;
   #running: number;
   #endsWhenCut: boolean;
@@ -42,9 +49,13 @@ class House implements Charges {
     if (this.#endsWhenCut) this.finishWork();
   }
 
-  async stopWorkers(): Promise<void> {
+  async stopWorkers(limitMs: number): Promise<boolean> {
     this.story.push('stop workers');
+    this.limitsMs.push(limitMs);
+    if (limitMs === 0) this.#cutSending();
+    if (this.sendsForEver) await this.#sendingCut;
     await settled();
+    return this.sendsAll && !this.sendsForEver;
   }
 
   async endProcesses(): Promise<void> {
@@ -142,6 +153,44 @@ describe('the supervisor', () => {
     void house.supervisor.terminate('SIGINT');
     expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
     expect(house.clock.monotonicMs()).toBe(0);
+  });
+
+  it('takes the same signal twice in half a second for one', async () => {
+    const house = new House({ running: 1 });
+    void house.supervisor.terminate('SIGINT');
+    await house.clock.advance(499);
+    void house.supervisor.terminate('SIGINT');
+    expect(await house.soFar()).toEqual(['announce draining']);
+    await house.clock.advance(1);
+    void house.supervisor.terminate('SIGINT');
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
+  });
+
+  it('gives the last answers what is left of the drain to be sent, and tells when that was not enough', async () => {
+    const house = new House({ running: 1 });
+    house.sendsAll = false;
+    void house.supervisor.terminate('SIGTERM');
+    await house.clock.advance(10_000);
+    house.finishWork();
+    expect(await house.soFar()).toEqual(['announce draining', 'end processes', 'stop workers', 'exit 1']);
+    expect(house.limitsMs).toEqual([20_000]);
+    expect(house.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
+  });
+
+  it('cuts the sending of the last answers short at a second signal', async () => {
+    const house = new House();
+    house.sendsForEver = true;
+    void house.supervisor.terminate('SIGTERM');
+    await house.soFar();
+    void house.supervisor.terminate('SIGINT');
+    expect(await house.soFar()).toEqual([
+      'announce draining',
+      'end processes',
+      'stop workers',
+      'stop workers',
+      'exit 1',
+    ]);
+    expect(house.limitsMs).toEqual([30_000, 0]);
   });
 
   it('exits once, however many signals come', async () => {

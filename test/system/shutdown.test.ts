@@ -1,10 +1,14 @@
+import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { untilProcesses } from '../support/converser.js';
+import { startConverser, untilProcesses } from '../support/converser.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
+import { jsonPost } from '../support/raw-http.js';
 import { type Service, script, startWithProgram } from '../support/service.js';
+import { until } from '../support/until.js';
 
 /** One job that runs and one that waits, once both do. */
 async function twoJobs(service: Service) {
@@ -100,7 +104,52 @@ describe('A drain that is cut', () => {
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '60',
     });
     const started = performance.now();
-    await expectCut(service, () => service.process.kill('SIGTERM'));
+    await expectCut(service, () => service.process.kill('SIGINT'));
     expect(performance.now() - started).toBeLessThan(10_000);
+  });
+});
+
+describe('An answer that is still on its way at the end of a drain', () => {
+  const large = 8 * 1024 * 1024;
+
+  /** An answer that the service has written and nobody reads; resolves once the drain waits for nothing else. */
+  async function unread(service: Service): Promise<Socket> {
+    const socket = connect(service.port, '127.0.0.1').pause();
+    socket.on('error', () => {});
+    socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${large}` })));
+    await once(socket, 'readable');
+    await untilJobs(service, 0, 0);
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    return socket;
+  }
+
+  it('is sent whole, as fast as its client reads', async () => {
+    await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(large) });
+    const socket = await unread(service);
+    await until(
+      () =>
+        service.get('/health').then(
+          () => false,
+          () => true,
+        ),
+      'the listener to close',
+    );
+    let received = 0;
+    socket.on('data', (bytes) => {
+      received += bytes.length;
+    });
+    await once(socket, 'close');
+    expect(received).toBeGreaterThan(large);
+    expect(await service.exited).toBe(0);
+  });
+
+  it('is cut at the end of the drain when nobody reads it, and the service ends with 1', async () => {
+    const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
+    await using service = await startConverser(env);
+    const socket = await unread(service);
+    expect(await service.exited).toBe(1);
+    socket.destroy();
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));
   });
 });

@@ -1,15 +1,17 @@
-import type { AddressInfo } from 'node:net';
+import { once } from 'node:events';
+import { connect } from 'node:net';
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { systemClock } from '../../src/shared/clock.js';
 import type { LogFields, Logger } from '../../src/shared/logger.js';
 import type { Listener } from '../../src/worker/http/connection.js';
-import { createHttpServer } from '../../src/worker/http-server.js';
-import { listen } from '../../src/worker/listen.js';
+import { HttpServer } from '../../src/worker/http-server.js';
 import { HttpMetrics } from '../../src/worker/metrics.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
 const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, checkEveryMs: 50 };
+/** More than the kernel takes for a reader that does not read. */
+const largeBytes = 16 * 1024 * 1024;
 const garbage = 'this is no HTTP\r\n\r\n';
 
 /** Answers each request with its path: `/held` when told to, `/body` once its body is there, any other at once. */
@@ -24,6 +26,7 @@ class Exchanges {
     res.setHeader('X-Request-Id', `of ${req.url}`);
     const answer = () => res.end(req.url);
     if (req.url?.startsWith('/held')) this.held.push(answer);
+    else if (req.url === '/large') res.end(Buffer.alloc(largeBytes));
     else if (req.url === '/body') req.resume().once('end', answer);
     else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
     else if (req.url === '/closing') res.setHeader('Connection', 'close').end(req.url);
@@ -46,17 +49,15 @@ async function start() {
   const exchanges = new Exchanges();
   const records = new Records();
   const metrics = new HttpMetrics();
-  const server = createHttpServer(exchanges.listener, { log: records.log, metrics, clock: systemClock }, limits);
-  await listen(server, { host: '127.0.0.1', port: 0 });
-  const { port } = server.address() as AddressInfo;
+  const server = new HttpServer(exchanges.listener, { log: records.log, metrics, clock: systemClock }, limits);
+  await server.listen({ host: '127.0.0.1', port: 0 });
+  const { port } = server.address;
   const connection = await RawConnection.open(port);
   const stop = async () => {
     connection[Symbol.dispose]();
-    server.closeAllConnections();
-    await new Promise((resolve) => server.close(resolve));
+    await server.stop(0);
   };
-  const connections = () => new Promise<number>((resolve) => server.getConnections((_, count) => resolve(count)));
-  return { exchanges, records, metrics, connection, connections, [Symbol.asyncDispose]: stop };
+  return { server, port, exchanges, records, metrics, connection, [Symbol.asyncDispose]: stop };
 }
 
 const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
@@ -134,7 +135,7 @@ describe('What is no request', () => {
       expect.objectContaining({ event: 'http_request_completed', request_id: body.request_id, status_code: 400 }),
     ]);
     await connection.closed();
-    await until(async () => (await server.connections()) === 0, 'the server to let go');
+    await until(() => server.server.size === 0, 'the server to let go');
   });
 
   it.each([
@@ -234,5 +235,47 @@ describe('A request that has been begun', () => {
     expect((await connection.answer()).status).toBe(413);
     await connection.closed();
     expect(connection.hasMore).toBe(false);
+  });
+});
+
+describe('A server that stops', () => {
+  it('ends idle connections at once, and any other when its answer has been sent', async () => {
+    await using house = await start();
+    const { server, connection, exchanges, port } = house;
+    using idle = await RawConnection.open(port);
+    await until(() => server.size === 2, 'both connections');
+    connection.send(get('/held'));
+    const answer = await until(() => exchanges.held[0], 'the request');
+    const stopped = server.stop(10_000);
+    await idle.closed();
+    answer();
+    expect(textOf(await connection.answer())).toBe('/held');
+    await connection.closed();
+    expect(await stopped).toBe(true);
+  });
+
+  it('sends an answer whole that was written before, however slowly it is read', async () => {
+    await using house = await start();
+    const socket = connect(house.port, '127.0.0.1').pause();
+    socket.write(get('/large'));
+    await until(() => house.exchanges.begun.includes('/large'), 'the request');
+    const stopped = house.server.stop(10_000);
+    let received = 0;
+    socket.on('data', (bytes) => {
+      received += bytes.length;
+    });
+    await once(socket.resume(), 'close');
+    expect(received).toBeGreaterThan(largeBytes);
+    expect(await stopped).toBe(true);
+  });
+
+  it('tells that it had to cut an answer at its limit, and can be hurried', async () => {
+    await using house = await start();
+    const { server, connection, exchanges } = house;
+    connection.send(get('/held'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    const stopped = server.stop(60_000);
+    expect(await server.stop(0)).toBe(false);
+    expect(await stopped).toBe(false);
   });
 });

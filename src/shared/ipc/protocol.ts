@@ -113,7 +113,8 @@ export type PrimaryCalls = typeof primaryCalls;
 /** What the primary tells workers. */
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
-  stop: { request: nothing, answer: nothing },
+  /** The service ends: close each connection when its answer has been sent, then exit, with 0 if all were. */
+  stop: { request: z.object({ limitMs: z.number() }), answer: nothing },
   /** A successor listens: take no new connection, end what is open, then exit. */
   retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
   snapshot: { request: nothing, answer: metricsText },

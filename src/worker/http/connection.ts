@@ -24,12 +24,24 @@ export class Connection {
   #open: Exchange | null = null;
   #newest: Exchange | null = null;
   #last: Refusal | null = null;
+  #isFinishing = false;
 
   /** `sayLast` answers what is no request, and closes the socket. */
   constructor(socket: Socket, app: Listener, sayLast: (refusal: Refusal) => void) {
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
+  }
+
+  /** Nothing is being answered. */
+  get isIdle(): boolean {
+    return this.#open === null;
+  }
+
+  /** Closes the socket as soon as it is idle: that is when its last answer has left, not only been written. */
+  finish(): void {
+    this.#isFinishing = true;
+    if (this.#open === null) this.#socket.destroySoon();
   }
 
   serve(req: Exchange['req'], res: Exchange['res']): void {
@@ -72,5 +84,6 @@ export class Connection {
     const next = this.#waiting.shift();
     if (next !== undefined) this.#begin(next);
     else if (this.#last !== null) this.#sayLast(this.#last);
+    else if (this.#isFinishing) this.#socket.destroySoon();
   }
 }

@@ -38,12 +38,12 @@ export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
-  /** Whether this worker is about to go: then each response is the last one on its connection. */
-  readonly isRetiring: () => boolean;
+  /** Whether this worker is about to go: then each response is the last one on its connection, so that no request crosses with its end. */
+  readonly isClosing: () => boolean;
 }
 
 /** Opens every exchange: request id, headers that every response carries; at its end the log record and the counts. */
-export function openExchange({ log, metrics, clock, isRetiring }: ExchangeParts): Handler {
+export function openExchange({ log, metrics, clock, isClosing }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
@@ -51,7 +51,7 @@ export function openExchange({ log, metrics, clock, isRetiring }: ExchangeParts)
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
-    if (req.headers.expect !== undefined || isRetiring()) res.set('Connection', 'close');
+    if (req.headers.expect !== undefined || isClosing()) res.set('Connection', 'close');
     const { method, url } = req;
     metrics.opened();
     res.on('close', () => {
