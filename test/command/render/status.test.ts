@@ -1,6 +1,9 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { paintFor } from '../../../src/command/render/paint.js';
 import { gauge, readinessStrip, renderStatus, type Snapshot } from '../../../src/command/render/status.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
+import { root } from '../../support/sources.js';
 
 const paint = paintFor(false);
 const coloured = paintFor(true);
@@ -87,6 +90,17 @@ describe('the view of a service', () => {
     const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
     const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('ages'));
     expect(ages).toMatch(/^ages {7}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
+  });
+
+  it('has in the document the very lines that it has', () => {
+    const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
+    const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nCtrl-C ends this view$/ms.exec(page) ?? [];
+    const { observability } = snapshot.health;
+    const runtime = { ...observability.model_runtime, active_ages_ms: [2400, 2300] };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    const change = { ...totals, seconds: 2 };
+    const labels = (lines: readonly string[]) => lines.slice(1).map((line) => line.slice(0, 11).trimEnd());
+    expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
   });
 
   it('adds rates when it has seen two moments', () => {
