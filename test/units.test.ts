@@ -1,0 +1,15 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { variables } from '../src/shared/config/variables.js';
+import { root } from './support/sources.js';
+
+const folder = join(root, 'deploy', 'systemd');
+const units = readdirSync(folder).filter((name) => /\.(service|socket)$/.test(name));
+
+describe('the systemd units', () => {
+  it.each(units)('lead to the documentation page where the service has it by default: %s', (name) => {
+    const [, address] = /^Documentation=(.*)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? [];
+    const [host, port] = [variables.MODEL_API_HOST.fallback, variables.MODEL_API_PORT.fallback];
+    expect(address).toBe(`http://${host}:${port}/docs`); // the service itself speaks no TLS
+  });
+});
