@@ -48,6 +48,12 @@ describe('the committed OpenAPI document', () => {
     }
   });
 
+  it('says of tokens_used, wherever it stands, that it is an estimate', () => {
+    const told = nodesOf(document).flatMap(({ node: { tokens_used } }) => (tokens_used ? [tokens_used as Tree] : []));
+    expect(told).toHaveLength(2);
+    for (const { description } of told) expect(description).toContain('estimate');
+  });
+
   it('names every error code that belongs to a route, each under its own status', () => {
     const named = documentedAnswers().flatMap((answer) => {
       const [, , status, code] = answer.split(' ');

@@ -26,6 +26,10 @@ export const legacyPayload = 'a list of messages is not accepted: send message, 
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
+const tokensUsed = count.meta({
+  description:
+    "An estimate: the tokens of the conversation's whole text by the o200k tokenizer, which need not be the model's.",
+});
 
 export const chatResult = z
   .strictObject({
@@ -38,7 +42,7 @@ export const chatResult = z
     queue_ms: count,
     duration_ms: count,
     message_count: count,
-    tokens_used: count,
+    tokens_used: tokensUsed,
     last_activity_at: time,
     expires_at: time,
     request_id: z.string(),
@@ -52,7 +56,7 @@ export const conversationBody = z
     conversation_id: z.string(),
     status: z.literal('active'),
     message_count: count,
-    tokens_used: count,
+    tokens_used: tokensUsed,
     created_at: time,
     last_activity_at: time,
     expires_at: time,
