@@ -163,6 +163,21 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
   return new Service(child, home, contract);
 }
 
+const failLimitMs = 10_000;
+
+/** Starts a service that is to fail, and waits for its end. Rejects where it lives on. */
+export async function failingService(
+  env: Readonly<Record<string, string>>,
+): Promise<Service & { code: number | null }> {
+  const service = await spawnService({ env });
+  try {
+    await once(service.process, 'close', { signal: AbortSignal.timeout(failLimitMs) }); // after its last line of output
+    return Object.assign(service, { code: await service.exited });
+  } finally {
+    await service.stop();
+  }
+}
+
 /** Starts a service and waits until every worker listens. */
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const service = await spawnService(options);

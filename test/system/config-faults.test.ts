@@ -1,20 +1,10 @@
-import { once } from 'node:events';
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from '../support/command.js';
-import { type Service, spawnService, startService } from '../support/service.js';
+import { failingService, startService } from '../support/service.js';
 import { until } from '../support/until.js';
-
-/** Starts a service that is to fail, and waits for its end. */
-async function failing(env: Record<string, string>): Promise<Service & { code: number | null }> {
-  const service = await spawnService({ env });
-  await once(service.process, 'close'); // after its last line of output
-  const code = await service.exited;
-  await service.stop();
-  return Object.assign(service, { code });
-}
 
 function statusOverSocket(socketPath: string): Promise<number | undefined> {
   return new Promise((resolve, reject) => {
@@ -27,7 +17,7 @@ function statusOverSocket(socketPath: string): Promise<number | undefined> {
 
 describe('A service that can not start', () => {
   it('lists every fault of its configuration at once, on stderr and in its log, and exits with 78', async () => {
-    const service = await failing({
+    const service = await failingService({
       MODEL_API_PORT: 'abc',
       MODEL_API_MAX_QUEUE: '1e3',
       MODEL_API_MAX_CONCURRENT: '',
@@ -53,20 +43,20 @@ describe('A service that can not start', () => {
   it.each(['0.0.0.0', '::', '192.0.2.1', 'relay.example.org'])(
     'refuses to listen on %s without a key',
     async (host) => {
-      const service = await failing({ MODEL_API_HOST: host });
+      const service = await failingService({ MODEL_API_HOST: host });
       expect(service.code).toBe(78);
       expect(service.stderr[1]).toMatch(/^ {2}MODEL_API_HOST: .* set MODEL_API_KEY, or bind to 127\.0\.0\.1$/);
     },
   );
 
   it('says which key file can not be read', async () => {
-    const service = await failing({ MODEL_API_KEY_FILE: '/nowhere/keys' });
+    const service = await failingService({ MODEL_API_KEY_FILE: '/nowhere/keys' });
     expect([service.code, service.stderr[1]]).toEqual([78, expect.stringMatching(/MODEL_API_KEY_FILE: ENOENT/)]);
   });
 
   it('exits with 69 and a clear record when its address is in use', async () => {
     await using first = await startService({ env: { MODEL_API_WORKERS: '1' } });
-    const second = await failing({ MODEL_API_PORT: String(first.port) });
+    const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
     const error = `bind EADDRINUSE 127.0.0.1:${first.port}`;
     expect(await second.log('listen_failed')).toMatchObject({ level: 'error', error: expect.stringContaining(error) });
@@ -75,7 +65,7 @@ describe('A service that can not start', () => {
   });
 
   it('exits with 69 when its Unix socket can not be made, before it says that it is ready', async () => {
-    const service = await failing({ MODEL_API_SOCKET: '/nowhere/relay.sock' });
+    const service = await failingService({ MODEL_API_SOCKET: '/nowhere/relay.sock' });
     expect(service.code).toBe(69);
     expect(await service.log('listen_failed')).toMatchObject({ error: expect.stringContaining('/nowhere/relay.sock') });
     expect(service.logs.map(({ event }) => event)).not.toContain('service_ready');
