@@ -1,5 +1,5 @@
-import { mkdtemp, rm, unlink } from 'node:fs/promises';
-import { type AddressInfo, connect, createServer } from 'node:net';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { findProgram } from './cli/find-program.js';
@@ -40,17 +40,4 @@ export function findFreePort(host: string): Promise<number> {
       server.close(() => resolve(port));
     });
   });
-}
-
-/** Removes the socket file of a predecessor that was killed. One that still answers is left alone: listening then fails. */
-export async function clearStaleSocket(path: string): Promise<void> {
-  const isStale = await new Promise<boolean>((resolve) => {
-    const probe = connect(path);
-    probe.once('connect', () => {
-      probe.destroy();
-      resolve(false);
-    });
-    probe.once('error', (error: NodeJS.ErrnoException) => resolve(error.code === 'ECONNREFUSED'));
-  });
-  if (isStale) await unlink(path);
 }

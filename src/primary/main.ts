@@ -8,17 +8,11 @@ import { blockingOutput, createLogger, describeError, type Logger, standardOutpu
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
-import {
-  clearStaleSocket,
-  findFreePort,
-  findHostTools,
-  findNotifier,
-  makeRuntimeDirectory,
-  removeRuntimeDirectory,
-} from './host.js';
+import { findFreePort, findHostTools, findNotifier, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
 import { inspectSetup } from './inspection.js';
 import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
+import { checkSocketPath, clearStaleSocket } from './socket-path.js';
 import { type Handover, Systemd, takeHandover } from './systemd.js';
 import type { World } from './world.js';
 
@@ -34,6 +28,7 @@ export function start(): void {
 /** What a service started here and now would use. Throws a ConfigFault. The caller ends the process. */
 export async function inspect(): Promise<Inspection> {
   const config = await readConfig();
+  if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   const handover = takeHandover(process.env, process.pid);
   const world = await createWorld(handover, createLogger('silent', 'primary', blockingOutput()), () => 0);
   try {
