@@ -2,6 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { ConfigFault, type Environment } from '../shared/config/config.js';
 import { findProgram } from './cli/find-program.js';
 import type { HostTools } from './cli/process-tree.js';
 
@@ -18,9 +19,16 @@ export async function findNotifier(searchPath: string): Promise<string | null> {
   return notifier.kind === 'found' ? notifier.path : null;
 }
 
-/** A folder of our own, mode 0700, under systemd's RuntimeDirectory where there is one. */
-export function makeRuntimeDirectory(parent: string | undefined): Promise<string> {
-  return mkdtemp(join(parent ?? tmpdir(), 'prompt-relay-'));
+/** A folder of our own, mode 0700, under systemd's RuntimeDirectory where there is one. Throws a ConfigFault. */
+export async function makeRuntimeDirectory({ RUNTIME_DIRECTORY }: Environment): Promise<string> {
+  const parent = RUNTIME_DIRECTORY ?? tmpdir();
+  try {
+    return await mkdtemp(join(parent, 'prompt-relay-'));
+  } catch (error) {
+    const variable = RUNTIME_DIRECTORY === undefined ? 'TMPDIR' : 'RUNTIME_DIRECTORY';
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ConfigFault([`${variable}: no folder can be made in ${parent} (${code})`]);
+  }
 }
 
 export function removeRuntimeDirectory(path: string): Promise<void> {

@@ -72,7 +72,7 @@ async function serve(config: Config, handover: Handover, log: Logger, logWriteEr
 
 async function createWorld(handover: Handover, log: Logger, logWriteErrors: () => number): Promise<World> {
   const searchPath = process.env.PATH ?? '';
-  const runtimeDirectory = await makeRuntimeDirectory(process.env.RUNTIME_DIRECTORY);
+  const runtimeDirectory = await makeRuntimeDirectory(process.env);
   return {
     env: process.env,
     product: readProduct(),

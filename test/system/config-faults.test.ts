@@ -54,6 +54,21 @@ describe('A service that can not start', () => {
     expect([service.code, service.stderr[1]]).toEqual([78, expect.stringMatching(/MODEL_API_KEY_FILE: ENOENT/)]);
   });
 
+  it.each([
+    { env: { TMPDIR: '/nowhere' }, sentence: 'TMPDIR: no folder can be made in /nowhere (ENOENT)' },
+    { env: { TMPDIR: '/dev/null' }, sentence: 'TMPDIR: no folder can be made in /dev/null (ENOTDIR)' },
+    {
+      env: { RUNTIME_DIRECTORY: '/nowhere' },
+      sentence: 'RUNTIME_DIRECTORY: no folder can be made in /nowhere (ENOENT)',
+    },
+  ])('exits with 78 when there is no room for its own folder, and so does a check: $sentence', async (given) => {
+    const { code, stderr, logs } = await failingService(given.env);
+    expect({ code, stderr }).toEqual({ code: 78, stderr: ["prompt-relay can't start:", `  ${given.sentence}`] });
+    expect(logs).toEqual([expect.objectContaining({ event: 'config_invalid', error: given.sentence })]);
+    const check = await runCommand(['check'], { env: { MODEL_API_CLI: 'demo', ...given.env } });
+    expect(check).toEqual({ code: 78, stdout: '', stderr: `fault  ${given.sentence}\n` });
+  });
+
   it('exits with 69 and a clear record when its address is in use', async () => {
     await using first = await startService({ env: { MODEL_API_WORKERS: '1' } });
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
