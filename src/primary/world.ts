@@ -1,6 +1,6 @@
 import type { Clock } from '../shared/clock.js';
 import type { Environment } from '../shared/config/config.js';
-import type { Instance } from '../shared/cookie.js';
+import type { Instance } from '../shared/instance.js';
 import type { Logger } from '../shared/logger.js';
 import type { HostTools } from './cli/process-tree.js';
 import type { Systemd } from './systemd.js';

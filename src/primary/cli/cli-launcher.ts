@@ -1,8 +1,9 @@
 import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
-import { cookieOf, type Instance } from '../../shared/cookie.js';
+import { cookieOf } from '../../shared/cookie.js';
 import { RelayError } from '../../shared/errors.js';
+import type { Instance } from '../../shared/instance.js';
 import type { Consultation, Launch, LaunchPlan } from './adapter.js';
 import { type CliLimits, CliProcess } from './cli-process.js';
 import type { KnownProgram } from './cli-program.js';

@@ -1,6 +1,6 @@
 import { readdir, readlink } from 'node:fs/promises';
-import type { Instance } from '../cookie.js';
 import { cookieName } from '../cookie.js';
+import type { Instance } from '../instance.js';
 import { readProcFile } from './read-proc-file.js';
 
 /** The facts of /proc that process trees are judged by. Everything here is Linux's own text format, read asynchronously. */
