@@ -81,7 +81,10 @@ interface Stat {
 /** Fields of /proc/<pid>/stat (proc(5): 3 state, 9 flags, 22 starttime, 51 env_end); null when the process is gone. */
 async function readStat(pid: number): Promise<Stat | null> {
   const text = await readText(`/proc/${pid}/stat`);
-  if (text === '') return null;
+  return text === '' ? null : statOf(text);
+}
+
+function statOf(text: string): Stat {
   // The second field is the program's name in brackets and may hold anything: count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state = ''] = fields;
@@ -108,9 +111,12 @@ export async function isZombie(pid: number): Promise<boolean> {
   return stat !== null && isDead(stat);
 }
 
+/** Where there is no /proc. */
+const unknownNamespace = '0';
+
 async function pidNamespace(): Promise<string> {
   const link = await readlink('/proc/self/ns/pid').catch(() => '');
-  return /\d+/.exec(link)?.[0] ?? '0';
+  return /\d+/.exec(link)?.[0] ?? unknownNamespace;
 }
 
 /** The instance that the process `pid` of this pid namespace is. */
@@ -119,9 +125,15 @@ export async function instanceOfProcess(pid: number): Promise<Instance> {
   return { pid, startTicks: stat?.startTicks ?? '0', pidNamespace: await pidNamespace() };
 }
 
-/** Whether that run of a primary still lives. An instance of another pid namespace counts as alive: we can't know. */
+/** Whether that run of a primary still lives. It counts as alive where we can't know, as in another pid namespace. */
 export async function isAlive(instance: Instance): Promise<boolean> {
-  if (instance.pidNamespace !== (await pidNamespace())) return true;
-  const stat = await readStat(instance.pid);
-  return stat !== null && stat.startTicks === instance.startTicks && !isDead(stat);
+  const namespace = await pidNamespace();
+  if (namespace === unknownNamespace || instance.pidNamespace !== namespace) return true;
+  try {
+    const stat = statOf(String(await readProcFile(`/proc/${instance.pid}/stat`)));
+    return stat.startTicks === instance.startTicks && !isDead(stat);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return code !== 'ENOENT' && code !== 'ESRCH'; // too many open files, say
+  }
 }
