@@ -1,8 +1,9 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
-import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { ConfigFault, type Environment } from '../shared/config/config.js';
+import { ConfigFault } from '../shared/config/config.js';
+import type { Instance } from '../shared/instance.js';
+import { folderPrefix, type RuntimeParent } from '../shared/proc/runtime-directory.js';
 import { findProgram } from './cli/find-program.js';
 import type { HostTools } from './cli/process-tree.js';
 
@@ -19,15 +20,13 @@ export async function findNotifier(searchPath: string): Promise<string | null> {
   return notifier.kind === 'found' ? notifier.path : null;
 }
 
-/** A folder of our own, mode 0700, under systemd's RuntimeDirectory where there is one. Throws a ConfigFault. */
-export async function makeRuntimeDirectory({ RUNTIME_DIRECTORY }: Environment): Promise<string> {
-  const parent = RUNTIME_DIRECTORY ?? tmpdir();
+/** A folder of our own, mode 0700; its name tells whose it is, should it be left behind. Throws a ConfigFault. */
+export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, owner: Instance): Promise<string> {
   try {
-    return await mkdtemp(join(parent, 'prompt-relay-'));
+    return await mkdtemp(join(path, folderPrefix(owner)));
   } catch (error) {
-    const variable = RUNTIME_DIRECTORY === undefined ? 'TMPDIR' : 'RUNTIME_DIRECTORY';
     const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigFault([`${variable}: no folder can be made in ${parent} (${code})`]);
+    throw new ConfigFault([`${variable}: no folder can be made in ${path} (${code})`]);
   }
 }
 

@@ -6,6 +6,7 @@ import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js
 import type { Inspection } from '../shared/inspection.js';
 import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
+import { runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
 import { findFreePort, findHostTools, findNotifier, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
@@ -58,7 +59,7 @@ async function main(): Promise<void> {
 }
 
 async function serve(config: Config, handover: Handover, log: Logger, logWriteErrors: () => number): Promise<void> {
-  const reaped = await sweepOrphans(systemClock);
+  const reaped = await sweepOrphans(systemClock, runtimeParent(process.env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
   const world = await createWorld(handover, log, logWriteErrors);
@@ -72,11 +73,12 @@ async function serve(config: Config, handover: Handover, log: Logger, logWriteEr
 
 async function createWorld(handover: Handover, log: Logger, logWriteErrors: () => number): Promise<World> {
   const searchPath = process.env.PATH ?? '';
-  const runtimeDirectory = await makeRuntimeDirectory(process.env);
+  const instance = await instanceOfProcess(process.pid);
+  const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(process.env), instance);
   return {
     env: process.env,
     product: readProduct(),
-    instance: await instanceOfProcess(process.pid),
+    instance,
     tools: await findHostTools(searchPath),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     runtimeDirectory,

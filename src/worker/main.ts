@@ -5,6 +5,7 @@ import { Peer } from '../shared/ipc/peer.js';
 import { type DoorSettings, primaryCalls, type WorkerCalls, workerCalls } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
+import { runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { createApp } from './app.js';
 import { HttpServer } from './http-server.js';
@@ -92,7 +93,7 @@ async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
 async function follow(primaryPid: number): Promise<never> {
   // Its channel closes a moment before it is gone; as long as it counts as alive, its processes are not orphans.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
-  await sweepOrphans(systemClock);
+  await sweepOrphans(systemClock, runtimeParent(process.env));
   process.exit(0);
 }
 

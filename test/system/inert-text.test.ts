@@ -81,7 +81,7 @@ describe('The environment of a model CLI', () => {
       LANG: 'C.UTF-8',
       TZ: 'Europe/Vienna',
       FURTHER: 'allowed',
-      TMPDIR: expect.stringMatching(/\/prompt-relay-\w+\/\d+$/),
+      TMPDIR: expect.stringMatching(/\/prompt-relay-[\d.]+-\w{6}\/\d+$/),
       PROMPT_RELAY_JOB: expect.stringMatching(new RegExp(`^${service.pid}\\.`)),
     });
   });
