@@ -1,12 +1,12 @@
 import { chmod, readFile } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
-import { systemClock } from '../shared/clock.js';
+import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
 import type { Inspection } from '../shared/inspection.js';
 import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
-import { runtimeParent } from '../shared/proc/runtime-directory.js';
+import { removeDirectoryOf, runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
 import { findFreePort, findHostTools, findNotifier, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
@@ -20,6 +20,8 @@ import type { World } from './world.js';
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
 const exitInternal = 70;
 const exitConfig = 78;
+/** A defect ends the service, whatever the disk does. */
+const removeLimitMs = 1000;
 
 /** Runs the service in this process, until it ends the process. */
 export function start(): void {
@@ -94,9 +96,16 @@ async function createWorld(handover: Handover, log: Logger, logWriteErrors: () =
 }
 
 /** Workers notice that the primary has gone, end what is left of its process trees, and go too. */
-function die(log: Logger, reason: unknown): never {
+function die(log: Logger, reason: unknown): void {
   log.error('internal_error', { error: describeError(reason) });
-  return exit(log, exitInternal);
+  void leave(log, exitInternal);
+}
+
+/** The end that was not foreseen: nobody may have been told yet where the runtime directory is. */
+async function leave(log: Logger, code: number): Promise<never> {
+  const removed = removeDirectoryOf(await instanceOfProcess(process.pid), runtimeParent(process.env));
+  await Promise.race([removed, delay(systemClock, removeLimitMs)]);
+  return exit(log, code);
 }
 
 function exit(log: Logger, code: number): never {
@@ -105,13 +114,13 @@ function exit(log: Logger, code: number): never {
 }
 
 /** For people on stderr, for machines in the log: its level is not known yet, or is a fault itself. */
-function failToStart(error: unknown): never {
+function failToStart(error: unknown): Promise<never> {
   const isConfigFault = error instanceof ConfigFault;
   const faults = isConfigFault ? error.faults : [describeError(error)];
   process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
   const log = createLogger('info', 'primary', blockingOutput());
   for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
-  return exit(log, isConfigFault ? exitConfig : exitInternal);
+  return leave(log, isConfigFault ? exitConfig : exitInternal);
 }
 
 if (require.main === module) start();

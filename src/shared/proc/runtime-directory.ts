@@ -28,6 +28,11 @@ export function removeLeftDirectories(parent: RuntimeParent): Promise<void> {
   return removeDirectories(parent, async (owner) => !(await isAlive(owner)));
 }
 
+/** Removes the folder of this primary, wherever it got to. */
+export function removeDirectoryOf(instance: Instance, parent: RuntimeParent): Promise<void> {
+  return removeDirectories(parent, async (owner) => writeInstance(owner) === writeInstance(instance));
+}
+
 /** Never rejects: what can't be removed now is left to the next start. */
 async function removeDirectories({ path }: RuntimeParent, fits: (owner: Instance) => Promise<boolean>): Promise<void> {
   for (const name of await readdir(path).catch(() => [])) {

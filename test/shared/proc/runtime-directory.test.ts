@@ -4,7 +4,12 @@ import { chown, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'no
 import { join } from 'node:path';
 import type { Instance } from '../../../src/shared/instance.js';
 import { instanceOfProcess } from '../../../src/shared/proc/proc-fs.js';
-import { folderPrefix, type RuntimeParent, removeLeftDirectories } from '../../../src/shared/proc/runtime-directory.js';
+import {
+  folderPrefix,
+  type RuntimeParent,
+  removeDirectoryOf,
+  removeLeftDirectories,
+} from '../../../src/shared/proc/runtime-directory.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 
 const nobody = 65_534;
@@ -48,6 +53,13 @@ describe('The folder of a primary', () => {
     await removeLeftDirectories(parent);
     const kept = (await names()).map((name) => name.slice(0, -6)).toSorted();
     expect(kept).toEqual([folderPrefix(living), folderPrefix(unknown)].toSorted());
+  });
+
+  it('is removed at once by the primary itself, which leaves that of others alone', async () => {
+    await folderOf(living);
+    const other = await folderOf(dead);
+    await removeDirectoryOf(living, parent);
+    expect((await names()).map((name) => join(folder.path, name))).toEqual([other]);
   });
 
   it('may be removed by many at once', async () => {
