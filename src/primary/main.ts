@@ -2,7 +2,7 @@ import { chmod, readFile } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
-import { type Config, ConfigFault, loadConfig } from '../shared/config/config.js';
+import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
 import type { Inspection } from '../shared/inspection.js';
 import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
@@ -15,6 +15,7 @@ import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
 import { checkSocketPath, clearStaleSocket } from './socket-path.js';
 import { type Handover, Systemd, takeHandover } from './systemd.js';
+import { takeSettings } from './take-settings.js';
 import type { World } from './world.js';
 
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
@@ -30,10 +31,10 @@ export function start(): void {
 
 /** What a service started here and now would use. Throws a ConfigFault. The caller ends the process. */
 export async function inspect(): Promise<Inspection> {
-  const config = await readConfig();
+  const given = takeGiven();
+  const config = await readConfig(given.env);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
-  const handover = takeHandover(process.env, process.pid);
-  const world = await createWorld(handover, createLogger('silent', 'primary', blockingOutput()), () => 0);
+  const world = await createWorld(given, createLogger('silent', 'primary', blockingOutput()), () => 0);
   try {
     return await inspectSetup(config, world);
   } finally {
@@ -41,15 +42,26 @@ export async function inspect(): Promise<Inspection> {
   }
 }
 
-function readConfig(): Promise<Config> {
-  return loadConfig(process.env, (path) => readFile(path, 'utf8'));
+/** What this process was started with; no child of it inherits any of that by itself. */
+interface Given {
+  readonly handover: Handover;
+  readonly env: Environment;
+}
+
+function takeGiven(): Given {
+  const handover = takeHandover(process.env, process.pid);
+  return { handover, env: takeSettings(process.env) };
+}
+
+function readConfig(env: Environment): Promise<Config> {
+  return loadConfig(env, (path) => readFile(path, 'utf8'));
 }
 
 async function main(): Promise<void> {
   process.on('SIGHUP', () => {}); // one that comes before the workers are there has nothing to replace
-  const handover = takeHandover(process.env, process.pid);
+  const given = takeGiven();
   const lostRecords = { count: 0 };
-  const config = await readConfig();
+  const config = await readConfig(given.env);
   const log = createLogger(
     config.logLevel,
     'primary',
@@ -57,14 +69,14 @@ async function main(): Promise<void> {
   );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  await serve(config, handover, log, () => lostRecords.count);
+  await serve(config, given, log, () => lostRecords.count);
 }
 
-async function serve(config: Config, handover: Handover, log: Logger, logWriteErrors: () => number): Promise<void> {
-  const reaped = await sweepOrphans(systemClock, runtimeParent(process.env));
+async function serve(config: Config, given: Given, log: Logger, logWriteErrors: () => number): Promise<void> {
+  const reaped = await sweepOrphans(systemClock, runtimeParent(given.env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
-  const world = await createWorld(handover, log, logWriteErrors);
+  const world = await createWorld(given, log, logWriteErrors);
   const port = config.port === 0 ? await findFreePort(config.host) : config.port;
   const service = new Service(config, world, await chooseAdapter(config, world), port);
   process.on('SIGTERM', () => void service.terminate('SIGTERM'));
@@ -73,12 +85,12 @@ async function serve(config: Config, handover: Handover, log: Logger, logWriteEr
   service.start(join(__dirname, '..', 'worker', 'main.js'));
 }
 
-async function createWorld(handover: Handover, log: Logger, logWriteErrors: () => number): Promise<World> {
-  const searchPath = process.env.PATH ?? '';
+async function createWorld({ handover, env }: Given, log: Logger, logWriteErrors: () => number): Promise<World> {
+  const searchPath = env.PATH ?? '';
   const instance = await instanceOfProcess(process.pid);
-  const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(process.env), instance);
+  const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   return {
-    env: process.env,
+    env,
     product: readProduct(),
     instance,
     tools: await findHostTools(searchPath),
