@@ -42,7 +42,7 @@ export async function inspect(): Promise<Inspection> {
   }
 }
 
-/** What this process was started with; no child of it inherits any of that by itself. */
+/** What this process was started with; what children are not to inherit is taken out of its environment. */
 interface Given {
   readonly handover: Handover;
   readonly env: Environment;
@@ -57,8 +57,34 @@ function readConfig(env: Environment): Promise<Config> {
   return loadConfig(env, (path) => readFile(path, 'utf8'));
 }
 
+/** What signals have asked for, and who answers them once it is there. */
+interface Heard {
+  end: NodeJS.Signals | null;
+  service: Service | null;
+}
+
+/** From the first moment on: a start goes on to where it can end in order. A second word ends one that hangs. */
+function hearSignals(): Heard {
+  const heard: Heard = { end: null, service: null };
+  const end = (signal: NodeJS.Signals) => {
+    if (heard.service !== null) void heard.service.terminate(signal);
+    else if (heard.end !== null) endAtOnce(signal, end);
+    else heard.end = signal;
+  };
+  process.on('SIGTERM', end);
+  process.on('SIGINT', end);
+  process.on('SIGHUP', () => void heard.service?.reload());
+  return heard;
+}
+
+/** As the system does it without us: an exit would wait for a disk that does not answer. */
+function endAtOnce(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): void {
+  process.off(signal, listener);
+  process.kill(process.pid, signal);
+}
+
 async function main(): Promise<void> {
-  process.on('SIGHUP', () => {}); // one that comes before the workers are there has nothing to replace
+  const heard = hearSignals();
   const given = takeGiven();
   const lostRecords = { count: 0 };
   const config = await readConfig(given.env);
@@ -69,20 +95,25 @@ async function main(): Promise<void> {
   );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  await serve(config, given, log, () => lostRecords.count);
+  const service = await createService(config, given, log, () => lostRecords.count);
+  heard.service = service;
+  if (heard.end === null) service.start(join(__dirname, '..', 'worker', 'main.js'));
+  else await service.terminate(heard.end);
 }
 
-async function serve(config: Config, given: Given, log: Logger, logWriteErrors: () => number): Promise<void> {
+/** Clears up after the dead, and starts nothing. */
+async function createService(
+  config: Config,
+  given: Given,
+  log: Logger,
+  logWriteErrors: () => number,
+): Promise<Service> {
   const reaped = await sweepOrphans(systemClock, runtimeParent(given.env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
   const world = await createWorld(given, log, logWriteErrors);
   const port = config.port === 0 ? await findFreePort(config.host) : config.port;
-  const service = new Service(config, world, await chooseAdapter(config, world), port);
-  process.on('SIGTERM', () => void service.terminate('SIGTERM'));
-  process.on('SIGINT', () => void service.terminate('SIGINT'));
-  process.on('SIGHUP', () => void service.reload());
-  service.start(join(__dirname, '..', 'worker', 'main.js'));
+  return new Service(config, world, await chooseAdapter(config, world), port);
 }
 
 async function createWorld({ handover, env }: Given, log: Logger, logWriteErrors: () => number): Promise<World> {
