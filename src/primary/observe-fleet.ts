@@ -1,4 +1,4 @@
-import type { FleetEvents } from './fleet.js';
+import type { FleetEvents } from './fleet-events.js';
 import type { PrimaryMetrics } from './metrics/primary-metrics.js';
 import type { Scrape } from './metrics/scrape.js';
 import type { Supervisor } from './supervisor.js';
