@@ -45,8 +45,8 @@ describe('what may import what', () => {
       expect.arrayContaining([
         { target: 'node:cluster', isType: false },
         { target: 'src/shared/clock', isType: true },
-        { target: 'src/shared/ipc/peer', isType: false },
         { target: 'src/primary/seat', isType: false },
+        { target: 'src/primary/worker-peer', isType: false },
       ]),
     );
     const known = new Set(sources.map(({ name }) => name));

@@ -4,11 +4,11 @@ import { RelayError } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { ConversationStore } from './conversation-store.js';
-import type { SharedHandlers } from './fleet.js';
 import type { JobRunner } from './job-runner.js';
 import type { JobMetrics } from './metrics/job-metrics.js';
 import type { RateLimit } from './rate-limit.js';
 import type { Status } from './status.js';
+import type { SharedHandlers } from './worker-peer.js';
 
 /** What the primary answers its workers with. */
 export interface Services {

@@ -1,13 +1,10 @@
 import cluster from 'node:cluster';
 import type { Clock, StopTimer } from '../shared/clock.js';
-import { channelToWorker } from '../shared/ipc/channel.js';
-import type { Handlers } from '../shared/ipc/message.js';
-import { Peer } from '../shared/ipc/peer.js';
-import { type PrimaryCalls, primaryCalls, workerCalls } from '../shared/ipc/protocol.js';
 import { describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import type { FleetEvents } from './fleet-events.js';
-import { Occupant, type RestartCause, Seat, type WorkerPeer, type WorkerState } from './seat.js';
+import { Occupant, type RestartCause, Seat, type WorkerState } from './seat.js';
+import { peerOf, type SharedHandlers } from './worker-peer.js';
 
 export interface FleetSettings {
   readonly size: number;
@@ -16,8 +13,6 @@ export interface FleetSettings {
   /** Sockets that systemd listens on: each worker inherits them, so that none is lost with the last worker. */
   readonly passedFds: readonly number[];
 }
-
-export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat' | 'listening'>;
 
 const heartbeatCheckMs = 1000;
 const maxSilentChecks = 10;
@@ -145,8 +140,10 @@ export class Fleet {
   }
 
   #fork(seat: Seat): Occupant {
-    const occupant = new Occupant(seat, cluster.fork(), (self) => this.#peerOf(self));
-    const { worker } = occupant;
+    const worker = cluster.fork();
+    const occupant = new Occupant(seat, worker, (self) =>
+      peerOf(worker, this.#handlers, (snapshot) => this.#heard(self, snapshot), this.#log),
+    );
     this.#living.add(occupant);
     worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
     worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
@@ -154,25 +151,9 @@ export class Fleet {
     return occupant;
   }
 
-  #peerOf(occupant: Occupant): WorkerPeer {
-    const heard = (snapshot: string) => {
-      occupant.silentChecks = 0;
-      this.#events.heard(occupant, snapshot);
-    };
-    const handlers: Handlers<PrimaryCalls> = {
-      ...this.#handlers,
-      // The cluster module says so of the addresses that it has opened itself.
-      listening: ({ host, port }) => {
-        occupant.worker.emit('listening', { address: host, port, addressType: 4 });
-        return {};
-      },
-      heartbeat: ({ text }) => {
-        heard(text);
-        return {};
-      },
-    };
-    const onFault = (fault: unknown) => this.#log.error('internal_error', { error: describeError(fault) });
-    return new Peer(channelToWorker(occupant.worker), workerCalls, primaryCalls, handlers, onFault);
+  #heard(occupant: Occupant, snapshot: string): void {
+    occupant.silentChecks = 0;
+    this.#events.heard(occupant, snapshot);
   }
 
   /** A Unix socket, which has no port, is listened to before the TCP port: only then is the worker ready. */

@@ -1,9 +1,7 @@
 import type { Worker } from 'node:cluster';
-import type { Peer } from '../shared/ipc/peer.js';
-import type { PrimaryCalls, WorkerCalls } from '../shared/ipc/protocol.js';
 import { RestartPolicy } from './restart-policy.js';
+import type { WorkerPeer } from './worker-peer.js';
 
-export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 export type WorkerState = 'starting' | 'ready' | 'stopping';
 
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
