@@ -87,7 +87,10 @@ export class Fleet {
     return replaced;
   }
 
-  /** Resolves when every worker has exited, with whether all that was answered has been sent. May be called again, for less time. */
+  /**
+   * Resolves when every worker has exited, or has been left because no force ends it: with whether all that was answered
+   * has been sent. May be called again, for less time.
+   */
   async stop(limitMs: number): Promise<boolean> {
     this.#isStopping = true;
     this.#stopChecks();
@@ -99,7 +102,8 @@ export class Fleet {
     const hadListened = occupant.listeningSinceMs !== null;
     occupant.state = 'stopping';
     occupant.peer.call('stop', { limitMs }).catch(() => {});
-    const code = await occupant.exited(limitMs + exitLimitMs, this.#clock.after);
+    const code = await occupant.exited(limitMs + exitLimitMs, this.#clock);
+    if (code === 'left') this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
     return code === 0 || !hadListened;
   }
 
@@ -132,7 +136,7 @@ export class Fleet {
     const { maxExchangeMs } = this.#settings;
     occupant.state = 'stopping';
     occupant.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
-    void occupant.exited(maxExchangeMs + exitLimitMs, this.#clock.after);
+    void occupant.exited(maxExchangeMs + exitLimitMs, this.#clock);
   }
 
   #fill(seat: Seat): void {

@@ -1,4 +1,5 @@
 import type { Worker } from 'node:cluster';
+import type { Clock } from '../shared/clock.js';
 import { RestartPolicy } from './restart-policy.js';
 import type { WorkerPeer } from './worker-peer.js';
 
@@ -6,6 +7,9 @@ export type WorkerState = 'starting' | 'ready' | 'stopping';
 
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
 export type RestartCause = (typeof restartCauses)[number];
+
+/** A killed process is gone at once, unless it waits in the kernel: for a disk, say, or a network share. */
+const killLimitMs = 2000;
 
 /** One worker, from its fork to its exit. */
 export class Occupant {
@@ -40,11 +44,21 @@ export class Occupant {
     return (await this.peer.call('snapshot', {})).text;
   }
 
-  /** Resolves with its exit code when it has exited; by force, and with null, after `limitMs`. */
-  exited(limitMs: number, after: (ms: number, action: () => void) => () => void): Promise<number | null> {
-    const stopTimer = after(limitMs, () => this.kill());
-    const exited = new Promise<number | null>((resolve) => this.worker.once('exit', resolve));
-    return exited.finally(stopTimer);
+  /**
+   * Resolves with its exit code when it has exited; by force, and with null, after `limitMs`; with `left` where even that
+   * has not ended it in time.
+   */
+  exited(limitMs: number, clock: Clock): Promise<number | null | 'left'> {
+    return new Promise((resolve) => {
+      const stopTimers = [
+        clock.after(limitMs, () => this.kill()),
+        clock.after(limitMs + killLimitMs, () => resolve('left')),
+      ];
+      this.worker.once('exit', (code: number | null) => {
+        for (const stopTimer of stopTimers) stopTimer();
+        resolve(code);
+      });
+    });
   }
 
   /** At once: `worker.kill` would wait for a disconnect that a stuck worker never makes. */

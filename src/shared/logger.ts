@@ -13,7 +13,7 @@ export const logEvents = {
   readiness_checked: 'a readiness check has ended: status, trigger, time, fault',
   orphans_reaped: 'processes that a dead predecessor had left behind were ended',
   worker_gone: 'a worker has exited',
-  worker_unresponsive: 'a worker missed its heartbeats and is killed',
+  worker_unresponsive: 'a worker missed its heartbeats and is killed, or not even that has ended it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
   listen_failed: 'a worker can not listen at the configured address',
   http_request_completed: 'a request has been answered, or its client has gone (status 499)',
