@@ -1,4 +1,4 @@
-import cluster from 'node:cluster';
+import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../shared/clock.js';
 import { describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
@@ -12,6 +12,13 @@ export interface FleetSettings {
   readonly maxExchangeMs: number;
   /** Sockets that systemd listens on: each worker inherits them, so that none is lost with the last worker. */
   readonly passedFds: readonly number[];
+}
+
+/** How a seat came to be empty. */
+interface Loss {
+  readonly cause: RestartCause;
+  readonly code: number | null;
+  readonly listenedMs: number;
 }
 
 const heartbeatCheckMs = 1000;
@@ -112,7 +119,7 @@ export class Fleet {
     if (this.#isStopping) return false;
     if (seat.occupant === null) return true; // it is filled anew anyway
     const successor = this.#fork(seat);
-    const listens = await successor.settled;
+    const listens = successor !== null && (await successor.settled);
     if (this.#isStopping) return false;
     if (!listens) {
       this.#log.error('reload_failed', { worker: seat.id });
@@ -141,18 +148,37 @@ export class Fleet {
 
   #fill(seat: Seat): void {
     seat.occupant = this.#fork(seat);
+    if (seat.occupant === null) this.#refillLater(seat, { cause: 'crash', code: null, listenedMs: 0 });
   }
 
-  #fork(seat: Seat): Occupant {
-    const worker = cluster.fork();
+  /** Null where the system refuses at once. */
+  #fork(seat: Seat): Occupant | null {
+    const worker = this.#forkWorker(seat);
+    if (worker === null) return null;
     const occupant = new Occupant(seat, worker, (self) =>
       peerOf(worker, this.#handlers, (snapshot) => this.#heard(self, snapshot), this.#log),
     );
     this.#living.add(occupant);
-    worker.on('error', (error) => this.#log.error('internal_error', { error: describeError(error) }));
+    worker.on('error', (error) => this.#failed(occupant, error));
     worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
     worker.once('exit', (code, signal) => this.#gone(occupant, code, signal));
     return occupant;
+  }
+
+  #forkWorker(seat: Seat): Worker | null {
+    try {
+      return cluster.fork();
+    } catch (error) {
+      this.#log.error('worker_start_failed', { worker: seat.id, error: (error as Error).message });
+      return null;
+    }
+  }
+
+  /** Of a worker that could not be started, Node tells no exit: it is told here, to Node as well. */
+  #failed(occupant: Occupant, error: Error): void {
+    if (occupant.wasStarted) return this.#log.error('internal_error', { error: describeError(error) });
+    this.#log.error('worker_start_failed', { worker: occupant.seat.id, error: error.message });
+    occupant.worker.process.emit('exit', null, null);
   }
 
   #heard(occupant: Occupant, snapshot: string): void {
@@ -177,13 +203,17 @@ export class Fleet {
     if (seat.occupant !== occupant) return; // it had a successor, or never had the seat
     seat.occupant = null;
     if (this.#isStopping) return;
-    this.#log.warn('worker_gone', { worker: seat.id, code, signal });
+    if (occupant.wasStarted) this.#log.warn('worker_gone', { worker: seat.id, code, signal });
+    const now = this.#clock.monotonicMs();
+    const listenedMs = now - (occupant.listeningSinceMs ?? now);
+    this.#refillLater(seat, { cause: occupant.causeOfDeath, code, listenedMs });
+  }
+
+  #refillLater(seat: Seat, { cause, code, listenedMs }: Loss): void {
     if (!this.#hasListened && this.#isHopeless(code)) {
       return this.#events.unavailable(code === cannotListen ? 'the address can not be used' : 'workers can not start');
     }
-    const now = this.#clock.monotonicMs();
-    const waitMs = seat.policy.delayAfter(now - (occupant.listeningSinceMs ?? now));
-    this.#clock.after(waitMs, () => this.#restart(seat, occupant.causeOfDeath));
+    this.#clock.after(seat.policy.delayAfter(listenedMs), () => this.#restart(seat, cause));
   }
 
   #isHopeless(code: number | null): boolean {

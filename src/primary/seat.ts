@@ -39,6 +39,11 @@ export class Occupant {
     return this.#wasKilled ? 'unresponsive' : 'crash';
   }
 
+  /** Whether the system could start it at all. */
+  get wasStarted(): boolean {
+    return this.worker.process.pid !== undefined;
+  }
+
   /** Its counters and gauges, as JSON text. */
   async snapshot(): Promise<string> {
     return (await this.peer.call('snapshot', {})).text;

@@ -12,6 +12,7 @@ export const logEvents = {
   reload_failed: 'the successor of a worker could not listen; the old one stays',
   readiness_checked: 'a readiness check has ended: status, trigger, time, fault',
   orphans_reaped: 'processes that a dead predecessor had left behind were ended',
+  worker_start_failed: 'the system could not start a worker: error; it is tried again',
   worker_gone: 'a worker has exited',
   worker_unresponsive: 'a worker missed its heartbeats and is killed, or not even that has ended it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',

@@ -1,15 +1,22 @@
 import cluster, { type Worker } from 'node:cluster';
+import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Fleet } from '../../src/primary/fleet.js';
 import type { SharedHandlers } from '../../src/primary/worker-peer.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
 import { LogBook } from '../support/log-book.js';
 import { root } from '../support/sources.js';
+import { until } from '../support/until.js';
 
 const workers = join(root, 'test', 'fixtures', 'workers');
+const listens = join(workers, 'listens.js');
 const hangs = join(workers, 'hangs.js');
 const stopLimitMs = 3000;
 const killLimitMs = 2000;
+/** Before the next start: doubled at each one in vain. */
+const firstWaitMs = 100;
+const maxWaitMs = 5000;
 
 /** A fleet of one seat, whose workers are real processes and whose time is not. */
 class Harness implements AsyncDisposable {
@@ -17,8 +24,10 @@ class Harness implements AsyncDisposable {
   readonly log = new LogBook();
   readonly told: string[] = [];
   readonly fleet: Fleet;
+  readonly #folder: TemporaryFolder;
 
-  constructor() {
+  constructor(folder: TemporaryFolder) {
+    this.#folder = folder;
     const tell = (event: string) => () => void this.told.push(event);
     const events = {
       socketOpened: tell('socketOpened'),
@@ -33,8 +42,29 @@ class Harness implements AsyncDisposable {
     this.fleet = new Fleet(settings, {} as SharedHandlers, events, this.clock, this.log);
   }
 
+  /** From now on Node reports ENOENT for every worker, as it would where its own program is missing. */
+  breakStarts(): void {
+    cluster.setupPrimary({ cwd: this.#cwd });
+  }
+
+  async mendStarts(): Promise<void> {
+    await mkdir(this.#cwd);
+  }
+
   get #workers(): Worker[] {
     return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  }
+
+  get #cwd(): string {
+    return join(this.#folder.path, 'missing');
+  }
+
+  async untilLogged(event: string, times = 1): Promise<void> {
+    await until(() => this.log.events.filter((logged) => logged === event).length >= times, `${times} times ${event}`);
+  }
+
+  async untilTold(event: string): Promise<void> {
+    await until(() => this.told.includes(event), event);
   }
 
   /** Of the workers that live, whether or not the fleet still knows them. */
@@ -50,12 +80,73 @@ class Harness implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     for (const pid of this.pids()) process.kill(pid, 'SIGKILL');
     await this.fleet.stop(2000);
+    cluster.setupPrimary({ cwd: undefined });
+    await this.#folder[Symbol.asyncDispose]();
   }
 }
 
+async function createHarness(): Promise<Harness> {
+  return new Harness(await temporaryFolder());
+}
+
+describe('a worker that the system can not start', () => {
+  it('is tried again until it can be, and stands in the log', async () => {
+    await using harness = await createHarness();
+    harness.breakStarts();
+    harness.fleet.start(listens);
+    await harness.untilLogged('worker_start_failed');
+    expect(harness.fleet.snapshot()).toEqual([{ id: 1, pid: null, state: 'starting', restarts: 0 }]);
+    expect(harness.log.entries).toMatchObject([
+      { level: 'error', fields: { worker: 1, error: expect.stringMatching('ENOENT') } },
+    ]);
+    await harness.clock.advance(firstWaitMs);
+    await harness.untilLogged('worker_start_failed', 2);
+    await harness.mendStarts();
+    await harness.clock.advance(2 * firstWaitMs);
+    await harness.untilTold('listening');
+    expect(harness.fleet.counts()).toEqual({ starting: 0, ready: 1, stopping: 0 });
+    expect(harness.told.filter((event) => event.startsWith('restarted'))).toEqual([
+      'restarted: crash',
+      'restarted: crash',
+    ]);
+  });
+
+  it('does not hold up the end of the service', async () => {
+    await using harness = await createHarness();
+    harness.breakStarts();
+    harness.fleet.start(listens);
+    await harness.fleet.stop(2000);
+    expect(harness.log.events).toEqual(['worker_start_failed']);
+  });
+
+  it('fails a reload, and the one that is there stays', async () => {
+    await using harness = await createHarness();
+    harness.fleet.start(listens);
+    await harness.untilTold('listening');
+    const [before] = harness.fleet.snapshot();
+    harness.breakStarts();
+    expect(await harness.fleet.replaceAll()).toBe(false);
+    expect(harness.log.events).toEqual(['worker_start_failed', 'reload_failed']);
+    expect(harness.fleet.snapshot()).toEqual([before]);
+  });
+
+  it('is tried again also where the system refuses at once, and given up after eight tries in vain', async () => {
+    await using harness = await createHarness();
+    harness.fleet.start('not\0a program');
+    for (let tries = 1; tries < 8; tries++) {
+      expect(harness.log.events).toHaveLength(tries);
+      expect(harness.told).not.toContain('unavailable');
+      await harness.clock.advance(Math.min(firstWaitMs * 2 ** (tries - 1), maxWaitMs));
+    }
+    expect(new Set(harness.log.events)).toEqual(new Set(['worker_start_failed']));
+    expect(harness.told.at(-1)).toBe('unavailable');
+    expect(harness.pids()).toEqual([]);
+  });
+});
+
 describe('a worker that no force ends', () => {
   it('is no longer waited for two seconds after it was killed, and stands in the log', async () => {
-    await using harness = new Harness();
+    await using harness = await createHarness();
     harness.fleet.start(hangs);
     harness.shield();
     let hasStopped = false;

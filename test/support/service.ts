@@ -23,6 +23,8 @@ export interface ServiceOptions {
   readonly isDetached?: boolean;
   /** The file to run, of another copy than this one. */
   readonly program?: string;
+  /** The node that runs the service and its workers; else this very one. */
+  readonly node?: string;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -141,9 +143,9 @@ async function answerOf(response: Response): Promise<Answer> {
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
 export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
-  const { env = {}, contract, isDetached = false, program = mainProgram } = options;
+  const { env = {}, contract, isDetached = false, node = process.execPath, program = mainProgram } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
-  const child = spawn(process.execPath, [program], {
+  const child = spawn(node, [program], {
     env: {
       PATH: process.env.PATH ?? '',
       HOME: home,

@@ -1,4 +1,4 @@
-import { readFile, writeFile } from 'node:fs/promises';
+import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs, untilTreeGone } from '../support/jobs.js';
@@ -23,6 +23,10 @@ function fate(answer: Promise<{ readonly status: number }>): Promise<number | 'b
     ({ status }) => status,
     () => 'broken',
   );
+}
+
+function startFailures(service: Service): number {
+  return service.logs.filter(({ event }) => event === 'worker_start_failed').length;
 }
 
 async function untilReplaced(service: Service, worker: number, withinMs: number): Promise<void> {
@@ -74,6 +78,30 @@ describe('A worker that hangs', () => {
     await until(() => !isAlive(hung), 'the worker to be gone', goneMs);
     await until(async () => (await service.workers()).length === 2, 'a new worker to listen');
     await recovers(service);
+  });
+});
+
+describe('A worker that can not be started', () => {
+  it('is started as soon as it can be, and until then keeps nobody from ending the service', async () => {
+    await using folder = await temporaryFolder();
+    const [node, away] = [join(folder.path, 'node'), join(folder.path, 'away')];
+    await copyFile(process.execPath, node);
+    await using service = await startWithProgram('cat', {}, { node });
+    const killOneWithout = async () => {
+      const failures = startFailures(service);
+      const [doomed] = (await service.workers()) as [number];
+      await rename(node, away); // as an upgrade of Node does for a moment
+      process.kill(doomed, 'SIGKILL');
+      await until(() => startFailures(service) > failures, 'a start in vain');
+      return doomed;
+    };
+    const doomed = await killOneWithout();
+    await rename(away, node);
+    await untilReplaced(service, doomed, replacedMs);
+
+    await killOneWithout();
+    service.process.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
   });
 });
 
