@@ -22,7 +22,6 @@ interface Loss {
 }
 
 const heartbeatCheckMs = 1000;
-const maxSilentChecks = 10;
 /** A worker that has been told to go has this long beyond the time that it was given. */
 const exitLimitMs = 1000;
 /** Starts in vain, over all seats, before the service gives up; a worker whose address is taken says so at the first. */
@@ -182,7 +181,7 @@ export class Fleet {
   }
 
   #heard(occupant: Occupant, snapshot: string): void {
-    occupant.silentChecks = 0;
+    occupant.heard();
     this.#events.heard(occupant, snapshot);
   }
 
@@ -190,6 +189,7 @@ export class Fleet {
   #listens(occupant: Occupant, host: string, port: number): void {
     if (port < 0) return this.#events.socketOpened(host);
     if (occupant.state === 'starting') occupant.state = 'ready';
+    occupant.heard();
     occupant.listeningSinceMs = this.#clock.monotonicMs();
     this.#hasListened = true;
     this.#events.joined(occupant);
@@ -230,7 +230,7 @@ export class Fleet {
   /** Checks are counted, not timed: when this process was stopped itself, that is not held against the workers. */
   #checkHeartbeats(): void {
     for (const occupant of this.#living) {
-      if (occupant.state === 'starting' || ++occupant.silentChecks <= maxSilentChecks) continue;
+      if (!occupant.isOverdue()) continue;
       this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
       occupant.kill();
     }

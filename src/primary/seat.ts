@@ -8,6 +8,8 @@ export type WorkerState = 'starting' | 'ready' | 'stopping';
 export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
 export type RestartCause = (typeof restartCauses)[number];
 
+/** Checks without a sign of life that a worker may miss: before it listens, and from then on. */
+const maxSilentChecks = { starting: 15, listening: 10 };
 /** A killed process is gone at once, unless it waits in the kernel: for a disk, say, or a network share. */
 const killLimitMs = 2000;
 
@@ -20,8 +22,7 @@ export class Occupant {
   readonly settled: Promise<boolean>;
   state: WorkerState = 'starting';
   listeningSinceMs: number | null = null;
-  /** Checks since the last heartbeat. */
-  silentChecks = 0;
+  #silentChecks = 0;
   #wasKilled = false;
 
   constructor(seat: Seat, worker: Worker, peerOf: (occupant: Occupant) => WorkerPeer) {
@@ -47,6 +48,16 @@ export class Occupant {
   /** Its counters and gauges, as JSON text. */
   async snapshot(): Promise<string> {
     return (await this.peer.call('snapshot', {})).text;
+  }
+
+  /** It has shown a sign of life. */
+  heard(): void {
+    this.#silentChecks = 0;
+  }
+
+  /** One check more. Returns whether it has been silent for too many. */
+  isOverdue(): boolean {
+    return ++this.#silentChecks > maxSilentChecks[this.state === 'starting' ? 'starting' : 'listening'];
   }
 
   /**

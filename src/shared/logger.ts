@@ -14,7 +14,8 @@ export const logEvents = {
   orphans_reaped: 'processes that a dead predecessor had left behind were ended',
   worker_start_failed: 'the system could not start a worker: error; it is tried again',
   worker_gone: 'a worker has exited',
-  worker_unresponsive: 'a worker missed its heartbeats and is killed, or not even that has ended it',
+  worker_unresponsive:
+    'a worker missed its heartbeats, or does not listen in time, and is killed; or not even that has ended it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
   listen_failed: 'a worker can not listen at the configured address',
   http_request_completed: 'a request has been answered, or its client has gone (status 499)',

@@ -12,6 +12,9 @@ import { until } from '../support/until.js';
 const workers = join(root, 'test', 'fixtures', 'workers');
 const listens = join(workers, 'listens.js');
 const hangs = join(workers, 'hangs.js');
+const checkMs = 1000;
+const startLimitMs = 15_000;
+const silenceLimitMs = 10_000;
 const stopLimitMs = 3000;
 const killLimitMs = 2000;
 /** Before the next start: doubled at each one in vain. */
@@ -70,6 +73,12 @@ class Harness implements AsyncDisposable {
   /** Of the workers that live, whether or not the fleet still knows them. */
   pids(): number[] {
     return this.#workers.flatMap(({ process }) => process.pid ?? []);
+  }
+
+  /** A heartbeat of the worker with this pid, which knows of none itself. */
+  beat(pid: number | null | undefined): void {
+    const worker = this.#workers.find(({ process }) => process.pid === pid);
+    worker?.emit('message', { kind: 'call', id: 1, name: 'heartbeat', request: { text: '{}' } });
   }
 
   /** From now on no signal of the fleet reaches its workers, as when they wait in the kernel. */
@@ -141,6 +150,41 @@ describe('a worker that the system can not start', () => {
     expect(new Set(harness.log.events)).toEqual(new Set(['worker_start_failed']));
     expect(harness.told.at(-1)).toBe('unavailable');
     expect(harness.pids()).toEqual([]);
+  });
+});
+
+describe('a worker that hangs while it starts', () => {
+  it('is killed after fifteen seconds, and another one takes its place', async () => {
+    await using harness = await createHarness();
+    harness.fleet.start(hangs);
+    const [first] = harness.pids();
+    await harness.clock.advance(startLimitMs);
+    expect(harness.log.events).toEqual([]);
+    await harness.clock.advance(checkMs);
+    await harness.untilLogged('worker_gone');
+    expect(harness.log.entries).toMatchObject([
+      { event: 'worker_unresponsive', level: 'error' },
+      { event: 'worker_gone', fields: { signal: 'SIGKILL' } },
+    ]);
+    await harness.clock.advance(firstWaitMs);
+    expect(harness.told).toEqual(['left', 'restarted: unresponsive']);
+    expect(harness.pids()).toEqual([expect.any(Number)]);
+    expect(harness.pids()).not.toEqual([first]);
+  });
+
+  it('fails a reload, and the one that is there stays', async () => {
+    await using harness = await createHarness();
+    harness.fleet.start(listens);
+    await harness.untilTold('listening');
+    const [before] = harness.fleet.snapshot();
+    cluster.setupPrimary({ exec: hangs });
+    const replaced = harness.fleet.replaceAll();
+    await harness.clock.advance(silenceLimitMs);
+    harness.beat(before?.pid);
+    await harness.clock.advance(startLimitMs - silenceLimitMs + checkMs);
+    expect(await replaced).toBe(false);
+    expect(harness.log.events).toEqual(['worker_unresponsive', 'reload_failed']);
+    expect(harness.fleet.snapshot()).toEqual([before]);
   });
 });
 
