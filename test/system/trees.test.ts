@@ -1,3 +1,7 @@
+import { rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { findProgram } from '../../src/primary/cli/find-program.js';
+import { temporaryFolder } from '../support/folder.js';
 import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
 import { script, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
@@ -60,5 +64,33 @@ describe('A model CLI that answers and leaves processes behind', () => {
       expect(body.response).toBe(`done: ${prompt}`);
       await recovers(service);
     }
+  });
+});
+
+describe('A model CLI that has to be killed where ps fails', () => {
+  async function pathOf(program: string): Promise<string> {
+    const found = await findProgram(program, process.env.PATH ?? '');
+    if (found.kind !== 'found') throw new Error(`no ${program} on PATH`);
+    return found.path;
+  }
+
+  it.each([
+    ['for the program itself', ''],
+    ['for a child of it', 'exec ps "$@"'],
+  ])('is gone with all its processes, and the service lives on: %s', async (_, lastWord) => {
+    await using folder = await temporaryFolder();
+    const ps = join(folder.path, 'ps');
+    await symlink(await pathOf('setpriv'), join(folder.path, 'setpriv'));
+    await writeFile(ps, `#!/bin/sh\nPATH='${process.env.PATH}'\nrm "$0"\n${lastWord}\n`, { mode: 0o755 });
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), {
+      PATH: folder.path,
+      MODEL_API_TIMEOUT: '0.5',
+    });
+    if (lastWord === '') await rm(ps); // the service has found it at its start
+    const { body } = await service.post('/ask', { prompt: 'hello' });
+    expect(body).toMatchObject({ error: 'timeout' });
+    await recovers(service);
+    await until(async () => (await stat(ps).catch(() => null)) === null, 'ps to have been asked');
+    expect(service.logs.filter(({ level }) => level === 'error')).toEqual([]);
   });
 });

@@ -8,12 +8,13 @@ import { isZombie } from '../../shared/proc/proc-fs.js';
 import type { ProcessScanner } from '../../shared/proc/process-scanner.js';
 import { sweep } from '../../shared/proc/sweep.js';
 import type { CliObserver, EndReason } from './cli-observer.js';
+import { guardChildren } from './guarded-children.js';
 
 /** What the host offers to end a process with, found once at start. */
 export interface HostTools {
   /** `setpriv` of util-linux: ties the program's life to ours. */
   readonly setpriv: string | null;
-  /** tree-kill asks `ps`, and an absent `ps` would bring the whole process down. */
+  /** tree-kill asks `ps`. */
   readonly hasPs: boolean;
 }
 
@@ -142,7 +143,10 @@ export class ProcessTree {
   async #treeKill(pid: number): Promise<void> {
     const { clock, tools } = this.#context;
     if (!tools.hasPs) return;
-    const killed = new Promise<void>((resolve) => treeKill(pid, 'SIGKILL', () => resolve()));
+    const killed = new Promise<void>((resolve) => {
+      const done = () => resolve();
+      guardChildren(() => treeKill(pid, 'SIGKILL', done), done); // a host at its process limit starts no `ps`
+    });
     await Promise.race([killed, delay(clock, treeKillLimitMs)]);
   }
 
