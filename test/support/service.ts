@@ -25,6 +25,8 @@ export interface ServiceOptions {
   readonly program?: string;
   /** The node that runs the service and its workers; else this very one. */
   readonly node?: string;
+  /** The folder it is started in; else that of the tests. */
+  readonly folder?: string;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -143,7 +145,7 @@ async function answerOf(response: Response): Promise<Answer> {
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
 export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
-  const { env = {}, contract, isDetached = false, node = process.execPath, program = mainProgram } = options;
+  const { env = {}, contract, isDetached = false, node = process.execPath, program = mainProgram, folder } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   const child = spawn(node, [program], {
     env: {
@@ -161,6 +163,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
     },
     stdio: ['ignore', 'pipe', 'pipe'],
     detached: isDetached,
+    cwd: folder,
   });
   return new Service(child, home, contract);
 }

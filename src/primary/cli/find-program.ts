@@ -1,6 +1,6 @@
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
-import { delimiter, join } from 'node:path';
+import { delimiter, resolve } from 'node:path';
 
 export type FoundProgram =
   | { readonly kind: 'found'; readonly path: string; readonly fingerprint: string }
@@ -8,11 +8,14 @@ export type FoundProgram =
   | { readonly kind: 'not-executable' };
 
 /**
- * Finds a program as a shell would: by path where the name holds a slash, else along PATH. A file that still has the
- * fingerprint `known` may be executed as it could before: a change of its mode or owner would show.
+ * Finds a program as a shell would: by path where the name holds a slash, else along PATH. The path found is absolute,
+ * because the program is executed in another folder. A file that still has the fingerprint `known` may be executed as
+ * it could before: a change of its mode or owner would show.
  */
 export async function findProgram(name: string, searchPath: string, known?: string): Promise<FoundProgram> {
-  const candidates = name.includes('/') ? [name] : searchPath.split(delimiter).map((folder) => join(folder, name));
+  const candidates = name.includes('/')
+    ? [resolve(name)]
+    : searchPath.split(delimiter).map((folder) => resolve(folder, name));
   let isThere = false;
   for (const path of candidates) {
     const found = await inspectFile(path, known);

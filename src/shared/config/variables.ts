@@ -127,7 +127,7 @@ export const variables = {
   MODEL_API_CLI_COMMAND: variable(
     command,
     null,
-    'the program, and for `command` its arguments too (`{model}` stands for the model); split as a shell splits words, run without a shell',
+    'the program, and for `command` its arguments too (`{model}` stands for the model); split as a shell splits words, run without a shell in an empty folder',
     "the adapter's own",
   ),
   MODEL_API_CLI_ARGS: variable(
