@@ -4,14 +4,24 @@ import { join } from 'node:path';
 import { ConfigFault } from '../shared/config/config.js';
 import type { Instance } from '../shared/instance.js';
 import { folderPrefix, type RuntimeParent } from '../shared/proc/runtime-directory.js';
-import { findProgram } from './cli/find-program.js';
-import type { HostTools } from './cli/process-tree.js';
+import { type FoundProgram, findProgram } from './cli/find-program.js';
+import { type HostTools, tied } from './cli/process-tree.js';
+import { endsWell } from './probe.js';
 
 /** What the primary needs of its host before it can start anything. */
 
+const probeLimitMs = 5000;
+
 export async function findHostTools(searchPath: string): Promise<HostTools> {
   const [setpriv, ps] = await Promise.all([findProgram('setpriv', searchPath), findProgram('ps', searchPath)]);
-  return { setpriv: setpriv.kind === 'found' ? setpriv.path : null, hasPs: ps.kind === 'found' };
+  return { setpriv: await soundSetpriv(setpriv), hasPs: ps.kind === 'found' };
+}
+
+/** One that does what it is for, tried out: busybox has one that does not, and so have older hosts. */
+async function soundSetpriv(found: FoundProgram): Promise<string | null> {
+  if (found.kind !== 'found') return null;
+  const { path } = found;
+  return (await endsWell(...tied(path, path, ['--version']), probeLimitMs)) ? path : null;
 }
 
 /** `systemd-notify`; null where it is not installed. */

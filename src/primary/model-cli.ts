@@ -8,6 +8,7 @@ import { launchEnv } from './cli/launch-env.js';
 import { chooseKind, createAdapter } from './cli/registry.js';
 import { Shelf, type ShelfObserver } from './cli/shelf.js';
 import type { ModelChoice } from './job-runner.js';
+import { warningsOf } from './warnings.js';
 import type { World } from './world.js';
 
 export interface AdapterChoice {
@@ -46,13 +47,9 @@ export function createModelCli(
   return { ...choice, launcher, program, shelf, models };
 }
 
-const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
-
 export async function chooseAdapter(config: Config, world: World): Promise<AdapterChoice> {
   const kind = await chooseKind(config, world.searchPath);
-  const isUnasked = config.cli === 'auto' && kind === 'demo';
-  const warnings = isUnasked ? [...config.warnings, demoWarning] : config.warnings;
-  return { adapter: createAdapter(kind, config), warnings };
+  return { adapter: createAdapter(kind, config), warnings: warningsOf(config, world.tools, kind) };
 }
 
 function createLauncher(config: Config, world: World, adapter: Adapter, observer: CliObserver): CliLauncher {

@@ -3,7 +3,7 @@ import type { Clock } from './clock.js';
 
 /** Every value of `event`, with what it says. The list is closed; the README shows it. */
 export const logEvents = {
-  config_warning: 'a variable looks wrong but the service can start',
+  config_warning: 'a variable, or a tool of the host, looks wrong but the service can start',
   config_invalid: 'the configuration has faults; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready: 'the first worker listens: address and port',

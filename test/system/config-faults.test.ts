@@ -1,9 +1,10 @@
-import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
 import { request as httpRequest } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runCommand } from '../support/command.js';
-import { failingService, startService } from '../support/service.js';
+import { temporaryFolder } from '../support/folder.js';
+import { failingService, type Service, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 function statusOverSocket(socketPath: string): Promise<number | undefined> {
@@ -87,13 +88,26 @@ describe('A service that can not start', () => {
   });
 });
 
+function warningsOf(service: Service): unknown[] {
+  return service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+}
+
 describe('A service that starts', () => {
+  it('does without a setpriv that can not tie the life of a program to its own, and warns', async () => {
+    await using folder = await temporaryFolder();
+    const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as busybox does
+    await writeFile(join(folder.path, 'setpriv'), `#!/bin/sh\n${refuses}\n`, { mode: 0o755 });
+    const env = { MODEL_API_WORKERS: '1', PATH: `${folder.path}:${process.env.PATH}` };
+    await using service = await startWithProgram('cat', env);
+    expect(await service.post('/ask', { prompt: 'hello' })).toMatchObject({ status: 200, body: { response: 'hello' } });
+    expect(warningsOf(service)).toEqual([expect.stringMatching(/^no setpriv on PATH that knows --pdeathsig/)]);
+  });
+
   it('warns of unknown variables, and names the one that was meant', async () => {
     await using service = await startService({
       env: { MODEL_API_WORKERS: '1', MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
     });
-    const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
-    expect(warnings).toEqual([
+    expect(warningsOf(service)).toEqual([
       'MODEL_API_TIMEOUTS is not a variable of prompt-relay: did you mean MODEL_API_TIMEOUT?',
       'MODEL_API_MAX_CONCURENT is not a variable of prompt-relay: did you mean MODEL_API_MAX_CONCURRENT?',
       expect.stringMatching(/^MODEL_API_ZZZZZZZZZZ is not a variable of prompt-relay/),
@@ -105,13 +119,16 @@ describe('A service that starts', () => {
     const { code, stdout } = await runCommand(['check', '--json'], { env });
     const { model_cli, warnings } = JSON.parse(stdout);
     expect([code, model_cli.adapter]).toEqual([0, 'demo']);
-    expect(warnings).toEqual([expect.stringContaining('MODEL_API_WORKERS'), expect.stringContaining('demo model')]);
+    expect(warnings).toEqual([
+      expect.stringContaining('MODEL_API_WORKERS'),
+      expect.stringContaining('demo model'),
+      expect.stringMatching(/^no setpriv/),
+    ]);
     expect((await runCommand(['check'], { env })).stdout).toMatch(/^warning {4}no claude on PATH: the demo model/m);
     await using service = await startService({ env: { ...env, MODEL_API_CLI: 'auto' } });
-    const logged = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
-    expect(logged).toEqual(warnings);
+    expect(warningsOf(service)).toEqual(warnings);
     const chosen = await runCommand(['check', '--json'], { env: { PATH: '/nonexistent', MODEL_API_CLI: 'demo' } });
-    expect(JSON.parse(chosen.stdout).warnings).toEqual([]);
+    expect(JSON.parse(chosen.stdout).warnings).toEqual([expect.stringMatching(/^no setpriv/)]);
   });
 
   it('also serves on its Unix socket, with mode 0660', async () => {

@@ -12,7 +12,7 @@ import { guardChildren } from './guarded-children.js';
 
 /** What the host offers to end a process with, found once at start. */
 export interface HostTools {
-  /** `setpriv` of util-linux: ties the program's life to ours. */
+  /** A `setpriv` that ties a program's life to ours. */
   readonly setpriv: string | null;
   /** tree-kill asks `ps`. */
   readonly hasPs: boolean;
@@ -158,11 +158,13 @@ export class ProcessTree {
   }
 }
 
+/** The command that starts the program so that it does not outlive us. */
+export function tied(setpriv: string, program: string, args: readonly string[]): [string, readonly string[]] {
+  return [setpriv, ['--pdeathsig', 'KILL', '--', program, ...args]];
+}
+
 function spawnProgram(start: ProgramStart, { setpriv }: HostTools): ChildProcessWithoutNullStreams {
-  const [program, args] =
-    setpriv === null
-      ? [start.program, start.args]
-      : [setpriv, ['--pdeathsig', 'KILL', '--', start.program, ...start.args]];
+  const [program, args] = setpriv === null ? [start.program, start.args] : tied(setpriv, start.program, start.args);
   try {
     return spawn(program, args, {
       cwd: start.workingDirectory,
