@@ -1,5 +1,6 @@
 import type { ConversationSnapshot } from '../shared/conversation.js';
 import type { Turn } from './cli/adapter.js';
+import type { ConversationState } from './cli/live-sessions.js';
 import type { Conversation } from './conversation.js';
 
 /** Who owns the conversations, as a turn needs it. */
@@ -35,9 +36,15 @@ export class ConversationTurn implements Disposable {
   }
 
   /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
-  get state(): { readonly id: string; readonly messageCount: number } | null {
+  get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
     return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
+  }
+
+  /** `state`, if it has not gone on from there: the next turn may run and end while a slow client still reads this one. */
+  stateAt(messageCount: number): ConversationState | null {
+    const { state } = this;
+    return state?.messageCount === messageCount ? state : null;
   }
 
   /** The finished turns before this one. */

@@ -173,7 +173,7 @@ export class JobRunner {
         record?.add(event.text);
       }
       const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
-      if (conversation !== null) cli.keepFor(() => turn?.state ?? null);
+      if (conversation !== null) cli.keepFor(() => turn?.stateAt(conversation.messageCount) ?? null);
       yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
     }
   }

@@ -1,4 +1,5 @@
 import type { Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import type { ConversationState } from '../../src/primary/cli/live-sessions.js';
 import { ConversationStore } from '../../src/primary/conversation-store.js';
 import { type JobCli, type JobObserver, JobRunner, type ModelChoice } from '../../src/primary/job-runner.js';
 import { SlotQueue } from '../../src/primary/slot-queue.js';
@@ -53,6 +54,9 @@ function aborted(signal: AbortSignal): Promise<unknown> {
 class FakeCli implements JobCli {
   readonly turns: Turn[] = [];
   ended = 0;
+  /** What it was to stay for when it was given back; null where it was to be ended. */
+  keptFor: ConversationState | null = null;
+  #conversation: () => ConversationState | null = () => null;
   readonly #script: Script;
   readonly #end: () => Promise<void>;
 
@@ -66,9 +70,12 @@ class FakeCli implements JobCli {
     return this.#script(signal);
   }
 
-  keepFor(): void {}
+  keepFor(conversation: () => ConversationState | null): void {
+    this.#conversation = conversation;
+  }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    this.keptFor = this.#conversation();
     this.ended++;
     await this.#end();
   }
@@ -460,6 +467,40 @@ describe('a job', () => {
     expect(said).toBeLessThan(70);
     caller.abort(gone);
     await house.slots.idle();
+    house.expectTidy();
+  });
+});
+
+describe('a turn of a conversation', () => {
+  /** Runs it to its end; returns its conversation's id. */
+  async function turn(house: House, conversationId: string | null): Promise<string> {
+    const end = endOf(await all(house.run({ operation: 'chat', conversationId })));
+    if (end.outcome !== 'ok' || end.conversation === null) throw new Error(end.outcome);
+    return end.conversation.id;
+  }
+
+  it('has its process kept for the conversation as the turn has left it', async () => {
+    const house = new House();
+    const id = await turn(house, null);
+    await turn(house, id);
+    expect(house.processes.map(({ keptFor }) => keptFor)).toEqual([
+      { id, messageCount: 2 },
+      { id, messageCount: 4 },
+    ]);
+  });
+
+  it('has its process ended where another turn has gone on meanwhile, because its client reads slowly', async () => {
+    const house = new House({ maxActive: 2 });
+    const id = await turn(house, null);
+    const slow = house.run({ operation: 'chat', conversationId: id, wantsPositions: true })[Symbol.asyncIterator]();
+    for (let taken = 0; taken < 2; taken++) await slow.next();
+    await settled();
+    expect(house.outcomes.at(-1)).toEqual(['job 2', 'ok']);
+    await turn(house, id);
+    const [, first, second] = house.processes;
+    expect([first?.ended, second?.keptFor]).toEqual([0, { id, messageCount: 6 }]);
+    await all({ [Symbol.asyncIterator]: () => slow });
+    expect([first?.ended, first?.keptFor]).toEqual([1, null]);
     house.expectTidy();
   });
 });
