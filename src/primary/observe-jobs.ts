@@ -20,17 +20,19 @@ export function observeJobs({ jobs, readiness, shelf, log }: JobListeners): JobO
     jobEnded: (request, end, hadSlot) => {
       jobs.jobEnded(request, end, hadSlot);
       logFailure(log, request, end);
-      if (!castsDoubt(end)) return;
-      readiness().doubt();
-      void shelf.flush(); // what waits may hold the very credential that was refused
+      if (learnFrom(end, readiness())) void shelf.flush();
     },
     jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
   };
 }
 
-/** A job that ended like this says more of the CLI than of itself. */
-export function castsDoubt(end: JobEnd): boolean {
-  return end.outcome === 'spawn_error' || (end.outcome === 'cli_error' && reasonOf(end) === 'auth');
+/** Tells the readiness what a job's end says of the CLI. Returns whether what waits may hold a credential that is no longer right. */
+export function learnFrom(end: JobEnd, readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt'>): boolean {
+  if (end.outcome === 'ok') return readiness.answered(end.executionMs);
+  if (end.outcome === 'cli_error' && reasonOf(end) === 'auth') readiness.refused(end.executionMs);
+  else if (end.outcome === 'spawn_error') readiness.doubt();
+  else return false;
+  return true;
 }
 
 /** Never the message: it holds the CLI's own words, and they may repeat the prompt. */

@@ -1,6 +1,7 @@
 import { type Clock, delay, type StopTimer } from '../shared/clock.js';
 import { RelayError } from '../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../shared/readiness.js';
+import { Credential } from './credential.js';
 
 export interface Verdict {
   readonly version: string | null;
@@ -10,7 +11,7 @@ export interface Verdict {
 
 export interface ReadinessSettings {
   readonly adapter: string;
-  /** Time between checks, milliseconds; 0: only at start, on failures and when forced. */
+  /** Time between checks, milliseconds; 0: only at start, when forced and when a job shows otherwise. */
   readonly intervalMs: number;
   readonly historyLimit: number;
 }
@@ -19,6 +20,8 @@ export interface ReadinessSettings {
 const checkLimitMs = 20_000;
 /** Spread over ±10 %, so that the checks of several services do not meet. */
 const jitter = 0.1;
+const refusal =
+  "the model CLI's credential was refused when a job used it: log in anew and recheck, or replace it and restart";
 const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);
 
 interface Check {
@@ -28,7 +31,7 @@ interface Check {
 
 /**
  * Owns the readiness of the model CLI and the history of its checks. One check runs at a time; who asks for the same
- * cause shares it.
+ * cause shares it. A check finds the CLI ready if it says so itself, and no job has shown that its credential is refused.
  */
 export class Readiness {
   readonly #probe: () => Promise<Verdict>;
@@ -36,6 +39,7 @@ export class Readiness {
   readonly #clock: Clock;
   readonly #random: () => number;
   readonly #onChecked: (entry: ReadinessEntry) => void;
+  readonly #credential: Credential;
   readonly #history: ReadinessEntry[] = [];
   #running: Check | null = null;
   /** Begins when the running one has ended. */
@@ -55,10 +59,15 @@ export class Readiness {
     this.#clock = clock;
     this.#random = random;
     this.#onChecked = onChecked;
+    this.#credential = new Credential(clock);
   }
 
   get current(): ReadinessEntry {
     return this.#history.at(-1) ?? this.#entry('start', 'unknown', null, 0, { version: null, error: null });
+  }
+
+  get isCredentialRefused(): boolean {
+    return this.#credential.isRefused;
   }
 
   /** Oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
@@ -80,6 +89,19 @@ export class Readiness {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
+  /** The API refused the credential of a job that began `agoMs` ago: not ready, until a later job or a forced check clears it. */
+  refused(agoMs: number): void {
+    if (this.#credential.refused(agoMs)) void this.check('failure');
+    else this.doubt();
+  }
+
+  /** A job that began `agoMs` ago was answered. Returns whether the credential counted as refused until now. */
+  answered(agoMs: number): boolean {
+    const isNews = this.#credential.taken(agoMs);
+    if (isNews) void this.check('success');
+    return isNews;
+  }
+
   /**
    * Who forces a check, or has seen a failure, asks about now: a check that began earlier for another cause does not
    * answer that. Never rejects.
@@ -93,6 +115,7 @@ export class Readiness {
   }
 
   #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    if (trigger === 'forced') this.#credential.forget();
     const entry = this.#check(trigger).finally(() => {
       this.#running = null;
     });
@@ -109,10 +132,11 @@ export class Readiness {
   async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
     const startedMs = this.#clock.monotonicMs();
     const checkedAt = this.#clock.now();
-    const verdict = await this.#verdict();
+    const { version, error: ownError } = await this.#verdict();
+    const error = ownError ?? (this.#credential.isRefused ? refusal : null);
     const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
-    const status = verdict.error === null ? 'ready' : 'not_ready';
-    const entry = this.#entry(trigger, status, checkedAt, durationMs, verdict);
+    const status = error === null ? 'ready' : 'not_ready';
+    const entry = this.#entry(trigger, status, checkedAt, durationMs, { version, error });
     this.#history.push(entry);
     if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
     this.#onChecked(entry);

@@ -209,6 +209,7 @@ export class Service {
   }
 
   async #recheck(): Promise<HealthBody> {
+    if (this.#readiness.isCredentialRefused) void this.#cli.shelf.flush(); // it holds the credential of before
     await this.#readiness.check('forced');
     return this.#status.health();
   }

@@ -95,6 +95,23 @@ describe('The service with the real claude', () => {
   });
 });
 
+describe('A token that the API refuses', () => {
+  it('is no readiness, though claude sees that it has one', async () => {
+    const env = { ...noSpares, ANTHROPIC_API_KEY: '', MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-expired' };
+    await using service = await startWithClaude(api, { env: { ...env, MODEL_API_STRICT_HEALTH: 'true' } });
+    await service.log('readiness_checked', ({ status, trigger }) => status === 'ready' && trigger === 'start');
+    api.behave = () => refusals.unauthorized;
+    expect((await service.post('/ask', { prompt: 'Hello' })).body).toMatchObject({ error: 'cli_error' });
+    await service.log('readiness_checked', ({ status, trigger }) => status === 'not_ready' && trigger === 'failure');
+    const { status, body } = await service.get('/health');
+    expect([status, body.status]).toEqual([503, 'degraded']);
+    api.behave = echoes;
+    expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
+    await service.log('readiness_checked', ({ status, trigger }) => status === 'ready' && trigger === 'success');
+    expect((await service.get('/health')).status).toBe(200);
+  });
+});
+
 describe('What goes wrong behind claude', () => {
   it('is told with its reason, and leaves no conversation and no process', async () => {
     await using service = await startWithClaude(api, { env: noSpares });

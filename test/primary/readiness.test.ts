@@ -1,7 +1,7 @@
-import { castsDoubt } from '../../src/primary/observe-jobs.js';
+import { learnFrom } from '../../src/primary/observe-jobs.js';
 import { Readiness, type Verdict } from '../../src/primary/readiness.js';
 import { RelayError } from '../../src/shared/errors.js';
-import type { JobFailed } from '../../src/shared/job.js';
+import type { JobDone, JobFailed } from '../../src/shared/job.js';
 import type { ReadinessEntry } from '../../src/shared/readiness.js';
 import { FakeClock } from '../support/fake-clock.js';
 
@@ -40,6 +40,17 @@ class House {
 function failed(code: 'spawn_error' | 'cli_error' | 'timeout', reason?: string): JobFailed {
   const details = reason === undefined ? undefined : [{ path: 'reason', message: reason }];
   return { type: 'job-end', outcome: code, failure: { code, message: '', details }, queueMs: 0, executionMs: 0 };
+}
+
+/** The API refused its credential. */
+function refused(executionMs: number): JobFailed {
+  return { ...failed('cli_error', 'auth'), executionMs };
+}
+
+function answered(executionMs: number): JobDone {
+  const usage = { inputTokens: null, outputTokens: null, costUsd: null };
+  const answer = { text: null, model: null, usage, conversation: null };
+  return { type: 'job-end', outcome: 'ok', ...answer, queueMs: 0, executionMs };
 }
 
 describe('readiness', () => {
@@ -139,10 +150,10 @@ describe('readiness', () => {
     [failed('timeout'), 0],
   ])('is doubted after a failure that tells of the CLI, not of the job (%#)', async (end, checks) => {
     const house = new House();
-    if (castsDoubt(end)) house.readiness.doubt();
+    expect(learnFrom(end, house.readiness)).toBe(checks > 0);
     expect(house.begun).toBe(checks);
     await house.end(bad);
-    if (castsDoubt(end)) house.readiness.doubt(); // nothing that was not known
+    learnFrom(end, house.readiness); // nothing that was not known
     expect(house.begun).toBe(checks);
     expect(house.checked.map(({ trigger }) => trigger)).toEqual(checks === 0 ? [] : ['failure']);
   });
@@ -161,5 +172,70 @@ describe('readiness', () => {
     expect(timesOf(times[3] as number)).toEqual(times.slice(4));
     expect(timesOf((times[3] as number) - 1)).toEqual(times.slice(3));
     expect(timesOf(0)).toEqual(times.slice(2));
+  });
+});
+
+describe('a credential that the API refuses', () => {
+  const refusal = expect.stringMatching(/credential was refused when a job used it/);
+
+  /** A house whose CLI says that all is well, half a minute after a job had its credential refused. */
+  async function refusedHouse(): Promise<House> {
+    const house = new House({ intervalMs: 10_000 });
+    house.readiness.start();
+    await house.end(good);
+    learnFrom(refused(100), house.readiness);
+    await house.end(good);
+    for (let round = 0; round < 3; round++) {
+      await house.clock.advance(10_000);
+      await house.end(good);
+    }
+    return house;
+  }
+
+  function verdicts(house: House) {
+    return house.checked.map(({ trigger, status }) => `${trigger} ${status}`);
+  }
+
+  it('makes it not ready, whatever the CLI knows of its login', async () => {
+    const house = await refusedHouse();
+    expect(verdicts(house)).toEqual([
+      'start ready',
+      'failure not_ready',
+      'interval not_ready',
+      'interval not_ready',
+      'interval not_ready',
+    ]);
+    expect(house.readiness.current).toMatchObject({ status: 'not_ready', error: refusal, version: '1.0' });
+    learnFrom(refused(100), house.readiness);
+    expect(house.begun).toBe(5);
+  });
+
+  it('is taken again when a job is answered that began later, and no earlier', async () => {
+    const house = await refusedHouse();
+    expect([learnFrom(answered(30_101), house.readiness), house.begun]).toEqual([false, 5]);
+    expect([learnFrom(answered(30_000), house.readiness), house.begun]).toEqual([true, 6]);
+    await house.end(good);
+    expect([verdicts(house).at(-1), learnFrom(answered(0), house.readiness)]).toEqual(['success ready', false]);
+  });
+
+  it('is told by the CLI where it knows more', async () => {
+    const house = await refusedHouse();
+    await house.clock.advance(10_000);
+    await house.end(bad);
+    expect(house.readiness.current.error).toBe('nobody is logged in');
+  });
+
+  it('is forgotten by a forced check, until another job shows it', async () => {
+    const house = await refusedHouse();
+    expect(house.readiness.isCredentialRefused).toBe(true);
+    const check = house.readiness.check('forced');
+    learnFrom(refused(1), house.readiness); // it began with the credential of before
+    await house.end(good);
+    expect((await check).status).toBe('ready');
+    expect(house.readiness.isCredentialRefused).toBe(false);
+    await house.clock.advance(1000);
+    learnFrom(refused(900), house.readiness);
+    await house.end(good);
+    expect(verdicts(house).slice(-2)).toEqual(['forced ready', 'failure not_ready']);
   });
 });

@@ -1,5 +1,6 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { metric, startConverser } from '../support/converser.js';
 import { temporaryFolder } from '../support/folder.js';
 import { type Answer, fixture, type Service, script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
@@ -94,6 +95,40 @@ describe('A model CLI that is not there', () => {
       const { status, body } = await service.get('/health');
       expect([status, body.status, body.strict_mode]).toEqual([strict ? 503 : 200, 'degraded', strict]);
     }
+  });
+});
+
+describe('A credential that the API refuses', () => {
+  const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt }, operator)).status;
+
+  it('makes a service that is not ready, though the CLI sees no fault, until a job is answered or a check is forced', async () => {
+    await using service = await startConverser({ ...withKey, ...onlyWhenTold, MODEL_API_STRICT_HEALTH: 'true' });
+    await checks(service, 1);
+    for (let round = 0; round < 2; round++) {
+      expect(await ask(service, 'auth')).toBe(500);
+      await checks(service, 2); // it is known now: the second failure is no news
+    }
+    const health = await service.get('/health');
+    expect([health.status, health.body.status, await metric(service, 'ready')]).toEqual([503, 'degraded', 0]);
+    expect(entryOf(health).error).toMatch(/credential was refused/);
+
+    expect(await ask(service, 'hello')).toBe(200);
+    await checks(service, 3);
+    expect([(await service.get('/health')).status, await metric(service, 'ready')]).toEqual([200, 1]);
+
+    expect(await ask(service, 'auth')).toBe(500);
+    await checks(service, 4);
+    expect((await service.post('/health/recheck', '', operator)).body.status).toBe('ok');
+    expect(await ask(service, 'auth')).toBe(500);
+    await checks(service, 6);
+    expect((await history(service)).map(({ trigger, status }) => `${trigger} ${status}`)).toEqual([
+      'start ready',
+      'failure not_ready',
+      'success ready',
+      'failure not_ready',
+      'forced ready',
+      'failure not_ready',
+    ]);
   });
 });
 

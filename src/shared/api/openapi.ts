@@ -81,7 +81,8 @@ const operations: Readonly<Record<string, Operation>> = {
   },
   'POST /health/recheck': {
     summary: 'Check the model CLI now',
-    description: 'Callers at the same time share one check. Without a configured API key this is refused.',
+    description:
+      'Callers at the same time share one check. That the credential was refused to a job is forgotten: the next job shows it anew. Without a configured API key this is refused.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',

@@ -101,7 +101,7 @@ export const variables = {
   MODEL_API_READINESS_INTERVAL_SECONDS: variable(
     seconds(0, daySeconds),
     '60',
-    'time between readiness checks, seconds; 0: only at start, on failures and when forced',
+    'time between readiness checks, seconds; 0: only at start, when forced and when a job shows otherwise',
   ),
   MODEL_API_HEALTH_HISTORY_LIMIT: variable(integer(1, 100_000), '100', 'readiness checks kept for /health/history'),
   MODEL_API_CONVERSATION_TTL_SECONDS: variable(
