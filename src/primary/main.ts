@@ -4,7 +4,8 @@ import { join } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
 import type { Inspection } from '../shared/inspection.js';
-import { blockingOutput, createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
+import { blockingOutput, LogOutput, openForLog } from '../shared/log-output.js';
+import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { removeDirectoryOf, runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
@@ -91,7 +92,7 @@ async function main(): Promise<void> {
   const log = createLogger(
     config.logLevel,
     'primary',
-    standardOutput(systemClock, () => lostRecords.count++),
+    new LogOutput(openForLog(process.stdout.fd), systemClock, () => lostRecords.count++),
   );
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));

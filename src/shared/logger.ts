@@ -1,5 +1,5 @@
-import { type DestinationStream, pino } from 'pino';
-import type { Clock } from './clock.js';
+import { pino } from 'pino';
+import type { FlushableStream } from './log-output.js';
 
 /** Every value of `event`, with what it says. The list is closed; the README shows it. */
 export const logEvents = {
@@ -65,60 +65,6 @@ export function createLogger(level: string, role: string, destination: Flushable
     error: (event, fields) => log.error({ event, ...bounded(fields) }),
     flush: () => destination.flushSync(),
   };
-}
-
-export interface FlushableStream extends DestinationStream {
-  flushSync(): void;
-}
-
-/** For a process that is about to exit: every record is out before the next one is written. */
-export function blockingOutput(): FlushableStream {
-  return pino.destination({ fd: 1, sync: true });
-}
-
-/** What a pipe takes as one piece, bytes. */
-const maxWrite = 4096;
-/** A busy process writes its records together, at a fraction of the cost; nobody reads a log faster than this. */
-const gatherMs = 20;
-
-/**
- * Never blocks: a log that nobody reads must not stop the service. What does not fit into 1 MiB meanwhile is dropped;
- * `onLost` hears of each write that failed and each piece that was dropped.
- */
-export function standardOutput(clock: Clock, onLost: () => void): FlushableStream {
-  const stream = pino.destination({ fd: 1, sync: false, maxWrite, maxLength: 1024 * 1024 });
-  stream.on('error', onLost).on('drop', onLost);
-  const { write, flush } = gathering(clock, (lines) => stream.write(lines));
-  return {
-    write,
-    flushSync: () => {
-      flush();
-      try {
-        stream.flushSync();
-      } catch {
-        // Not ready yet, or the reader has gone: there is nobody to tell.
-      }
-    },
-  };
-}
-
-/** Holds lines back for a moment, as many as go into one piece. */
-function gathering(clock: Clock, writeOut: (lines: string) => void) {
-  let held = '';
-  let heldBytes = 0;
-  const flush = () => {
-    if (held !== '') writeOut(held);
-    held = '';
-    heldBytes = 0;
-  };
-  const write = (line: string) => {
-    const bytes = Buffer.byteLength(line);
-    if (heldBytes + bytes > maxWrite) flush();
-    if (held === '') clock.after(gatherMs, flush);
-    held += line;
-    heldBytes += bytes;
-  };
-  return { write, flush };
 }
 
 /** Cuts long strings, and where that is not enough because they grow when written as JSON in UTF-8, cuts them further. */

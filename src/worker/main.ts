@@ -3,7 +3,8 @@ import { channelToPrimary } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
 import { type DoorSettings, primaryCalls, type WorkerCalls, workerCalls } from '../shared/ipc/protocol.js';
-import { createLogger, describeError, type Logger, standardOutput } from '../shared/logger.js';
+import { LogOutput, openForLog } from '../shared/log-output.js';
+import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
@@ -26,7 +27,7 @@ async function main(): Promise<void> {
   process.once('disconnect', () => void follow(primaryPid));
 
   const metrics = new HttpMetrics();
-  const output = standardOutput(systemClock, () => metrics.logWriteFailed());
+  const output = new LogOutput(openForLog(process.stdout.fd), systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
   const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(), metrics };
   process.on('uncaughtException', (error) => die(state.log, error));

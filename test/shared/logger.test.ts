@@ -1,10 +1,5 @@
-import {
-  createLogger,
-  describeError,
-  type FlushableStream,
-  type LogEvent,
-  logEvents,
-} from '../../src/shared/logger.js';
+import type { FlushableStream } from '../../src/shared/log-output.js';
+import { createLogger, describeError, type LogEvent, logEvents } from '../../src/shared/logger.js';
 
 class Lines implements FlushableStream {
   readonly written: string[] = [];

@@ -21,6 +21,8 @@ export interface ServiceOptions {
   readonly contract?: Contract;
   /** In a process group of its own, as under a terminal. */
   readonly isDetached?: boolean;
+  /** An open file that it logs to, instead of to `logs`. */
+  readonly stdout?: number;
   /** The file to run, of another copy than this one. */
   readonly program?: string;
   /** The node that runs the service and its workers; else this very one. */
@@ -145,7 +147,8 @@ async function answerOf(response: Response): Promise<Answer> {
 
 /** Starts a service without waiting for anything: for the ones that are to fail. */
 export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
-  const { env = {}, contract, isDetached = false, node = process.execPath, program = mainProgram, folder } = options;
+  const { env = {}, contract, isDetached = false, stdout = 'pipe' } = options;
+  const { node = process.execPath, program = mainProgram, folder } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
   const child = spawn(node, [program], {
     env: {
@@ -161,7 +164,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '5', // so that a test that has failed is over before its time limit
       ...env,
     },
-    stdio: ['ignore', 'pipe', 'pipe'],
+    stdio: ['ignore', stdout, 'pipe'],
     detached: isDetached,
     cwd: folder,
   });
