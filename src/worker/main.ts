@@ -15,6 +15,7 @@ import { HttpMetrics } from './metrics.js';
 import type { Primary } from './primary.js';
 
 const heartbeatMs = 2000;
+const lastBeatLimitMs = 500;
 const exitBroken = 1;
 /** An answer could not be sent in time. */
 const exitCut = 2;
@@ -58,16 +59,17 @@ function connect(state: WorkerState): Primary {
     },
     snapshot: async () => ({ text: await metrics.snapshot() }),
     stop: ({ limitMs }) => {
-      void listeners.stop(limitMs).then((isWhole) => exit(state.log, isWhole ? 0 : exitCut));
+      void listeners.stop(limitMs).then((isWhole) => leave(peer, state, isWhole ? 0 : exitCut));
       return {};
     },
     retire: ({ limitMs }) => {
-      void listeners.retire(limitMs).then(() => exit(state.log, 0));
+      void listeners.retire(limitMs).then(() => leave(peer, state, 0));
       return {};
     },
   };
   const onFault = (fault: unknown) => state.log.error('internal_error', { error: describeError(fault) });
-  return new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
+  const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
+  return peer;
 }
 
 async function serve(state: WorkerState, primary: Primary, settings: DoorSettings): Promise<void> {
@@ -88,6 +90,12 @@ async function serve(state: WorkerState, primary: Primary, settings: DoorSetting
 /** Shows that this loop turns, and hands over what has been counted, so that it outlives this process. */
 async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
   await primary.call('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
+}
+
+/** What was counted since the last beat goes with it. A primary that is gone, or has no time, is not waited for. */
+async function leave(primary: Primary, { metrics, log }: WorkerState, code: number): Promise<never> {
+  await Promise.race([beat(primary, metrics), delay(systemClock, lastBeatLimitMs)]);
+  return exit(log, code);
 }
 
 /** The primary has gone. What it can no longer end is ended here, by every worker: doing it twice does no harm. */

@@ -1,3 +1,4 @@
+import { Exposition } from '../support/exposition.js';
 import { createGate } from '../support/gate.js';
 import { untilJobs } from '../support/jobs.js';
 import { KeepAliveClient } from '../support/keep-alive.js';
@@ -114,6 +115,22 @@ describe('SIGHUP', () => {
     expect(said).toEqual(prompts.map((prompt) => [200, prompt]));
     await untilGone(old);
     expect(service.logs.filter(({ event }) => event === 'worker_gone')).toEqual([]);
+  });
+
+  it('loses nothing that the workers it replaces have counted', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command);
+    const old = await service.workers();
+    const answers = ['first', 'second'].map((prompt) => service.post('/ask', { prompt }, { connection: 'close' }));
+    await untilJobs(service, 2, 0);
+    await reload(service, 1);
+    await gate.open();
+    for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+    await untilGone(old);
+    await until(async () => (await statesOf(service)).length === 2, 'the primary to notice');
+    const scrape = new Exposition((await service.get('/metrics')).text);
+    expect(scrape.value('http_requests_total{method="POST",route="/ask",code="200"}')).toBe(2);
+    expect(scrape.value('http_request_duration_seconds_count{method="POST",route="/ask",code="200"}')).toBe(2);
   });
 
   it('answers one last time on a connection that was idle, and closes it then', async () => {
