@@ -1,4 +1,4 @@
-import { readClearKeys } from '../shared/config/api-keys.js';
+import { readApiKey, readClearKeys } from '../shared/config/api-keys.js';
 import type { Environment, ReadFile } from '../shared/config/config.js';
 import { variables } from '../shared/config/variables.js';
 import { localUrl } from '../shared/url.js';
@@ -17,7 +17,7 @@ export interface AddressFlags {
 
 /** From the flags, else from the variables the service itself reads. Throws a CommandFault. */
 export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<Address> {
-  return { url: urlFrom(flags, env), key: flags.key ?? (await keyFrom(env, readFile)) };
+  return { url: urlFrom(flags, env), key: await keyFrom(flags, env, readFile) };
 }
 
 function urlFrom({ url }: AddressFlags, env: Environment): string {
@@ -43,14 +43,25 @@ function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'):
 }
 
 /** Of a file with several keys, the first. */
-async function keyFrom(env: Environment, readFile: ReadFile): Promise<string | null> {
-  if (env.MODEL_API_KEY) return env.MODEL_API_KEY;
+async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFile): Promise<string | null> {
+  if (key !== undefined) return checkedKey(key, '--key', exitCodes.usage);
+  if (env.MODEL_API_KEY) return checkedKey(env.MODEL_API_KEY, 'MODEL_API_KEY', exitCodes.config);
   const file = env.MODEL_API_KEY_FILE;
   if (!file) return null;
   try {
     return readClearKeys(await readFile(file))[0] ?? null;
   } catch (error) {
     throw configFault(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
+  }
+}
+
+/** What no header can carry would be told in clear by whoever is asked to send it. */
+function checkedKey(key: string, source: string, exitCode: number): string {
+  try {
+    readApiKey(key);
+    return key;
+  } catch (error) {
+    throw new CommandFault(exitCode, `${source}: ${(error as Error).message}`);
   }
 }
 

@@ -31,6 +31,19 @@ describe('the address of the service', () => {
     expect((await addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, file)).key).toBe('first-key');
   });
 
+  it.each<[string, { key?: string }, Record<string, string>, number]>([
+    ['MODEL_API_KEY', {}, { MODEL_API_KEY: 'my-secret\nother-secret' }, 78],
+    ['MODEL_API_KEY', {}, { MODEL_API_KEY: 'my-secret ' }, 78],
+    ['--key', { key: 'my-sécret' }, {}, 64],
+    ['--key', { key: '' }, {}, 64],
+  ])(
+    'comes with no key that no header can carry: that is a fault, told without it (%s)',
+    async (source, flags, env, exitCode) => {
+      const message = `${source}: the key may hold printable ASCII only, and no spaces`;
+      await expect(addressFrom(flags, env, noFile)).rejects.toMatchObject({ exitCode, message });
+    },
+  );
+
   it('is a fault of the configuration, or of the flags, where it can not be told', async () => {
     expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '0' }, noFile))).toBe(78);
     expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '1e3' }, noFile))).toBe(78);

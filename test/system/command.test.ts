@@ -61,6 +61,15 @@ describe('the command, on its own', () => {
   });
 });
 
+describe('a key that can not be sent', () => {
+  it.each(['ask', 'status'])('is not shown: %s', async (name) => {
+    const env = { MODEL_API_KEY: 'my-secret\nother-secret', MODEL_API_PORT: '5' };
+    const { code, stdout, stderr } = await runCommand([name], { env, input: 'hello' });
+    const sentence = 'prompt-relay: MODEL_API_KEY: the key may hold printable ASCII only, and no spaces\n';
+    expect({ code, stdout, stderr }).toEqual({ code: config, stdout: '', stderr: sentence });
+  });
+});
+
 describe('check', () => {
   it('tells what would be used, and that it is ready', async () => {
     const env = { MODEL_API_CLI: 'demo', MODEL_API_PORT: '6001', MODEL_API_KEY: 'secret-key', MODEL_API_WROKERS: '2' };
