@@ -9,6 +9,7 @@ export const exitCodes = {
   refused: 65,
   unavailable: 69,
   internal: 70,
+  output: 74,
   tryLater: 75,
   protocol: 76,
   notAllowed: 77,

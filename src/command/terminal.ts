@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
+import { exitCodes } from './exit-codes.js';
 import { type Paint, paintFor, plain } from './render/paint.js';
 
 /** What a shell reports of a program whose reader has gone: 128 and the number of SIGPIPE. */
@@ -108,6 +109,9 @@ export class Terminal {
   #guard(): void {
     if (this.#isGuarded) return;
     this.#isGuarded = true;
-    process.stdout.on('error', () => process.exit(exitReaderGone));
+    process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE') this.say(`${this.talkPaint.red('prompt-relay:')} can't write its output: ${message}`);
+      process.exit(code === 'EPIPE' ? exitReaderGone : exitCodes.output);
+    });
   }
 }

@@ -16,6 +16,8 @@ export interface CommandResult {
 export interface CommandOptions {
   readonly env?: Readonly<Record<string, string>>;
   readonly input?: string;
+  /** An open file for its output, of which the result holds nothing then. */
+  readonly stdout?: number;
 }
 
 /** The variables with which the command finds a service. */
@@ -23,21 +25,25 @@ export function envFor(service: Service): Record<string, string> {
   return { MODEL_API_PORT: String(service.port) };
 }
 
-export function spawnCommand(args: readonly string[], env: Readonly<Record<string, string>> = {}): ChildProcess {
+export function spawnCommand(
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+  stdout: 'pipe' | number = 'pipe',
+): ChildProcess {
   const surroundings = { PATH: process.env.PATH ?? '', HOME: '/nonexistent', ...env };
-  return spawn(process.execPath, [commandProgram, ...args], { env: surroundings, stdio: 'pipe' });
+  return spawn(process.execPath, [commandProgram, ...args], { env: surroundings, stdio: ['pipe', stdout, 'pipe'] });
 }
 
 /** Runs the command to its end. */
 export async function runCommand(
   args: readonly string[],
-  { env = {}, input = '' }: CommandOptions = {},
+  { env = {}, input = '', stdout: output }: CommandOptions = {},
 ): Promise<CommandResult> {
-  const child = spawnCommand(args, env);
+  const child = spawnCommand(args, env, output);
   child.stdin?.on('error', () => {}).end(input);
   const [[code], stdout, stderr] = await Promise.all([
     once(child, 'exit') as Promise<[number | null]>,
-    text(child.stdout as NodeJS.ReadableStream),
+    child.stdout === null ? '' : text(child.stdout),
     text(child.stderr as NodeJS.ReadableStream),
   ]);
   return { code, stdout, stderr };

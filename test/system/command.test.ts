@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { createInterface } from 'node:readline';
@@ -157,6 +158,17 @@ describe('a question', () => {
     child.stdout?.destroy();
     expect(await once(child, 'exit')).toEqual([141, null]);
     await recovers(service);
+  });
+
+  it('ends with a sentence and 74 when its answer can not be written', async () => {
+    await using service = await startService();
+    const full = openSync('/dev/full', 'w');
+    const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service), stdout: full });
+    closeSync(full);
+    expect({ code, stderr }).toEqual({
+      code: 74,
+      stderr: "prompt-relay: can't write its output: ENOSPC: no space left on device, write\n",
+    });
   });
 
   it('that is refused ends with a sentence and a code of its own', async () => {
