@@ -98,7 +98,7 @@ export class Readiness {
   /** A job that began `agoMs` ago was answered. Returns whether the credential counted as refused until now. */
   answered(agoMs: number): boolean {
     const isNews = this.#credential.taken(agoMs);
-    if (isNews) void this.check('success');
+    if (isNews) void this.check('failure');
     return isNews;
   }
 

@@ -1,6 +1,6 @@
 export const readinessStatuses = ['ready', 'not_ready', 'unknown'] as const;
-export const readinessTriggers = ['start', 'interval', 'forced', 'failure', 'success'] as const;
-/** `failure` and `success` are those of a job that changed what was known of the CLI. */
+export const readinessTriggers = ['start', 'interval', 'forced', 'failure'] as const;
+/** `failure`: a job failed in a way that casts doubt on the CLI, or was answered where the last one had failed so. */
 export type ReadinessTrigger = (typeof readinessTriggers)[number];
 
 /** What one check found. `unknown` is the state before the first. */

@@ -107,7 +107,7 @@ describe('A token that the API refuses', () => {
     expect([status, body.status]).toEqual([503, 'degraded']);
     api.behave = echoes;
     expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
-    await service.log('readiness_checked', ({ status, trigger }) => status === 'ready' && trigger === 'success');
+    await service.log('readiness_checked', ({ status, trigger }) => status === 'ready' && trigger === 'failure');
     expect((await service.get('/health')).status).toBe(200);
   });
 });

@@ -215,7 +215,7 @@ describe('a credential that the API refuses', () => {
     expect([learnFrom(answered(30_101), house.readiness), house.begun]).toEqual([false, 5]);
     expect([learnFrom(answered(30_000), house.readiness), house.begun]).toEqual([true, 6]);
     await house.end(good);
-    expect([verdicts(house).at(-1), learnFrom(answered(0), house.readiness)]).toEqual(['success ready', false]);
+    expect([verdicts(house).at(-1), learnFrom(answered(0), house.readiness)]).toEqual(['failure ready', false]);
   });
 
   it('is told by the CLI where it knows more', async () => {

@@ -87,7 +87,7 @@ export const families: Readonly<Record<string, Family>> = {
   readiness_last_check_timestamp_seconds: gauge(),
   readiness_checks_total: counter({
     result: ['ready', 'not_ready'],
-    trigger: ['start', 'interval', 'forced', 'failure', 'success'],
+    trigger: ['start', 'interval', 'forced', 'failure'],
   }),
   cli_exits_total: counter({ class: ['ok', 'nonzero', 'signal', 'spawn_error'] }),
   cli_kills_total: counter({

@@ -124,7 +124,7 @@ describe('A credential that the API refuses', () => {
     expect((await history(service)).map(({ trigger, status }) => `${trigger} ${status}`)).toEqual([
       'start ready',
       'failure not_ready',
-      'success ready',
+      'failure ready',
       'failure not_ready',
       'forced ready',
       'failure not_ready',
