@@ -40,13 +40,13 @@ const isDemo = isIn('primary/demo');
 
 describe('what may import what', () => {
   it('sees the imports there are', () => {
-    const { imports = [] } = sources.find(({ name }) => name === 'src/primary/fleet') ?? {};
+    const { imports = [] } = sources.find(({ name }) => name === 'src/primary/fleet/fleet') ?? {};
     expect(imports).toEqual(
       expect.arrayContaining([
         { target: 'node:cluster', isType: false },
         { target: 'src/shared/clock', isType: true },
-        { target: 'src/primary/seat', isType: false },
-        { target: 'src/primary/worker-peer', isType: false },
+        { target: 'src/primary/fleet/seat', isType: false },
+        { target: 'src/primary/fleet/worker-peer', isType: false },
       ]),
     );
     const known = new Set(sources.map(({ name }) => name));
@@ -91,9 +91,12 @@ describe('what may import what', () => {
   });
 
   it.each<[string, (source: Source) => boolean]>([
-    ['node:cluster', isOneOf('src/primary/main', 'src/primary/fleet', 'src/shared/ipc/channel')],
+    ['node:cluster', isOneOf('src/primary/main', 'src/primary/fleet/fleet', 'src/shared/ipc/channel')],
     // Processes are started where they are also ended; the two others are short-lived helpers of the host.
-    ['node:child_process', isOneOf('src/primary/cli/process-tree', 'src/primary/probe', 'src/primary/systemd')],
+    [
+      'node:child_process',
+      isOneOf('src/primary/cli/process-tree', 'src/primary/host/probe', 'src/primary/host/systemd'),
+    ],
     ['tree-kill', isOneOf('src/primary/cli/process-tree')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape/.test(source.path)],

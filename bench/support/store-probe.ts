@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { ConversationStore } from '../../src/primary/conversation-store.js';
+import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import { systemClock } from '../../src/shared/clock.js';
 
 /**

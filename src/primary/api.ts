@@ -3,12 +3,12 @@ import type { ModelsBody } from '../shared/api/models.js';
 import { RelayError } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
-import type { ConversationStore } from './conversation-store.js';
-import type { JobRunner } from './job-runner.js';
+import type { ConversationStore } from './conversations/conversation-store.js';
+import type { SharedHandlers } from './fleet/worker-peer.js';
+import type { JobRunner } from './jobs/job-runner.js';
 import type { JobMetrics } from './metrics/job-metrics.js';
 import type { RateLimit } from './rate-limit.js';
 import type { Status } from './status.js';
-import type { SharedHandlers } from './worker-peer.js';
 
 /** What the primary answers its workers with. */
 export interface Services {

@@ -4,10 +4,10 @@ import type { ReadinessEntry } from '../shared/readiness.js';
 import { localUrl } from '../shared/url.js';
 import type { CliObserver } from './cli/cli-observer.js';
 import type { ShelfObserver } from './cli/shelf.js';
+import type { World } from './host/world.js';
 import { ModelCatalog } from './model-catalog.js';
 import { chooseAdapter, createModelCli, type ModelCli } from './model-cli.js';
-import { Readiness } from './readiness.js';
-import type { World } from './world.js';
+import { Readiness } from './readiness/readiness.js';
 
 /** Asks the model CLI what the readiness check of a service would ask, and starts nothing else. */
 export async function inspectSetup(config: Config, world: World): Promise<Inspection> {

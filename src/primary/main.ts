@@ -10,14 +10,20 @@ import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { removeDirectoryOf, runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
-import { findFreePort, findHostTools, findNotifier, makeRuntimeDirectory, removeRuntimeDirectory } from './host.js';
+import {
+  findFreePort,
+  findHostTools,
+  findNotifier,
+  makeRuntimeDirectory,
+  removeRuntimeDirectory,
+} from './host/host.js';
+import { checkSocketPath, clearStaleSocket } from './host/socket-path.js';
+import { type Handover, Systemd, takeHandover } from './host/systemd.js';
+import { takeSettings } from './host/take-settings.js';
+import type { World } from './host/world.js';
 import { inspectSetup } from './inspection.js';
 import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
-import { checkSocketPath, clearStaleSocket } from './socket-path.js';
-import { type Handover, Systemd, takeHandover } from './systemd.js';
-import { takeSettings } from './take-settings.js';
-import type { World } from './world.js';
 
 /** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
 const exitInternal = 70;

@@ -7,9 +7,9 @@ import { CliProgram } from './cli/cli-program.js';
 import { launchEnv } from './cli/launch-env.js';
 import { chooseKind, createAdapter } from './cli/registry.js';
 import { Shelf, type ShelfObserver } from './cli/shelf.js';
-import type { ModelChoice } from './job-runner.js';
-import { warningsOf } from './warnings.js';
-import type { World } from './world.js';
+import { warningsOf } from './host/warnings.js';
+import type { World } from './host/world.js';
+import type { ModelChoice } from './jobs/job-runner.js';
 
 export interface AdapterChoice {
   readonly adapter: Adapter;

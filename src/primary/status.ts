@@ -4,11 +4,11 @@ import { type Clock, timestamp } from '../shared/clock.js';
 import type { Phase } from '../shared/phase.js';
 import type { ReadinessEntry } from '../shared/readiness.js';
 import type { Shelf } from './cli/shelf.js';
-import type { Fleet } from './fleet.js';
-import type { JobRunner } from './job-runner.js';
+import type { Fleet } from './fleet/fleet.js';
+import type { JobRunner } from './jobs/job-runner.js';
+import type { SlotQueue } from './jobs/slot-queue.js';
 import type { JobMetrics } from './metrics/job-metrics.js';
-import type { Readiness } from './readiness.js';
-import type { SlotQueue } from './slot-queue.js';
+import type { Readiness } from './readiness/readiness.js';
 
 /** The owners of the figures that are shown. */
 export interface StatusSources {

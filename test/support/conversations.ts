@@ -1,5 +1,5 @@
-import { ConversationStore } from '../../src/primary/conversation-store.js';
-import type { ConversationTurn } from '../../src/primary/conversation-turn.js';
+import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import type { RemovalCause } from '../../src/shared/conversation.js';
 import { RelayError } from '../../src/shared/errors.js';
 import { FakeClock } from './fake-clock.js';

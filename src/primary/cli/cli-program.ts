@@ -1,6 +1,6 @@
 import type { ModelEntry } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Verdict } from '../readiness.js';
+import type { Verdict } from '../readiness/readiness.js';
 import type { Adapter, Consult, Consultation, Dialect } from './adapter.js';
 import { findProgram } from './find-program.js';
 

@@ -1,7 +1,7 @@
 import { type Counter, Registry } from 'prom-client';
 import { counter } from '../../shared/metrics.js';
 import { addProcessMetrics } from '../../shared/process-metrics.js';
-import { type RestartCause, restartCauses } from '../seat.js';
+import { type RestartCause, restartCauses } from '../fleet/seat.js';
 import { CliMetrics } from './cli-metrics.js';
 import { JobMetrics, type Refusals } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';

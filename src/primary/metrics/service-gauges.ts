@@ -2,9 +2,9 @@ import type { Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
 import type { Shelf } from '../cli/shelf.js';
-import type { ConversationStore } from '../conversation-store.js';
-import type { Fleet } from '../fleet.js';
-import type { SlotQueue } from '../slot-queue.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { Fleet } from '../fleet/fleet.js';
+import type { SlotQueue } from '../jobs/slot-queue.js';
 import { addCounter, addFacts, addGauges, addLabelledGauge } from './state-metrics.js';
 
 export interface GaugeSources {

@@ -1,0 +1,194 @@
+import { randomBytes } from 'node:crypto';
+import type { Clock } from '../../shared/clock.js';
+import type { ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
+import { invalid, RelayError } from '../../shared/errors.js';
+import { LinkedList } from '../linked-list.js';
+import { Conversation } from './conversation.js';
+import { ConversationTurn, type TurnKeeper } from './conversation-turn.js';
+
+export interface ConversationLimits {
+  /** Time from the last activity until a conversation expires. */
+  readonly ttlMs: number;
+  readonly maxConversations: number;
+  /** Text that all conversations may hold together. */
+  readonly maxBytes: number;
+}
+
+/** 144 random bits. */
+const idBytes = 18;
+
+/**
+ * Owns the conversations, in order of their last activity: the least recently active is the first to expire and the
+ * first to be evicted. One with a turn that runs or waits keeps its place, and is passed over.
+ */
+export class ConversationStore implements TurnKeeper {
+  readonly #limits: ConversationLimits;
+  readonly #clock: Clock;
+  readonly #onRemoved: (cause: RemovalCause, id: string) => void;
+  readonly #byId = new Map<string, Conversation>();
+  readonly #byActivity = new LinkedList<Conversation>();
+  /** Conversations with a turn that runs or waits: those included that begin with it, without those removed meanwhile. */
+  #inUse = 0;
+  #bytes = 0;
+  #tokens = 0;
+  #created = 0;
+  #refused = 0;
+
+  constructor(limits: ConversationLimits, clock: Clock, onRemoved: (cause: RemovalCause, id: string) => void) {
+    this.#limits = limits;
+    this.#clock = clock;
+    this.#onRemoved = onRemoved;
+  }
+
+  get counts() {
+    return { conversations: this.#byId.size, bytes: this.#bytes, tokens: this.#tokens, created: this.#created };
+  }
+
+  /** Turns refused because every conversation was in use, since the start. */
+  get refused(): number {
+    return this.#refused;
+  }
+
+  /** Throws `not_found`, with the same words for every cause. */
+  snapshot(id: string, owner: string): ConversationSnapshot {
+    return this.#snapshotOf(this.#find(id, owner) ?? notFound());
+  }
+
+  /** A turn that runs or waits on it still answers its caller. Throws `not_found`. */
+  remove(id: string, owner: string): void {
+    this.#remove(this.#find(id, owner) ?? notFound(), 'deleted');
+  }
+
+  /**
+   * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Takes nothing before
+   * `open`. Throws `validation_error` for an id that can't be used, `concurrency_limited` when as many conversations are
+   * in use as may be kept: so one that begins always finds an idle one to evict.
+   */
+  turn(id: string | null, owner: string, system: string | null, bytes: number): ConversationTurn {
+    this.expire();
+    const conversation = id === null ? this.#draft(owner, system) : (this.#find(id, owner) ?? unusable());
+    if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
+    if (conversation.bytes + bytes > this.#limits.maxBytes) {
+      throw invalid('message', 'the conversation would be larger than all conversations may be together');
+    }
+    return new ConversationTurn(conversation, this);
+  }
+
+  /** Takes away what has expired. Called at every turn, and from time to time. */
+  expire(): void {
+    for (const conversation of this.#idleOnes()) {
+      if (!this.#hasExpired(conversation)) return;
+      this.#remove(conversation, 'expired');
+    }
+  }
+
+  /** For turns alone, as the two below: a turn lines up on its conversation. */
+  open(conversation: Conversation, turn: { wake(): void }): void {
+    if (conversation.turns === null) {
+      conversation.turns = [turn];
+      this.#inUse++;
+    } else conversation.turns.push(turn);
+  }
+
+  /** A finished turn becomes part of the conversation; the first one makes it exist. */
+  commit(conversation: Conversation, texts: readonly [user: string, assistant: string], tokens: number) {
+    const bytes = Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1]);
+    if (conversation.texts.length === 0) this.#publish(conversation);
+    conversation.texts.push(...texts);
+    conversation.bytes += bytes;
+    conversation.tokens += tokens;
+    conversation.lastActivityAt = this.#clock.now();
+    conversation.lastActiveMs = this.#clock.monotonicMs();
+    if (conversation.place !== null) {
+      this.#bytes += bytes;
+      this.#tokens += tokens;
+      this.#byActivity.remove(conversation.place);
+      conversation.place = this.#byActivity.append(conversation);
+      this.#makeRoom();
+    }
+    return this.#snapshotOf(conversation);
+  }
+
+  /** A turn leaves the line, wherever it stands; the next one may run. */
+  close(conversation: Conversation, turn: { wake(): void }): void {
+    const line = conversation.turns ?? [];
+    const wasRunning = line[0] === turn;
+    conversation.turns = line.filter((other) => other !== turn);
+    if (conversation.turns.length > 0) return wasRunning ? conversation.turns[0]?.wake() : undefined;
+    conversation.turns = null;
+    if (conversation.isRemoved) return;
+    this.#inUse--;
+    this.#makeRoom();
+  }
+
+  #refuse(): never {
+    this.#refused++;
+    throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
+  }
+
+  #draft(owner: string, system: string | null): Conversation {
+    const id = randomBytes(idBytes).toString('base64url');
+    return new Conversation(id, owner, system, this.#clock.now(), this.#clock.monotonicMs());
+  }
+
+  #publish(conversation: Conversation): void {
+    conversation.place = this.#byActivity.append(conversation);
+    this.#byId.set(conversation.id, conversation);
+    this.#bytes += conversation.bytes;
+    this.#created++;
+  }
+
+  /** Evicts the least recently active of the idle ones until count and bytes are within their limits. */
+  #makeRoom(): void {
+    if (this.#isWithinLimits()) return;
+    for (const conversation of this.#idleOnes()) {
+      this.#remove(conversation, 'evicted');
+      if (this.#isWithinLimits()) return;
+    }
+  }
+
+  #isWithinLimits(): boolean {
+    return this.#byId.size <= this.#limits.maxConversations && this.#bytes <= this.#limits.maxBytes;
+  }
+
+  /** The least recently active first. Each may be removed when it has been yielded. */
+  *#idleOnes(): Generator<Conversation> {
+    for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
+  }
+
+  #find(id: string, owner: string): Conversation | null {
+    const conversation = this.#byId.get(id);
+    if (conversation === undefined || conversation.owner !== owner) return null;
+    if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;
+    this.#remove(conversation, 'expired');
+    return null;
+  }
+
+  #hasExpired({ lastActiveMs }: Conversation): boolean {
+    return this.#clock.monotonicMs() - lastActiveMs >= this.#limits.ttlMs;
+  }
+
+  #remove(conversation: Conversation, cause: RemovalCause): void {
+    if (conversation.place !== null) this.#byActivity.remove(conversation.place);
+    conversation.place = null;
+    if (conversation.turns !== null) this.#inUse--;
+    this.#byId.delete(conversation.id);
+    this.#bytes -= conversation.bytes;
+    this.#tokens -= conversation.tokens;
+    this.#onRemoved(cause, conversation.id);
+  }
+
+  #snapshotOf(conversation: Conversation): ConversationSnapshot {
+    const { id, createdAt, lastActivityAt, tokens, texts } = conversation;
+    const expiresAt = lastActivityAt + this.#limits.ttlMs;
+    return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
+  }
+}
+
+function notFound(): never {
+  throw new RelayError('not_found', 'no such conversation');
+}
+
+function unusable(): never {
+  throw invalid('conversation_id', 'no such conversation');
+}

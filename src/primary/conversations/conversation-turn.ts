@@ -1,0 +1,90 @@
+import type { ConversationSnapshot } from '../../shared/conversation.js';
+import type { Turn } from '../cli/adapter.js';
+import type { ConversationState } from '../cli/live-sessions.js';
+import type { Conversation } from './conversation.js';
+
+/** Who owns the conversations, as a turn needs it. */
+export interface TurnKeeper {
+  open(conversation: Conversation, turn: { wake(): void }): void;
+  commit(
+    conversation: Conversation,
+    texts: readonly [user: string, assistant: string],
+    tokens: number,
+  ): ConversationSnapshot;
+  close(conversation: Conversation, turn: { wake(): void }): void;
+}
+
+/** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
+export class ConversationTurn implements Disposable {
+  readonly #conversation: Conversation;
+  readonly #keeper: TurnKeeper;
+  #state: 'new' | 'in-line' | 'left' = 'new';
+  #wake: () => void = () => {};
+
+  constructor(conversation: Conversation, keeper: TurnKeeper) {
+    this.#conversation = conversation;
+    this.#keeper = keeper;
+  }
+
+  /** Whether another turn on the same conversation must end first. */
+  get mustWait(): boolean {
+    return this.#conversation.turns !== null && this.#conversation.turns[0] !== this;
+  }
+
+  get system(): string | null {
+    return this.#conversation.system;
+  }
+
+  /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
+  get state(): ConversationState | null {
+    const { id, texts, isRemoved } = this.#conversation;
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
+  }
+
+  /** `state`, if it has not gone on from there: the next turn may run and end while a slow client still reads this one. */
+  stateAt(messageCount: number): ConversationState | null {
+    const { state } = this;
+    return state?.messageCount === messageCount ? state : null;
+  }
+
+  /** The finished turns before this one. */
+  get history(): Turn['history'] {
+    return this.#conversation.history;
+  }
+
+  /** Lines up behind the turns that came before. */
+  open(): void {
+    this.#state = 'in-line';
+    this.#keeper.open(this.#conversation, this);
+  }
+
+  /** Resolves when the turns before have ended; rejects with the signal's reason. */
+  async mine(signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (!this.mustWait) return;
+    let abort = () => {};
+    try {
+      await new Promise<void>((resolve, reject) => {
+        abort = () => reject(signal.reason);
+        this.#wake = resolve;
+        signal.addEventListener('abort', abort, { once: true });
+      });
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Called by the store when it is this turn's time. */
+  wake(): void {
+    this.#wake();
+  }
+
+  commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
+    return this.#keeper.commit(this.#conversation, [user, assistant], tokens);
+  }
+
+  [Symbol.dispose](): void {
+    if (this.#state === 'in-line') this.#keeper.close(this.#conversation, this);
+    this.#state = 'left';
+  }
+}

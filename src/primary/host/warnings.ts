@@ -1,0 +1,17 @@
+import type { Config } from '../../shared/config/config.js';
+import type { HostTools } from '../cli/process-tree.js';
+
+const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
+const setprivWarning =
+  'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
+  'what a service that is killed leaves running may live until the next start.';
+
+/** What could be better here, in words; the service can start all the same. */
+export function warningsOf(config: Config, tools: HostTools, adapterName: string): string[] {
+  const isDemoByItself = config.cli === 'auto' && adapterName === 'demo';
+  return [
+    ...config.warnings,
+    ...(isDemoByItself ? [demoWarning] : []),
+    ...(tools.setpriv === null ? [setprivWarning] : []),
+  ];
+}

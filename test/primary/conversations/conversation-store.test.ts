@@ -1,0 +1,165 @@
+import { failureOf, StoreHouse, ttlMs } from '../../support/conversations.js';
+import { settled } from '../../support/settled.js';
+
+/** Of a caller who stays. */
+const calm = () => new AbortController().signal;
+const elsewhere = 'A'.repeat(24);
+
+describe('a conversation', () => {
+  it('has an id of 128 random bits at least, fit for a path', () => {
+    const house = new StoreHouse({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => house.chat());
+    expect(new Set(ids).size).toBe(1000);
+    expect(ids.filter((id) => !/^[A-Za-z0-9_-]{22,}$/.test(id))).toEqual([]);
+    for (let at = 0; at < (ids[0] as string).length; at++) {
+      expect(new Set(ids.map((id) => id[at])).size).toBeGreaterThan(40); // no character stands still
+    }
+  });
+
+  it('holds the turns that were committed, and their times and figures', async () => {
+    const { clock, store } = new StoreHouse();
+    const first = store.turn(null, 'alice', 'Be brief.', 2);
+    first.open();
+    const { id } = first.commit('Hi', 'Hello', 5);
+    first[Symbol.dispose]();
+    await clock.advance(250);
+    using second = store.turn(id, 'alice', null, 5);
+    expect(second.system).toBe('Be brief.');
+    expect(second.history).toEqual([
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: 'Hello' },
+    ]);
+    second.open();
+    const createdAt = clock.now() - 250;
+    const lastActivityAt = clock.now();
+    const expiresAt = lastActivityAt + ttlMs;
+    const expected = { id, messageCount: 4, tokensUsed: 7, createdAt, lastActivityAt, expiresAt };
+    expect(second.commit('There?', 'Yes', 2)).toEqual(expected);
+    expect(store.snapshot(id, 'alice')).toEqual(expected);
+    expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
+  });
+
+  it('is as it was after a turn that was not committed, and none after such a first turn', () => {
+    const house = new StoreHouse();
+    const { store } = house;
+    const id = house.chat();
+    const before = store.snapshot(id, 'alice');
+    house.open(id)[Symbol.dispose]();
+    house.open(null)[Symbol.dispose]();
+    expect(store.snapshot(id, 'alice')).toEqual(before);
+    expect(store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 1 });
+  });
+
+  it('is the same error to a stranger, after its end, and where it never was', async () => {
+    const house = new StoreHouse({ maxConversations: 2 });
+    const { store, clock } = house;
+    const gone = [house.chat(null, 'bob'), house.chat(), house.chat(), house.chat()];
+    store.remove(gone[2] as string, 'alice');
+    await clock.advance(ttlMs);
+    store.expire();
+    expect(house.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
+    const foreign = house.chat(null, 'bob');
+    const ids = [...gone, foreign, elsewhere, '', '__proto__', 'x'.repeat(10_240)];
+    const known = new Set(ids.flatMap((id) => reactionsTo(house, id).map((reaction) => JSON.stringify(reaction))));
+    expect([...known].map((text) => JSON.parse(text))).toEqual([
+      { code: 'not_found', message: 'no such conversation' },
+      {
+        code: 'validation_error',
+        message: 'conversation_id: no such conversation',
+        details: [{ path: 'conversation_id', message: 'no such conversation' }],
+      },
+    ]);
+    expect(house.has(foreign, 'bob')).toBe(true);
+  });
+
+  it('lives until its time after the last activity is over, by a clock that never jumps', async () => {
+    const house = new StoreHouse();
+    const id = house.chat();
+    await house.clock.advance(ttlMs - 1);
+    house.clock.now = () => 0; // someone sets the wall clock back
+    house.chat(id);
+    await house.clock.advance(ttlMs - 1);
+    expect(house.has(id)).toBe(true); // looking at it is no activity
+    await house.clock.advance(1);
+    expect([house.has(id), house.removed]).toEqual([false, ['expired']]);
+  });
+
+  it('does not expire while a turn runs or waits, and is gone after one that changed nothing', async () => {
+    const house = new StoreHouse();
+    const id = house.chat();
+    const turn = house.open(id);
+    await house.clock.advance(2 * ttlMs);
+    house.store.expire();
+    expect(house.has(id)).toBe(true);
+    turn[Symbol.dispose]();
+    expect(house.has(id)).toBe(false);
+  });
+
+  it('stays deleted when a turn on it ends, and the turns that wait still have its text', async () => {
+    const house = new StoreHouse();
+    const id = house.chat();
+    const [running, waiting] = [house.open(id), house.open(id)];
+    house.store.remove(id, 'alice');
+    const mine = waiting.mine(calm());
+    expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
+    running[Symbol.dispose]();
+    await mine;
+    expect(waiting.history).toHaveLength(4);
+    waiting.commit('Even more', 'Yes', 2);
+    waiting[Symbol.dispose]();
+    expect(house.has(id)).toBe(false);
+    expect(house.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
+    expect(house.removed).toEqual(['deleted']);
+  });
+});
+
+describe('turns on one conversation', () => {
+  it('have it one after the other, in the order they came', async () => {
+    const house = new StoreHouse();
+    const id = house.chat();
+    const turns = Array.from({ length: 20 }, () => house.open(id));
+    const order: number[] = [];
+    await Promise.all(
+      turns.map(async (turn, number) => {
+        expect(turn.mustWait).toBe(number > 0);
+        await turn.mine(calm());
+        await settled(2);
+        order.push(number);
+        turn.commit(`turn ${number}`, `after ${turn.history.length}`, 1);
+        turn[Symbol.dispose]();
+      }),
+    );
+    expect(order).toEqual([...turns.keys()]);
+    using last = house.open(id);
+    expect(last.history).toHaveLength(42);
+    expect(last.history.at(-1)).toEqual({ role: 'assistant', text: 'after 40' });
+  });
+
+  it('may leave from anywhere in the line, and hold nobody up', async () => {
+    const house = new StoreHouse();
+    const id = house.chat();
+    const [first, second, third] = [house.open(id), house.open(id), house.open(id)];
+    const caller = new AbortController();
+    const given = second.mine(caller.signal);
+    const patient = third.mine(calm());
+    caller.abort(new Error('gone'));
+    await expect(given).rejects.toThrow('gone');
+    second[Symbol.dispose]();
+    second[Symbol.dispose]();
+    expect(third.mustWait).toBe(true);
+    first[Symbol.dispose]();
+    await patient;
+    third[Symbol.dispose]();
+    expect(house.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
+  });
+});
+
+/** What a stranger and its owner are told of an id that can't be used. */
+function reactionsTo({ store }: StoreHouse, id: string) {
+  const attempts = [
+    () => store.snapshot(id, 'alice'),
+    () => store.remove(id, 'alice'),
+    () => store.turn(id, 'alice', null, 2),
+  ];
+  return attempts.map(failureOf);
+}

@@ -1,0 +1,157 @@
+import { FairOrder, type Place } from '../../../src/primary/jobs/fair-order.js';
+import { randomNumbers } from '../../support/random.js';
+
+function order(...members: readonly (readonly [client: string, member: string])[]): FairOrder<string> {
+  const waiting = new FairOrder<string>();
+  for (const [client, member] of members) waiting.add(client, member);
+  return waiting;
+}
+
+function takeAll<T>(waiting: FairOrder<T>): T[] {
+  const taken: T[] = [];
+  for (let member = waiting.takeNext(); member !== null; member = waiting.takeNext()) taken.push(member);
+  return taken;
+}
+
+describe('the fair order', () => {
+  it('is first come first served for one client', () => {
+    expect(takeAll(order(['a', '1'], ['a', '2'], ['a', '3']))).toEqual(['1', '2', '3']);
+  });
+
+  it('goes round between clients, so that a long line starves nobody', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['a', 'a3'], ['b', 'b1'], ['c', 'c1'], ['c', 'c2']);
+    expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
+  });
+
+  it('lets a client that comes back wait for the others first', () => {
+    const waiting = order(['a', 'a1'], ['b', 'b1'], ['b', 'b2']);
+    expect(waiting.takeNext()).toBe('a1');
+    waiting.add('a', 'a2');
+    expect(takeAll(waiting)).toEqual(['b1', 'a2', 'b2']);
+  });
+
+  it('serves a modest client after one turn of a greedy one, whenever it comes', () => {
+    const waiting = new FairOrder<string>();
+    for (let number = 0; number < 1000; number++) waiting.add('greedy', `greedy ${number}`);
+    for (let turn = 0; turn < 10; turn++) waiting.takeNext();
+    waiting.add('modest', 'modest');
+    expect([waiting.takeNext(), waiting.takeNext()]).toContain('modest');
+  });
+
+  it('counts its members', () => {
+    const waiting = order(['a', '1'], ['b', '2']);
+    expect(waiting.size).toBe(2);
+    waiting.remove(waiting.add('a', '3'));
+    expect(waiting.size).toBe(2);
+    takeAll(waiting);
+    expect(waiting.size).toBe(0);
+    expect(waiting.takeNext()).toBeNull();
+    expect(waiting.size).toBe(0);
+  });
+
+  it.each([0, 1, 2])('forgets the one who is removed and no other: number %d of a line', (index) => {
+    const waiting = order(['b', 'b']);
+    const places = ['a0', 'a1', 'a2'].map((member) => waiting.add('a', member));
+    waiting.remove(places[index] as Place<string>);
+    expect(takeAll(waiting)).toEqual(['b', 'a0', 'a1', 'a2'].filter((member) => member !== `a${index}`));
+  });
+
+  it('forgets a client with its last member, and takes it in again', () => {
+    const waiting = order(['b', 'b1']);
+    waiting.remove(waiting.add('a', 'a1'));
+    waiting.add('a', 'a2');
+    expect(takeAll(waiting)).toEqual(['b1', 'a2']);
+  });
+
+  it('keeps the turn of a client whose first member is removed', () => {
+    const waiting = new FairOrder<string>();
+    const first = waiting.add('a', 'a1');
+    waiting.add('b', 'b1');
+    waiting.add('a', 'a2');
+    waiting.remove(first);
+    expect(takeAll(waiting)).toEqual(['a2', 'b1']);
+  });
+
+  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', (seed) => {
+    const random = randomNumbers(seed);
+    const waiting = new FairOrder<number>();
+    const model = new PlainOrder();
+    const places = new Map<number, Place<number>>();
+    for (let step = 0; step < 3000; step++) {
+      const dice = random();
+      if (dice < 0.5) {
+        const client = `client ${Math.floor(random() * 6)}`;
+        places.set(step, waiting.add(client, step));
+        model.add(client, step);
+      } else if (dice < 0.75) {
+        const taken = waiting.takeNext();
+        expect(taken).toBe(model.takeNext());
+        if (taken !== null) places.delete(taken);
+      } else {
+        const [member, place] = [...places][Math.floor(random() * places.size)] ?? [];
+        if (member === undefined || place === undefined) continue;
+        waiting.remove(place);
+        model.remove(member);
+        places.delete(member);
+      }
+      expect(waiting.size).toBe(places.size);
+    }
+    expect(takeAll(waiting)).toHaveLength(places.size);
+  });
+
+  // With a cost that grows with the length of the line, this would be 10^10 steps, and not end in time.
+  it('is as good with 200,000 members as with two, taken or removed from anywhere', () => {
+    const count = 200_000;
+    const clients = 1000;
+    const waiting = new FairOrder<number>();
+    const places = Array.from({ length: count }, (_, member) => waiting.add(`client ${member % clients}`, member));
+    const removed = places.filter((_, member) => member % 3 === 0);
+    for (const place of removed.toReversed()) waiting.remove(place);
+    expect(waiting.size).toBe(count - removed.length);
+
+    const taken = takeAll(waiting);
+    expect(taken).toHaveLength(count - removed.length);
+    expect(taken.some((member) => member % 3 === 0)).toBe(false);
+    expect(isFirstComeFirstServed(taken, clients)).toBe(true);
+    expect(new Set(taken.slice(0, clients).map((member) => member % clients)).size).toBe(clients);
+  });
+
+  it('is as good when all 200,000 are of one client', () => {
+    const waiting = new FairOrder<number>();
+    for (let member = 0; member < 200_000; member++) waiting.add('one', member);
+    expect(isFirstComeFirstServed(takeAll(waiting), 1)).toBe(true);
+  });
+});
+
+function isFirstComeFirstServed(taken: readonly number[], clients: number): boolean {
+  const last = new Map<number, number>();
+  return taken.every((member) => {
+    const before = last.get(member % clients) ?? -1;
+    last.set(member % clients, member);
+    return before < member;
+  });
+}
+
+/** The same order, told as plainly as possible. */
+class PlainOrder {
+  #lines: { readonly client: string; members: number[] }[] = [];
+
+  add(client: string, member: number): void {
+    const line = this.#lines.find((other) => other.client === client);
+    if (line === undefined) this.#lines.push({ client, members: [member] });
+    else line.members.push(member);
+  }
+
+  takeNext(): number | null {
+    const line = this.#lines.shift();
+    if (line === undefined) return null;
+    const [member = null] = line.members.splice(0, 1);
+    if (line.members.length > 0) this.#lines.push(line);
+    return member;
+  }
+
+  remove(member: number): void {
+    for (const line of this.#lines) line.members = line.members.filter((other) => other !== member);
+    this.#lines = this.#lines.filter(({ members }) => members.length > 0);
+  }
+}
