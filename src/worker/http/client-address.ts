@@ -6,10 +6,16 @@ import type { Request } from 'express';
  * IPv4 addresses in IPv6 clothing are undressed; an IPv6 client counts by its /64, which is what one site gets.
  */
 export function addressOf(req: Request): string {
-  const named = req.ip ?? '';
+  const named = withoutPort(req.ip ?? '');
   const address = isIP(named) === 0 ? (req.socket.remoteAddress ?? 'local') : named;
   const plain = address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').replace(/%.*$/, '');
   return isIP(plain) === 6 ? `${networkOf(plain)}::/64` : plain;
+}
+
+/** Some proxies say where from to the port. */
+function withoutPort(named: string): string {
+  const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/.exec(named) ?? [];
+  return bracketed ?? dotted ?? named;
 }
 
 function networkOf(address: string): string {

@@ -19,6 +19,9 @@ describe('the address of a client', () => {
     ['64:ff9b::192.0.2.7', '64:ff9b:0:0::/64'],
     ['1:2:3:4:5:6:192.0.2.7', '1:2:3:4::/64'],
     ['fe80::1%eth0', 'fe80:0:0:0::/64'],
+    ['192.0.2.7:5678', '192.0.2.7'],
+    ['[2001:db8:1:2::6]:443', '2001:db8:1:2::/64'],
+    ['[2001:db8:1:2::6]', '2001:db8:1:2::/64'],
     ['fe80::2%eth1', 'fe80:0:0:0::/64'],
   ])('of %s is %s', (ip, address) => {
     expect(addressOf(requestFrom(ip))).toBe(address);
@@ -34,6 +37,7 @@ describe('the address of a client', () => {
 
   it("is the peer's where a proxy says what is no address", () => {
     expect(addressOf(requestFrom('unknown', '::ffff:192.0.2.9'))).toBe('192.0.2.9');
+    expect(addressOf(requestFrom('[nonsense]:80', '192.0.2.9'))).toBe('192.0.2.9');
     expect(addressOf(requestFrom(undefined, '192.0.2.9'))).toBe('192.0.2.9');
   });
 
