@@ -15,6 +15,8 @@ export type Address = { readonly host: string; readonly port: number } | { reado
 
 const httpLimits: HttpLimits = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 5_000, checkEveryMs: 1_000 };
 const maxHeaderBytes = 16 * 1024;
+/** Who has connected just before the end has this long to send its request. */
+const firstRequestMs = 500;
 
 /** Owns one listener and its connections: time limits, JSON bodies for the errors Node answers itself, one request at a time per socket. */
 export class HttpServer {
@@ -67,6 +69,9 @@ export class HttpServer {
    */
   stop(limitMs: number): Promise<boolean> {
     for (const connection of this.#connections.values()) connection.finish();
+    this.#parts.clock.after(Math.min(firstRequestMs, limitMs), () => {
+      for (const connection of this.#connections.values()) connection.closeIfIdle();
+    });
     return this.letGo(limitMs);
   }
 

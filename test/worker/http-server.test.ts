@@ -243,7 +243,8 @@ describe('A server that stops', () => {
     await using house = await start();
     const { server, connection, exchanges, port } = house;
     using idle = await RawConnection.open(port);
-    await until(() => server.size === 2, 'both connections');
+    idle.send(get('/1'));
+    await idle.answer();
     connection.send(get('/held'));
     const answer = await until(() => exchanges.held[0], 'the request');
     const stopped = server.stop(10_000);
@@ -251,6 +252,19 @@ describe('A server that stops', () => {
     answer();
     expect(textOf(await connection.answer())).toBe('/held');
     await connection.closed();
+    expect(await stopped).toBe(true);
+  });
+
+  it('answers a connection that is new, and waits half a second for one that asks for nothing', async () => {
+    await using house = await start();
+    const { server, connection, port } = house;
+    using silent = await RawConnection.open(port);
+    await until(() => server.size === 2, 'both connections');
+    const stopped = server.stop(10_000);
+    connection.send(get('/1'));
+    expect(textOf(await connection.answer())).toBe('/1');
+    await connection.closed();
+    await silent.closed();
     expect(await stopped).toBe(true);
   });
 

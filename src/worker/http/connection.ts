@@ -38,10 +38,18 @@ export class Connection {
     return this.#open === null;
   }
 
-  /** Closes the socket as soon as it is idle: that is when its last answer has left, not only been written. */
+  /**
+   * Closes the socket as soon as it is idle: that is when its last answer has left, not only been written. On a new
+   * connection the first request may be on its way: it is waited for.
+   */
   finish(): void {
     this.#isFinishing = true;
-    if (this.#open === null) this.#socket.destroySoon();
+    if (this.isIdle && this.#newest !== null) this.#socket.destroySoon();
+  }
+
+  /** Closes the socket, unless an answer is open. */
+  closeIfIdle(): void {
+    if (this.isIdle) this.#socket.destroySoon();
   }
 
   serve(req: Exchange['req'], res: Exchange['res']): void {
