@@ -112,9 +112,10 @@ function sentenceOf({ phase, slots, fleet }: Vitals): string {
 /** Never rejects: what can't be told is told by the watchdog's silence. */
 function run(program: string, args: readonly string[], notifySocket: string): Promise<void> {
   const options = { env: { NOTIFY_SOCKET: notifySocket }, stdio: 'ignore', timeout: sendLimitMs } as const;
-  return new Promise((resolve) => {
+  const done = new Promise<void>((resolve) => {
     spawn(program, args, options)
       .once('error', () => resolve())
       .once('exit', () => resolve());
   });
+  return done.catch(() => {}); // want of memory is thrown
 }
