@@ -24,6 +24,7 @@ export class ChatLines implements Disposable {
     this.#readline.on('line', (line) => this.#keep(line));
     this.#readline.on('close', () => this.#lines.finish());
     this.#readline.on('SIGINT', () => this.#interrupt());
+    this.#readline.on('SIGCONT', () => this.#goOn());
     this.#interrupts = terminal.onInterrupt(() => this.#interrupt());
   }
 
@@ -67,6 +68,12 @@ export class ChatLines implements Disposable {
   #showUnseen(line: string): void {
     this.#unseen--;
     this.#terminal.say(this.#prompt + line);
+  }
+
+  /** After Ctrl-Z and fg: readline has paused stdin by then, and without it nothing would hold the program. */
+  #goOn(): void {
+    if (this.#isAsking) this.#readline.prompt(true);
+    else this.#readline.resume();
   }
 
   /** Without a turn to cancel, the line that was begun is taken back; where none is typed, the chat is over. */

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { commandProgram, envFor } from '../support/command.js';
 import { temporaryFolder } from '../support/folder.js';
@@ -9,9 +9,11 @@ import { type Service, script, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
+/** What a shell reports of a program that Ctrl-Z has stopped: 128 and the number of SIGTSTP. */
+const stopped = 148;
 const cancelled = 'Cancelled: the conversation is as it was before.';
 
-/** A terminal of 90 columns and 24 rows in which the command runs; then its exit code is shown. */
+/** A terminal of 90 columns and 24 rows in which the command runs; then its exit code is shown. Twice, it is continued after Ctrl-Z. */
 class Screen implements AsyncDisposable {
   readonly #tmux: readonly string[];
   readonly #folder: AsyncDisposable;
@@ -26,7 +28,8 @@ class Screen implements AsyncDisposable {
     const screen = new Screen(join(folder.path, 'tmux'), folder);
     const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
     const env = Object.entries(envFor(service)).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const shell = `${command}; echo "ended with $?"; sleep 60`;
+    const goOn = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // bash leaves a loop here
+    const shell = `set -m; ${command}; code=$?; ${goOn}; ${goOn}; echo "ended with $code"; sleep 60`;
     await screen.#run('new-session', '-d', '-x', '90', '-y', '24', ...env, shell);
     return screen;
   }
@@ -49,6 +52,15 @@ class Screen implements AsyncDisposable {
       const lines = await this.lines();
       return lines.join('\n').includes(text) ? lines : null;
     }, `the screen to show ${text}`);
+  }
+
+  /** Resolves when the command has been stopped so many times, and is in the foreground again. */
+  async isContinued(times: number): Promise<void> {
+    await until(async () => {
+      const count = (await this.lines()).filter((line) => line.endsWith('continued')).length;
+      const foreground = await this.#run('display-message', '-p', '#{pane_current_command}');
+      return count === times && foreground.trim() === basename(process.execPath);
+    }, 'the command to be continued');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -104,6 +116,26 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
       'you> third',
     ]);
     await screen.press('C-u', '/exit', 'Enter');
+    await screen.shows('ended with 0');
+  });
+
+  it('a chat that Ctrl-Z has stopped goes on where it was, with its line or its turn', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['chat']);
+    await screen.shows('you>');
+    await screen.press('half a', 'C-z');
+    await screen.isContinued(1);
+    await screen.press(' line', 'Enter');
+    await screen.shows('begun: half a line done');
+    await screen.press('wait', 'Enter');
+    await screen.shows('begun: A conversation follows');
+    await screen.press('C-z');
+    await screen.isContinued(2);
+    await screen.press('C-c');
+    await screen.shows(cancelled);
+    await screen.press('last', 'Enter');
+    await screen.shows('you> last');
+    await screen.press('C-d');
     await screen.shows('ended with 0');
   });
 
