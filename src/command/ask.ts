@@ -1,14 +1,15 @@
 import { askResult } from '../shared/api/ask.js';
 import { addressFlags, type Command, clientOf, type Given, jsonFlag, type Surroundings } from './command.js';
 import { CommandFault, exitCodes } from './exit-codes.js';
-import { type JobListener, runJob } from './job.js';
+import { type Answer, type JobListener, runJob } from './job.js';
 import { SpokenAnswer } from './spoken-answer.js';
 import type { Terminal } from './terminal.js';
 
 export const ask: Command = {
   name: 'ask',
   takes: '[prompt | -] …',
-  summary: 'ask one question; the answer comes as it is made. - stands for stdin, and so does no prompt at all',
+  summary:
+    'ask one question; on a screen the answer comes as it is made. - stands for stdin, and so does no prompt at all',
   flags: {
     model: { type: 'string', value: '<id>', meaning: 'the model to ask; prompt-relay models lists them' },
     system: { type: 'string', value: '<text>', meaning: 'instructions that stand before the prompt' },
@@ -28,11 +29,10 @@ export const ask: Command = {
   },
 };
 
-async function speak(run: (listener: JobListener) => Promise<unknown>, { terminal }: Surroundings): Promise<void> {
+async function speak(run: (listener: JobListener) => Promise<Answer>, { terminal }: Surroundings): Promise<void> {
   const spoken = new SpokenAnswer(terminal);
   try {
-    await run(spoken);
-    await spoken.end();
+    await spoken.end(await run(spoken));
   } catch (error) {
     await spoken.breakOff();
     throw error;
@@ -56,4 +56,4 @@ async function withStdin(words: readonly string[], terminal: Terminal): Promise<
   return parts.filter((part) => part !== '').join('\n\n');
 }
 
-const silence: JobListener = { queued: () => {}, started: () => {}, delta: async () => {} };
+const silence: JobListener = { queued: () => {}, started: () => {}, delta: async () => {}, corrected: async () => {} };

@@ -79,7 +79,7 @@ class Talk {
     this.#terminal.say(this.#terminal.talkPaint.dim('A new conversation.'));
   }
 
-  /** Says it, and shows the answer as it comes. Resolves with the exit code that tells how it went. */
+  /** Says it, and shows the answer. Resolves with the exit code that tells how it went. */
   async say(message: string, signal: AbortSignal): Promise<number> {
     const spoken = new SpokenAnswer(this.#terminal);
     const system = this.#id === undefined ? this.#system : undefined;
@@ -87,7 +87,7 @@ class Talk {
     try {
       const answer = await runJob(this.#client, { path: '/chat', body, schema: chatResult }, spoken, signal);
       this.#id = answer.conversation_id;
-      await spoken.end();
+      await spoken.end(answer);
       return exitCodes.ok;
     } catch (error) {
       await spoken.breakOff();

@@ -8,9 +8,11 @@ export interface JobListener {
   queued(position: number): void;
   started(): void;
   delta(text: string): Promise<void>;
+  /** What was heard is not how the answer begins: the model began anew. The whole answer. */
+  corrected(response: string): Promise<void>;
 }
 
-interface Answer {
+export interface Answer {
   readonly response: string;
 }
 
@@ -42,8 +44,7 @@ export async function runJob<T extends Answer>(
 /** The last word is the body's: a model may correct at the end what it said on the way. */
 async function finished<T extends Answer>(body: T, heard: string, listener: JobListener): Promise<T> {
   const { response } = body;
-  if (response.startsWith(heard)) {
-    if (response.length > heard.length) await listener.delta(response.slice(heard.length));
-  } else await listener.delta(`\n${response}`);
+  if (!response.startsWith(heard)) await listener.corrected(response);
+  else if (response.length > heard.length) await listener.delta(response.slice(heard.length));
   return body;
 }

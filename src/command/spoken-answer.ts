@@ -1,7 +1,12 @@
-import type { JobListener } from './job.js';
+import type { Answer, JobListener } from './job.js';
 import type { Terminal } from './terminal.js';
 
-/** Shows a job to whoever waits for it: its place in the queue as talk, its answer as data, as it comes. */
+const startedOver = '(The model began anew: what stands above is void.)';
+
+/**
+ * Shows a job to whoever waits for it: its place in the queue as talk, its answer as data.
+ * On a screen as it comes; elsewhere once it is final, as what is written there can't be taken back.
+ */
 export class SpokenAnswer implements JobListener {
   readonly #terminal: Terminal;
   #last = '';
@@ -20,27 +25,43 @@ export class SpokenAnswer implements JobListener {
   }
 
   async delta(text: string): Promise<void> {
+    if (this.#terminal.isScreen) await this.#write(text);
+  }
+
+  async corrected(response: string): Promise<void> {
+    if (!this.#terminal.isScreen) return;
+    await this.#endLine();
+    await this.#terminal.line(this.#terminal.paint.dim(startedOver));
+    await this.#write(response);
+  }
+
+  /** Ends the line that the answer ended in. */
+  async end({ response }: Answer): Promise<void> {
+    if (!this.#terminal.isScreen) await this.#write(response);
+    await this.#endLine();
+  }
+
+  /** Ends the line of an answer that was cut short, if it has begun one. */
+  async breakOff(): Promise<void> {
+    if (this.#last === '') this.clearHint();
+    else await this.#endLine();
+  }
+
+  clearHint(): void {
+    if (this.#hasHint) this.#terminal.hint('');
+    this.#hasHint = false;
+  }
+
+  async #write(text: string): Promise<void> {
     if (text === '') return;
     this.clearHint();
     this.#last = text;
     await this.#terminal.writeForeign(text);
   }
 
-  /** Ends the line that the answer ended in. */
-  async end(): Promise<void> {
+  async #endLine(): Promise<void> {
     this.clearHint();
     if (!this.#last.endsWith('\n')) await this.#terminal.write('\n');
-  }
-
-  /** Ends the line of an answer that was cut short, if it has begun one. */
-  async breakOff(): Promise<void> {
-    if (this.#last === '') this.clearHint();
-    else await this.end();
-  }
-
-  clearHint(): void {
-    if (this.#hasHint) this.#terminal.hint('');
-    this.#hasHint = false;
   }
 
   #hint(talk: string): void {

@@ -21,7 +21,7 @@ export interface CommandOptions {
 }
 
 /** The variables with which the command finds a service. */
-export function envFor(service: Service): Record<string, string> {
+export function envFor(service: Pick<Service, 'port'>): Record<string, string> {
   return { MODEL_API_PORT: String(service.port) };
 }
 

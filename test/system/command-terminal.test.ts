@@ -5,6 +5,7 @@ import { commandProgram, envFor } from '../support/command.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
+import { ResendingService } from '../support/resending-service.js';
 import { type Service, script, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -23,7 +24,7 @@ class Screen implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  static async open(service: Service, args: readonly string[]): Promise<Screen> {
+  static async open(service: Pick<Service, 'port'>, args: readonly string[]): Promise<Screen> {
     const folder = await temporaryFolder();
     const screen = new Screen(join(folder.path, 'tmux'), folder);
     const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
@@ -137,6 +138,25 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.shows('you> last');
     await screen.press('C-d');
     await screen.shows('ended with 0');
+  });
+
+  it('a question shows its answer as it comes, and ends with Ctrl-C', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['ask', 'please wait']);
+    await screen.shows('begun: please wait');
+    await screen.press('C-c');
+    await recovers(service);
+  });
+
+  it('marks where a model began its answer anew', async () => {
+    await using service = await ResendingService.start();
+    await using screen = await Screen.open(service, ['ask', 'hello']);
+    expect(await screen.shows('ended with')).toEqual([
+      'The capital of Fra',
+      '(The model began anew: what stands above is void.)',
+      'It is Paris.',
+      'ended with 0',
+    ]);
   });
 
   it('the live view is redrawn in place, also after the window has changed', async () => {

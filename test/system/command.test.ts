@@ -6,6 +6,7 @@ import { createInterface } from 'node:readline';
 import { envFor, runCommand, spawnCommand } from '../support/command.js';
 import { createGate } from '../support/gate.js';
 import { recovers, untilJobs } from '../support/jobs.js';
+import { ResendingService } from '../support/resending-service.js';
 import { script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -141,23 +142,28 @@ describe('a question', () => {
     expect(JSON.parse(stdout)).toMatchObject({ success: true, response: 'hello', model: 'echo' });
   });
 
-  it('shows the answer as it comes, and Ctrl-C ends its job', async () => {
+  it('ends with its job at Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     const child = spawnCommand(['ask', 'please wait'], envFor(service));
-    const [first] = await once(child.stdout as NodeJS.ReadableStream, 'data');
-    expect(String(first)).toBe('begun: please wait');
+    await untilJobs(service, 1, 0);
     child.kill('SIGINT');
     await once(child, 'exit');
     await recovers(service);
   });
 
-  it('ends with its job when its reader has gone', async () => {
-    await using service = await startWithProgram(script('floods-stdout.pl'));
-    const child = spawnCommand(['ask', 'hello'], envFor(service));
+  it('writes the answer alone where the model began anew', async () => {
+    await using service = await ResendingService.start();
+    const answer = { code: 0, stdout: 'It is Paris.\n', stderr: '' };
+    expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toEqual(answer);
+  });
+
+  it('ends when its reader has gone', async () => {
+    await using service = await startService();
+    const child = spawnCommand(['ask', '--model', 'echo'], envFor(service));
+    child.stdin?.end('y'.repeat(500_000)); // more than a pipe holds
     await once(child.stdout as NodeJS.ReadableStream, 'data');
     child.stdout?.destroy();
     expect(await once(child, 'exit')).toEqual([141, null]);
-    await recovers(service);
   });
 
   it('ends with a sentence and 74 when its answer can not be written', async () => {
@@ -189,6 +195,11 @@ describe('a question', () => {
     expect(late.stderr).toContain('concurrency_limited: all slots are taken and the queue is full (try again in 1 s)');
     await gate.open();
     expect(await running).toMatchObject({ code: 0, stdout: 'first\n' });
+  });
+
+  it('that the model fails at in the middle of its answer leaves nothing of it', async () => {
+    await using service = await startWithProgram(script('dies-by-signal.pl', 'KILL'));
+    expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toMatchObject({ code: 1, stdout: '' });
   });
 
   it('that the model fails at tells the id that the log knows', async () => {
