@@ -62,7 +62,9 @@ export class ChatLines implements Disposable {
   }
 
   #showPrompt(): void {
-    if (this.#terminal.isTyped && !this.#lines.over) this.#readline.prompt(true);
+    if (!this.#terminal.isTyped || this.#lines.over) return;
+    if (this.#terminal.isEdited) this.#readline.prompt(true);
+    else this.#terminal.ask(this.#prompt);
   }
 
   #showUnseen(line: string): void {
@@ -76,10 +78,10 @@ export class ChatLines implements Disposable {
     else this.#readline.resume();
   }
 
-  /** Without a turn to cancel, the line that was begun is taken back; where none is typed, the chat is over. */
+  /** Without a turn to cancel, the line that was begun is taken back; where none is edited, the chat is over. */
   #interrupt(): void {
     if (this.#turn !== null) return this.#turn.abort(new Interrupted());
-    if (!this.#terminal.isTyped) return this.#lines.cut(new Interrupted());
+    if (!this.#terminal.isEdited) return this.#lines.cut(new Interrupted());
     if (this.#lines.over) return;
     this.#readline.write(null, { ctrl: true, name: 'e' });
     this.#readline.write(null, { ctrl: true, name: 'u' });

@@ -31,6 +31,11 @@ export class Terminal {
     return process.stdin.isTTY === true;
   }
 
+  /** Whether typed lines are edited here, which takes a terminal to echo them on; else the terminal itself does it. */
+  get isEdited(): boolean {
+    return this.isTyped && this.isTalkative;
+  }
+
   get columns(): number {
     return process.stdout.columns ?? 80;
   }
@@ -71,6 +76,11 @@ export class Terminal {
     process.stderr.write(`${talk}\n`);
   }
 
+  /** Talk that is answered on its own line. */
+  ask(talk: string): void {
+    process.stderr.write(talk);
+  }
+
   /** A word on the line where the cursor is, that the next one replaces; nothing for a log file. */
   hint(talk: string): void {
     if (this.isTalkative) process.stderr.write(`\r\u001b[K${talk}`);
@@ -97,8 +107,8 @@ export class Terminal {
     });
     // Where a line wraps depends on the width, and readline looks for it on its output.
     Object.defineProperty(echo, 'columns', { get: () => process.stderr.columns });
-    const isTyped = this.isTyped && this.isTalkative;
-    return createInterface({ input: process.stdin, terminal: isTyped, ...(isTyped && { output: echo }) });
+    const { isEdited } = this;
+    return createInterface({ input: process.stdin, terminal: isEdited, ...(isEdited && { output: echo }) });
   }
 
   #hasColours(isTerminal: boolean): boolean {

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
 import { commandProgram, envFor } from '../support/command.js';
@@ -24,13 +25,14 @@ class Screen implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  static async open(service: Pick<Service, 'port'>, args: readonly string[]): Promise<Screen> {
+  /** `redirected` is for the shell: where the command's output goes instead. */
+  static async open(service: Pick<Service, 'port'>, args: readonly string[], redirected = ''): Promise<Screen> {
     const folder = await temporaryFolder();
     const screen = new Screen(join(folder.path, 'tmux'), folder);
     const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
     const env = Object.entries(envFor(service)).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
     const goOn = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // bash leaves a loop here
-    const shell = `set -m; ${command}; code=$?; ${goOn}; ${goOn}; echo "ended with $code"; sleep 60`;
+    const shell = `set -m; ${command} ${redirected}; code=$?; ${goOn}; ${goOn}; echo "ended with $code"; sleep 60`;
     await screen.#run('new-session', '-d', '-x', '90', '-y', '24', ...env, shell);
     return screen;
   }
@@ -136,6 +138,32 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.shows(cancelled);
     await screen.press('last', 'Enter');
     await screen.shows('you> last');
+    await screen.press('C-d');
+    await screen.shows('ended with 0');
+  });
+
+  it('a chat whose talk goes elsewhere ends with Ctrl-C, as an interrupt', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using folder = await temporaryFolder();
+    const talk = join(folder.path, 'talk');
+    await using screen = await Screen.open(service, ['chat'], `2>'${talk}'`);
+    await screen.press('wait', 'Enter');
+    await screen.shows('begun: wait');
+    await screen.press('C-c');
+    const asksAnew = async () => (await readFile(talk, 'utf8')).endsWith(`${cancelled}\nyou> `);
+    await until(asksAnew, 'the next prompt');
+    await screen.press('C-c');
+    await screen.shows('ended with 130');
+    expect(await asksAnew()).toBe(true);
+  });
+
+  it('a chat that another program writes down still shows its prompt', async () => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await using screen = await Screen.open(service, ['chat'], '2>&1 | cat');
+    await screen.shows('you>');
+    await screen.press('hello', 'Enter');
+    const lines = await screen.shows('done\nyou>');
+    expect(lines.slice(2)).toEqual(['you> hello', 'begun: hello done', 'you>']);
     await screen.press('C-d');
     await screen.shows('ended with 0');
   });
