@@ -3,7 +3,7 @@ import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
 import { exitCodes } from './exit-codes.js';
-import { type Paint, paintFor, plain } from './render/paint.js';
+import { type Paint, paintFor, plain, plainJson } from './render/paint.js';
 
 /** What a shell reports of a program whose reader has gone: 128 and the number of SIGPIPE. */
 const exitReaderGone = 141;
@@ -69,7 +69,7 @@ export class Terminal {
   }
 
   json(value: unknown): Promise<void> {
-    return this.line(JSON.stringify(value));
+    return this.line(plainJson(value));
   }
 
   say(talk: string): void {

@@ -140,6 +140,7 @@ describe('a question', () => {
     expect((await ask(['\u001b[31mred'])).stdout).toBe('\u001b[31mred\n');
     const { stdout } = await ask(['--json', 'hello']);
     expect(JSON.parse(stdout)).toMatchObject({ success: true, response: 'hello', model: 'echo' });
+    expect((await ask(['--json', '\u009b31mred'])).stdout).toContain('"response":"\\u009b31mred"');
   });
 
   it('ends with its job at Ctrl-C', async () => {

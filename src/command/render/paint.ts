@@ -43,3 +43,9 @@ export function clip(line: string, columns: number): string {
 export function plain(text: string): string {
   return text.replace(/(?![\n\t])\p{Cc}/gu, '');
 }
+
+/** JSON that a terminal may be given: JSON.stringify leaves U+007F to U+009F as they are, and U+009B begins a sequence. */
+export function plainJson(value: unknown): string {
+  const escaped = (control: string) => `\\u00${control.charCodeAt(0).toString(16)}`;
+  return JSON.stringify(value).replace(/\p{Cc}/gu, escaped);
+}

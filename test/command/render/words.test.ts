@@ -1,4 +1,4 @@
-import { clip, paintFor, plain } from '../../../src/command/render/paint.js';
+import { clip, paintFor, plain, plainJson } from '../../../src/command/render/paint.js';
 import { aligned, counted, duration, figure, labelled } from '../../../src/command/render/words.js';
 
 describe('words for figures', () => {
@@ -61,5 +61,12 @@ describe('paint', () => {
 
   it('keeps what a terminal would obey out of foreign text', () => {
     expect(plain('a\u001b[2Jb\u0007\u009b31mc\r\n\td')).toBe('a[2Jb31mc\n\td');
+  });
+
+  it('escapes in JSON what a terminal would obey, and nothing else', () => {
+    const value = { 'k\u009b': 'a\u001b[2Jb\u0007\u007f\u0080\u009b31m\u009f\u00a0é\n"' };
+    const json = plainJson(value);
+    expect(json).toBe(String.raw`{"k\u009b":"a\u001b[2Jb\u0007\u007f\u0080\u009b31m\u009f${'\u00a0é'}\n\""}`);
+    expect(JSON.parse(json)).toEqual(value);
   });
 });
