@@ -1,6 +1,6 @@
 import { chatResult } from '../shared/api/chat.js';
 import { ChatLines, Interrupted } from './chat-lines.js';
-import type { Client } from './client.js';
+import { type Client, Refusal } from './client.js';
 import { addressFlags, type Command, clientOf, type Given } from './command.js';
 import { CommandFault, exitCodes } from './exit-codes.js';
 import { runJob } from './job.js';
@@ -71,7 +71,9 @@ class Talk {
   }
 
   get farewell(): string {
-    return this.#id === undefined ? 'Nothing was said.' : `To go on: prompt-relay chat --conversation ${this.#id}`;
+    return this.#id === undefined
+      ? 'There is nothing to go on with.'
+      : `To go on: prompt-relay chat --conversation ${this.#id}`;
   }
 
   forget(): void {
@@ -98,8 +100,17 @@ class Talk {
   #explain(error: unknown): number {
     const { dim, red } = this.#terminal.talkPaint;
     if (error instanceof Interrupted) this.#terminal.say(dim('Cancelled: the conversation is as it was before.'));
+    else if (error instanceof Refusal && error.isOf('conversation_id')) this.#lose();
     else if (error instanceof CommandFault) this.#terminal.say(red(plain(error.message)));
     else throw error;
     return error instanceof CommandFault ? error.exitCode : exitCodes.interrupted;
+  }
+
+  /** The service has been restarted, has forgotten it, or never knew it: every further turn of it would fail as well. */
+  #lose(): void {
+    const { dim, red } = this.#terminal.talkPaint;
+    this.#terminal.say(red(`The service has no conversation ${plain(String(this.#id))} (any more).`));
+    if (this.#terminal.isTyped) this.#terminal.say(dim('What is said next begins a new one.'));
+    this.#id = undefined;
   }
 }

@@ -12,6 +12,11 @@ export class Refusal extends CommandFault {
     super(exitCodeOf(body.error), sentenceOf(body));
     this.body = body;
   }
+
+  /** Whether it is this field of the request that is refused. */
+  isOf(path: string): boolean {
+    return this.body.details?.some((detail) => detail.path === path) === true;
+  }
 }
 
 interface Request {

@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
 import { ResendingService } from '../support/resending-service.js';
-import { type Service, script, startWithProgram } from '../support/service.js';
+import { type Service, script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
@@ -166,6 +166,36 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     expect(lines.slice(2)).toEqual(['you> hello', 'begun: hello done', 'you>']);
     await screen.press('C-d');
     await screen.shows('ended with 0');
+  });
+
+  it('a chat whose conversation is gone says so, and begins another', async () => {
+    await using first = await startService();
+    await using screen = await Screen.open(first, ['chat', '--model', 'echo']);
+    await screen.shows('you>');
+    await screen.press('hello', 'Enter');
+    await screen.shows('hello\nhello\nyou>');
+    await first.stop();
+    await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
+    await screen.press('again', 'Enter');
+    const lost = (await screen.shows('What is said next begins a new one.\nyou>')).at(-3);
+    const [, id] = /^The service has no conversation (\S+) \(any more\)\.$/.exec(lost ?? '') ?? [];
+    expect(id).toBeDefined();
+    await screen.press('once more', 'Enter');
+    await screen.shows('once more\nonce more\nyou>');
+    await screen.press('C-d');
+    const farewell = (await screen.shows('ended with 0')).at(-2);
+    expect(farewell).toMatch(/^To go on: prompt-relay chat --conversation \S+$/);
+    expect(farewell).not.toContain(id);
+  });
+
+  it('a chat that has lost its conversation, and begun no other, recommends none', async () => {
+    await using service = await startService();
+    await using screen = await Screen.open(service, ['chat', '--conversation', 'nonesuch']);
+    await screen.shows('you>');
+    await screen.press('hello', 'Enter');
+    await screen.shows('begins a new one.\nyou>');
+    await screen.press('C-d');
+    expect((await screen.shows('ended with 0')).at(-2)).toBe('There is nothing to go on with.');
   });
 
   it('a question shows its answer as it comes, and ends with Ctrl-C', async () => {

@@ -223,7 +223,8 @@ describe('a conversation that is read from a file', () => {
     expect(third).not.toContain('Ada');
     expect(await runCommand(['chat'], { env, input: '/exit\nhello\n' })).toMatchObject({ code: 0, stdout: '' });
     const unknown = await runCommand(['chat', '--conversation', 'nonesuch'], { env, input: 'one\ntwo\n' });
-    expect(unknown).toMatchObject({ code: 65, stdout: '' });
+    const stderr = 'The service has no conversation nonesuch (any more).\n';
+    expect(unknown).toEqual({ code: 65, stdout: '', stderr });
   });
 });
 
