@@ -9,6 +9,7 @@ import {
   echoes,
   type MessagesApi,
   refusals,
+  saysSlowly,
   stalls,
   startMessagesApi,
   systemOf,
@@ -143,6 +144,27 @@ describe('What goes wrong behind claude', () => {
     await recovers(service);
     api.behave = echoes;
     expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
+  });
+});
+
+describe('A silent model behind claude', () => {
+  it('is ended at the limit for its first output, however much claude tells of itself', async () => {
+    const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '3', MODEL_API_STALL_TIMEOUT: '1' };
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...limits } });
+    api.behave = () => stalls;
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.message]).toEqual([504, 'the model was silent for 3000 ms before its first output']);
+    expect(api.requests.length).toBeGreaterThan(0);
+    await recovers(service);
+  });
+
+  it('may think for longer than the stall limit before it begins, after a replay too', async () => {
+    const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '20', MODEL_API_STALL_TIMEOUT: '1' };
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...limits } });
+    api.behave = () => saysSlowly(2500, 'At last');
+    const { body } = await service.post('/chat', { message: 'Hello' });
+    const next = await service.post('/chat', { message: 'And?', conversation_id: body.conversation_id });
+    expect([body.response, next.body.response]).toEqual(['At last', 'At last']);
   });
 });
 

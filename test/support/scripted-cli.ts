@@ -81,7 +81,7 @@ export const silentObserver: CliObserver = {
   startedUp() {},
 };
 
-/** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more. Turns are written as lines, too. */
+/** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `: …` is not the model's. Turns are written as lines, too. */
 export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
   return {
     version: null,
@@ -101,8 +101,17 @@ const turnFailed: TurnEvent = { type: 'turn-failed', reason: 'other', message: '
 
 export function lineDecoder(): Decoder {
   const splitter = new LineSplitter(100_000);
+  let hasBegun = false;
+  const read = (line: string): TurnEvent[] => {
+    if (line === 'end' || line === 'fail') hasBegun = false;
+    else if (line !== 'more' && !line.startsWith(':')) hasBegun = true;
+    return eventsOf(line);
+  };
   return {
-    read: (chunk) => Array.from(splitter.split(chunk)).flatMap(eventsOf),
+    get hasBegun() {
+      return hasBegun;
+    },
+    read: (chunk) => Array.from(splitter.split(chunk)).flatMap(read),
     exit: ({ code, stderr }) =>
       code === 0 ? [turnEnd] : [{ type: 'turn-failed', reason: 'crashed', message: `exit ${code}: ${stderr}` }],
   };

@@ -113,7 +113,7 @@ describe('A silent program', () => {
     await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '0.6', MODEL_API_STALL_TIMEOUT: '5' });
     expect(await ask(service, 'silent')).toMatchObject({
       error: 'timeout',
-      message: 'the model CLI was silent for 600 ms before its first output',
+      message: 'the model was silent for 600 ms before its first output',
     });
     await recovers(service);
   });

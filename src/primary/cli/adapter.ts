@@ -64,6 +64,8 @@ export interface Exit {
 
 /** Reads the stdout of one process, turn after turn; a new turn begins when the one before has ended. */
 export interface Decoder {
+  /** Whether the model has written anything in its turn so far: what comes before that is the program's own. */
+  readonly hasBegun: boolean;
   read(chunk: string): Iterable<TurnEvent>;
   /** The last word on an unfinished turn, once the program has exited and its stdout is read. */
   exit(exit: Exit): Iterable<TurnEvent>;

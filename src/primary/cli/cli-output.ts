@@ -102,14 +102,16 @@ export class CliOutput {
     this.#awaitQuiet();
     if (text === '' || this.#state.name === 'over') return;
     const turn = this.#state.name === 'busy' ? this.#state.turn : null;
-    if (turn?.events.over === false) turn.watchdog.heard();
     try {
       for (const event of this.#decoder.read(text)) if (turn !== null) deliver(event, turn);
     } catch (error) {
       turn?.events.fail(error instanceof RangeError ? cliError('output_too_large', error.message) : error);
     }
-    if (turn?.events.over) turn.watchdog.rest(); // what is silent now is the reader
-    if (turn?.events.full) this.#hold(turn);
+    if (turn === null) return;
+    if (turn.events.over)
+      turn.watchdog.rest(); // what is silent now is the reader
+    else if (this.#decoder.hasBegun) turn.watchdog.heard();
+    if (turn.events.full) this.#hold(turn);
   }
 
   #hold({ watchdog }: OpenTurn): void {

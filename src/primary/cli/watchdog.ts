@@ -2,13 +2,13 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 
 export interface SilenceLimits {
-  /** Longest wait for the first output of a turn, milliseconds; 0: no limit. */
+  /** Longest wait for the model's first output of a turn, milliseconds; 0: no limit. */
   readonly firstOutputMs: number;
-  /** Longest silence between two outputs, milliseconds; 0: no limit. */
+  /** Longest silence of the program from then on, milliseconds; 0: no limit. */
   readonly stallMs: number;
 }
 
-/** Barks when a program that should be writing stays silent for too long: whatever it writes counts, answer or not. */
+/** Barks when a model that should begin, or a program whose model has begun, stays silent for too long. */
 export class Watchdog implements Disposable {
   readonly #limits: SilenceLimits;
   readonly #clock: Clock;
@@ -19,12 +19,12 @@ export class Watchdog implements Disposable {
     this.#limits = limits;
     this.#clock = clock;
     this.#bark = bark;
-    this.#await(limits.firstOutputMs, 'before its first output');
+    this.#await(limits.firstOutputMs, 'the model', 'before its first output');
   }
 
-  /** The program has written something. */
+  /** The program has written something, answer or not, and its model has begun. */
   heard(): void {
-    this.#await(this.#limits.stallMs, 'between two outputs');
+    this.#await(this.#limits.stallMs, 'the model CLI', 'between two outputs');
   }
 
   /** Nobody listens for now, so the silence is not the program's. */
@@ -36,10 +36,10 @@ export class Watchdog implements Disposable {
     this.rest();
   }
 
-  #await(limitMs: number, when: string): void {
+  #await(limitMs: number, who: string, when: string): void {
     this.#stopTimer();
     if (limitMs === 0) return;
-    const reason = new RelayError('timeout', `the model CLI was silent for ${limitMs} ms ${when}`);
+    const reason = new RelayError('timeout', `${who} was silent for ${limitMs} ms ${when}`);
     this.#stopTimer = this.#clock.after(limitMs, () => this.#bark(reason));
   }
 }

@@ -67,12 +67,12 @@ export const variables = {
   MODEL_API_FIRST_OUTPUT_TIMEOUT: variable(
     seconds(0, daySeconds),
     '0',
-    'longest wait for the first output of the model CLI, seconds; 0 is off',
+    'longest wait for the first output of the model, seconds; 0 is off',
   ),
   MODEL_API_STALL_TIMEOUT: variable(
     seconds(0, daySeconds),
     '0',
-    'longest silence of the model CLI between two outputs, seconds; 0 is off',
+    'longest silence of the model CLI once the model has begun, seconds; 0 is off',
   ),
   MODEL_API_MAX_CONCURRENT: variable(integer(1, 1024), '4', 'model jobs at once'),
   MODEL_API_MAX_QUEUE: variable(integer(0, 1_000_000), '100', 'jobs waiting; 64 MiB of text at most'),

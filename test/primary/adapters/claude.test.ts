@@ -234,6 +234,34 @@ describe('what the claude adapter reads', () => {
   });
 });
 
+describe('the model behind claude', () => {
+  const thought = stream({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'Hm' } });
+  const call = stream({ type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{' } });
+  const synthetic = { type: 'assistant', message: { model: '<synthetic>', content: [] } };
+
+  function hasBegunAfter(...lines: readonly object[]): boolean {
+    const decoder = new ClaudeDecoder();
+    decoder.read(text(...lines));
+    return decoder.hasBegun;
+  }
+
+  it.each([
+    ['text', delta('Hi')],
+    ['a thought', thought],
+    ['the input of a tool', call],
+    ['a whole message', assistant('Hi')],
+  ])('has begun with %s', (_, line) => {
+    expect(hasBegunAfter(init, start, line)).toBe(true);
+  });
+
+  it('has not begun while the CLI tells of itself, nor when its turn is over', () => {
+    const status = { type: 'system', subtype: 'status', status: 'requesting' };
+    expect(hasBegunAfter(init, status, { type: 'system', subtype: 'api_retry' }, synthetic, taken)).toBe(false);
+    expect(hasBegunAfter(init, start)).toBe(false);
+    expect(hasBegunAfter(init, start, delta('Hi é'), result(), init)).toBe(false);
+  });
+});
+
 describe('the reason of a failure', () => {
   it.each([
     ['auth', failure('Not logged in · Please run /login')],

@@ -1,4 +1,4 @@
-import type { TextDelta, TurnEnd } from '../../../src/primary/cli/adapter.js';
+import type { Dialect, TextDelta, TurnEnd } from '../../../src/primary/cli/adapter.js';
 import { Cancelled } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { lineDialect, scriptedCli, turnOf } from '../../support/scripted-cli.js';
@@ -6,6 +6,11 @@ import { settled } from '../../support/settled.js';
 
 const never = new AbortController().signal;
 const gone = new Cancelled('the client has gone');
+
+const inTwoParts: Dialect = {
+  ...lineDialect(),
+  write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }),
+};
 
 async function read(turn: AsyncIterable<TextDelta | TurnEnd>): Promise<string[]> {
   const words: string[] = [];
@@ -118,11 +123,42 @@ describe('a program that is silent for too long', () => {
     const clock = new FakeClock();
     const { tree, process } = scriptedCli(clock, { firstOutputMs: 300, stallMs: 20 });
     const answer = read(process.turn(turnOf('one'), never));
-    const message = 'the model CLI was silent for 300 ms before its first output';
+    const message = 'the model was silent for 300 ms before its first output';
     const failure = expect(answer).rejects.toMatchObject({ code: 'timeout', message });
     await clock.advance(300);
     await failure;
     expect(tree.ends).toEqual(['timeout']);
+  });
+
+  it('is ended before its model has begun, whatever it writes of itself and however it takes in the history', async () => {
+    const clock = new FakeClock();
+    const { tree, process } = scriptedCli(clock, { firstOutputMs: 300, stallMs: 20 }, inTwoParts);
+    const answer = read(process.turn(turnOf('one'), never));
+    const message = 'the model was silent for 300 ms before its first output';
+    const failure = expect(answer).rejects.toMatchObject({ code: 'timeout', message });
+    await clock.advance(100);
+    await tree.say(': I have started\nmore\n');
+    await clock.advance(100);
+    await tree.say(': I ask the model\n');
+    await clock.advance(99);
+    expect([tree.heard, tree.ends]).toEqual(['one\nagain\n', []]);
+    await clock.advance(1);
+    await failure;
+    expect(tree.ends).toEqual(['timeout']);
+  });
+
+  it('is given time while it tells of itself, once its model has begun', async () => {
+    const clock = new FakeClock();
+    const { tree, process } = scriptedCli(clock, { firstOutputMs: 300, stallMs: 20 });
+    const answer = read(process.turn(turnOf('one'), never));
+    await clock.advance(299);
+    await tree.say('+one\n');
+    for (let count = 0; count < 3; count++) {
+      await clock.advance(19);
+      await tree.say(': a tool runs\n');
+    }
+    await tree.say('end\n');
+    expect(await answer).toEqual(['one', 'turn-end']);
   });
 
   it('is ended between two outputs, each turn anew', async () => {

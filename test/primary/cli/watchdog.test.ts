@@ -9,7 +9,7 @@ function watch(firstOutputMs: number, stallMs: number) {
   return { clock, watchdog, messages: () => barks.map(({ code, message }) => `${code}: ${message}`) };
 }
 
-const first = 'timeout: the model CLI was silent for 100 ms before its first output';
+const first = 'timeout: the model was silent for 100 ms before its first output';
 const stalled = 'timeout: the model CLI was silent for 30 ms between two outputs';
 
 describe('a watchdog', () => {

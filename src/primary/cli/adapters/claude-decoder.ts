@@ -21,6 +21,7 @@ interface Answer {
   model: string | null;
   /** The CLI's own word for what went wrong. */
   error: string | null;
+  hasBegun: boolean;
 }
 
 /** Reads the stdout of one claude process. */
@@ -28,6 +29,10 @@ export class ClaudeDecoder implements Decoder {
   readonly #lines = new LineSplitter(maxLineLength);
   #answer = emptyAnswer();
   #spentUsd = 0;
+
+  get hasBegun(): boolean {
+    return this.#answer.hasBegun;
+  }
 
   /** At once, not as a generator: a reader that stops at an end must not lose the lines after it. */
   read(chunk: string): readonly TurnEvent[] {
@@ -58,13 +63,17 @@ export class ClaudeDecoder implements Decoder {
       this.#answer.model = event.message.model;
       return [];
     }
-    this.#answer.streamed += event.delta.text;
-    return [{ type: 'text-delta', text: event.delta.text }];
+    this.#answer.hasBegun = true; // not at its start: the API may send that long before the model has a word
+    const { type, text } = event.delta;
+    if (type !== 'text_delta' || !text) return [];
+    this.#answer.streamed += text;
+    return [{ type: 'text-delta', text }];
   }
 
   #said({ message, error }: AssistantLine): readonly TurnEvent[] {
     this.#answer.error = error ?? null;
     if (message.model === '<synthetic>') return []; // the CLI speaks for itself, about an error
+    this.#answer.hasBegun = true;
     this.#answer.model = message.model;
     this.#answer.said += message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
     return [];
@@ -90,7 +99,7 @@ export class ClaudeDecoder implements Decoder {
 }
 
 function emptyAnswer(): Answer {
-  return { streamed: '', said: '', model: null, error: null };
+  return { streamed: '', said: '', model: null, error: null, hasBegun: false };
 }
 
 function correction({ streamed, said }: Answer, result: string): string | null {

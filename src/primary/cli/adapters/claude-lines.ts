@@ -7,9 +7,10 @@ const count = z.int().nonnegative().catch(0);
 /** A line that a subagent caused carries the id of a tool call here; it is no part of the answer. */
 const ofMainThread = { parent_tool_use_id: z.null().optional() };
 
-const textDelta = z.object({
+/** Of text, or of anything else that the model writes: a thought, the input of a tool. */
+const blockDelta = z.object({
   type: z.literal('content_block_delta'),
-  delta: z.object({ type: z.literal('text_delta'), text: z.string().min(1) }),
+  delta: z.object({ type: z.string(), text: z.string().optional() }),
 });
 
 const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
@@ -17,7 +18,7 @@ const messageStart = z.object({ type: z.literal('message_start'), message: z.obj
 const streamEvent = z.object({
   type: z.literal('stream_event'),
   ...ofMainThread,
-  event: z.discriminatedUnion('type', [textDelta, messageStart]),
+  event: z.discriminatedUnion('type', [blockDelta, messageStart]),
 });
 
 const contentBlock = z.object({ type: z.string(), text: z.string().optional() });

@@ -90,6 +90,7 @@ function rarestAfter(start: string, messages: readonly Said[]): { digit: number;
 }
 
 const plainText: Decoder = {
+  hasBegun: true, // whatever it writes is the answer
   *read(chunk): Generator<TurnEvent> {
     yield { type: 'text-delta', text: chunk };
   },

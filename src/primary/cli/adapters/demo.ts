@@ -78,6 +78,7 @@ async function check(consult: Consult): Promise<string | null> {
 function decoder(): Decoder {
   const splitter = new LineSplitter(maxLineLength);
   return {
+    hasBegun: true, // it writes nothing but its answer
     *read(chunk) {
       for (const line of splitter.split(chunk)) yield* eventsOf(line);
     },
