@@ -1,4 +1,5 @@
 import { join } from 'node:path';
+import { commandModel } from '../../shared/config/command-model.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Adapter } from './adapter.js';
 import { claudeAdapter } from './adapters/claude.js';
@@ -24,8 +25,10 @@ export function createAdapter(kind: AdapterKind, config: Config): Adapter {
   switch (kind) {
     case 'claude':
       return claudeAdapter(config.cliCommand ?? ['claude'], { extraArgs });
-    case 'command':
-      return commandAdapter(config.cliCommand ?? [''], { extraArgs, defaultModel: config.defaultModel });
+    case 'command': {
+      const command = config.cliCommand ?? [''];
+      return commandAdapter(command, { extraArgs, ...commandModel(command, extraArgs, config.defaultModel) });
+    }
     case 'demo':
       return demoAdapter(config.cliCommand ?? [process.execPath, demoProgram]);
   }

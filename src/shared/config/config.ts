@@ -1,6 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
+import { commandModel } from './command-model.js';
 import { isLoopback } from './loopback.js';
 import { nearest } from './nearest.js';
 import { type Values, type VariableName, variables } from './variables.js';
@@ -161,17 +162,26 @@ function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): stri
   if (host !== undefined && !isLoopback(host) && apiKeys?.length === 0) {
     faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
   }
-  if (values.MODEL_API_CLI === 'command' && values.MODEL_API_CLI_COMMAND === null) {
-    faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is command');
-  }
+  if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
-  if (model === null && values.MODEL_API_CLI_COMMAND?.some((word) => word.includes('{model}'))) {
-    faults.push('MODEL_API_DEFAULT_MODEL: must be set when MODEL_API_CLI_COMMAND holds {model}');
-  }
   if (model && allowed && allowed.length > 0 && !allowed.includes(model)) {
     faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not among MODEL_API_ALLOWED_MODELS`);
   }
   return faults;
+}
+
+/** An answer must never name a model that has not run. */
+function commandContradictions(values: Parsed): string[] {
+  const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: extraArgs } = values;
+  const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
+  if (command === null) return ['MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is command'];
+  if (command === undefined || extraArgs === undefined || model === undefined) return [];
+  const { takesModel, ownName } = commandModel(command, extraArgs, model);
+  if (takesModel && model === null) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
+  const others = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
+  if (others.length === 0) return [];
+  const cause = `the command holds no {model}, so that ${ownName} is all that answers`;
+  return [`MODEL_API_ALLOWED_MODELS: must not name ${others.join(', ')}: ${cause}`];
 }
 
 /** null: any host name will do. */

@@ -127,7 +127,7 @@ export const variables = {
   MODEL_API_CLI_COMMAND: variable(
     command,
     null,
-    'the program, and for `command` its arguments too (`{model}` stands for the model); split as a shell splits words, run without a shell in an empty folder',
+    'the program, and for `command` its arguments too (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`); split as a shell splits words, run without a shell in an empty folder',
     "the adapter's own",
   ),
   MODEL_API_CLI_ARGS: variable(
@@ -146,7 +146,7 @@ export const variables = {
   MODEL_API_ALLOWED_MODELS: variable(
     modelNames,
     '',
-    'models a request may name, separated by commas; any other is 400',
+    'models a request may name, separated by commas; any other is 400. A command without `{model}` has only its own',
     'any',
   ),
   MODEL_API_MAX_OUTPUT_BYTES: variable(

@@ -337,12 +337,29 @@ describe('the configuration', () => {
 });
 
 describe('a contradiction', () => {
+  const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
+
   it.each([
     ['an open host without a key', { MODEL_API_HOST: '0.0.0.0' }, 'MODEL_API_HOST'],
     ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
     ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
     ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
-    ['{model} without a model', { MODEL_API_CLI_COMMAND: 'llm -m {model}' }, 'MODEL_API_DEFAULT_MODEL'],
+    ['{model} without a model', commandOf('llm -m {model}'), 'MODEL_API_DEFAULT_MODEL'],
+    [
+      '{model} in an extra argument, without a model',
+      { ...commandOf('llm'), MODEL_API_CLI_ARGS: '-m {model}' },
+      'MODEL_API_DEFAULT_MODEL',
+    ],
+    [
+      'another model than its own for a command that takes none',
+      { ...commandOf('/opt/llm -q'), MODEL_API_ALLOWED_MODELS: 'gpt' },
+      'MODEL_API_ALLOWED_MODELS',
+    ],
+    [
+      'several models for a command that takes none',
+      { ...commandOf('llm'), MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: 'a,b,c' },
+      'MODEL_API_ALLOWED_MODELS: must not name b, c',
+    ],
     [
       'a default that is not allowed',
       { MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: 'b,c' },
@@ -360,7 +377,17 @@ describe('a contradiction', () => {
     ['IPv6 loopback without a key', { MODEL_API_HOST: '[::1]' }],
     ['a default among the allowed', { MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' }],
     ['any default where all are allowed', { MODEL_API_DEFAULT_MODEL: 'b' }],
-    ['{model} with a model', { MODEL_API_CLI_COMMAND: 'llm -m {model}', MODEL_API_DEFAULT_MODEL: 'b' }],
+    ['{model} with a model', { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b' }],
+    [
+      'several models for a command that takes one',
+      { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' },
+    ],
+    ['the name of the program', { ...commandOf('/opt/llm -q'), MODEL_API_ALLOWED_MODELS: 'llm' }],
+    [
+      'the name that its operator has given it',
+      { ...commandOf('llm'), MODEL_API_DEFAULT_MODEL: 'gpt', MODEL_API_ALLOWED_MODELS: 'gpt' },
+    ],
+    ['any model for a CLI that takes one by itself', { MODEL_API_CLI: 'claude', MODEL_API_ALLOWED_MODELS: 'a,b' }],
   ])('is not: %s', async (_, env) => {
     await expect(load(env)).resolves.toBeDefined();
   });

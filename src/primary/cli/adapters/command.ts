@@ -15,11 +15,10 @@ import {
  */
 export function commandAdapter(
   command: readonly [program: string, ...args: string[]],
-  options: { readonly extraArgs: readonly string[]; readonly defaultModel: string | null },
+  options: { readonly extraArgs: readonly string[]; readonly takesModel: boolean; readonly ownName: string },
 ): Adapter {
-  const takesModel = command.some((word) => word.includes('{model}'));
-  const ownName = options.defaultModel ?? command[0].split('/').at(-1) ?? command[0];
-  const args = [...command.slice(1), ...options.extraArgs];
+  const { extraArgs, takesModel, ownName } = options;
+  const args = [...command.slice(1), ...extraArgs];
   return {
     name: 'command',
     command: [command[0]], // the other words may hold {model}: they are the plan's

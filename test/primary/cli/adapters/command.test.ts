@@ -1,13 +1,14 @@
 import type { Dialect, Exit, Launch, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { unknownUsage } from '../../../../src/primary/cli/adapter.js';
 import { commandAdapter } from '../../../../src/primary/cli/adapters/command.js';
+import { commandModel } from '../../../../src/shared/config/command-model.js';
 
 function adapterOf(
   command: readonly [string, ...string[]],
   extraArgs: readonly string[] = [],
   defaultModel: string | null = null,
 ) {
-  return commandAdapter(command, { extraArgs, defaultModel });
+  return commandAdapter(command, { extraArgs, ...commandModel(command, extraArgs, defaultModel) });
 }
 
 /** It must not ask the program anything: nobody knows what it would make of it. */
@@ -36,6 +37,7 @@ describe('the command adapter', () => {
     const command = ['llm', '-m', '{model}', '--tag={model}/{model}'] as const;
     expect(await argsOf({ model: 'a:7b' }, command)).toEqual(['-m', 'a:7b', '--tag=a:7b/a:7b']);
     expect(await argsOf({ model: null }, command, [], 'b')).toEqual(['-m', 'b', '--tag=b/b']);
+    expect(await argsOf({ model: 'c' }, ['llm'], ['-m', '{model}'], 'b')).toEqual(['-m', 'c']);
   });
 
   it('never puts prompt or system text among the arguments', async () => {
@@ -46,6 +48,7 @@ describe('the command adapter', () => {
     expect(adapterOf(['/opt/llm']).models).toEqual(['llm']);
     expect(adapterOf(['/opt/llm'], [], 'gpt').models).toEqual(['gpt']);
     expect(adapterOf(['/opt/llm', '-m{model}'], [], 'gpt').models).toBeNull();
+    expect(adapterOf(['/opt/llm'], ['-m', '{model}'], 'gpt').models).toBeNull();
   });
 
   it('writes a lone prompt byte for byte and closes stdin', async () => {
