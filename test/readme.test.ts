@@ -1,12 +1,28 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadConfig } from '../src/shared/config/config.js';
+import { shellWords } from '../src/shared/config/shell-words.js';
 import { variables } from '../src/shared/config/variables.js';
 import { httpStatusOf } from '../src/shared/errors.js';
 import { logEvents } from '../src/shared/logger.js';
 import { tableUnder } from './support/markdown.js';
+import { root } from './support/sources.js';
 
 describe('the README', () => {
   it('shows every variable with its default and its meaning, as the code has them', () => {
     const documented = Object.entries(variables).map(([name, { shown, meaning }]) => [name, shown, meaning]);
     expect(tableUnder('Configuration')).toEqual(documented);
+  });
+
+  it('starts the service with commands that it takes, and that take stdin for the whole prompt', async () => {
+    const starts =
+      readFileSync(join(root, 'README.md'), 'utf8').match(/^MODEL_API_CLI=command .+(?= npm start$)/gm) ?? [];
+    expect(starts).toHaveLength(2);
+    for (const start of starts) {
+      const env = Object.fromEntries(shellWords(start).map((word) => word.split(/=(.*)/s, 2)));
+      const { cliCommand } = await loadConfig(env, () => Promise.reject(new Error('there is no file to read')));
+      expect(cliCommand).not.toContain('-'); // stdin to some programs, but a part of the prompt to `llm`
+    }
   });
 
   it('shows every error code with its status, and what it means', () => {
