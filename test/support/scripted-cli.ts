@@ -22,6 +22,7 @@ export class ScriptedTree implements OwnedTree {
   readonly graces: number[] = [];
   #heard = '';
   #isDead = false;
+  #isGone: Promise<void> = Promise.resolve();
 
   constructor() {
     const { stdin, stdout, stderr } = this;
@@ -61,6 +62,15 @@ export class ScriptedTree implements OwnedTree {
     this.#isDead = true;
   }
 
+  /** Its end is told only when the returned function is called. */
+  linger(): () => void {
+    let release = () => {};
+    this.#isGone = new Promise((resolve) => {
+      release = resolve;
+    });
+    return release;
+  }
+
   async hasDied(): Promise<boolean> {
     return this.#isDead;
   }
@@ -69,6 +79,7 @@ export class ScriptedTree implements OwnedTree {
     this.ends.push(reason);
     this.graces.push(graceMs);
     this.child.emit('exit', null, 'SIGTERM');
+    await this.#isGone;
   }
 }
 

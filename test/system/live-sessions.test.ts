@@ -1,8 +1,8 @@
-import { confess, metric, startConverser, textsOf, untilProcesses } from '../support/converser.js';
+import { confess, metric, processCounts, startConverser, textsOf, untilProcesses } from '../support/converser.js';
 import { stream } from '../support/event-stream.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
-import { type Service, startService } from '../support/service.js';
+import { type Service, script, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '2' };
@@ -131,6 +131,24 @@ describe('A turn that comes to nothing', () => {
     expect(textsOf(next).filter((text) => !text.startsWith('{'))).toEqual(['one', 'two']);
     expect(next.messageCount).toBe(4);
   });
+});
+
+describe('A program that is slow to end', () => {
+  it.each([0, 2])(
+    'never has more processes than slots and sessions, here %s sessions: a slot waits',
+    async (sessions) => {
+      const env = { MODEL_API_LIVE_SESSIONS: String(sessions), MODEL_API_MAX_CONCURRENT: '1' };
+      await using service = await startConverser(env, script('converses.pl', '--stubborn'));
+      for (let count = 0; count < 5; count++) {
+        const { id } = await say(service, 'one');
+        const { live, busy, stopping } = await processCounts(service);
+        expect(live + busy + stopping).toBeLessThanOrEqual(sessions + 1);
+        if (count === 3) await say(service, 'two', id, { model: 'echo' });
+      }
+      await untilJobs(service, 0, 0);
+      expect(await processCounts(service)).toMatchObject({ live: sessions, busy: 0, stopping: 0 });
+    },
+  );
 });
 
 describe('A live session ends', () => {

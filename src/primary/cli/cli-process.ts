@@ -93,7 +93,7 @@ export class CliProcess {
     }
   }
 
-  /** Ends what a job has used; resolves when nothing of it is left. */
+  /** Ends what a slot may wait for, with little grace; resolves when nothing of it is left. */
   end(reason: EndReason): Promise<void> {
     return this.#end(Math.min(this.#parts.limits.graceMs, maxJobGraceMs), reason);
   }

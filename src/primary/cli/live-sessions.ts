@@ -29,10 +29,16 @@ export class LiveSessions {
   readonly #sessions = new Map<string, Session>();
   /** Processes whose end is listened for already: they come back after every turn. */
   readonly #watched = new WeakSet<CliProcess>();
+  /** Of the sessions that have ended, and whose processes are not gone yet. */
+  readonly #ends = new Set<Promise<void>>();
 
   constructor(settings: LiveSettings, clock: Clock) {
     this.#settings = settings;
     this.#clock = clock;
+  }
+
+  get isOff(): boolean {
+    return this.#settings.maxSessions === 0;
   }
 
   get size(): number {
@@ -46,22 +52,27 @@ export class LiveSessions {
     const { process } = session;
     this.#sessions.delete(id);
     if (process.isWaiting && session.key === key && session.messageCount === messageCount) return process;
-    void process.retire();
+    this.#end(process);
     return null;
   }
 
-  keep({ id, messageCount }: ConversationState, key: LaunchKey, process: CliProcess): void {
+  /**
+   * At once; resolves when every session that has ended by then is gone. A slot is freed only after that, else programs
+   * that are slow to end would become more with every turn.
+   */
+  async keep({ id, messageCount }: ConversationState, key: LaunchKey, process: CliProcess): Promise<void> {
     this.drop(id);
     this.#sessions.set(id, { process, key, messageCount, sinceMs: this.#clock.monotonicMs() });
     this.#watch(id, process);
     if (this.#sessions.size > this.#settings.maxSessions) this.#dropOldest();
+    await Promise.all(this.#ends);
   }
 
   /** The conversation is gone, or its process must not be used again. */
   drop(id: string): void {
     const session = this.#sessions.get(id);
     this.#sessions.delete(id);
-    void session?.process.retire();
+    if (session !== undefined) this.#end(session.process);
   }
 
   /** Ends what has been idle for too long. */
@@ -74,6 +85,12 @@ export class LiveSessions {
     const processes = [...this.#sessions.values()].map(({ process }) => process);
     this.#sessions.clear();
     await Promise.all(processes.map((process) => process.retire()));
+  }
+
+  /** With the grace of a job, because a slot may wait for it. */
+  #end(process: CliProcess): void {
+    const end = process.end('retired').finally(() => this.#ends.delete(end));
+    this.#ends.add(end);
   }
 
   #watch(id: string, process: CliProcess): void {

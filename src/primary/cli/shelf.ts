@@ -86,13 +86,15 @@ export class Shelf {
     return { standby, live, busy, stopping: Math.max(0, this.#parts.launcher.size - standby - live - busy) };
   }
 
-  /** For leases alone. `conversation` is the one that the process is to stay with, or null. */
+  /**
+   * For leases alone. `conversation` is the one that the process is to stay with, or null. Resolves when the processes
+   * that the job has used up, or whose place it has taken, are gone.
+   */
   giveBack({ process, key, origin }: CliLease, conversation: ConversationState | null): Promise<void> {
     this.#busy.delete(process);
     if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
-    if (conversation === null || !process.isWaiting) return process.end('done');
-    this.#live.keep(conversation, key, process);
-    return Promise.resolve();
+    const isKept = conversation !== null && process.isWaiting && !this.#live.isOff;
+    return isKept ? this.#live.keep(conversation, key, process) : process.end('done');
   }
 
   #lease(process: CliProcess, key: LaunchKey, origin: Origin): CliLease {

@@ -85,7 +85,7 @@ export const variables = {
   MODEL_API_KILL_GRACE_MS: variable(
     integer(0, 60_000),
     '2000',
-    'longest time between SIGTERM and SIGKILL; a job that has ended or is cut gets at most 400 ms of it',
+    'longest time between SIGTERM and SIGKILL; where a slot waits for the end, at most 400 ms of it',
   ),
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: variable(
     seconds(1, daySeconds),

@@ -16,7 +16,7 @@ class House {
 
   keep(id: string, messageCount = 2): ScriptedCli {
     const cli = scriptedCli(this.clock);
-    this.sessions.keep({ id, messageCount }, key, cli.process);
+    void this.sessions.keep({ id, messageCount }, key, cli.process);
     return cli;
   }
 
@@ -80,7 +80,7 @@ describe('a live session', () => {
     const house = new House(2);
     const [a, b] = [house.keep('a'), house.keep('b')];
     const again = house.take('a');
-    house.sessions.keep({ id: 'a', messageCount: 4 }, key, again as NonNullable<typeof again>);
+    void house.sessions.keep({ id: 'a', messageCount: 4 }, key, again as NonNullable<typeof again>);
     const c = house.keep('c');
     expect([house.sessions.size, ...endsOf(a, b, c)]).toEqual([2, [], ['retired'], []]);
   });
@@ -89,6 +89,26 @@ describe('a live session', () => {
     const house = new House(0);
     const cli = house.keep('a');
     expect([house.sessions.size, cli.tree.ends]).toEqual([0, ['retired']]);
+  });
+
+  it('is kept at once, and holds back whoever keeps it until all that has ended before is gone', async () => {
+    const house = new House(1);
+    const [a, b, c] = [house.keep('a'), scriptedCli(house.clock), scriptedCli(house.clock)];
+    const release = [a.tree.linger(), b.tree.linger()];
+    const kept: string[] = [];
+    const keep = (id: string, { process }: ScriptedCli) =>
+      void house.sessions.keep({ id, messageCount: 2 }, key, process).then(() => kept.push(id));
+    keep('b', b);
+    house.take('b', 4);
+    keep('c', c);
+    await settled();
+    expect([kept, house.sessions.size, ...endsOf(a, b, c)]).toEqual([[], 1, ['retired'], ['retired'], []]);
+    release[0]?.();
+    await settled();
+    expect(kept).toEqual(['b']);
+    release[1]?.();
+    await settled();
+    expect([kept, a.tree.graces]).toEqual([['b', 'c'], [400]]);
   });
 
   it('takes the place of one that the conversation had before', () => {
@@ -132,11 +152,11 @@ describe('a live session', () => {
       },
     });
     for (let turn = 1; turn < 50; turn++) {
-      house.sessions.keep({ id: 'a', messageCount: 2 * turn }, key, process);
+      void house.sessions.keep({ id: 'a', messageCount: 2 * turn }, key, process);
       expect(house.take('a', 2 * turn)).toBe(process);
     }
     expect(listeners).toBe(1);
-    house.sessions.keep({ id: 'a', messageCount: 100 }, key, process);
+    void house.sessions.keep({ id: 'a', messageCount: 100 }, key, process);
     await tree.exitAndLeave(1);
     await settled();
     expect(house.sessions.size).toBe(0);

@@ -164,6 +164,36 @@ describe('a process that is given back', () => {
     expect([cli.tree.ends, house.shelf.counts().live]).toEqual([['done'], 0]);
   });
 
+  it('is ended, and waited for, where no session may live', async () => {
+    const house = new House({ maxSessions: 0 });
+    const lease = await house.take();
+    const cli = house.started[0] as ScriptedCli;
+    await house.answer(cli, lease);
+    lease.keepFor(() => ({ id: 'a', messageCount: 2 }));
+    const release = cli.tree.linger();
+    let isBack = false;
+    const back = lease[Symbol.asyncDispose]().then(() => (isBack = true));
+    await settled();
+    expect([isBack, cli.tree.ends]).toEqual([false, ['done']]);
+    release();
+    await back;
+  });
+
+  it('is back only when the session whose place it takes is gone', async () => {
+    const house = new House({ maxSessions: 1 });
+    const first = await house.turn('a');
+    const release = first.tree.linger();
+    const lease = await house.take();
+    await house.answer(house.started[1] as ScriptedCli, lease);
+    lease.keepFor(() => ({ id: 'b', messageCount: 2 }));
+    let isBack = false;
+    const back = lease[Symbol.asyncDispose]().then(() => (isBack = true));
+    await settled();
+    expect([isBack, first.tree.ends, house.shelf.counts().live]).toEqual([false, ['retired'], 1]);
+    release();
+    await back;
+  });
+
   it('is ended where its turn was not committed', async () => {
     const house = new House();
     await house.turn('a');
