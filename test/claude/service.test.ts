@@ -9,6 +9,8 @@ import {
   echoes,
   type MessagesApi,
   refusals,
+  says,
+  saysAndRuns,
   saysSlowly,
   stalls,
   startMessagesApi,
@@ -144,6 +146,17 @@ describe('What goes wrong behind claude', () => {
     await recovers(service);
     api.behave = echoes;
     expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
+  });
+});
+
+describe('Tools that the operator has opened', () => {
+  it('are called, and what the model says before and after stands apart', async () => {
+    const env = { ...noSpares, MODEL_API_CLI_ARGS: '--tools Bash --allowedTools Bash' };
+    await using service = await startWithClaude(api, { env });
+    api.behave = (_, index) => (index === 0 ? saysAndRuns('Let me look.', 'echo 42') : says('It says 42.'));
+    const { status, body } = await service.post('/ask', { prompt: 'What does it say?' });
+    expect([status, body.response]).toEqual([200, 'Let me look.\n\nIt says 42.']);
+    expect(JSON.stringify(api.requests.at(-1)?.body.messages)).toContain('"content":"42"');
   });
 });
 

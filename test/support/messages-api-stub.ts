@@ -35,7 +35,13 @@ type Blocks = readonly (readonly string[])[];
 
 /** How the stub treats one request. */
 export type Behaviour =
-  | { readonly kind: 'says'; readonly blocks: Blocks; readonly pauseMs: number; readonly breaks: boolean }
+  | {
+      readonly kind: 'says';
+      readonly blocks: Blocks;
+      readonly pauseMs: number;
+      readonly breaks: boolean;
+      readonly command: string | null;
+    }
   | {
       readonly kind: 'refuses';
       readonly status: number;
@@ -52,7 +58,7 @@ type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
 export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
 
 export function says(...deltas: readonly string[]): Saying {
-  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false };
+  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, command: null };
 }
 
 /** A pause before each delta. */
@@ -68,6 +74,11 @@ export function saysInBlocks(...texts: readonly string[]): Saying {
 /** After these deltas the connection is cut. */
 export function breaksAfter(...deltas: readonly string[]): Saying {
   return { ...says(...deltas), breaks: true };
+}
+
+/** Says this, then calls the tool that runs a command. */
+export function saysAndRuns(text: string, command: string): Saying {
+  return { ...says(text), command };
 }
 
 /** Repeats the last user text, a few characters a delta. */
@@ -177,12 +188,13 @@ class Reply {
     if (behaviour.kind === 'says') await this.#say(behaviour);
   }
 
-  async #say({ blocks, pauseMs, breaks }: Saying): Promise<void> {
+  async #say({ blocks, pauseMs, breaks, command }: Saying): Promise<void> {
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, deltas] of blocks.entries()) await this.#block(index, deltas, pauseMs);
     if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
     this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
-    const delta = { stop_reason: 'end_turn', stop_sequence: null };
+    if (command !== null) this.#call(blocks.length, command);
+    const delta = { stop_reason: command === null ? 'end_turn' : 'tool_use', stop_sequence: null };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
     this.#event({ type: 'message_stop' });
     this.#response.end();
@@ -201,6 +213,14 @@ class Reply {
 
   #delta(index: number, text: string): void {
     this.#event({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
+  }
+
+  #call(index: number, command: string): void {
+    const block = { type: 'tool_use', id: 'toolu_of_the_stub', name: 'Bash', input: {} };
+    const input = JSON.stringify({ command, description: 'a command of the test' });
+    this.#event({ type: 'content_block_start', index, content_block: block });
+    this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: input } });
+    this.#event({ type: 'content_block_stop', index });
   }
 
   #event(event: { readonly type: string; readonly [field: string]: unknown }): void {

@@ -40,6 +40,18 @@ function assistant(words: string, more: object = {}) {
   return { type: 'assistant', message, parent_tool_use_id: null, ...more };
 }
 
+function open(type: string) {
+  return stream({ type: 'content_block_start', index: 0, content_block: { type } });
+}
+
+function assistantWith(block: object) {
+  return { ...assistant(''), message: { model: 'claude-test', content: [block] } };
+}
+
+function textsOf(events: readonly TurnEvent[]) {
+  return events.map((event) => ('text' in event ? event.text : event.type));
+}
+
 /** The type is not the first field in every version. */
 function result(more: object = {}) {
   const outcome = {
@@ -216,6 +228,31 @@ describe('what the claude adapter reads', () => {
   it('is every block of an answer, though the result repeats only the last', () => {
     const blocks = text(start, delta('one '), assistant('one '), delta('two'), assistant('two'));
     expect(read(blocks, text(result({ result: 'two' }))).at(-1)).toEqual(end);
+  });
+
+  it('stands apart before and after a tool that was called, streamed and whole', () => {
+    const look = text(
+      start,
+      open('text'),
+      delta('Let me '),
+      delta('look.'),
+      assistant('Let me look.'),
+      open('tool_use'),
+    );
+    const used = text(assistantWith({ type: 'tool_use' }), stop, { type: 'user', message: {} });
+    const told = text(start, open('text'), delta('It says '), delta('42.'), assistant('It says 42.'));
+    const whole = 'Let me look.\n\nIt says 42.';
+    expect(textsOf(read(look, used, told, text(result())))).toEqual(['Let me ', 'look.', '\n\nIt says ', '42.', null]);
+    const messages = [assistant('Let me look.'), assistantWith({ type: 'tool_use' }), assistant('It says 42.')];
+    expect(textsOf(read(text(...messages, result())))).toEqual([whole]);
+  });
+
+  it('is not put apart where no tool was called, nor where nothing was said before it', () => {
+    const cut = text(start, open('thinking'), open('text'), delta('The cat s'), assistant('The cat s'), stop);
+    const resumed = text(start, open('text'), delta('at.'), assistant('at.'), result());
+    expect(textsOf(read(cut, resumed))).toEqual(['The cat s', 'at.', null]);
+    const silent = text(start, open('tool_use'), assistantWith({ type: 'tool_use' }), stop);
+    expect(textsOf(read(silent, resumed))).toEqual(['at.', null]);
   });
 
   it('is a request for more input, where a line of the history was taken in', () => {

@@ -4,20 +4,22 @@ import { LineSplitter } from '../lines.js';
 import { crashed, failed } from './claude-failure.js';
 import {
   type AssistantLine,
+  type BlockDelta,
   type ClaudeLine,
   parseLine,
   type ResultLine,
   type StreamEventLine,
 } from './claude-lines.js';
+import { GrowingText } from './claude-text.js';
 
 /** Lines repeat the whole text, and a tool's result can be large: UTF-16 units. */
 const maxLineLength = 64 * 1024 * 1024;
 
 interface Answer {
   /** What the deltas add up to: a broken stream and what was sent again after it included. */
-  streamed: string;
+  readonly streamed: GrowingText;
   /** What the whole messages add up to: the truth. `result` repeats only the last block of it. */
-  said: string;
+  readonly said: GrowingText;
   model: string | null;
   /** The CLI's own word for what went wrong. */
   error: string | null;
@@ -59,15 +61,16 @@ export class ClaudeDecoder implements Decoder {
   }
 
   #streamed({ event }: StreamEventLine): readonly TurnEvent[] {
-    if (event.type === 'message_start') {
-      this.#answer.model = event.message.model;
-      return [];
-    }
+    if (event.type === 'content_block_delta') return this.#grown(event);
+    if (event.type === 'message_start') this.#answer.model = event.message.model;
+    else this.#answer.streamed.pass(event.content_block.type);
+    return [];
+  }
+
+  #grown({ delta }: BlockDelta): readonly TurnEvent[] {
     this.#answer.hasBegun = true; // not at its start: the API may send that long before the model has a word
-    const { type, text } = event.delta;
-    if (type !== 'text_delta' || !text) return [];
-    this.#answer.streamed += text;
-    return [{ type: 'text-delta', text }];
+    const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
+    return text === '' ? [] : [{ type: 'text-delta', text }];
   }
 
   #said({ message, error }: AssistantLine): readonly TurnEvent[] {
@@ -75,7 +78,10 @@ export class ClaudeDecoder implements Decoder {
     if (message.model === '<synthetic>') return []; // the CLI speaks for itself, about an error
     this.#answer.hasBegun = true;
     this.#answer.model = message.model;
-    this.#answer.said += message.content.map((block) => (block.type === 'text' ? block.text : '')).join('');
+    for (const { type, text } of message.content) {
+      if (type === 'text') this.#answer.said.add(text ?? '');
+      else this.#answer.said.pass(type);
+    }
     return [];
   }
 
@@ -99,12 +105,12 @@ export class ClaudeDecoder implements Decoder {
 }
 
 function emptyAnswer(): Answer {
-  return { streamed: '', said: '', model: null, error: null, hasBegun: false };
+  return { streamed: new GrowingText(), said: new GrowingText(), model: null, error: null, hasBegun: false };
 }
 
 function correction({ streamed, said }: Answer, result: string): string | null {
-  const whole = said === '' ? result : said;
-  return whole === '' || whole === streamed ? null : whole;
+  const whole = said.toString() || result;
+  return whole === '' || whole === streamed.toString() ? null : whole;
 }
 
 /** A difference of two sums has digits that mean nothing. */

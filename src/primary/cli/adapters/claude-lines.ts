@@ -13,12 +13,17 @@ const blockDelta = z.object({
   delta: z.object({ type: z.string(), text: z.string().optional() }),
 });
 
+const blockStart = z.object({
+  type: z.literal('content_block_start'),
+  content_block: z.object({ type: z.string() }),
+});
+
 const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
 
 const streamEvent = z.object({
   type: z.literal('stream_event'),
   ...ofMainThread,
-  event: z.discriminatedUnion('type', [blockDelta, messageStart]),
+  event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart]),
 });
 
 const contentBlock = z.object({ type: z.string(), text: z.string().optional() });
@@ -53,6 +58,7 @@ const line = z.discriminatedUnion('type', [streamEvent, assistant, result]);
 
 export type ClaudeLine = z.infer<typeof line>;
 export type StreamEventLine = z.infer<typeof streamEvent>;
+export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
 
