@@ -13,18 +13,16 @@ import {
 import {
   type Behaviour,
   breaksAfter,
-  conversationOf,
   echoes,
   type MessagesApi,
-  type MessagesRequest,
   refusals,
   says,
   saysInBlocks,
   stalls,
   startMessagesApi,
-  systemOf,
   tokens,
 } from '../support/messages-api-stub.js';
+import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
 
 const plain: Launch = { model: null, system: null };
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;

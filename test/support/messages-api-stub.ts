@@ -1,34 +1,9 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  type Server,
-  type ServerResponse,
-} from 'node:http';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-
-interface Block {
-  readonly type: string;
-  readonly text?: string;
-}
-
-/** A request's body, as far as the tests look into it. */
-export interface MessagesBody {
-  readonly model: string;
-  readonly stream?: boolean;
-  readonly max_tokens: number;
-  readonly system?: string | readonly Block[];
-  readonly messages: readonly { readonly role: string; readonly content: string | readonly Block[] }[];
-  readonly tools?: readonly { readonly name: string }[];
-}
-
-export interface MessagesRequest {
-  readonly headers: IncomingHttpHeaders;
-  readonly body: MessagesBody;
-}
+import { conversationOf, type MessagesBody, type MessagesRequest } from './messages-request.js';
 
 /** Content blocks, each in the deltas it is sent in. */
 type Blocks = readonly (readonly string[])[];
@@ -105,23 +80,6 @@ export const refusals = {
 
 export function refuses(status: number, type: string, message: string): Refusal {
   return { kind: 'refuses', status, type, message, mayRetry: false };
-}
-
-/** The texts that users and the model said, without what the CLI adds of its own. */
-export function conversationOf({ body }: MessagesRequest): { readonly role: string; readonly text: string }[] {
-  return body.messages
-    .filter(({ role }) => role !== 'system')
-    .flatMap(({ role, content }) => textsOf(content).map((text) => ({ role, text })))
-    .filter(({ text }) => !text.startsWith('<system-reminder>\nAs you answer'));
-}
-
-/** The texts of the system blocks. */
-export function systemOf({ body }: MessagesRequest): readonly string[] {
-  return textsOf(body.system ?? []);
-}
-
-function textsOf(content: string | readonly Block[]): readonly string[] {
-  return typeof content === 'string' ? [content] : content.map(({ text }) => text ?? '');
 }
 
 /** A stub of the Messages API on loopback. */
