@@ -13,6 +13,15 @@ async function hasCookie(pid: number, cookie: string): Promise<boolean> {
   return environ.split('\0').some((entry) => entry.startsWith(cookie));
 }
 
+/** One that has just gone by itself needs no killing. */
+export function killIfAlive(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
+  }
+}
+
 /** A zombie has died: that nobody has waited for it yet is not its doing. */
 export function isAlive(pid: number): boolean {
   try {

@@ -1,4 +1,5 @@
 import { type Confession, confessionOf, metric, startConverser, textsOf } from '../support/converser.js';
+import { killIfAlive } from '../support/processes.js';
 import { randomNumbers } from '../support/random.js';
 import type { Service } from '../support/service.js';
 
@@ -71,7 +72,7 @@ class Caller {
   async #kill(): Promise<void> {
     const pids = await this.#service.jobProcesses();
     const pid = pids[Math.floor(this.#random() * pids.length)];
-    if (pid !== undefined && this.#name === 'caller 0') process.kill(pid, 'SIGKILL');
+    if (pid !== undefined && this.#name === 'caller 0') killIfAlive(pid);
   }
 }
 
