@@ -27,7 +27,7 @@ export function createApp(parts: AppParts): Express {
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
   app.use(openExchange(parts), hostGuard(settings));
-  addReadingRoutes(app, primary);
+  addReadingRoutes(app, parts);
   addJobRoutes(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(settings.keys), postRecheck(primary))
@@ -55,7 +55,7 @@ function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppPart
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
 }
 
-function addReadingRoutes(app: Express, primary: Primary): void {
+function addReadingRoutes(app: Express, { primary, clock }: AppParts): void {
   const handlers = {
     '/health': getHealth,
     '/version': getVersion,
@@ -65,7 +65,7 @@ function addReadingRoutes(app: Express, primary: Primary): void {
   } as const;
   for (const [route, handler] of Object.entries(handlers)) {
     endpoint(app, route as Route)
-      .get(handler(primary))
+      .get(handler(primary, clock))
       .all(methodNotAllowed('GET', 'HEAD'));
   }
 }

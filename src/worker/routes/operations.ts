@@ -1,10 +1,15 @@
 import type { HealthBody } from '../../shared/api/health.js';
 import { sinceQuery } from '../../shared/api/health.js';
+import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/send-json.js';
 import { joined } from '../joined.js';
+import { leased } from '../leased.js';
 import type { Primary } from '../primary.js';
+
+/** What runs changes with a readiness check at most, and nobody reads the time since the start more closely. */
+const versionAgeMs = 100;
 
 export function getHealth(primary: Primary): AsyncHandler {
   const health = joined(async () => written(await primary.call('health', {})));
@@ -43,8 +48,8 @@ function sinceOf(value: unknown): number | null {
   return Date.parse(parsed.data);
 }
 
-export function getVersion(primary: Primary): AsyncHandler {
-  const version = joined(async () => JSON.stringify(await primary.call('version', {})));
+export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
+  const version = leased(async () => JSON.stringify(await primary.call('version', {})), versionAgeMs, clock);
   return async (_req, res) => sendWritten(res, await version());
 }
 
