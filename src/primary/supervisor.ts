@@ -109,16 +109,21 @@ export class Supervisor {
   }
 
   async #stop(code: number): Promise<void> {
+    let isHurried = false;
+    this.#hurry = () => {
+      isHurried = true;
+    };
     await this.#charges.endProcesses();
     // Last: until here whoever comes gets an answer, not a refused connection.
-    const allSent = await this.#send();
+    const allSent = await this.#send(isHurried);
     this.#phase = 'stopped';
     return this.#end(code === 0 && !allSent ? 1 : code);
   }
 
-  #send(): Promise<boolean> {
+  #send(isHurried: boolean): Promise<boolean> {
     this.#hurry = () => void this.#charges.stopWorkers(0);
-    return this.#charges.stopWorkers(Math.max(minSendMs, this.#drainMs - this.#hasDrainedMs()));
+    const leftMs = this.#drainMs - this.#hasDrainedMs();
+    return this.#charges.stopWorkers(isHurried ? 0 : Math.max(minSendMs, leftMs));
   }
 
   #end(code: number): void {

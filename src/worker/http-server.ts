@@ -1,5 +1,6 @@
 import { createServer, type Server } from 'node:http';
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import type { StopTimer } from '../shared/clock.js';
 import { Connection, type Listener } from './http/connection.js';
 import { answerRaw, type RefusalParts, refusalOf } from './http/refusal.js';
 
@@ -17,6 +18,8 @@ const httpLimits: HttpLimits = { headersMs: 10_000, requestMs: 30_000, keepAlive
 const maxHeaderBytes = 16 * 1024;
 /** Who has connected just before the end has this long to send its request. */
 const firstRequestMs = 500;
+/** At the end, what belongs to no job has this long to be asked and answered. */
+const joblessMs = 2000;
 
 /** Owns one listener and its connections: time limits, JSON bodies for the errors Node answers itself, one request at a time per socket. */
 export class HttpServer {
@@ -65,14 +68,18 @@ export class HttpServer {
 
   /**
    * Takes no new connection, and ends each as soon as what it was asked is answered. Resolves when the last one has gone,
-   * after `limitMs` at the latest: with whether every answer had been sent. May be called again, for less time.
+   * after `limitMs` at the latest: with whether the answer of every job had been sent. May be called again, for less
+   * time.
    */
-  stop(limitMs: number): Promise<boolean> {
+  async stop(limitMs: number): Promise<boolean> {
     for (const connection of this.#connections.values()) connection.finish();
-    this.#parts.clock.after(Math.min(firstRequestMs, limitMs), () => {
-      for (const connection of this.#connections.values()) connection.closeIfIdle();
-    });
-    return this.letGo(limitMs);
+    const stopTimers = [
+      this.#eachAfter(Math.min(firstRequestMs, limitMs), (connection) => connection.closeIfIdle()),
+      this.#eachAfter(Math.min(joblessMs, limitMs), (connection) => connection.closeIfJobless()),
+    ];
+    const isWhole = await this.letGo(limitMs);
+    for (const stopTimer of stopTimers) stopTimer();
+    return isWhole;
   }
 
   /** As `stop`, but an idle connection is left to its keep-alive limit: to close it could cross with the client's next request, and lose that. */
@@ -84,8 +91,14 @@ export class HttpServer {
     return !this.#hasCut;
   }
 
+  #eachAfter(ms: number, act: (connection: Connection) => void): StopTimer {
+    return this.#parts.clock.after(ms, () => {
+      for (const connection of this.#connections.values()) act(connection);
+    });
+  }
+
   #cut(): void {
-    this.#hasCut = [...this.#connections.values()].some(({ isIdle }) => !isIdle);
+    this.#hasCut = [...this.#connections.values()].some(({ isAnsweringJob }) => isAnsweringJob);
     for (const socket of this.#connections.keys()) socket.destroy();
   }
 

@@ -34,8 +34,9 @@ export class Listeners {
   }
 
   /** As `stop`, but idle connections end by themselves. */
-  async retire(limitMs: number): Promise<void> {
+  async retire(limitMs: number): Promise<boolean> {
     this.#isClosing = true;
-    await Promise.all(this.#servers.map((server) => server.letGo(limitMs)));
+    const sent = await Promise.all(this.#servers.map((server) => server.letGo(limitMs)));
+    return sent.every(Boolean);
   }
 }

@@ -52,6 +52,7 @@ interface WorkerState {
 
 function connect(state: WorkerState): Primary {
   const { listeners, metrics } = state;
+  const leaveWith = (isWhole: boolean) => leave(peer, state, isWhole ? 0 : exitCut);
   const handlers: Handlers<WorkerCalls> = {
     phase: ({ phase }) => {
       state.phase = phase;
@@ -59,11 +60,11 @@ function connect(state: WorkerState): Primary {
     },
     snapshot: async () => ({ text: await metrics.snapshot() }),
     stop: ({ limitMs }) => {
-      void listeners.stop(limitMs).then((isWhole) => leave(peer, state, isWhole ? 0 : exitCut));
+      void listeners.stop(limitMs).then(leaveWith);
       return {};
     },
     retire: ({ limitMs }) => {
-      void listeners.retire(limitMs).then(() => leave(peer, state, 0));
+      void listeners.retire(limitMs).then(leaveWith);
       return {};
     },
   };

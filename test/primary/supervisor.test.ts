@@ -193,6 +193,18 @@ describe('the supervisor', () => {
     expect(house.limitsMs).toEqual([30_000, 0]);
   });
 
+  it('remembers a second signal that comes while processes are being ended', async () => {
+    const house = new House();
+    const endings: (() => void)[] = [];
+    house.endProcesses = () => new Promise((resolve) => endings.push(resolve));
+    void house.supervisor.terminate('SIGTERM');
+    await house.soFar();
+    void house.supervisor.terminate('SIGINT');
+    endings[0]?.();
+    expect(await house.soFar()).toEqual(['announce draining', 'stop workers', 'exit 0']);
+    expect(house.limitsMs).toEqual([0]);
+  });
+
   it('exits once, however many signals come', async () => {
     const house = new House({ running: 1 });
     for (let times = 0; times < 5; times++) void house.supervisor.terminate('SIGTERM');

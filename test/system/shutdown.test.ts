@@ -55,7 +55,8 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 
 describe('The listener', () => {
   it('closes last: a process on standby that is slow to end makes nobody meet a refused connection', async () => {
-    await using service = await startWithProgram(script('ignores-sigterm.pl'), { MODEL_API_STANDBY: '1' });
+    const env = { MODEL_API_STANDBY: '1', MODEL_API_KILL_GRACE_MS: '5000' };
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), env);
     await untilProcesses(service, { standby: 1 });
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
@@ -113,12 +114,14 @@ describe('An answer that is still on its way at the end of a drain', () => {
   const large = 8 * 1024 * 1024;
 
   /** An answer that the service has written and nobody reads; resolves once the drain waits for nothing else. */
-  async function unread(service: Service): Promise<Socket> {
+  async function unread(service: Service, isReloaded = false): Promise<Socket> {
     const socket = connect(service.port, '127.0.0.1').pause();
     socket.on('error', () => {});
     socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${large}` })));
     await once(socket, 'readable');
     await untilJobs(service, 0, 0);
+    if (isReloaded) service.process.kill('SIGHUP');
+    if (isReloaded) await service.log('reload_complete');
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
     return socket;
@@ -144,10 +147,13 @@ describe('An answer that is still on its way at the end of a drain', () => {
     expect(await service.exited).toBe(0);
   });
 
-  it('is cut at the end of the drain when nobody reads it, and the service ends with 1', async () => {
+  it.each([
+    ['', false],
+    [', also by a worker that was being replaced', true],
+  ])('is cut at the end of the drain when nobody reads it, and the service ends with 1%s', async (_, isReloaded) => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
     await using service = await startConverser(env);
-    const socket = await unread(service);
+    const socket = await unread(service, isReloaded);
     expect(await service.exited).toBe(1);
     socket.destroy();
     expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));

@@ -25,7 +25,8 @@ class Exchanges {
     res.once('close', () => this.closed.push(req.url ?? ''));
     res.setHeader('X-Request-Id', `of ${req.url}`);
     const answer = () => res.end(req.url);
-    if (req.url?.startsWith('/held')) this.held.push(answer);
+    if (!req.url?.startsWith('/jobless')) Object.assign(res, { locals: { job: {} } });
+    if (/^\/(held|jobless)/.test(req.url ?? '')) this.held.push(answer);
     else if (req.url === '/large') res.end(Buffer.alloc(largeBytes));
     else if (req.url === '/body') req.resume().once('end', answer);
     else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
@@ -281,6 +282,16 @@ describe('A server that stops', () => {
     await once(socket.resume(), 'close');
     expect(received).toBeGreaterThan(largeBytes);
     expect(await stopped).toBe(true);
+  });
+
+  it('waits two seconds for what belongs to no job, and does not count it as cut', async () => {
+    await using house = await start();
+    const { server, connection, exchanges, port } = house;
+    using half = await RawConnection.open(port);
+    half.send('POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx');
+    connection.send(get('/jobless'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    expect(await server.stop(60_000)).toBe(true);
   });
 
   it('tells that it had to cut an answer at its limit, and can be hurried', async () => {

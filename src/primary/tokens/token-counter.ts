@@ -39,7 +39,10 @@ export class TokenCounter {
   async count(texts: readonly string[]): Promise<number> {
     const spoken = texts.filter((text) => text !== '');
     const count = new AbortController();
-    const stopTimer = this.#clock.after(limitMs, () => count.abort());
+    const stopTimer = this.#clock.after(limitMs, () => {
+      count.abort();
+      void this.#pool.run([]).catch(() => {}); // the thread goes with the count: only a new one has the pool start another
+    });
     this.#open.add(count);
     try {
       return await this.#pool.run(spoken, { signal: count.signal });

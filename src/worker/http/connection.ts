@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Reply } from './exchange.js';
 import { answerRefusal, type Refusal } from './refusal.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
@@ -38,6 +39,12 @@ export class Connection {
     return this.#open === null;
   }
 
+  /** The answer of a job is open: what is waited for longest. */
+  get isAnsweringJob(): boolean {
+    const reply = this.#open?.res as Partial<Reply> | undefined;
+    return (reply?.locals?.job ?? null) !== null;
+  }
+
   /**
    * Closes the socket as soon as it is idle: that is when its last answer has left, not only been written. On a new
    * connection the first request may be on its way: it is waited for.
@@ -50,6 +57,11 @@ export class Connection {
   /** Closes the socket, unless an answer is open. */
   closeIfIdle(): void {
     if (this.isIdle) this.#socket.destroySoon();
+  }
+
+  /** Closes the socket, unless the answer of a job is open: a client that neither asks nor reads is not waited for. */
+  closeIfJobless(): void {
+    if (!this.isAnsweringJob) this.#socket.destroy();
   }
 
   serve(req: Exchange['req'], res: Exchange['res']): void {
