@@ -102,9 +102,9 @@ describe('A process of the model CLI', () => {
       };
       await Promise.all(all.map(act));
 
-      for (const name of ['standby_total{result="hit"}', 'live_session_total{result="hit"}']) {
-        expect(await metric(service, name)).toBeGreaterThan(10);
-      }
+      // All three ways to a process were gone. The first one less often: starts in advance stand back while jobs begin.
+      expect(await metric(service, 'standby_total{result="hit"}')).toBeGreaterThan(3);
+      expect(await metric(service, 'live_session_total{result="hit"}')).toBeGreaterThan(10);
       expect(await metric(service, 'live_session_total{result="replay"}')).toBeGreaterThan(10);
     },
     limitMs,
