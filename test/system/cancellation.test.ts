@@ -36,8 +36,10 @@ describe('A client that goes away', () => {
 
   it('leaves the queue at once, and nobody else does', async () => {
     await using service = await startWithProgram(script('forever.pl'), { MODEL_API_MAX_CONCURRENT: '1' });
-    const clients = ['running', 'first', 'second', 'third'].map((name) => askAndLeave(service, name));
-    const [running, , second] = clients;
+    const running = askAndLeave(service, 'running');
+    await untilJobs(service, 1, 0);
+    const waiting = ['first', 'second', 'third'].map((name) => askAndLeave(service, name));
+    const [, second] = waiting;
     await untilJobs(service, 1, 3);
 
     const started = performance.now();
@@ -48,10 +50,10 @@ describe('A client that goes away', () => {
     expect(record).toMatchObject({ status_code: 499, outcome: 'cancelled', execution_ms: 0 });
     expect(record.queue_ms).toBeGreaterThan(0);
 
-    await running?.leave();
+    await running.leave();
     await untilJobs(service, 1, 1);
     expect(await runtimeOf(service)).toMatchObject({ rejected_total: 0, queue_timeouts_total: 0 });
-    for (const client of clients) await client.leave();
+    for (const client of waiting) await client.leave();
     await recovers(service);
   });
 });
