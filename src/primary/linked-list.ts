@@ -42,18 +42,35 @@ export class LinkedList<T> {
   }
 
   append(value: T): Node<T> {
-    const last = this.#ring.previous;
-    const node = { value, previous: last, next: this.#ring } as Node<T>;
-    last.next = node;
-    this.#ring.previous = node;
+    const ring = this.#ring as Node<T>;
+    const node = { value, previous: ring, next: ring };
+    this.#link(node);
     this.#size++;
     return node;
   }
 
   /** `node` must be in this list. */
+  moveToEnd(node: Node<T>): void {
+    unlink(node);
+    this.#link(node);
+  }
+
+  /** `node` must be in this list. */
   remove(node: Node<T>): void {
-    node.previous.next = node.next;
-    node.next.previous = node.previous;
+    unlink(node);
     this.#size--;
   }
+
+  #link(node: Node<T>): void {
+    const ring = this.#ring as Node<T>;
+    node.previous = ring.previous;
+    node.next = ring;
+    node.previous.next = node;
+    ring.previous = node;
+  }
+}
+
+function unlink({ previous, next }: Node<unknown>): void {
+  previous.next = next;
+  next.previous = previous;
 }

@@ -102,8 +102,7 @@ export class ConversationStore implements TurnKeeper {
     if (conversation.place !== null) {
       this.#bytes += bytes;
       this.#tokens += tokens;
-      this.#byActivity.remove(conversation.place);
-      conversation.place = this.#byActivity.append(conversation);
+      this.#byActivity.moveToEnd(conversation.place);
       this.#makeRoom();
     }
     return this.#snapshotOf(conversation);

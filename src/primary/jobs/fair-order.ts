@@ -51,7 +51,7 @@ export class FairOrder<T> {
     const node = line?.members.first();
     if (line === undefined || node === undefined || node === null) return null;
     this.remove({ line, node });
-    if (line.members.size > 0) this.#moveToEnd(line);
+    if (line.members.size > 0) this.#turns.moveToEnd(line.place);
     return node.value;
   }
 
@@ -68,10 +68,5 @@ export class FairOrder<T> {
     line.place = this.#turns.append(line);
     this.#lines.set(client, line);
     return line;
-  }
-
-  #moveToEnd(line: Line<T>): void {
-    this.#turns.remove(line.place);
-    line.place = this.#turns.append(line);
   }
 }
