@@ -1,4 +1,3 @@
-import type { HealthBody } from '../shared/api/health.js';
 import type { ModelsBody } from '../shared/api/models.js';
 import { RelayError } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
@@ -18,8 +17,8 @@ export interface Services {
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
-  readonly status: Pick<Status, 'health' | 'history' | 'version'>;
-  recheck(): Promise<HealthBody>;
+  readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
+  recheck(): Promise<void>;
   models(): Promise<ModelsBody>;
   metrics(): Promise<string>;
 }
@@ -27,12 +26,16 @@ export interface Services {
 /** Every call of the protocol, for one worker; its heartbeat is the fleet's own business. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { runner, conversations, status, jobMetrics } = services;
+  const healthText = () => ({ text: JSON.stringify(status.health()), isUsable: status.isUsable });
   return {
     hello: () => services.doorSettings(),
-    health: () => status.health(),
+    health: healthText,
     history: ({ since }) => status.history(since),
     version: () => status.version(),
-    recheck: () => services.recheck(),
+    recheck: async () => {
+      await services.recheck();
+      return healthText();
+    },
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
     conversation: ({ id, owner }) => conversations.snapshot(id, owner),

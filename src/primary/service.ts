@@ -1,4 +1,3 @@
-import type { HealthBody } from '../shared/api/health.js';
 import type { Config } from '../shared/config/config.js';
 import { describeError } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
@@ -208,10 +207,9 @@ export class Service {
     });
   }
 
-  async #recheck(): Promise<HealthBody> {
+  async #recheck(): Promise<void> {
     if (this.#readiness.isCredentialRefused) void this.#cli.shelf.flush(); // it holds the credential of before
     await this.#readiness.check('forced');
-    return this.#status.health();
   }
 
   #charges() {

@@ -48,6 +48,12 @@ export class Status {
     };
   }
 
+  /** Whether the service takes jobs, as GET /health tells by its status code. */
+  get isUsable(): boolean {
+    const { readiness, strictHealth } = this.#sources;
+    return this.#status() !== 'draining' && (!strictHealth || readiness.current.status === 'ready');
+  }
+
   history(since: number | null): HistoryBody {
     return {
       observability: this.#observability(),

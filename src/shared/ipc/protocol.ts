@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { healthBody, historyBody } from '../api/health.js';
+import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
 import { versionBody } from '../api/version.js';
 import type { ConversationSnapshot } from '../conversation.js';
@@ -88,6 +88,9 @@ const metricsText = z.object({ text: z.string() });
 
 const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
 
+/** GET /health as JSON: written and checked once, by who knows it, because it is asked for most. */
+const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
+
 /** What workers ask of the primary. */
 export const primaryCalls = {
   hello: { request: nothing, answer: doorSettingsSchema },
@@ -101,8 +104,8 @@ export const primaryCalls = {
   rate: { request: z.object({ address: z.string() }), answer: rateVerdict },
   /** A job was refused at the door, because the service drains. */
   refusedDraining: { request: nothing, answer: nothing },
-  health: { request: nothing, answer: healthBody },
-  recheck: { request: nothing, answer: healthBody },
+  health: { request: nothing, answer: healthText },
+  recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable() }), answer: historyBody },
   models: { request: nothing, answer: modelsBody },
   metrics: { request: nothing, answer: metricsText },

@@ -1,7 +1,8 @@
-import type { HealthBody } from '../../shared/api/health.js';
 import { sinceQuery } from '../../shared/api/health.js';
 import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
+import type { AnswerOf } from '../../shared/ipc/message.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/send-json.js';
 import { joined } from '../joined.js';
@@ -12,27 +13,16 @@ import type { Primary } from '../primary.js';
 const versionAgeMs = 100;
 
 export function getHealth(primary: Primary): AsyncHandler {
-  const health = joined(async () => written(await primary.call('health', {})));
+  const health = joined(() => primary.call('health', {}));
   return async (_req, res) => sendHealth(res, await health());
 }
 
 export function postRecheck(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendHealth(res, written(await primary.call('recheck', {})));
+  return async (_req, res) => sendHealth(res, await primary.call('recheck', {}));
 }
 
-interface Written {
-  readonly text: string;
-  readonly status: number;
-}
-
-function sendHealth(res: Reply, { text, status }: Written): void {
-  sendWritten(res, text, status);
-}
-
-function written(health: HealthBody): Written {
-  const isReady = health.readiness.model_cli.status === 'ready';
-  const isUsable = health.status !== 'draining' && (isReady || !health.strict_mode);
-  return { text: JSON.stringify(health), status: isUsable ? 200 : 503 };
+function sendHealth(res: Reply, { text, isUsable }: AnswerOf<PrimaryCalls, 'health'>): void {
+  sendWritten(res, text, isUsable ? 200 : 503);
 }
 
 export function getHistory(primary: Primary): AsyncHandler {
