@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
-import { type Service, script, startService, startWithProgram } from '../support/service.js';
+import { fixture, type Service, script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const system = 'the system text of a client';
@@ -55,5 +55,16 @@ describe("A client's system text", () => {
     expect([await holdsText(folder), await holdsText(neighbour.folder)]).toEqual([false, true]);
     for (const running of [successor, neighbour.service]) await running.stop();
     expect(await readdir(shared.path)).toEqual([]);
+  });
+});
+
+describe('The folder of a job', () => {
+  it('is told to its program by a path that is good there, though TMPDIR is a relative one', async () => {
+    await using shared = await temporaryFolder();
+    const env = { MODEL_API_WORKERS: '1', TMPDIR: '.' };
+    await using service = await startWithProgram(fixture('tells-itself.js'), env, { folder: shared.path });
+    const { body } = await service.post('/ask', { prompt: 'hello' });
+    const told = JSON.parse(body.response as string);
+    expect(told.env.TMPDIR).toBe(told.cwd);
   });
 });

@@ -1,6 +1,6 @@
 import { lstat, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { Environment } from '../config/config.js';
 import { type Instance, readInstance, writeInstance } from '../instance.js';
 import { isAlive } from './proc-fs.js';
@@ -11,9 +11,14 @@ export interface RuntimeParent {
   readonly path: string;
 }
 
-/** systemd's RuntimeDirectory where there is one, else the folder for temporary files. */
+/**
+ * systemd's RuntimeDirectory where there is one, the first where it has made several, else the folder for temporary
+ * files. Absolute, because programs that are told of it work in another folder.
+ */
 export function runtimeParent({ RUNTIME_DIRECTORY: own }: Environment): RuntimeParent {
-  return own === undefined ? { variable: 'TMPDIR', path: tmpdir() } : { variable: 'RUNTIME_DIRECTORY', path: own };
+  const [first] = own?.split(':') ?? [];
+  if (first) return { variable: 'RUNTIME_DIRECTORY', path: resolve(first) };
+  return { variable: 'TMPDIR', path: resolve(tmpdir()) };
 }
 
 const form = /^prompt-relay-([\d.]+)-[A-Za-z0-9]{6}$/;

@@ -1,7 +1,8 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chown, mkdir, mkdtemp, readdir, readFile, symlink, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import type { Instance } from '../../../src/shared/instance.js';
 import { instanceOfProcess } from '../../../src/shared/proc/proc-fs.js';
 import {
@@ -9,6 +10,7 @@ import {
   type RuntimeParent,
   removeDirectoryOf,
   removeLeftDirectories,
+  runtimeParent,
 } from '../../../src/shared/proc/runtime-directory.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 
@@ -46,6 +48,16 @@ function names(): Promise<string[]> {
 }
 
 describe('The folder of a primary', () => {
+  it.each([
+    [{}, { variable: 'TMPDIR', path: tmpdir() }],
+    [{ RUNTIME_DIRECTORY: '' }, { variable: 'TMPDIR', path: tmpdir() }],
+    [{ RUNTIME_DIRECTORY: '/run/relay' }, { variable: 'RUNTIME_DIRECTORY', path: '/run/relay' }],
+    [{ RUNTIME_DIRECTORY: '/run/relay:/run/door' }, { variable: 'RUNTIME_DIRECTORY', path: '/run/relay' }],
+    [{ RUNTIME_DIRECTORY: 'relay' }, { variable: 'RUNTIME_DIRECTORY', path: resolve('relay') }],
+  ])('is made, with %j, in %j', (env, expected) => {
+    expect(runtimeParent(env)).toEqual(expected);
+  });
+
   it('is removed once it is dead, with all that is in it, and not while it lives', async () => {
     for (const owner of [dead, living, dead]) await folderOf(owner);
     const unknown = { ...dead, pidNamespace: '1' };
