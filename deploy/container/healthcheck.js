@@ -8,7 +8,9 @@ const { MODEL_API_HOST = '127.0.0.1', MODEL_API_PORT = '5051', MODEL_API_ALLOWED
 const wildcards = ['0.0.0.0', '::', '0', '::0'];
 const bound = MODEL_API_HOST.replace(/^\[(.*)\]$/, '$1');
 const hostname = wildcards.includes(bound) ? '127.0.0.1' : bound;
-const [accepted] = MODEL_API_ALLOWED_HOSTS.split(',').map((name) => name.trim());
+const accepted = MODEL_API_ALLOWED_HOSTS.split(',')
+  .map((name) => name.trim().replace(/^[^[].*:.*$/, '[$&]'))
+  .find((name) => name !== '');
 const headers = accepted ? { host: accepted } : {};
 
 process.exitCode = 1;
