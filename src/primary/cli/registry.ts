@@ -11,11 +11,14 @@ export type AdapterKind = Exclude<Config['cli'], 'auto'>;
 
 const demoProgram = join(__dirname, '..', 'demo', 'main.js');
 
-/** `auto` is claude where it can be started, else the demo model; but a production host never gets the demo unasked. */
+/**
+ * `auto` is claude where it can be started, else the demo model; but neither a production host nor who has named a
+ * program gets the demo unasked.
+ */
 export async function chooseKind(config: Config, searchPath: string): Promise<AdapterKind> {
   if (config.cli !== 'auto') return config.cli;
-  if (config.production) return 'claude';
-  const found = await findProgram(config.cliCommand?.[0] ?? 'claude', searchPath);
+  if (config.production || config.cliCommand !== null) return 'claude';
+  const found = await findProgram('claude', searchPath);
   return found.kind === 'found' ? 'claude' : 'demo';
 }
 
