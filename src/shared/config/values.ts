@@ -6,6 +6,14 @@ import { shellWords } from './shell-words.js';
 
 export const text = z.string().min(1, 'must not be empty');
 
+/** What the system has room for; of a longer path it would take the beginning. */
+const maxSocketPathBytes = 107;
+
+export const socketPath = text.refine(
+  (path) => Buffer.byteLength(path) <= maxSocketPathBytes,
+  `must be a path of ${maxSocketPathBytes} bytes at most`,
+);
+
 export function integer(min: number, max: number) {
   const said = `must be a whole number from ${min} to ${max}`;
   return z

@@ -11,6 +11,7 @@ import {
   origins,
   seconds,
   size,
+  socketPath,
   text,
   variableNames,
   words,
@@ -42,7 +43,7 @@ const daySeconds = 86_400;
 export const variables = {
   MODEL_API_HOST: variable(host, '127.0.0.1', 'bind address; anything but loopback needs an API key'),
   MODEL_API_PORT: variable(integer(0, 65_535), '5051', 'TCP port; 0 picks a free one and logs it'),
-  MODEL_API_SOCKET: variable(text, null, 'also listen on this Unix socket, mode 0660'),
+  MODEL_API_SOCKET: variable(socketPath, null, 'also listen on this Unix socket, mode 0660'),
   MODEL_API_WORKERS: variable(integer(1, 64), null, 'HTTP workers', 'min(cores, 4)'),
   MODEL_API_KEY: variable(text, null, 'the API key'),
   MODEL_API_KEY_FILE: variable(

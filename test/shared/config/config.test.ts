@@ -54,7 +54,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '65536'],
   },
-  MODEL_API_SOCKET: { key: 'socketPath', good: [['/run/relay.sock', '/run/relay.sock']], bad: [''] },
+  MODEL_API_SOCKET: {
+    key: 'socketPath',
+    good: ['/run/relay.sock', 'a'.repeat(107)].map((path) => [path, path]),
+    bad: ['', 'a'.repeat(108), 'ä'.repeat(54)],
+  },
   MODEL_API_WORKERS: {
     key: 'workers',
     good: [
