@@ -27,6 +27,10 @@ export function readApiKeys(text: string): ApiKey[] {
   const names = keys.map((key) => key.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two keys are named ${twice}: write "name key" on each line`);
+  for (const [index, { name, digest }] of keys.entries()) {
+    const first = keys.findIndex((key) => key.digest === digest);
+    if (first < index) throw new Error(`${keys[first]?.name} and ${name} have the same key: each needs its own`);
+  }
   return keys;
 }
 

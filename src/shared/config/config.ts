@@ -37,7 +37,7 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
     ...modelCli(values),
     apiKeys,
     production: env.NODE_ENV === 'production',
-    warnings: unknownNames(env),
+    warnings: [...unknownNames(env), ...unreadKeys(values)],
   });
 }
 
@@ -190,6 +190,10 @@ function allowedHosts(values: Values): readonly string[] | null {
   if (named !== null) return named;
   if (wildcards.includes(host)) return null;
   return [...new Set(['localhost', '127.0.0.1', '::1', host])];
+}
+
+function unreadKeys({ MODEL_API_KEY: key, MODEL_API_KEY_FILE: file }: Values): string[] {
+  return key === null || file === null ? [] : ['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set'];
 }
 
 function unknownNames(env: Environment): string[] {

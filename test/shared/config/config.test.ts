@@ -75,7 +75,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_KEY_FILE: {
     key: 'apiKeys',
     good: [['/keys', [expect.objectContaining({ name: 'ada' }), expect.objectContaining({ name: 'default' })]]],
-    bad: ['', '/nowhere', '/empty', '/twice', '/three-words', '/not-ascii'],
+    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii'],
   },
   MODEL_API_ALLOWED_HOSTS: {
     key: 'allowedHosts',
@@ -244,6 +244,7 @@ const files = {
   '/keys': '# people\nada  s3cret\r\n\n  another \n',
   '/empty': '\n# nothing\n',
   '/twice': 'a one\na two\n',
+  '/shared': 'a one\nb two\nc one\n',
   '/three-words': 'a b c\n',
   '/not-ascii': 'ada schlüssel\n',
 };
@@ -417,6 +418,19 @@ describe('the API keys', () => {
     expect(await names({ ...file, MODEL_API_KEY: 'k' }, content)).toEqual(['default']);
     expect(await names(file, content)).toEqual(['filed']);
     expect(await names(unit, content)).toEqual(['entrusted']);
+  });
+
+  it('are not the ones of a file beside a key, which is a warning', async () => {
+    const { apiKeys, warnings } = await load({ MODEL_API_KEY: 'k', MODEL_API_KEY_FILE: '/keys' }, files);
+    expect(apiKeys.map(({ name }) => name)).toEqual(['default']);
+    expect(warnings).toEqual(['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set']);
+  });
+
+  it('tell apart who shares one, by their names alone', async () => {
+    const shared = { MODEL_API_KEY_FILE: '/shared' };
+    expect(await faultsOf(shared, files)).toEqual([
+      'MODEL_API_KEY_FILE: a and c have the same key: each needs its own',
+    ]);
   });
 
   it('need not be among the credentials of a unit', async () => {
