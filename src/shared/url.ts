@@ -1,8 +1,6 @@
 const wildcards: Readonly<Record<string, string>> = {
   '0.0.0.0': '127.0.0.1',
-  '0': '127.0.0.1',
   '::': '::1',
-  '::0': '::1',
 };
 
 /** Where a service that is bound to this address can be reached from its own host. */

@@ -153,7 +153,7 @@ async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[
   return content === null ? [] : readApiKeys(content);
 }
 
-const wildcards = ['0.0.0.0', '::', '0', '::0'];
+const wildcards = ['0.0.0.0', '::'];
 
 /** Judges only what could be read: a variable that is at fault contradicts nothing. */
 function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {

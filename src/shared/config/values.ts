@@ -61,7 +61,23 @@ export const list = z.string().transform((value) =>
 );
 
 function isHost(value: string): boolean {
-  return isIP(bare(value)) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(value);
+  const isWritten = isIP(bare(value)) !== 0 || /^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/.test(value);
+  return isWritten && URL.canParse(urlOf(value));
+}
+
+/** As URLs write it: lower case, and one spelling for each address. */
+function spelled(value: string): string {
+  return bare(new URL(urlOf(value)).hostname) + zoneOf(value);
+}
+
+function urlOf(value: string): string {
+  const plain = bare(value).replace(/%.*/, '');
+  return plain.includes(':') ? `http://[${plain}]` : `http://${plain}`;
+}
+
+/** The interface of a link-local address, which no URL can name. */
+function zoneOf(value: string): string {
+  return /%[^\]]*/.exec(value)?.[0] ?? '';
 }
 
 /** An IPv6 address without the brackets that URLs put around it. */
@@ -72,13 +88,13 @@ function bare(value: string): string {
 export const host = z
   .string()
   .refine(isHost, 'must be an IP address or a host name, without a port')
-  .transform((value) => bare(value).toLowerCase());
+  .transform(spelled);
 
-/** Lower case, as they are compared. */
+/** Spelled as they are compared. */
 export const hosts = list
   .refine((items) => items.length > 0, 'must name a host')
   .refine((items) => items.every(isHost), 'must be IP addresses or host names separated by commas, without ports')
-  .transform((items) => items.map((item) => bare(item).toLowerCase()));
+  .transform((items) => items.map(spelled));
 
 function isOrigin(value: string): boolean {
   return URL.canParse(value) && new URL(value).origin === value;

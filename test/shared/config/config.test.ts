@@ -42,9 +42,28 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
       ['::', '::'],
       ['[::1]', '::1'],
       ['LocalHost', 'localhost'],
+      ['127.1', '127.0.0.1'],
+      ['0', '0.0.0.0'],
+      ['0:0:0:0:0:0:0:0', '::'],
+      ['[2001:DB8:0:0::1]', '2001:db8::1'],
+      ['fe80::1%eth0', 'fe80::1%eth0'],
       ['relay-1.example.org', 'relay-1.example.org'],
     ],
-    bad: ['', ' ', 'a b', '127.0.0.1:5051', '[::1]:80', '[localhost]', ':::::', 'http://localhost', '-a', 'a/b', '*'],
+    bad: [
+      '',
+      ' ',
+      'a b',
+      '127.0.0.1:5051',
+      '[::1]:80',
+      '[localhost]',
+      ':::::',
+      'http://localhost',
+      '-a',
+      'a/b',
+      '*',
+      '127.0.0.999',
+      '1.2.3.4.5',
+    ],
   },
   MODEL_API_PORT: {
     key: 'port',
@@ -82,6 +101,7 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [
       ['Relay.example.org', ['relay.example.org']],
       ['a, [::1] ,my_host,', ['a', '::1', 'my_host']],
+      ['0:0:0:0:0:0:0:1', ['::1']],
     ],
     bad: ['', ' , ', '*', 'relay:5051', '127.0.0.1:80', 'http://relay', 'a b'],
   },
@@ -461,7 +481,7 @@ describe('the allowed hosts', () => {
     expect(allowedHosts).toEqual(['localhost', '127.0.0.1', '::1', 'relay.example.org']);
   });
 
-  it.each(['0.0.0.0', '::', '[::]'])('are any on the wildcard address %s', async (host) => {
+  it.each(['0.0.0.0', '::', '[::]', '0', '0:0:0:0:0:0:0:0'])('are any on the wildcard address %s', async (host) => {
     expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: 'k' })).allowedHosts).toBeNull();
   });
 
