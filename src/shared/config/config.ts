@@ -177,7 +177,8 @@ function commandContradictions(values: Parsed): string[] {
   if (command === null) return ['MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is command'];
   if (command === undefined || extraArgs === undefined || model === undefined) return [];
   const { takesModel, ownName } = commandModel(command, extraArgs, model);
-  if (takesModel && model === null) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
+  const namesNone = model === null && allowed?.length === 0;
+  if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
   const others = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
   if (others.length === 0) return [];
   const cause = `the command holds no {model}, so that ${ownName} is all that answers`;

@@ -123,7 +123,7 @@ export const variables = {
   MODEL_API_CLI: variable(
     z.enum(cliKinds),
     'auto',
-    '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (with NODE_ENV=production always `claude`)',
+    '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
   ),
   MODEL_API_CLI_COMMAND: variable(
     command,
@@ -143,7 +143,12 @@ export const variables = {
     'names of further variables that the CLI may see, separated by commas',
     'none',
   ),
-  MODEL_API_DEFAULT_MODEL: variable(modelName, null, 'model of a request that names none', "the CLI's own"),
+  MODEL_API_DEFAULT_MODEL: variable(
+    modelName,
+    null,
+    'model of a request that names none',
+    "the first of `MODEL_API_ALLOWED_MODELS`, else the CLI's own",
+  ),
   MODEL_API_ALLOWED_MODELS: variable(
     modelNames,
     '',

@@ -403,6 +403,7 @@ describe('a contradiction', () => {
     ['a default among the allowed', { MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' }],
     ['any default where all are allowed', { MODEL_API_DEFAULT_MODEL: 'b' }],
     ['{model} with a model', { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b' }],
+    ['{model} with models to choose from', { ...commandOf('llm -m {model}'), MODEL_API_ALLOWED_MODELS: 'a,b' }],
     [
       'several models for a command that takes one',
       { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' },
