@@ -189,10 +189,12 @@ export class SystemdLab implements AsyncDisposable {
   }
 }
 
+export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';
+
 /** The commands that the document tells to run, in its order. */
-export async function steps(): Promise<Readonly<Record<'install' | 'upgrade' | 'rollback', string[]>>> {
+export async function steps(): Promise<Readonly<Record<Procedure, string[]>>> {
   const document = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
   const blocks = [...document.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, commands]) => commands?.split('\n') ?? []);
-  const [install = [], upgrade = [], rollback = []] = blocks;
-  return { install, upgrade, rollback };
+  const [install = [], upgrade = [], rollback = [], uninstall = []] = blocks;
+  return { install, upgrade, rollback, uninstall };
 }

@@ -34,6 +34,7 @@ describeInLab()('under a real systemd', () => {
   beforeAll(async () => {
     lab = await SystemdLab.boot();
     await lab.copyCheckout();
+    await lab.run('chmod', '-R', 'go=', checkout); // as a strict umask leaves it
     await follow((await steps()).install);
     key = await lab.run('cat', '/etc/prompt-relay/api_key');
   }, 240_000);
@@ -55,6 +56,24 @@ describeInLab()('under a real systemd', () => {
     const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(judged)?.[1]);
     process.stderr.write(`systemd-analyze security: ${exposure}\n`);
     expect(exposure).toBeLessThanOrEqual(1.5);
+  });
+
+  it('has an example of opening up that systemd finds no fault with, and that starts', async () => {
+    const dropIn = `/etc/systemd/system/${unit}.d/open-up.conf`;
+    await lab.shell(`install -D -m 644 ${checkout}/deploy/systemd/open-up.conf ${dropIn}; mkdir -p /srv/project`);
+    expect(await lab.shell(`systemd-analyze verify ${unit} 2>&1`)).toBe('');
+    await lab.restartWith(demo);
+    expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+    await lab.run('rm', dropIn);
+  });
+
+  it('serves on a Unix socket that the members of its group may use, as the document says', async () => {
+    const socket = '/run/prompt-relay-door/socket';
+    const lines = ['RuntimeDirectory=prompt-relay-door', 'RuntimeDirectoryMode=0750'];
+    await lab.restartWith({ ...demo, MODEL_API_SOCKET: socket }, ...lines);
+    const asMember = ['setpriv', '--reuid=nobody', '--regid=prompt-relay', '--clear-groups'];
+    const asked = lab.run(...asMember, 'curl', '--silent', '--unix-socket', socket, 'http://localhost/version');
+    expect(JSON.parse(await asked)).toMatchObject({ name: 'prompt-relay' });
   });
 
   it('answers who has the key that came as a credential, and nobody else', async () => {
@@ -205,6 +224,19 @@ describeInLab()('under a real systemd', () => {
       expect(Object.keys(await looking.stop())).toEqual(['200']);
     });
 
+    it('moves to another address by the words of the document', async () => {
+      const [folder, both] = ['/etc/systemd/system/prompt-relay.socket.d', 'prompt-relay.socket prompt-relay'];
+      const anew = `systemctl daemon-reload; systemctl stop ${both}; systemctl start ${both}`;
+      const addresses = ['', '127.0.0.1:7001', '[::1]:7002'].map((address) => `ListenStream=${address}\\n`).join('');
+      await lab.shell(`mkdir ${folder}; printf '[Socket]\\n${addresses}' >${folder}/override.conf; ${anew}`);
+      for (const address of ['127.0.0.1:7001', '[::1]:7002']) {
+        const told = await lab.run('curl', '--silent', '--globoff', `http://${address}/version`);
+        expect(JSON.parse(told)).toMatchObject({ name: 'prompt-relay' });
+      }
+      await lab.shell(`rm -r ${folder}; ${anew}`);
+      await lab.untilServing();
+    });
+
     it('refuses nobody while its primary is killed', async () => {
       const looking = lab.traffic('/version', 8);
       await lab.run('kill', '-KILL', String(await lab.mainPid()));
@@ -223,5 +255,20 @@ describeInLab()('under a real systemd', () => {
       expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
       expect(await lab.show('NRestarts')).toBe('1');
     });
+  });
+
+  it('is taken away by the commands of the document, which finish its jobs', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    const answer = lab.ask('last', key);
+    await until(async () => (await lab.running()) === 1, 'the job to run');
+    const gone = steps().then(({ uninstall }) => follow(uninstall));
+    await until(async () => /^draining/.test(await lab.show('StatusText')), 'the drain');
+    await lab.run('touch', gate);
+    expect(await answer).toMatch(/"response":"last"[\s\S]*\n200$/);
+    await gone;
+    expect(await lab.shell('find /opt /etc /var/lib /run -name "prompt-relay*" ! -path "/run/systemd/*"')).toBe('');
+    expect(await lab.attempt('getent', 'passwd', 'prompt-relay')).toBeNull();
+    expect(await lab.attempt('systemctl', 'cat', unit)).toBeNull();
   });
 });
