@@ -39,6 +39,9 @@ export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 const daySeconds = 86_400;
 
+/** The body of a chat has an answer twice, a character takes up to six in JSON, and no string has more than 512 Mi. */
+const maxAnswerBytes = 32 * 1024 ** 2;
+
 /** The whole configuration, in the order the README shows it. */
 export const variables = {
   MODEL_API_HOST: variable(host, '127.0.0.1', 'bind address; anything but loopback needs an API key'),
@@ -156,7 +159,7 @@ export const variables = {
     'any',
   ),
   MODEL_API_MAX_OUTPUT_BYTES: variable(
-    integer(1, 1024 ** 3),
+    integer(1, maxAnswerBytes),
     '8388608',
     'longest answer, bytes; a longer one is `cli_error` (output_too_large)',
   ),

@@ -249,8 +249,8 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   MODEL_API_MAX_OUTPUT_BYTES: {
     key: 'maxOutputBytes',
-    good: [['1073741824', 1_073_741_824]],
-    bad: [...noWholeNumbers, '0', '1073741825', '1mb'],
+    good: [['33554432', 33_554_432]],
+    bad: [...noWholeNumbers, '0', '33554433', '1mb'],
   },
   MODEL_API_LOG_LEVEL: {
     key: 'logLevel',
