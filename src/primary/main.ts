@@ -10,6 +10,7 @@ import { instanceOfProcess } from '../shared/proc/proc-fs.js';
 import { removeDirectoryOf, runtimeParent } from '../shared/proc/runtime-directory.js';
 import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
 import { readProduct } from '../shared/product.js';
+import { searchPathOf } from './cli/launch-env.js';
 import {
   findFreePort,
   findHostTools,
@@ -124,7 +125,7 @@ async function createService(
 }
 
 async function createWorld({ handover, env }: Given, log: Logger, logWriteErrors: () => number): Promise<World> {
-  const searchPath = env.PATH ?? '';
+  const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   return {

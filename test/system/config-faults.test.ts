@@ -103,6 +103,12 @@ describe('A service that starts', () => {
     expect(warningsOf(service)).toEqual([expect.stringMatching(/^no setpriv on PATH that knows --pdeathsig/)]);
   });
 
+  it('finds programs in the usual places where it is given no PATH', async () => {
+    const env = { PATH: '', MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
+    const { code, stdout } = await runCommand(['check', '--json'], { env });
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { model_cli: { ready: true }, warnings: [] }]);
+  });
+
   it('warns of unknown variables, and names the one that was meant', async () => {
     await using service = await startService({
       env: { MODEL_API_WORKERS: '1', MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
