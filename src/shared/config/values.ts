@@ -6,6 +6,10 @@ import { shellWords } from './shell-words.js';
 
 export const text = z.string().min(1, 'must not be empty');
 
+export function oneOf<const T extends readonly string[]>(names: T) {
+  return z.enum(names, `must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
+}
+
 /** What the system has room for; of a longer path it would take the beginning. */
 const maxSocketPathBytes = 107;
 

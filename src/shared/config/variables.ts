@@ -1,4 +1,4 @@
-import { z } from 'zod';
+import type { z } from 'zod';
 import {
   cidrs,
   command,
@@ -8,6 +8,7 @@ import {
   integer,
   modelName,
   modelNames,
+  oneOf,
   origins,
   seconds,
   size,
@@ -124,7 +125,7 @@ export const variables = {
     'text held by all conversations together, MB',
   ),
   MODEL_API_CLI: variable(
-    z.enum(cliKinds),
+    oneOf(cliKinds),
     'auto',
     '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
   ),
@@ -178,7 +179,7 @@ export const variables = {
     '300',
     'time without a turn after which such a process ends, seconds',
   ),
-  MODEL_API_LOG_LEVEL: variable(z.enum(logLevels), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
+  MODEL_API_LOG_LEVEL: variable(oneOf(logLevels), 'info', '`debug`, `info`, `warn`, `error` or `silent`'),
   MODEL_CODE_OAUTH_TOKEN: variable(text, null, 'handed to the CLI as its own credential variable, to nothing else'),
 } satisfies Record<string, Variable>;
 

@@ -338,6 +338,13 @@ describe('the configuration', () => {
     expect(names).toEqual(Object.keys(variables));
   });
 
+  it('says what it takes where there are only a few words', async () => {
+    expect(await faultsOf({ MODEL_API_CLI: 'Claude', MODEL_API_LOG_LEVEL: 'INFO' })).toEqual([
+      'MODEL_API_CLI: must be auto, claude, command or demo',
+      'MODEL_API_LOG_LEVEL: must be debug, info, warn, error or silent',
+    ]);
+  });
+
   it('names contradictions with the other faults', async () => {
     const faults = await faultsOf({ MODEL_API_PORT: 'x', MODEL_API_CLI: 'command' });
     expect(faults.map((fault) => fault.split(':', 1)[0])).toEqual(['MODEL_API_PORT', 'MODEL_API_CLI_COMMAND']);
