@@ -1,3 +1,4 @@
+import { basename } from 'node:path';
 import type { Config } from '../../shared/config/config.js';
 import type { HostTools } from '../cli/process-tree.js';
 
@@ -9,9 +10,14 @@ const setprivWarning =
 /** What could be better here, in words; the service can start all the same. */
 export function warningsOf(config: Config, tools: HostTools, adapterName: string): string[] {
   const isDemoByItself = config.cli === 'auto' && adapterName === 'demo';
+  const [program] = config.cliCommand ?? [];
+  const isTakenForClaude = config.cli === 'auto' && program !== undefined && !basename(program).includes('claude');
   return [
     ...config.warnings,
     ...(isDemoByItself ? [demoWarning] : []),
+    ...(isTakenForClaude
+      ? [`${basename(program)} is spoken to as claude is: for any other program set MODEL_API_CLI=command.`]
+      : []),
     ...(tools.setpriv === null ? [setprivWarning] : []),
   ];
 }
