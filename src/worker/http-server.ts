@@ -87,6 +87,8 @@ export class HttpServer {
     const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
     // The HTTP server's own close would destroy every connection whose answer has been written, be it sent or not.
     await new Promise<void>((resolve) => void NetServer.prototype.close.call(this.#server, () => resolve()));
+    // It says so just before its last sockets do: only then the exchange of a client that went away has ended too.
+    await Promise.all([...this.#connections.keys()].map(closed));
     stopTimer();
     return !this.#hasCut;
   }
@@ -107,4 +109,8 @@ export class HttpServer {
     this.#connections.set(socket, new Connection(socket, app, sayLast));
     socket.once('close', () => this.#connections.delete(socket));
   }
+}
+
+function closed(socket: Socket): Promise<void> {
+  return new Promise((resolve) => void socket.once('close', () => resolve()));
 }

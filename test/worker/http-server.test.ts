@@ -294,6 +294,16 @@ describe('A server that stops', () => {
     expect(await server.stop(60_000)).toBe(true);
   });
 
+  it('has heard of the end of every exchange when it tells of its own, also where the client went away', async () => {
+    await using house = await start();
+    const { server, connection, exchanges } = house;
+    connection.send(get('/held'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    const closed = server.letGo(60_000).then(() => [...exchanges.closed]);
+    connection[Symbol.dispose]();
+    expect(await closed).toEqual(['/held']);
+  });
+
   it('tells that it had to cut an answer at its limit, and can be hurried', async () => {
     await using house = await start();
     const { server, connection, exchanges } = house;
