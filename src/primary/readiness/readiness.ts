@@ -45,6 +45,7 @@ export class Readiness {
   /** Begins when the running one has ended. */
   #next: Check | null = null;
   #stopTimer: StopTimer = () => {};
+  #isOver = false;
 
   /** `random` gives numbers from 0 to 1. */
   constructor(
@@ -80,7 +81,9 @@ export class Readiness {
     this.#schedule();
   }
 
+  /** The service ends, and with it the programs of a check that runs: what is known stays as it is. */
   stop(): void {
+    this.#isOver = true;
     this.#stopTimer();
   }
 
@@ -107,6 +110,7 @@ export class Readiness {
    * answer that. Never rejects.
    */
   check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    if (this.#isOver) return Promise.resolve(this.current);
     if (this.#running === null) return this.#begin(trigger);
     if (this.#running.trigger === trigger || !asksAboutNow.has(trigger)) return this.#running.entry;
     this.#next ??= { entry: this.#running.entry.then(() => this.#beginNext()), trigger };
@@ -133,6 +137,7 @@ export class Readiness {
     const startedMs = this.#clock.monotonicMs();
     const checkedAt = this.#clock.now();
     const { version, error: ownError } = await this.#verdict();
+    if (this.#isOver) return this.current;
     const error = ownError ?? (this.#credential.isRefused ? refusal : null);
     const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
     const status = error === null ? 'ready' : 'not_ready';

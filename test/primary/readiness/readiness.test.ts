@@ -134,6 +134,18 @@ describe('readiness', () => {
     expect(house.begun).toBe(4);
   });
 
+  it('learns nothing from a check that ends with the service, and begins no other', async () => {
+    const house = new House();
+    house.readiness.start();
+    await house.end(good);
+    const cut = house.readiness.check('forced');
+    house.readiness.stop();
+    await house.end(bad); // its program was ended
+    const [, last] = await Promise.all([house.readiness.check('failure'), cut]);
+    expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
+    expect([house.checked.length, house.begun]).toEqual([1, 2]);
+  });
+
   it('has no more checks than the first where the interval is 0', async () => {
     const house = new House();
     house.readiness.start();
