@@ -55,6 +55,14 @@ describe('The record of a request', () => {
     });
   });
 
+  it.each<[string, Buffer, string]>([
+    ['refused-1', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-1')]), 'unauthorized'],
+    ['refused-2', jsonPost('/ask', '{"prompt":', [`X-API-Key: ${key}`, id('refused-2')]), 'validation_error'],
+    ['refused-3', request('GET /nowhere', [id('refused-3')]), 'not_found'],
+  ])('names the code of an answer that is an error: %s', async (requestId, bytes, error) => {
+    expect(await recordOf(requestId, bytes)).toMatchObject({ error });
+  });
+
   it.each<[string, string, string]>([
     ['absolute-1', 'http://localhost/version?secret-query', '/version'],
     ['absolute-2', 'http://secret-user:secret-word@localhost?secret-query', ''],

@@ -133,7 +133,15 @@ describe('What is no request', () => {
     expect([status, body]).toEqual([400, refusal('the request is not valid HTTP')]);
     expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': body.request_id, connection: 'close' });
     expect(records.all).toEqual([
-      expect.objectContaining({ event: 'http_request_completed', request_id: body.request_id, status_code: 400 }),
+      {
+        event: 'http_request_completed',
+        request_id: body.request_id,
+        method: '',
+        path: '',
+        status_code: 400,
+        duration_ms: 0,
+        error: 'validation_error',
+      },
     ]);
     await connection.closed();
     await until(() => server.server.size === 0, 'the server to let go');

@@ -79,7 +79,7 @@ export function atRoute(route: Route): Handler {
 }
 
 function record(res: Reply, method: string, path: string, durationMs: number) {
-  const { requestId } = res.locals;
+  const { requestId, error } = res.locals;
   const job = res.locals.job?.figures();
   return {
     request_id: requestId,
@@ -87,6 +87,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     path,
     status_code: res.writableFinished ? res.statusCode : clientGone,
     duration_ms: Math.round(durationMs * 10) / 10,
+    ...(error !== null && { error }),
     ...(job && { outcome: job.outcome, queue_ms: job.queueMs, execution_ms: job.executionMs }),
   };
 }

@@ -59,6 +59,7 @@ export function answerRaw(socket: Socket, refusal: Refusal, { log, metrics, cloc
     path: '',
     status_code: status,
     duration_ms: 0,
+    error: code,
   });
 }
 
