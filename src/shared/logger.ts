@@ -13,7 +13,7 @@ export const logEvents = {
   readiness_checked: 'a readiness check has ended: status, trigger, time, fault',
   orphans_reaped: 'processes that a dead predecessor had left behind were ended',
   worker_start_failed: 'the system could not start a worker: error; it is tried again',
-  worker_gone: 'a worker has exited',
+  worker_gone: 'a worker has died, or one that was replaced has left answers unsent',
   worker_unresponsive:
     'a worker missed its heartbeats, or does not listen in time, and is killed; or not even that has ended it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',

@@ -200,10 +200,12 @@ export class Fleet {
     const { seat } = occupant;
     this.#living.delete(occupant);
     this.#events.left(occupant);
-    if (seat.occupant !== occupant) return; // it had a successor, or never had the seat
-    seat.occupant = null;
+    const hadSeat = seat.occupant === occupant; // else it had a successor, or never came to sit
+    const wasCut = occupant.state === 'stopping' && code !== 0;
+    if (hadSeat) seat.occupant = null;
     if (this.#isStopping) return;
-    if (occupant.wasStarted) this.#log.warn('worker_gone', { worker: seat.id, code, signal });
+    if (occupant.wasStarted && (hadSeat || wasCut)) this.#log.warn('worker_gone', { worker: seat.id, code, signal });
+    if (!hadSeat) return;
     const now = this.#clock.monotonicMs();
     const listenedMs = now - (occupant.listeningSinceMs ?? now);
     this.#refillLater(seat, { cause: occupant.causeOfDeath, code, listenedMs });

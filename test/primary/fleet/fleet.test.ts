@@ -188,6 +188,20 @@ describe('a worker that hangs while it starts', () => {
   });
 });
 
+describe('a worker that dies after it was replaced, and before it has answered', () => {
+  it('stands in the log, and nobody takes its place', async () => {
+    await using harness = await createHarness();
+    harness.fleet.start(listens);
+    await harness.untilTold('listening');
+    const [old = 0] = harness.pids();
+    expect(await harness.fleet.replaceAll()).toBe(true);
+    process.kill(old, 'SIGKILL');
+    await harness.untilLogged('worker_gone');
+    expect(harness.log.entries.at(-1)).toMatchObject({ level: 'warn', fields: { worker: 1, signal: 'SIGKILL' } });
+    expect(harness.fleet.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: 1 }]);
+  });
+});
+
 describe('a worker that no force ends', () => {
   it('is no longer waited for two seconds after it was killed, and stands in the log', async () => {
     await using harness = await createHarness();
