@@ -18,7 +18,8 @@ export const logEvents = {
     'a worker missed its heartbeats, or does not listen in time, and is killed; or not even that has ended it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
   listen_failed: 'a worker can not listen at the configured address',
-  http_request_completed: 'a request has been answered, or its client has gone (status 499); of an error, its code',
+  http_request_completed:
+    'a request has been answered, or its client has gone (status 499): which client, and of an error its code',
   cli_failed: 'a job failed because of its model CLI: request id, error code and, where there is one, reason',
   tree_not_gone: 'processes of a job could not be ended',
   shutdown_start: 'drain begins: signal, running and queued jobs',

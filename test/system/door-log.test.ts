@@ -35,6 +35,7 @@ describe('The record of a request', () => {
       path: '/ask',
       status_code: 200,
       duration_ms: expect.any(Number),
+      client: 'key default',
       outcome: 'ok',
       queue_ms: expect.any(Number),
       execution_ms: expect.any(Number),
@@ -61,6 +62,11 @@ describe('The record of a request', () => {
     ['refused-3', request('GET /nowhere', [id('refused-3')]), 'not_found'],
   ])('names the code of an answer that is an error: %s', async (requestId, bytes, error) => {
     expect(await recordOf(requestId, bytes)).toMatchObject({ error });
+  });
+
+  it('tells of a key that is wrong where it came from', async () => {
+    const record = await recordOf('refused-4', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-4')]));
+    expect(record).toMatchObject({ status_code: 401, client: 'address 127.0.0.1' });
   });
 
   it.each<[string, string, string]>([

@@ -10,9 +10,11 @@ type Keys = DoorSettings['keys'];
 /** Lets a request pass that carries a configured key; without configured keys, every request. Names the client. */
 export function authenticate(keys: Keys): Handler {
   return (req, res, next) => {
-    const name = keys.length === 0 ? null : nameOfKey(req, keys);
-    res.locals.owner = name ?? '';
-    res.locals.client = name === null ? `address ${addressOf(req)}` : `key ${name}`;
+    res.locals.client = `address ${addressOf(req)}`; // also of who is refused: the log tells it
+    if (keys.length === 0) return next();
+    const name = nameOfKey(req, keys);
+    res.locals.owner = name;
+    res.locals.client = `key ${name}`;
     next();
   };
 }

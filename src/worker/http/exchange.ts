@@ -14,7 +14,7 @@ export interface Exchange extends Record<string, unknown> {
   route: Route;
   /** Code of the error body that was sent, if one was. */
   error: ErrorCode | null;
-  /** The unit of fairness: the API key's name, else the address. Set once the request is known to be allowed. */
+  /** The unit of fairness: the API key's name, else the address. Empty where nobody was asked for a key. */
   client: string;
   /** Name of the API key, empty without one: whose conversations the request may see. */
   owner: string;
@@ -32,6 +32,7 @@ export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Opti
 const commonLines = Object.entries(commonHeaders);
 
 const maxPathLength = 256;
+const maxClientLength = 128;
 const clientGone = 499;
 
 export interface ExchangeParts {
@@ -79,7 +80,7 @@ export function atRoute(route: Route): Handler {
 }
 
 function record(res: Reply, method: string, path: string, durationMs: number) {
-  const { requestId, error } = res.locals;
+  const { requestId, client, error } = res.locals;
   const job = res.locals.job?.figures();
   return {
     request_id: requestId,
@@ -87,6 +88,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     path,
     status_code: res.writableFinished ? res.statusCode : clientGone,
     duration_ms: Math.round(durationMs * 10) / 10,
+    ...(client !== '' && { client: client.slice(0, maxClientLength) }),
     ...(error !== null && { error }),
     ...(job && { outcome: job.outcome, queue_ms: job.queueMs, execution_ms: job.executionMs }),
   };
