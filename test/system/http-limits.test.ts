@@ -106,6 +106,18 @@ describe('What is no HTTP', () => {
     expect(records).toEqual([expect.objectContaining({ method: 'POST', path: '/ask', status_code: 400 })]);
   });
 
+  it('is no defect of the service when the body breaks off of a request that is being answered', async () => {
+    const reading = ['/health', '/version', '/health/history', '/models', '/metrics', '/openapi.yaml'];
+    for (const path of reading) {
+      using connection = await open();
+      connection.send(request(`GET ${path}`, ['Transfer-Encoding: chunked'], 'zz\r\n'));
+      expect(await connection.answer()).toMatchObject({ status: 400, body: malformed });
+      await connection.closed();
+    }
+    expect((await service.get('/health')).status).toBe(200); // asked of the same worker, after all of them
+    expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
+  });
+
   it('is not answered when it asks for a tunnel: the connection is closed', async () => {
     using connection = await open();
     connection.send(request('CONNECT localhost:22'));

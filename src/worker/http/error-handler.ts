@@ -18,7 +18,8 @@ export function methodNotAllowed(...methods: readonly string[]): Handler {
 /** Answers whatever was thrown. Express knows an error handler by its four parameters. */
 export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
-    const isExpected = thrown instanceof Cancelled || thrown instanceof RelayError || isBadPath(thrown);
+    const isForClient = thrown instanceof Cancelled || thrown instanceof RelayError || isBadPath(thrown);
+    const isExpected = isForClient || comesTooLate(thrown, res);
     if (!isExpected) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
     if (res.writableEnded) return; // it has its answer: the last event of a stream, or what the server itself says
     if (thrown instanceof Cancelled || res.headersSent || res.destroyed) return void res.destroy();
@@ -26,6 +27,12 @@ export function answerError(log: Logger) {
     if (isBadPath(thrown)) return sendError(res, invalid('path', 'holds a bad percent escape'));
     sendError(res, new RelayError('internal_error', 'internal error'));
   };
+}
+
+/** Broken HTTP is refused as soon as it is seen, also while a handler is at work: then its answer finds the place taken. */
+function comesTooLate(thrown: unknown, res: Reply): boolean {
+  const isTaken = (thrown as NodeJS.ErrnoException | null)?.code === 'ERR_HTTP_HEADERS_SENT';
+  return isTaken && res.writableEnded && res.locals.error !== null;
 }
 
 /** Express throws a URIError for a path that can't be decoded. */
