@@ -1,7 +1,10 @@
+import type { IncomingMessage } from 'node:http';
+import { text as textOf } from 'node:stream/consumers';
 import type { z } from 'zod';
 import { type ErrorBody, errorBody } from '../shared/api/error.js';
 import type { Address } from './address.js';
 import { CommandFault, exitCodeOf, exitCodes } from './exit-codes.js';
+import { send } from './http.js';
 import { eventsOf, type ServerEvent } from './sse.js';
 
 /** What the service answered instead of what was asked for. */
@@ -23,8 +26,16 @@ interface Request {
   readonly method: 'GET' | 'POST';
   readonly path: string;
   readonly body?: object;
+  readonly silentMs: number;
   readonly signal?: AbortSignal | undefined;
 }
+
+/** What the service tells from its state is there at once. */
+const silentOfStateMs = 10_000;
+/** It may ask its model CLI first, three times for 10 s each. */
+const silentOfCliMs = 60_000;
+/** It sends a comment every 15 s, but what stands between may hold that back. */
+const silentOfJobMs = 300_000;
 
 /** Speaks with one service over HTTP. Every method throws a CommandFault, or the signal's reason. */
 export class Client {
@@ -38,36 +49,37 @@ export class Client {
     return this.#address.url;
   }
 
-  async get<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
-    return this.#read(await this.#send({ method: 'GET', path, signal }), schema);
+  async get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    return this.#read(await this.#answer({ method: 'GET', path, silentMs: silentOfCliMs }), schema);
   }
 
   async post<T>(path: string, schema: z.ZodType<T>): Promise<T> {
-    return this.#read(await this.#send({ method: 'POST', path }), schema);
+    return this.#read(await this.#answer({ method: 'POST', path, silentMs: silentOfCliMs }), schema);
+  }
+
+  /** What the service tells of its state. */
+  async look<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
+    return this.#read(await this.#answer({ method: 'GET', path, silentMs: silentOfStateMs, signal }), schema);
   }
 
   async text(path: string, signal?: AbortSignal): Promise<string> {
-    const response = await this.#send({ method: 'GET', path, signal });
-    const text = await response.text();
-    if (response.ok) return text;
+    const { text, isOk } = await this.#answer({ method: 'GET', path, silentMs: silentOfStateMs, signal });
+    if (isOk) return text;
     throw this.#refusal(text);
   }
 
   /** The events of a job, until its stream ends. A job that is not admitted throws a Refusal. */
   async *stream(path: string, order: object, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const response = await this.#send({ method: 'POST', path, body: { ...order, stream: true }, signal });
-    if (!response.ok || response.body === null) throw this.#refusal(await response.text());
-    const body = response.body.getReader();
-    // fetch itself loses sight of its signal when memory is tidied up while the body flows (seen on Node 20.20).
-    const cut = () => void body.cancel().catch(() => {});
-    signal.addEventListener('abort', cut, { once: true });
+    const body = { ...order, stream: true };
+    const response = await this.#send({ method: 'POST', path, body, silentMs: silentOfJobMs, signal });
     try {
-      yield* eventsOf(chunksOf(body));
+      if (!isOk(response)) throw this.#refusal(await textOf(response));
+      if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#stranger();
+      yield* eventsOf(response);
     } catch (error) {
-      throw signal.aborted ? signal.reason : this.#broken(error);
+      throw this.#broken(error, signal);
     } finally {
-      signal.removeEventListener('abort', cut);
-      cut();
+      response.destroy();
     }
     signal.throwIfAborted();
   }
@@ -83,9 +95,8 @@ export class Client {
   }
 
   /** An error body is told apart by what it holds: health has a body of its own under 503. */
-  async #read<T>(response: Response, schema: z.ZodType<T>): Promise<T> {
-    const text = await response.text();
-    if (response.ok || response.status === 503) {
+  #read<T>({ status, text, isOk }: WholeAnswer, schema: z.ZodType<T>): T {
+    if (isOk || status === 503) {
       const value = jsonOf(text);
       if (!isObject(value) || !('error' in value)) return this.parse(text, schema);
     }
@@ -96,33 +107,40 @@ export class Client {
     return new Refusal(this.parse(text, errorBody));
   }
 
-  async #send({ method, path, body, signal }: Request): Promise<Response> {
-    const { url, key } = this.#address;
+  async #answer(request: Request): Promise<WholeAnswer> {
+    const response = await this.#send(request);
     try {
-      const sent = fetch(url + path, {
-        method,
-        headers: { ...(body && { 'Content-Type': 'application/json' }), ...(key !== null && { 'X-API-Key': key }) },
-        ...(body && { body: JSON.stringify(body) }),
-        ...(signal && { signal }),
-        redirect: 'error',
-      });
-      return signal === undefined ? await sent : await whileWanted(sent, signal);
+      return { status: response.statusCode, text: await textOf(response), isOk: isOk(response) };
     } catch (error) {
-      throw signal?.aborted ? signal.reason : this.#unreachable(error);
+      throw this.#broken(error, request.signal);
     }
   }
 
-  #unreachable(error: unknown): CommandFault {
-    const code = codeOf(error);
-    const why = code === 'ECONNREFUSED' ? 'nobody listens there' : code;
+  async #send({ method, path, body, silentMs, signal }: Request): Promise<IncomingMessage> {
+    const { url, key } = this.#address;
+    const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(key !== null && { 'X-API-Key': key }) };
+    try {
+      return await send({ method, url: url + path, headers, body: body && JSON.stringify(body), silentMs, signal });
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : this.#unreachable(error as NodeJS.ErrnoException);
+    }
+  }
+
+  #unreachable({ code, message }: NodeJS.ErrnoException): CommandFault {
+    if (code?.startsWith('HPE_')) return this.#stranger(); // what came is no HTTP
+    const why = code === 'ECONNREFUSED' ? 'nobody listens there' : (code ?? message);
     return new CommandFault(
       exitCodes.unavailable,
       `no service answers at ${this.url} (${why}): start one with "prompt-relay serve", or name another with --url`,
     );
   }
 
-  #broken(error: unknown): CommandFault {
-    return new CommandFault(exitCodes.unavailable, `the service at ${this.url} broke off (${codeOf(error)})`);
+  /** Why an answer that had begun has no end. What is known already is thrown as it is. */
+  #broken(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof CommandFault) return error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    return new CommandFault(exitCodes.unavailable, `the service at ${this.url} broke off (${code ?? message})`);
   }
 
   #stranger(): CommandFault {
@@ -130,25 +148,14 @@ export class Client {
   }
 }
 
-/** Rejects at the abort also where fetch has lost sight of it; what arrives later is turned away. */
-async function whileWanted(sent: Promise<Response>, signal: AbortSignal): Promise<Response> {
-  let abort = () => {};
-  const aborted = new Promise<never>((_, reject) => {
-    abort = () => {
-      sent.then(({ body }) => body?.cancel()).catch(() => {});
-      reject(signal.reason);
-    };
-    signal.addEventListener('abort', abort, { once: true });
-  });
-  try {
-    return await Promise.race([sent, aborted]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
+interface WholeAnswer {
+  readonly status: number | undefined;
+  readonly text: string;
+  readonly isOk: boolean;
 }
 
-async function* chunksOf(body: ReadableStreamDefaultReader<Uint8Array>): AsyncGenerator<Uint8Array> {
-  for (let step = await body.read(); !step.done; step = await body.read()) yield step.value;
+function isOk({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 300;
 }
 
 function jsonOf(text: string): unknown {
@@ -161,12 +168,6 @@ function jsonOf(text: string): unknown {
 
 function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
-}
-
-/** fetch hides what happened in the cause. */
-function codeOf(error: unknown): string {
-  const { cause, message } = error as { readonly cause?: NodeJS.ErrnoException; readonly message: string };
-  return cause?.code ?? cause?.message ?? message;
 }
 
 /** Our own failures carry the id by which the log knows them. */

@@ -26,9 +26,9 @@ export class Observer {
   /** Throws a CommandFault, or the signal's reason. */
   async look(signal?: AbortSignal): Promise<Snapshot> {
     const [health, version, { history }, exposition] = await Promise.all([
-      this.#client.get('/health', healthBody, signal),
-      this.#client.get('/version', versionBody, signal),
-      this.#client.get('/health/history', historyBody, signal),
+      this.#client.look('/health', healthBody, signal),
+      this.#client.look('/version', versionBody, signal),
+      this.#client.look('/health/history', historyBody, signal),
       this.#client.text('/metrics', signal),
     ]);
     const totals = totalsOf(exposition);

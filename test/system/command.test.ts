@@ -1,7 +1,6 @@
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { createServer } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
 import { envFor, runCommand, spawnCommand } from '../support/command.js';
 import { createGate } from '../support/gate.js';
@@ -15,6 +14,25 @@ const unavailable = 69;
 const tryLater = 75;
 const notAllowed = 77;
 const config = 78;
+
+function answerOf(status: string, body: string): string {
+  return `HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+const halfAnAnswer = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\n{';
+
+/** Another program on a port of loopback: it sends these bytes to whoever connects, and hangs up. */
+async function strangerThatSends(bytes: string): Promise<AsyncDisposable & { readonly port: number }> {
+  const server = createServer((socket) =>
+    socket
+      .on('error', () => {})
+      .resume()
+      .end(bytes),
+  );
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const close = () => new Promise<void>((resolve) => void server.close(() => resolve()));
+  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
+}
 
 describe('the command, on its own', () => {
   it('shows its help, that of each command, and its version', async () => {
@@ -52,14 +70,20 @@ describe('the command, on its own', () => {
     expect(stderr).toContain('no service answers at http://127.0.0.1:5 (nobody listens there)');
   });
 
-  it('knows what is not a prompt-relay', async () => {
-    const server = createServer((_, response) => response.end('<html>')).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const env = { MODEL_API_PORT: String((server.address() as AddressInfo).port) };
-    const { code, stderr } = await runCommand(['models'], { env });
-    server.close();
-    expect(code).toBe(76);
-    expect(stderr).toContain('does not answer as prompt-relay does');
+  it.each<[string, string, number, string]>([
+    ['a web page', answerOf('200 OK', '<html>'), 76, 'does not answer as prompt-relay does'],
+    ['a way to another page', answerOf('302 Found', ''), 76, 'does not answer as prompt-relay does'],
+    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'does not answer as prompt-relay does'],
+    ['nothing, and hangs up', '', 69, 'no service answers'],
+    ['the half of an answer', halfAnAnswer, 69, 'broke off'],
+  ])('says that something else listens there: it sends %s', async (_what, bytes, expected, sentence) => {
+    await using stranger = await strangerThatSends(bytes);
+    for (const name of ['models', 'ask']) {
+      const { code, stdout, stderr } = await runCommand([name], { env: envFor(stranger), input: 'hello' });
+      expect({ code, stdout }).toEqual({ code: expected, stdout: '' });
+      expect(stderr).toContain(sentence);
+      expect(stderr).not.toContain(' at Object');
+    }
   });
 });
 
@@ -260,6 +284,19 @@ describe('the operator', () => {
     const env = envFor(service);
     expect((await runCommand(['models'], { env })).stdout).toMatch(/^eliza {2}\* {2}Eliza: .*\necho {6}Echo: /);
     expect(JSON.parse((await runCommand(['models', '--json'], { env })).stdout)).toMatchObject({ count: 2 });
+  });
+
+  it('goes on watching a service that breaks off in the middle of an answer', async () => {
+    await using broken = await strangerThatSends(halfAnAnswer);
+    const child = spawnCommand(['status', '--watch', '--json', '--interval', '0.1'], envFor(broken));
+    const looks: Record<string, unknown>[] = [];
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
+      looks.push(JSON.parse(line)),
+    );
+    await until(() => looks.length > 1, 'the second look');
+    expect(looks[0]).toEqual({ error: expect.stringContaining('broke off') });
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([0, null]);
   });
 
   it('watches, sees rates, a service that goes and one that comes back, and ends with Ctrl-C', async () => {
