@@ -36,12 +36,13 @@ export class Terminal {
     return this.isTyped && this.isTalkative;
   }
 
+  /** A terminal that has not been told its size says 0. */
   get columns(): number {
-    return process.stdout.columns ?? 80;
+    return process.stdout.columns || 80;
   }
 
   get rows(): number {
-    return process.stdout.rows ?? 24;
+    return process.stdout.rows || 24;
   }
 
   get paint(): Paint {
