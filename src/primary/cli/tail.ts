@@ -11,9 +11,14 @@ export class Tail {
     this.#kept = Buffer.concat([this.#kept, chunk.subarray(-this.#limit)]).subarray(-this.#limit);
   }
 
-  /** Printable text: terminal colours and other control characters are left out, line ends stay. */
+  /** Printable text: colours, cursor moves, titles and control characters are left out; what a line is written over with stands on the next. */
   toString(): string {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-    return this.#kept.toString('utf8').replace(/\x1b\[[0-9;]*[A-Za-z]|[\x00-\x09\x0b-\x1f\x7f-\x9f]/g, '');
+    return this.#kept.toString('utf8').replace(sequences, '').replace(/\r\n?/g, '\n').replace(controls, '');
   }
 }
+
+/** What a program tells its terminal to do: CSI, OSC, and the short ones. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+const sequences = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+const controls = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/g;

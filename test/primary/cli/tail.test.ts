@@ -28,4 +28,10 @@ describe('the tail of a stream', () => {
   it('has no colours and no control characters, but line ends', () => {
     expect(tailOf(100, '\x1b[1;31mred\x1b[0m\r\nnext\0\x07\x7f\u009b\n')).toBe('red\nnext\n');
   });
+
+  it('has none of what turns a spinner, hides the cursor or sets a title', () => {
+    const spinner = '\x1b[?2026h\x1b[?25l\x1b[1Gpulling ⠋ \x1b[K\x1b[?25h\x1b[?2026l\rpulling ⠙ \x1b[K\r';
+    const tail = tailOf(400, `${spinner}\x1b]0;a title\x07\x1b(BError: no such model\n\x1b[?25h`);
+    expect(tail).toBe('pulling ⠋ \npulling ⠙ \nError: no such model\n');
+  });
 });
