@@ -74,12 +74,13 @@ async function watch(observer: Observer, show: Show, { clock, terminal, interval
 function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   if (signal.aborted) return Promise.resolve();
   return new Promise((resolve) => {
-    const stop = clock.after(ms, resolve);
-    const cut = () => {
+    const end = () => {
       stop();
+      signal.removeEventListener('abort', end);
       resolve();
     };
-    signal.addEventListener('abort', cut, { once: true });
+    const stop = clock.after(ms, end);
+    signal.addEventListener('abort', end, { once: true });
   });
 }
 

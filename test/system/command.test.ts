@@ -2,6 +2,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
 import { envFor, runCommand, spawnCommand } from '../support/command.js';
 import { createGate } from '../support/gate.js';
 import { recovers, untilJobs } from '../support/jobs.js';
@@ -293,10 +294,12 @@ describe('the operator', () => {
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
       looks.push(JSON.parse(line)),
     );
-    await until(() => looks.length > 1, 'the second look');
+    const talk = text(child.stderr as NodeJS.ReadableStream);
+    await until(() => looks.length > 11, 'the twelfth look'); // Node warns of the eleventh listener on one signal
     expect(looks[0]).toEqual({ error: expect.stringContaining('broke off') });
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(await talk).toBe('');
   });
 
   it('watches, sees rates, a service that goes and one that comes back, and ends with Ctrl-C', async () => {
