@@ -161,7 +161,7 @@ describe('An Origin', () => {
     expect(status).toBe(expected);
     expect(headers).toMatchObject({
       'access-control-allow-origin': app,
-      'access-control-expose-headers': 'X-Request-Id, Retry-After',
+      'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy',
       vary: 'Origin',
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',

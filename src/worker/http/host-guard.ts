@@ -24,7 +24,7 @@ export function hostGuard(settings: Pick<DoorSettings, 'allowedHosts' | 'allowed
   };
 }
 
-const exposed = 'X-Request-Id, Retry-After';
+const exposed = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy';
 const allowed = 'Content-Type, Authorization, X-API-Key, X-Request-Id';
 
 function isPreflight(req: Request): boolean {
