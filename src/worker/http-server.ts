@@ -9,12 +9,20 @@ export interface HttpLimits {
   readonly headersMs: number;
   readonly requestMs: number;
   readonly keepAliveMs: number;
+  /** From the moment an answer is complete, the longest time in which its client takes nothing of it. */
+  readonly unreadMs: number;
   readonly checkEveryMs: number;
 }
 
 export type Address = { readonly host: string; readonly port: number } | { readonly path: string } | Socket;
 
-const httpLimits: HttpLimits = { headersMs: 10_000, requestMs: 30_000, keepAliveMs: 5_000, checkEveryMs: 1_000 };
+const httpLimits: HttpLimits = {
+  headersMs: 10_000,
+  requestMs: 30_000,
+  keepAliveMs: 5_000,
+  unreadMs: 60_000,
+  checkEveryMs: 1_000,
+};
 const maxHeaderBytes = 16 * 1024;
 /** Who has connected just before the end has this long to send its request. */
 const firstRequestMs = 500;
@@ -24,12 +32,14 @@ const joblessMs = 2000;
 /** Owns one listener and its connections: time limits, JSON bodies for the errors Node answers itself, one request at a time per socket. */
 export class HttpServer {
   readonly #parts: RefusalParts;
+  readonly #limits: HttpLimits;
   readonly #server: Server;
   readonly #connections = new Map<Socket, Connection>();
   #hasCut = false;
 
   constructor(app: Listener, parts: RefusalParts, limits = httpLimits) {
     this.#parts = parts;
+    this.#limits = limits;
     this.#server = createServer({
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
@@ -106,7 +116,7 @@ export class HttpServer {
 
   #welcome(socket: Socket, app: Listener): void {
     const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
-    this.#connections.set(socket, new Connection(socket, app, sayLast));
+    this.#connections.set(socket, new Connection(socket, app, sayLast, this.#limits.unreadMs));
     socket.once('close', () => this.#connections.delete(socket));
   }
 }

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
-import { connect } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import type { MetricObjectWithValues, MetricValue } from 'prom-client';
-import { systemClock } from '../../src/shared/clock.js';
+import { delay, systemClock } from '../../src/shared/clock.js';
 import type { LogFields, Logger } from '../../src/shared/logger.js';
 import type { Listener } from '../../src/worker/http/connection.js';
 import { HttpServer } from '../../src/worker/http-server.js';
@@ -9,7 +9,7 @@ import { HttpMetrics } from '../../src/worker/metrics.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
-const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, checkEveryMs: 50 };
+const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50 };
 /** More than the kernel takes for a reader that does not read. */
 const largeBytes = 16 * 1024 * 1024;
 const garbage = 'this is no HTTP\r\n\r\n';
@@ -67,6 +67,15 @@ function get(...paths: string[]): Buffer {
   return Buffer.concat(paths.map((path) => request(`GET ${path}`)));
 }
 
+/** Reads this many bytes, and no further than the system has read by then. */
+async function take(socket: Socket, bytes: number): Promise<void> {
+  for (let taken = 0; taken < bytes; ) {
+    const [piece] = (await once(socket.resume(), 'data')) as [Buffer];
+    socket.pause();
+    taken += piece.length;
+  }
+}
+
 function textOf({ text }: { text: string }): string {
   return text;
 }
@@ -114,6 +123,32 @@ describe('One connection', () => {
     expect(await connection.answer()).toMatchObject({ text: '/closing', headers: { connection: 'close' } });
     await connection.closed();
     expect(exchanges.begun).toEqual(['/closing']);
+  });
+
+  it('is closed when its client takes nothing of an answer, and not while it takes little', async () => {
+    await using house = await start();
+    const { exchanges, port } = house;
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.write(get('/large'));
+    await until(() => exchanges.begun.includes('/large'), 'the request');
+    for (let piece = 0; piece < 4; piece++) {
+      await delay(systemClock, limits.unreadMs / 2);
+      await take(socket, largeBytes / 8);
+    }
+    expect(exchanges.closed).toEqual([]);
+    await until(() => exchanges.closed.includes('/large'), 'the server to give up');
+    socket.destroy();
+  });
+
+  it('has all the time it needs for an answer that follows another', async () => {
+    await using house = await start();
+    const { connection, exchanges } = house;
+    connection.send(get('/1', '/held'));
+    await connection.answer();
+    const answer = await until(() => exchanges.held[0], 'the second request');
+    await delay(systemClock, 2 * limits.unreadMs);
+    answer();
+    expect(await connection.answer()).toMatchObject({ text: '/held' });
   });
 
   it('is closed after the keep-alive time', async () => {

@@ -21,17 +21,22 @@ export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
   readonly #sayLast: (refusal: Refusal) => void;
+  readonly #unreadMs: number;
   readonly #waiting: Exchange[] = [];
   #open: Exchange | null = null;
   #newest: Exchange | null = null;
   #last: Refusal | null = null;
   #isFinishing = false;
 
-  /** `sayLast` answers what is no request, and closes the socket. */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: Refusal) => void) {
+  /**
+   * `sayLast` answers what is no request, and closes the socket. A client that takes nothing of a complete answer for
+   * `unreadMs` is given up: the answer would lie in memory for ever, and its job's slot no longer bounds how many do.
+   */
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: Refusal) => void, unreadMs: number) {
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
+    this.#unreadMs = unreadMs;
   }
 
   /** Nothing is being answered. */
@@ -94,6 +99,8 @@ export class Connection {
 
   #begin(exchange: Exchange): void {
     this.#open = exchange;
+    this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
+    exchange.res.on('prefinish', () => this.#socket.setTimeout(this.#unreadMs));
     exchange.res.on('close', () => this.#next());
     this.#app(exchange.req, exchange.res);
   }
