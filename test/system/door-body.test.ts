@@ -69,6 +69,11 @@ describe.each([
       ['gzip that says so', typed('application/json', gzipSync(good), 'Content-Encoding: gzip'), encoded],
       ['gzip that does not say so', post(gzipSync(good)), notUtf8],
       ['an encoding of JSON that is plain', typed('application/json', good, 'Content-Encoding: br'), encoded],
+      [
+        'gzip that the transfer says',
+        request(`POST ${path}`, ['Content-Type: application/json', 'Transfer-Encoding: gzip, chunked'], '0\r\n\r\n'),
+        invalid('Transfer-Encoding', 'must be chunked, and no other'),
+      ],
       ['text/plain', typed('text/plain', good), badType],
       ['a form', typed('application/x-www-form-urlencoded', `${field}=hello`), badType],
       ['a type that only begins well', typed('application/jsonlines', good), badType],

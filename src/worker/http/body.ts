@@ -38,6 +38,8 @@ function checkHeaders(req: Request): void {
   }
   const encoding = req.get('content-encoding')?.toLowerCase();
   if (encoding !== undefined && encoding !== 'identity') throw invalid('Content-Encoding', 'must not be sent');
+  const coding = req.headers['transfer-encoding']?.toLowerCase() ?? 'chunked';
+  if (coding !== 'chunked') throw invalid('Transfer-Encoding', 'must be chunked, and no other'); // Node takes it for that
 }
 
 /** Rejects as soon as the limit is passed; what the client still sends is then read and dropped by the HTTP server. */
