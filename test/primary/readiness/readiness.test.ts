@@ -1,4 +1,4 @@
-import { learnFrom } from '../../../src/primary/jobs/observe-jobs.js';
+import { learnFrom } from '../../../src/primary/observe-jobs.js';
 import { Readiness, type Verdict } from '../../../src/primary/readiness/readiness.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import type { JobDone, JobFailed } from '../../../src/shared/job.js';

@@ -1,8 +1,8 @@
-import type { World } from '../host/world.js';
-import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
-import type { Scrape } from '../metrics/scrape.js';
-import type { Supervisor } from '../supervisor.js';
-import type { FleetEvents } from './fleet-events.js';
+import type { FleetEvents } from './fleet/fleet-events.js';
+import type { World } from './host/world.js';
+import type { PrimaryMetrics } from './metrics/primary-metrics.js';
+import type { Scrape } from './metrics/scrape.js';
+import type { Supervisor } from './supervisor.js';
 
 export interface FleetListeners {
   readonly supervisor: () => Supervisor;

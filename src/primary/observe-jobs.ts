@@ -1,9 +1,9 @@
-import type { JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
-import { describeError, type Logger } from '../../shared/logger.js';
-import type { Shelf } from '../cli/shelf.js';
-import type { JobMetrics } from '../metrics/job-metrics.js';
-import type { Readiness } from '../readiness/readiness.js';
-import type { JobObserver } from './job-runner.js';
+import type { JobEnd, JobFailed, JobRequest } from '../shared/job.js';
+import { describeError, type Logger } from '../shared/logger.js';
+import type { Shelf } from './cli/shelf.js';
+import type { JobObserver } from './jobs/job-runner.js';
+import type { JobMetrics } from './metrics/job-metrics.js';
+import type { Readiness } from './readiness/readiness.js';
 
 export interface JobListeners {
   readonly jobs: JobMetrics;
