@@ -1,10 +1,11 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { TextDelta } from '../../shared/job.js';
+import { orAborted } from '../../shared/or-aborted.js';
 import type { Launch, Turn, TurnEnd } from './adapter.js';
 import type { CliLauncher } from './cli-launcher.js';
 import type { CliObserver } from './cli-observer.js';
 import type { CliProcess } from './cli-process.js';
-import { type CliProgram, type KnownProgram, orAborted } from './cli-program.js';
+import type { CliProgram, KnownProgram } from './cli-program.js';
 import { type ConversationState, LiveSessions, type LiveSettings } from './live-sessions.js';
 import { type LaunchKey, Standby, type StandbySettings } from './standby.js';
 

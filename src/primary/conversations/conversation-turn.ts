@@ -1,4 +1,5 @@
 import type { ConversationSnapshot } from '../../shared/conversation.js';
+import { orAborted } from '../../shared/or-aborted.js';
 import type { Turn } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/live-sessions.js';
 import type { Conversation } from './conversation.js';
@@ -62,16 +63,10 @@ export class ConversationTurn implements Disposable {
   async mine(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (!this.mustWait) return;
-    let abort = () => {};
-    try {
-      await new Promise<void>((resolve, reject) => {
-        abort = () => reject(signal.reason);
-        this.#wake = resolve;
-        signal.addEventListener('abort', abort, { once: true });
-      });
-    } finally {
-      signal.removeEventListener('abort', abort);
-    }
+    const woken = new Promise<void>((resolve) => {
+      this.#wake = resolve;
+    });
+    await orAborted(woken, signal);
   }
 
   /** Called by the store when it is this turn's time. */

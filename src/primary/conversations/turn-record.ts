@@ -1,6 +1,6 @@
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { JobRequest } from '../../shared/job.js';
-import { orAborted } from '../cli/cli-program.js';
+import { orAborted } from '../../shared/or-aborted.js';
 import type { ConversationTurn } from './conversation-turn.js';
 
 /** Resolves with the tokens of all texts together; never rejects. */
