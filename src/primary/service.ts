@@ -51,10 +51,7 @@ export class Service {
     this.#config = config;
     this.#world = world;
     this.#port = port;
-    this.#slots = new SlotQueue(
-      { maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes },
-      clock,
-    );
+    this.#slots = new SlotQueue({ maxActive: config.maxConcurrent, maxWaiting: config.maxQueue, maxWaitingBytes });
     this.#metrics = new PrimaryMetrics({
       jobsRefused: () => ({
         queue_full: this.#slots.refused,

@@ -1,4 +1,3 @@
-import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { FairOrder, type Place } from './fair-order.js';
 
@@ -17,7 +16,6 @@ export interface SlotLimits {
  */
 export class SlotQueue {
   readonly limits: SlotLimits;
-  readonly #clock: Clock;
   readonly #waiting = new FairOrder<Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   /** Admitted and not yet in order: they wait for something else first. */
@@ -28,9 +26,8 @@ export class SlotQueue {
   #active = 0;
   #refused = 0;
 
-  constructor(limits: SlotLimits, clock: Clock) {
+  constructor(limits: SlotLimits) {
     this.limits = limits;
-    this.#clock = clock;
   }
 
   get active(): number {
@@ -48,7 +45,7 @@ export class SlotQueue {
 
   /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
   admit(client: string, bytes: number): Ticket {
-    const ticket = new Ticket(client, bytes, this.#clock.monotonicMs(), this);
+    const ticket = new Ticket(client, bytes, this);
     if (this.#active >= this.limits.maxActive) this.#takePlace(ticket);
     this.lineUp(ticket);
     return ticket;
@@ -56,7 +53,7 @@ export class SlotQueue {
 
   /** A place in the queue for a job that must not run before `ticket.unpark()`. */
   park(client: string, bytes: number): Ticket {
-    const ticket = new Ticket(client, bytes, this.#clock.monotonicMs(), this);
+    const ticket = new Ticket(client, bytes, this);
     this.#takePlace(ticket);
     return ticket;
   }
@@ -77,7 +74,7 @@ export class SlotQueue {
     return new Promise((resolve) => this.#onChange.push(resolve));
   }
 
-  /** Called by the ticket alone, as the next: a slot now, or the end of its client's line. */
+  /** For tickets alone, as `leave` is: a slot now, or the end of its client's line. */
   lineUp(ticket: Ticket): void {
     if (this.#active < this.limits.maxActive) {
       this.#leaveQueue(ticket);
@@ -86,9 +83,10 @@ export class SlotQueue {
     this.#announceChange();
   }
 
-  leave(ticket: Ticket): void {
+  /** A ticket gives back its slot, or its place in the queue. */
+  leave(ticket: Ticket, heldSlot: boolean): void {
     if (ticket.place !== null) this.#waiting.remove(ticket.place);
-    if (ticket.holdsSlot) this.#release();
+    if (heldSlot) this.#release();
     else this.#leaveQueue(ticket);
     this.#announceChange();
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
@@ -118,7 +116,7 @@ export class SlotQueue {
 
   #grant(ticket: Ticket): void {
     this.#active++;
-    ticket.grant(this.#clock.monotonicMs());
+    ticket.grant();
   }
 
   #release(): void {
@@ -137,26 +135,19 @@ export class Ticket implements Disposable {
   /** Where it stands in the order; null while it is parked, and once it holds a slot. Written by the queue alone. */
   place: Place<Ticket> | null = null;
   readonly #queue: SlotQueue;
-  readonly #arrivedMs: number;
-  #grantedMs: number | null = null;
+  #state: 'waiting' | 'granted' | 'left' = 'waiting';
   #wake: (() => void) | undefined;
-  #left = false;
 
-  constructor(client: string, bytes: number, arrivedMs: number, queue: SlotQueue) {
+  constructor(client: string, bytes: number, queue: SlotQueue) {
     this.client = client;
     this.bytes = bytes;
-    this.#arrivedMs = arrivedMs;
     this.#queue = queue;
   }
 
   /** Called by the queue alone. */
-  grant(nowMs: number): void {
-    this.#grantedMs = nowMs;
+  grant(): void {
+    this.#state = 'granted';
     this.#wake?.();
-  }
-
-  get holdsSlot(): boolean {
-    return this.#grantedMs !== null;
   }
 
   /** Slots to be granted until it has one, as things stand. */
@@ -166,12 +157,12 @@ export class Ticket implements Disposable {
 
   /** For a parked one: takes a slot, or its place in the order. Later calls, and calls on others, do nothing. */
   unpark(): void {
-    if (!this.holdsSlot && this.place === null && !this.#left) this.#queue.lineUp(this);
+    if (this.#state === 'waiting' && this.place === null) this.#queue.lineUp(this);
   }
 
   /** Resolves when the slot is granted; rejects with the signal's reason, and the place in the queue is free at once. */
   async granted(signal: AbortSignal): Promise<void> {
-    if (this.#grantedMs !== null) return signal.throwIfAborted();
+    if (this.#state === 'granted') return signal.throwIfAborted();
     await new Promise<void>((resolve, reject) => {
       const abort = () => {
         this[Symbol.dispose]();
@@ -191,7 +182,7 @@ export class Ticket implements Disposable {
     let told = 0;
     const granted = this.granted(signal);
     granted.catch(() => {}); // thrown below, where it is awaited
-    while (!this.holdsSlot && !this.#left) {
+    while (this.#state === 'waiting') {
       const changed = this.#queue.changed(); // from before the look: what changes while the listener is slow counts
       const { position } = this;
       if (position !== told) yield position;
@@ -201,15 +192,11 @@ export class Ticket implements Disposable {
     await granted;
   }
 
-  /** Milliseconds from arrival to the grant, or until now where there is none yet. */
-  waitedMs(nowMs: number): number {
-    return (this.#grantedMs ?? nowMs) - this.#arrivedMs;
-  }
-
   /** Releases the slot, or leaves the queue. */
   [Symbol.dispose](): void {
-    if (this.#left) return;
-    this.#left = true;
-    this.#queue.leave(this);
+    if (this.#state === 'left') return;
+    const heldSlot = this.#state === 'granted';
+    this.#state = 'left';
+    this.#queue.leave(this, heldSlot);
   }
 }

@@ -123,7 +123,7 @@ class House {
   #requests = 0;
 
   constructor({ script = answers, maxActive = 1, maxWaiting = 10, models, start = done, end = done }: Options = {}) {
-    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, this.clock);
+    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 });
     const takeCli = async (launch: Launch, _conversation: unknown, signal: AbortSignal) => {
       this.launches.push(launch);
       await start(signal);

@@ -1,6 +1,5 @@
 import { setMaxListeners } from 'node:events';
 import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
-import { FakeClock } from '../../support/fake-clock.js';
 import { settled } from '../../support/settled.js';
 
 const gone = new Error('gone');
@@ -8,7 +7,7 @@ const never = new AbortController().signal;
 setMaxListeners(0, never);
 
 function queue(maxActive: number) {
-  const slots = new SlotQueue({ maxActive, maxWaiting: 100, maxWaitingBytes: 1000 }, new FakeClock());
+  const slots = new SlotQueue({ maxActive, maxWaiting: 100, maxWaitingBytes: 1000 });
   return { slots, admit: (client = 'a') => slots.admit(client, 1), park: (client = 'a') => slots.park(client, 1) };
 }
 

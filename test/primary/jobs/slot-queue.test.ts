@@ -1,6 +1,5 @@
 import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
 import { RelayError } from '../../../src/shared/errors.js';
-import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';
 import { settled } from '../../support/settled.js';
 
@@ -8,9 +7,8 @@ const gone = new Error('gone');
 const never = new AbortController().signal;
 
 function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000) {
-  const clock = new FakeClock();
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock);
-  return { slots, clock, admit: (client = 'a', bytes = 1) => slots.admit(client, bytes) };
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes });
+  return { slots, admit: (client = 'a', bytes = 1) => slots.admit(client, bytes) };
 }
 
 function release(ticket: Ticket): void {
@@ -144,17 +142,6 @@ describe('a slot', () => {
     release(first as Ticket);
     release(first as Ticket);
     expect([slots.active, slots.waiting]).toEqual([2, 1]);
-  });
-
-  it('is known to have come after this long', async () => {
-    const { clock, admit } = queue(1, 1);
-    const running = admit();
-    const waiting = admit();
-    await clock.advance(250);
-    expect([running.waitedMs(250), waiting.waitedMs(250)]).toEqual([0, 250]);
-    release(running);
-    await clock.advance(1000);
-    expect(waiting.waitedMs(clock.monotonicMs())).toBe(250);
   });
 });
 
