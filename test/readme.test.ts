@@ -4,6 +4,7 @@ import { loadConfig } from '../src/shared/config/config.js';
 import { shellWords } from '../src/shared/config/shell-words.js';
 import { variables } from '../src/shared/config/variables.js';
 import { httpStatusOf } from '../src/shared/errors.js';
+import { serviceExits } from '../src/shared/exit-codes.js';
 import { logEvents } from '../src/shared/logger.js';
 import { tableUnder } from './support/markdown.js';
 import { root } from './support/sources.js';
@@ -34,6 +35,10 @@ describe('the README', () => {
   it('names each status that broken HTTP is answered with', () => {
     const [, , meaning] = tableUnder('Errors').find(([code]) => code === 'validation_error') ?? [];
     for (const status of [408, 431]) expect(meaning).toContain(String(status));
+  });
+
+  it('shows every exit code of the service', () => {
+    expect(tableUnder('Operations').map(([code]) => Number(code))).toEqual(Object.values(serviceExits));
   });
 
   it('shows every event of the log with its meaning', () => {

@@ -3,6 +3,7 @@ import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
+import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import type { Inspection } from '../shared/inspection.js';
 import { blockingOutput, LogOutput, openForLog } from '../shared/log-output.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
@@ -26,9 +27,6 @@ import { inspectSetup } from './inspection.js';
 import { chooseAdapter } from './model-cli.js';
 import { Service } from './service.js';
 
-/** Exit codes: 0 clean, 1 work was cut, 69 address in use or workers can't start, 70 internal, 78 configuration. */
-const exitInternal = 70;
-const exitConfig = 78;
 /** A defect ends the service, whatever the disk does. */
 const removeLimitMs = 1000;
 
@@ -149,17 +147,17 @@ async function createWorld({ handover, env }: Given, log: Logger, logWriteErrors
 /** Workers notice that the primary has gone, end what is left of its process trees, and go too. */
 function die(log: Logger, reason: unknown): void {
   log.error('internal_error', { error: describeError(reason) });
-  void leave(log, exitInternal);
+  void leave(log, serviceExits.internal);
 }
 
 /** The end that was not foreseen: nobody may have been told yet where the runtime directory is. */
-async function leave(log: Logger, code: number): Promise<never> {
+async function leave(log: Logger, code: ServiceExit): Promise<never> {
   const removed = removeDirectoryOf(await instanceOfProcess(process.pid), runtimeParent(process.env));
   await Promise.race([removed, delay(systemClock, removeLimitMs)]);
   return exit(log, code);
 }
 
-function exit(log: Logger, code: number): never {
+function exit(log: Logger, code: ServiceExit): never {
   log.flush();
   process.exit(code);
 }
@@ -171,7 +169,7 @@ function failToStart(error: unknown): Promise<never> {
   process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
   const log = createLogger('info', 'primary', blockingOutput());
   for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
-  return leave(log, isConfigFault ? exitConfig : exitInternal);
+  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal);
 }
 
 if (require.main === module) start();

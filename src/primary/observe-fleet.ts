@@ -1,3 +1,4 @@
+import { serviceExits } from '../shared/exit-codes.js';
 import type { FleetEvents } from './fleet/fleet-events.js';
 import type { World } from './host/world.js';
 import type { PrimaryMetrics } from './metrics/primary-metrics.js';
@@ -11,9 +12,6 @@ export interface FleetListeners {
   readonly world: World;
 }
 
-/** EX_UNAVAILABLE of sysexits.h. */
-const exitUnavailable = 69;
-
 /** What follows from what the workers do: readiness to serve, figures, or giving up. */
 export function observeFleet({ supervisor, scrape, metrics, world }: FleetListeners): FleetEvents {
   const { log, openSocket } = world;
@@ -26,7 +24,7 @@ export function observeFleet({ supervisor, scrape, metrics, world }: FleetListen
     },
     unavailable: (reason) => {
       log.error('workers_unavailable', { reason });
-      void supervisor().fail(exitUnavailable);
+      void supervisor().fail(serviceExits.unavailable);
     },
     joined: (worker) => scrape.join(worker),
     heard: (worker, snapshot) => scrape.heard(worker, snapshot),

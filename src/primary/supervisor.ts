@@ -1,5 +1,6 @@
 import { type Clock, delay } from '../shared/clock.js';
 import { RelayError } from '../shared/errors.js';
+import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import type { Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 
@@ -33,14 +34,14 @@ export class Supervisor {
   readonly #drainMs: number;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #exit: (code: number) => void;
+  readonly #exit: (code: ServiceExit) => void;
   #phase: Phase = 'starting';
   #hurry: () => void = () => {};
   #firstSignal = '';
   #drainingSinceMs = 0;
 
   /** `exit` is called once, as the very last thing. */
-  constructor(charges: Charges, drainMs: number, clock: Clock, log: Logger, exit: (code: number) => void) {
+  constructor(charges: Charges, drainMs: number, clock: Clock, log: Logger, exit: (code: ServiceExit) => void) {
     this.#charges = charges;
     this.#drainMs = drainMs;
     this.#clock = clock;
@@ -68,11 +69,11 @@ export class Supervisor {
     this.#log.info('shutdown_start', { signal, ...this.#charges.counts() });
     const finished = await this.#drain();
     if (!finished) await this.#cut();
-    await this.#stop(finished ? 0 : 1);
+    await this.#stop(finished ? serviceExits.clean : serviceExits.cut);
   }
 
   /** Nothing can be served: all work is cut, and the process exits with this code. */
-  async fail(code: number): Promise<void> {
+  async fail(code: ServiceExit): Promise<void> {
     if (this.#phase === 'draining' || this.#phase === 'stopped') return;
     this.#phase = 'draining';
     await this.#cut();
@@ -108,7 +109,7 @@ export class Supervisor {
     await Promise.race([this.#charges.idle(), delay(this.#clock, cutLimitMs)]);
   }
 
-  async #stop(code: number): Promise<void> {
+  async #stop(code: ServiceExit): Promise<void> {
     let isHurried = false;
     this.#hurry = () => {
       isHurried = true;
@@ -117,7 +118,7 @@ export class Supervisor {
     // Last: until here whoever comes gets an answer, not a refused connection.
     const allSent = await this.#send(isHurried);
     this.#phase = 'stopped';
-    return this.#end(code === 0 && !allSent ? 1 : code);
+    return this.#end(code === serviceExits.clean && !allSent ? serviceExits.cut : code);
   }
 
   #send(isHurried: boolean): Promise<boolean> {
@@ -126,8 +127,8 @@ export class Supervisor {
     return this.#charges.stopWorkers(isHurried ? 0 : Math.max(minSendMs, leftMs));
   }
 
-  #end(code: number): void {
-    if (code === 1) this.#log.error('shutdown_timeout', this.#charges.counts());
+  #end(code: ServiceExit): void {
+    if (code === serviceExits.cut) this.#log.error('shutdown_timeout', this.#charges.counts());
     else this.#log.info('shutdown_complete', this.#charges.counts());
     this.#exit(code);
   }

@@ -1,4 +1,5 @@
 import { delay, systemClock } from '../shared/clock.js';
+import { workerExits } from '../shared/exit-codes.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
@@ -16,10 +17,6 @@ import type { Primary } from './primary.js';
 
 const heartbeatMs = 2000;
 const lastBeatLimitMs = 500;
-const exitBroken = 1;
-/** An answer could not be sent in time. */
-const exitCut = 2;
-const exitCannotListen = 69;
 
 async function main(): Promise<void> {
   // A terminal's Ctrl-C and a unit's stop reach every process of the group: the primary leads, workers wait for its word.
@@ -52,7 +49,7 @@ interface WorkerState {
 
 function connect(state: WorkerState): Primary {
   const { listeners, metrics } = state;
-  const leaveWith = (isWhole: boolean) => leave(peer, state, isWhole ? 0 : exitCut);
+  const leaveWith = (isWhole: boolean) => leave(peer, state, isWhole ? workerExits.clean : workerExits.cut);
   const handlers: Handlers<WorkerCalls> = {
     phase: ({ phase }) => {
       state.phase = phase;
@@ -84,7 +81,7 @@ async function serve(state: WorkerState, primary: Primary, settings: DoorSetting
     if (passed !== null) await primary.call('listening', passed);
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
-    exit(log, exitCannotListen);
+    exit(log, workerExits.cannotListen);
   }
 }
 
@@ -104,12 +101,12 @@ async function follow(primaryPid: number): Promise<never> {
   // Its channel closes a moment before it is gone; as long as it counts as alive, its processes are not orphans.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
   await sweepOrphans(systemClock, runtimeParent(process.env));
-  process.exit(0);
+  process.exit(workerExits.clean);
 }
 
 function die(log: Logger, reason: unknown): never {
   log.error('internal_error', { error: describeError(reason) });
-  return exit(log, exitBroken);
+  return exit(log, workerExits.broken);
 }
 
 function exit(log: Logger, code: number): never {
@@ -119,5 +116,5 @@ function exit(log: Logger, code: number): never {
 
 main().catch((error: unknown) => {
   process.stderr.write(`a worker can't start: ${describeError(error)}\n`);
-  process.exit(exitBroken);
+  process.exit(workerExits.broken);
 });

@@ -1,5 +1,6 @@
 import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import { workerExits } from '../../shared/exit-codes.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { Phase } from '../../shared/phase.js';
 import type { FleetEvents } from './fleet-events.js';
@@ -26,8 +27,6 @@ const heartbeatCheckMs = 1000;
 const exitLimitMs = 1000;
 /** Starts in vain, over all seats, before the service gives up; a worker whose address is taken says so at the first. */
 const maxVainStarts = 8;
-/** What a worker exits with when it can't listen (EX_UNAVAILABLE of sysexits.h). */
-const cannotListen = 69;
 
 /** Owns the workers: which live, what each is doing, when one is replaced. */
 export class Fleet {
@@ -110,7 +109,7 @@ export class Fleet {
     occupant.peer.call('stop', { limitMs }).catch(() => {});
     const code = await occupant.exited(limitMs + exitLimitMs, this.#clock);
     if (code === 'left') this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
-    return code === 0 || !hadListened;
+    return code === workerExits.clean || !hadListened;
   }
 
   /** Returns whether the seat has a worker that is younger than this call. */
@@ -201,7 +200,7 @@ export class Fleet {
     this.#living.delete(occupant);
     this.#events.left(occupant);
     const hadSeat = seat.occupant === occupant; // else it had a successor, or never came to sit
-    const wasCut = occupant.state === 'stopping' && code !== 0;
+    const wasCut = occupant.state === 'stopping' && code !== workerExits.clean;
     if (hadSeat) seat.occupant = null;
     if (this.#isStopping) return;
     if (occupant.wasStarted && (hadSeat || wasCut)) this.#log.warn('worker_gone', { worker: seat.id, code, signal });
@@ -213,13 +212,15 @@ export class Fleet {
 
   #refillLater(seat: Seat, { cause, code, listenedMs }: Loss): void {
     if (!this.#hasListened && this.#isHopeless(code)) {
-      return this.#events.unavailable(code === cannotListen ? 'the address can not be used' : 'workers can not start');
+      return this.#events.unavailable(
+        code === workerExits.cannotListen ? 'the address can not be used' : 'workers can not start',
+      );
     }
     this.#clock.after(seat.policy.delayAfter(listenedMs), () => this.#restart(seat, cause));
   }
 
   #isHopeless(code: number | null): boolean {
-    return code === cannotListen || ++this.#vainStarts >= maxVainStarts;
+    return code === workerExits.cannotListen || ++this.#vainStarts >= maxVainStarts;
   }
 
   #restart(seat: Seat, cause: RestartCause): void {

@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Environment } from '../../shared/config/config.js';
+import type { ServiceExit } from '../../shared/exit-codes.js';
 import type { Instance } from '../../shared/instance.js';
 import type { Logger } from '../../shared/logger.js';
 import type { HostTools } from '../cli/process-tree.js';
@@ -26,5 +27,5 @@ export interface World {
   random(): number;
   /** Gives a Unix socket that is being listened on its mode. */
   openSocket(path: string): Promise<void>;
-  exit(code: number): void;
+  exit(code: ServiceExit): void;
 }
