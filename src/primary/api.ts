@@ -1,5 +1,5 @@
 import type { ModelsBody } from '../shared/api/models.js';
-import { RelayError } from '../shared/errors.js';
+import { shuttingDown } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
@@ -55,7 +55,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     run: (request, signal) => {
       if (services.phase() === 'ready') return runner.run(request, signal);
       jobMetrics.refusedDraining(); // the worker has not heard of the drain yet
-      throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+      throw shuttingDown();
     },
   };
 }

@@ -1,5 +1,5 @@
 import { type Clock, delay } from '../shared/clock.js';
-import { RelayError } from '../shared/errors.js';
+import { shuttingDown } from '../shared/errors.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import type { Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
@@ -105,7 +105,7 @@ export class Supervisor {
   }
 
   async #cut(): Promise<void> {
-    this.#charges.cutAll(new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 }));
+    this.#charges.cutAll(shuttingDown());
     await Promise.race([this.#charges.idle(), delay(this.#clock, cutLimitMs)]);
   }
 

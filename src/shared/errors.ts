@@ -73,6 +73,16 @@ export function invalid(path: string, message: string): RelayError {
   return new RelayError('validation_error', `${path}: ${message}`, { details: [{ path, message }] });
 }
 
+/** For what the drain refuses or cuts. A service that restarts is back within a few seconds. */
+export function shuttingDown(): RelayError {
+  return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+}
+
+/** Whether what was thrown is a fault of ours, for the log: neither an answer for a client nor a caller's wish to stop. */
+export function isDefect(thrown: unknown): boolean {
+  return !(thrown instanceof RelayError || thrown instanceof Cancelled);
+}
+
 /** What a client may know of any thrown value: a RelayError as it is, everything else as `internal_error`. */
 export function toRelayError(thrown: unknown): RelayError {
   return thrown instanceof RelayError ? thrown : new RelayError('internal_error', 'internal error');

@@ -1,5 +1,5 @@
 import type { ConversationSnapshot } from './conversation.js';
-import type { Detail, ErrorCode } from './errors.js';
+import type { ErrorCode, ErrorExtras } from './errors.js';
 
 export const operations = ['ask', 'chat'] as const;
 export type Operation = (typeof operations)[number];
@@ -25,11 +25,10 @@ export interface Usage {
   readonly costUsd: number | null;
 }
 
-export interface Failure {
+/** A RelayError as a record, which can cross the channel. */
+export interface Failure extends ErrorExtras {
   readonly code: ErrorCode;
   readonly message: string;
-  readonly details?: readonly Detail[] | undefined;
-  readonly retryAfterSeconds?: number | undefined;
 }
 
 /** One request for one answer. `client` is the API key's name, else the IP address: the unit of fairness. */

@@ -1,5 +1,5 @@
 import express, { type Express, type IRoute } from 'express';
-import { RelayError } from '../shared/errors.js';
+import { shuttingDown } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
 import type { Route } from '../shared/metric-names.js';
 import type { Phase } from '../shared/phase.js';
@@ -84,6 +84,6 @@ function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
   return (_req, _res, next) => {
     if (phase() !== 'draining') return next();
     void primary.call('refusedDraining', {}).catch(() => {});
-    throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+    throw shuttingDown();
   };
 }

@@ -2,7 +2,7 @@ import { mkdir, rm, rmdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cookieOf } from '../../shared/cookie.js';
-import { RelayError } from '../../shared/errors.js';
+import { RelayError, shuttingDown } from '../../shared/errors.js';
 import type { Instance } from '../../shared/instance.js';
 import type { Consultation, Launch, LaunchPlan } from './adapter.js';
 import { type CliLimits, CliProcess } from './cli-process.js';
@@ -99,7 +99,7 @@ export class CliLauncher {
 
   /** Programs litter their TMPDIR: in their own folder it goes with them. */
   async #spawn(start: Omit<ProgramStart, 'env'>): Promise<ProcessTree> {
-    if (this.#isClosed) throw new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+    if (this.#isClosed) throw shuttingDown();
     const env = { ...this.#settings.env, TMPDIR: start.workingDirectory };
     const tree = new ProcessTree({ ...start, env }, this.#context);
     this.#trees.add(tree);

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
-import { Cancelled, invalid, RelayError } from '../../shared/errors.js';
+import { invalid, isDefect } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../shared/job.js';
 import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/live-sessions.js';
@@ -183,7 +183,7 @@ export class JobRunner {
     try {
       yield* events;
     } catch (error) {
-      if (!(error instanceof RelayError || error instanceof Cancelled)) this.#resources.observer.jobBroke(error);
+      if (isDefect(error)) this.#resources.observer.jobBroke(error);
       yield job.failed(error);
     }
   }

@@ -1,6 +1,6 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { Cancelled, RelayError } from '../../shared/errors.js';
+import { Cancelled, RelayError, toRelayError } from '../../shared/errors.js';
 import { type FailedOutcome, type JobDone, type JobFailed, outcomes } from '../../shared/job.js';
 import type { TurnEnd } from '../cli/adapter.js';
 
@@ -73,8 +73,7 @@ export class Job implements Disposable {
   }
 
   failed(thrown: unknown): JobFailed {
-    const { code, message, details, retryAfterSeconds } =
-      thrown instanceof RelayError ? thrown : new RelayError('internal_error', 'internal error');
+    const { code, message, details, retryAfterSeconds } = toRelayError(thrown);
     return {
       type: 'job-end',
       outcome: outcomeOf(thrown),
@@ -97,6 +96,6 @@ export class Job implements Disposable {
 
 function outcomeOf(thrown: unknown): FailedOutcome {
   if (thrown instanceof Cancelled) return 'cancelled';
-  const code = thrown instanceof RelayError ? thrown.code : 'internal_error';
+  const { code } = toRelayError(thrown);
   return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';
 }

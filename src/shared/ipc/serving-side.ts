@@ -1,4 +1,4 @@
-import { Cancelled, RelayError, toRelayError } from '../errors.js';
+import { Cancelled, isDefect, toRelayError } from '../errors.js';
 import type { CallerMessage, Calls, Handlers, Message } from './message.js';
 import { callWindow } from './window.js';
 
@@ -70,7 +70,7 @@ export class ServingSide<In extends Calls> {
       if ('item' in called) await this.#stream(id, this.#handlers[name] as AnyStream, parsed);
       else this.#send({ kind: 'answer', id, answer: await (this.#handlers[name] as AnySingle)(parsed) });
     } catch (error) {
-      if (!isExpected(error)) this.#onFault(error);
+      if (isDefect(error)) this.#onFault(error);
       this.#send({ kind: 'fail', id, failure: failureOf(error) });
     }
   }
@@ -85,15 +85,11 @@ export class ServingSide<In extends Calls> {
       }
       if (!stream.signal.aborted) this.#send({ kind: 'end', id });
     } catch (error) {
-      if (!stream.signal.aborted || !isExpected(error)) throw error; // else nobody waits for it
+      if (!stream.signal.aborted || isDefect(error)) throw error; // else nobody waits for it
     } finally {
       this.#serving.delete(id);
     }
   }
-}
-
-function isExpected(thrown: unknown): boolean {
-  return thrown instanceof RelayError || thrown instanceof Cancelled;
 }
 
 function failureOf(thrown: unknown) {

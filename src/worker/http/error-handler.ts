@@ -1,5 +1,5 @@
 import type { NextFunction, Request } from 'express';
-import { Cancelled, invalid, RelayError } from '../../shared/errors.js';
+import { Cancelled, invalid, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { Handler, Reply } from './exchange.js';
 import { sendError } from './send-json.js';
@@ -18,14 +18,11 @@ export function methodNotAllowed(...methods: readonly string[]): Handler {
 /** Answers whatever was thrown. Express knows an error handler by its four parameters. */
 export function answerError(log: Logger) {
   return (thrown: unknown, _req: Request, res: Reply, _next: NextFunction): void => {
-    const isForClient = thrown instanceof Cancelled || thrown instanceof RelayError || isBadPath(thrown);
-    const isExpected = isForClient || comesTooLate(thrown, res);
-    if (!isExpected) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
+    const isOurFault = isDefect(thrown) && !isBadPath(thrown) && !comesTooLate(thrown, res);
+    if (isOurFault) log.error('internal_error', { request_id: res.locals.requestId, error: describeError(thrown) });
     if (res.writableEnded) return; // it has its answer: the last event of a stream, or what the server itself says
     if (thrown instanceof Cancelled || res.headersSent || res.destroyed) return void res.destroy();
-    if (thrown instanceof RelayError) return sendError(res, thrown);
-    if (isBadPath(thrown)) return sendError(res, invalid('path', 'holds a bad percent escape'));
-    sendError(res, new RelayError('internal_error', 'internal error'));
+    sendError(res, isBadPath(thrown) ? invalid('path', 'holds a bad percent escape') : toRelayError(thrown));
   };
 }
 
