@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
-import { brokenHttp, endpoints } from '../src/shared/api/responses.js';
+import { brokenHttp, endpoints } from '../src/shared/api/endpoints.js';
 import { httpStatusOf } from '../src/shared/errors.js';
-import { routes } from '../src/shared/metric-names.js';
 import { openApiText } from '../tools/openapi.js';
 import { documentedAnswers, type OpenApi, openApiPath } from './support/contract.js';
 
@@ -34,7 +33,6 @@ describe('the committed OpenAPI document', () => {
   });
 
   it('describes every route of the service, and nothing else', () => {
-    expect(Object.keys(document.paths)).toEqual(routes.filter((route) => route !== 'other'));
     const described = operations.map(({ method, route }) => `${method.toUpperCase()} ${route}`);
     expect(described).toEqual(endpoints.map(({ method, route }) => `${method} ${route}`));
   });

@@ -1,5 +1,7 @@
 import { Counter, Gauge, Histogram, type Registry } from 'prom-client';
-import { metricPrefix } from './metric-names.js';
+
+/** Every metric of the service begins with this. */
+export const metricPrefix = 'model_api_';
 
 /** Short ways to declare a family; `name` goes without the prefix. */
 

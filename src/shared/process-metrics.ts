@@ -1,5 +1,5 @@
 import { collectDefaultMetrics, Gauge, type Registry } from 'prom-client';
-import { metricPrefix } from './metric-names.js';
+import { metricPrefix } from './metrics.js';
 
 /** Gauges whose names end as a counter's does; the same figures stand by type beside them. */
 const misnamed = ['nodejs_active_handles_total', 'nodejs_active_requests_total', 'nodejs_active_resources_total'];

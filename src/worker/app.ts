@@ -1,7 +1,7 @@
 import express, { type Express, type IRoute } from 'express';
+import type { Route } from '../shared/api/endpoints.js';
 import { shuttingDown } from '../shared/errors.js';
 import type { DoorSettings } from '../shared/ipc/protocol.js';
-import type { Route } from '../shared/metric-names.js';
 import type { Phase } from '../shared/phase.js';
 import { authenticate, authenticateOperator } from './http/authenticate.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';

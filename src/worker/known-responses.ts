@@ -1,11 +1,13 @@
-import { brokenHttp, commonErrors, type Endpoint, endpoints } from '../shared/api/responses.js';
+import { brokenHttp, commonErrors, type Endpoint, endpoints, type Route } from '../shared/api/endpoints.js';
 import { httpStatusOf } from '../shared/errors.js';
-import type { Route } from '../shared/metric-names.js';
+
+/** What a request is counted by: the route that it matched, else `other`. */
+export type RouteLabel = Route | 'other';
 
 /** What a response is counted under. */
 export interface KnownResponse {
   readonly method: string;
-  readonly route: Route;
+  readonly route: RouteLabel;
   readonly code: number;
 }
 
@@ -13,6 +15,7 @@ const { validation_error, forbidden, not_found, method_not_allowed, internal_err
 const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const other = 'other';
 const methods = [...named, other] as const;
+export const routeLabels: readonly RouteLabel[] = [...new Set(endpoints.map(({ route }) => route)), other];
 
 export function methodLabel(method: string): (typeof methods)[number] {
   return named.find((known) => known === method) ?? other;

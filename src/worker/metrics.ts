@@ -1,9 +1,8 @@
 import { Registry } from 'prom-client';
 import { type ErrorCode, errorCodes } from '../shared/errors.js';
-import { type Route, routes } from '../shared/metric-names.js';
 import { counter, gauge, histogram } from '../shared/metrics.js';
 import { addProcessMetrics } from '../shared/process-metrics.js';
-import { isOfEndpoint, knownResponses, methodLabel } from './known-responses.js';
+import { isOfEndpoint, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
 
 /** HTTP is answered in milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
@@ -44,7 +43,7 @@ export class HttpMetrics {
       this.#requests.inc(labels, 0);
       if (isOfEndpoint({ route, code })) this.#durations.zero(labels);
     }
-    for (const route of routes) {
+    for (const route of routeLabels) {
       this.#aborted.inc({ route }, 0);
       for (const error of errorCodes) this.#errors.inc({ route, error }, 0);
     }
@@ -55,7 +54,7 @@ export class HttpMetrics {
     this.#inFlight.inc();
   }
 
-  completed(method: string, route: Route, code: number, seconds: number): void {
+  completed(method: string, route: RouteLabel, code: number, seconds: number): void {
     this.#inFlight.dec();
     const labels = { method: methodLabel(method), route, code: String(code) };
     this.#requests.inc(labels);
@@ -68,12 +67,12 @@ export class HttpMetrics {
     this.failed('other', error);
   }
 
-  aborted(route: Route): void {
+  aborted(route: RouteLabel): void {
     this.#inFlight.dec();
     this.#aborted.inc({ route });
   }
 
-  failed(route: Route, error: ErrorCode): void {
+  failed(route: RouteLabel, error: ErrorCode): void {
     this.#errors.inc({ route, error });
   }
 

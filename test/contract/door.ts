@@ -1,4 +1,4 @@
-import { endpoints } from '../../src/shared/api/responses.js';
+import { endpoints } from '../../src/shared/api/endpoints.js';
 import { answerTo } from '../support/door.js';
 import { jsonPost, request } from '../support/raw-http.js';
 import type { Service } from '../support/service.js';

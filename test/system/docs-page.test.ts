@@ -1,4 +1,4 @@
-import { endpoints } from '../../src/shared/api/responses.js';
+import { endpoints } from '../../src/shared/api/endpoints.js';
 import { type Browser, chromiumProgram, startBrowser } from '../support/browser.js';
 import { describeWith } from '../support/needs.js';
 import { type Service, startService } from '../support/service.js';

@@ -1,7 +1,6 @@
 import { Counter, type Histogram, type Registry } from 'prom-client';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
-import { metricPrefix } from '../../shared/metric-names.js';
-import { counter, histogram } from '../../shared/metrics.js';
+import { counter, histogram, metricPrefix } from '../../shared/metrics.js';
 import { addCounter } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];

@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { RemovalCause } from '../../shared/conversation.js';
 import { removalCauses } from '../../shared/conversation.js';
-import { metricPrefix } from '../../shared/metric-names.js';
+import { metricPrefix } from '../../shared/metrics.js';
 
 /** Reads a figure from its owner at the moment of a scrape. */
 type Read = () => number;

@@ -3,10 +3,19 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 import { type ErrorCode, httpStatusOf } from '../errors.js';
 import { askRequest, askResult } from './ask.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from './chat.js';
+import {
+  brokenHttp,
+  commonErrors,
+  type Endpoint,
+  type EndpointName,
+  endpoints,
+  nameOf,
+  type Route,
+} from './endpoints.js';
 import { errorBody } from './error.js';
 import { healthBody, historyBody, sinceQuery } from './health.js';
 import { modelsBody } from './models.js';
-import { brokenHttp, commonErrors, type Endpoint, endpoints } from './responses.js';
+
 import { versionBody } from './version.js';
 
 type Operation = Pick<
@@ -27,7 +36,7 @@ function json(schema: z.ZodType, example: object) {
 }
 
 /** The parts the document is in. */
-const tagOf: Readonly<Record<Endpoint['route'], string>> = {
+const tagOf: Readonly<Record<Route, string>> = {
   '/ask': 'The model',
   '/chat': 'The model',
   '/chat/{id}': 'The model',
@@ -41,8 +50,8 @@ const tagOf: Readonly<Record<Endpoint['route'], string>> = {
   '/docs': 'This document',
 };
 
-/** What stands in the document beside what `endpoints` knows, by method and route. */
-const operations: Readonly<Record<string, Operation>> = {
+/** What stands in the document beside what `endpoints` knows. */
+const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /ask': {
     summary: 'Ask the model one prompt',
     requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
@@ -129,8 +138,7 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 }
 
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
-  const operation = operations[`${endpoint.method} ${endpoint.route}`];
-  if (operation === undefined) throw new Error(`${endpoint.method} ${endpoint.route} is not described`);
+  const operation = operations[nameOf(endpoint)];
   const { ok: _ok, okText: _okText, ...rest } = operation;
   return {
     operationId:

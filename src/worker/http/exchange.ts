@@ -1,17 +1,17 @@
 import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
 import type { ErrorCode } from '../../shared/errors.js';
-import { requestIdFrom } from '../../shared/ids.js';
 import type { Logger } from '../../shared/logger.js';
-import type { Route } from '../../shared/metric-names.js';
 import type { JobReport } from '../job-report.js';
+import type { RouteLabel } from '../known-responses.js';
 import type { HttpMetrics } from '../metrics.js';
+import { requestIdFrom } from './request-id.js';
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
   requestId: string;
-  /** Template of the route that matched. */
-  route: Route;
+  /** Template of the route that matched; `other` until one has. */
+  route: RouteLabel;
   /** Code of the error body that was sent, if one was. */
   error: ErrorCode | null;
   /** The unit of fairness: the API key's name, else the address. Empty where nobody was asked for a key. */
@@ -72,7 +72,7 @@ function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number
 }
 
 /** Names the route that matched, for all that is counted by route. */
-export function atRoute(route: Route): Handler {
+export function atRoute(route: RouteLabel): Handler {
   return (_req, res, next) => {
     res.locals.route = route;
     next();

@@ -1,10 +1,10 @@
 import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
+import { brokenHttp } from '../../shared/api/endpoints.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import { brokenHttp } from '../../shared/api/responses.js';
 import type { ErrorCode } from '../../shared/errors.js';
-import { requestIdFrom } from '../../shared/ids.js';
 import { commonHeaders, type ExchangeParts } from './exchange.js';
+import { requestIdFrom } from './request-id.js';
 
 /** Why a socket's bytes can't become a request, as an HTTP status and a sentence. */
 export interface Refusal {

@@ -1,4 +1,4 @@
-import { requestIdFrom } from '../../src/shared/ids.js';
+import { requestIdFrom } from '../../../src/worker/http/request-id.js';
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 

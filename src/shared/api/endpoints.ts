@@ -1,14 +1,6 @@
 import type { ErrorCode } from '../errors.js';
-import type { Route } from '../metric-names.js';
 
-export interface Endpoint {
-  readonly method: 'GET' | 'POST' | 'DELETE';
-  readonly route: Exclude<Route, 'other'>;
-  /** Error codes it can answer with, beside those that every path can. */
-  readonly errors: readonly ErrorCode[];
-}
-
-/** A Host or Origin that is not allowed, a malformed request. */
+/** Every path can answer with these: a malformed request, a Host or Origin that is not allowed. */
 export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly ErrorCode[];
 
 /**
@@ -30,8 +22,7 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly ErrorCode[];
 
-/** Every endpoint with the errors it documents. HTTP metrics start from it, and the OpenAPI document is built from it. */
-export const endpoints: readonly Endpoint[] = [
+const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
   { method: 'GET', route: '/chat/{id}', errors: ['unauthorized', 'not_found'] },
@@ -44,4 +35,25 @@ export const endpoints: readonly Endpoint[] = [
   { method: 'GET', route: '/models', errors: [] },
   { method: 'GET', route: '/openapi.yaml', errors: [] },
   { method: 'GET', route: '/docs', errors: [] },
-];
+] as const;
+
+type Listed = (typeof list)[number];
+type NameOf<E extends Listed> = E extends Listed ? `${E['method']} ${E['route']}` : never;
+
+/** A path, with the names of its parameters in braces. */
+export type Route = Listed['route'];
+export type EndpointName = NameOf<Listed>;
+
+export interface Endpoint {
+  readonly method: Listed['method'];
+  readonly route: Route;
+  /** Error codes it can answer with, beside the common ones. */
+  readonly errors: readonly ErrorCode[];
+}
+
+/** Every endpoint there is. HTTP metrics start from this list, and the OpenAPI document is built from it. */
+export const endpoints: readonly Endpoint[] = list;
+
+export function nameOf({ method, route }: Endpoint): EndpointName {
+  return `${method} ${route}` as EndpointName;
+}
