@@ -1,7 +1,7 @@
-import { Counter, type Histogram, type Registry } from 'prom-client';
+import type { Counter, Histogram, Registry } from 'prom-client';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
-import { counter, histogram, metricPrefix } from '../../shared/metrics.js';
-import { addCounter } from './state-metrics.js';
+import { counter, histogram } from '../../shared/metrics.js';
+import { addCounter, addLabelledCounter } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
@@ -87,17 +87,9 @@ export class JobMetrics {
   }
 
   #addRefusals(registry: Registry): void {
-    const refusals = () => this.#refusals();
-    new Counter({
-      name: `${metricPrefix}rejected_total`,
-      help: 'Jobs refused before they were admitted.',
-      labelNames: ['reason'] as const,
-      registers: [registry],
-      collect() {
-        this.reset();
-        for (const [reason, count] of Object.entries(refusals())) this.inc({ reason }, count);
-      },
-    });
+    addLabelledCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', 'reason', () =>
+      this.#refusals(),
+    );
     addCounter(
       registry,
       'queue_timeouts_total',

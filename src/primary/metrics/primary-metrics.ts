@@ -3,9 +3,9 @@ import { counter } from '../../shared/metrics.js';
 import { addProcessMetrics } from '../../shared/process-metrics.js';
 import { type RestartCause, restartCauses } from '../fleet/seat.js';
 import { CliMetrics } from './cli-metrics.js';
+import { ConversationMetrics } from './conversation-metrics.js';
 import { JobMetrics, type Refusals } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
-import { ConversationMetrics } from './state-metrics.js';
 
 /** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
 export class PrimaryMetrics {

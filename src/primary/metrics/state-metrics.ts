@@ -1,12 +1,12 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import type { RemovalCause } from '../../shared/conversation.js';
-import { removalCauses } from '../../shared/conversation.js';
 import { metricPrefix } from '../../shared/metrics.js';
 
-/** Reads a figure from its owner at the moment of a scrape. */
-type Read = () => number;
+/** Families whose figures have an owner elsewhere, and are read from it at the moment of a scrape: nothing is counted twice. */
 
-/** A gauge for each figure that has an owner elsewhere: nothing is counted twice. */
+type Read = () => number;
+type ReadByLabel = () => Readonly<Record<string, number>>;
+
+/** A gauge for each figure. */
 export function addGauges(
   registry: Registry,
   gauges: Readonly<Record<string, readonly [help: string, read: Read]>>,
@@ -23,7 +23,7 @@ export function addGauges(
   }
 }
 
-/** A counter for a figure that only grows and has an owner elsewhere. */
+/** A counter for a figure that only grows. */
 export function addCounter(registry: Registry, name: string, help: string, read: Read): void {
   new Counter({
     name: metricPrefix + name,
@@ -36,13 +36,33 @@ export function addCounter(registry: Registry, name: string, help: string, read:
   });
 }
 
+/** A counter with one label, read all at once. */
+export function addLabelledCounter(
+  registry: Registry,
+  name: string,
+  help: string,
+  label: string,
+  read: ReadByLabel,
+): void {
+  new Counter({
+    name: metricPrefix + name,
+    help,
+    labelNames: [label],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [value, count] of Object.entries(read())) this.inc({ [label]: value }, count);
+    },
+  });
+}
+
 /** A gauge with one label, read all at once. */
 export function addLabelledGauge(
   registry: Registry,
   name: string,
   help: string,
   label: string,
-  read: () => Readonly<Record<string, number>>,
+  read: ReadByLabel,
 ): void {
   new Gauge({
     name: metricPrefix + name,
@@ -63,24 +83,4 @@ export function addFacts(
   facts: Readonly<Record<string, string>>,
 ): void {
   new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
-}
-
-/** Owns what is counted of conversations that came and went. */
-export class ConversationMetrics {
-  readonly #removed: Counter<'cause'>;
-
-  constructor(registry: Registry, created: Read) {
-    addCounter(registry, 'conversations_created_total', 'Conversations whose first turn was answered.', created);
-    this.#removed = new Counter({
-      name: `${metricPrefix}conversations_removed_total`,
-      help: 'Conversations that are gone, by cause.',
-      labelNames: ['cause'],
-      registers: [registry],
-    });
-    for (const cause of removalCauses) this.#removed.inc({ cause }, 0);
-  }
-
-  removed(cause: RemovalCause): void {
-    this.#removed.inc({ cause });
-  }
 }
