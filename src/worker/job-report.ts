@@ -2,6 +2,7 @@ import type { Clock } from '../shared/clock.js';
 import type { JobEnd, JobEvent, Outcome } from '../shared/job.js';
 
 type State =
+  | { readonly name: 'asked' }
   | { readonly name: 'waiting' }
   | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
   | { readonly name: 'ended'; readonly end: JobEnd };
@@ -16,8 +17,7 @@ export interface JobFigures {
 export class JobReport {
   readonly #clock: Clock;
   readonly #arrivedMs: number;
-  #state: State = { name: 'waiting' };
-  #hasBegun = false;
+  #state: State = { name: 'asked' };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -25,12 +25,12 @@ export class JobReport {
   }
 
   /** Whether the job was admitted, as its first event tells. */
-  get hasBegun(): boolean {
-    return this.#hasBegun;
+  get wasAdmitted(): boolean {
+    return this.#state.name !== 'asked';
   }
 
   follow(event: JobEvent): void {
-    this.#hasBegun = true;
+    if (event.type === 'job-queued') this.#state = { name: 'waiting' };
     if (event.type === 'job-end') this.#state = { name: 'ended', end: event };
     if (event.type === 'job-start') {
       this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };
@@ -40,6 +40,7 @@ export class JobReport {
   figures(): JobFigures {
     const now = this.#clock.monotonicMs();
     switch (this.#state.name) {
+      case 'asked':
       case 'waiting':
         return { outcome: 'cancelled', queueMs: Math.round(now - this.#arrivedMs), executionMs: 0 };
       case 'running': {

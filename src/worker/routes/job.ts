@@ -42,7 +42,7 @@ export async function answerWithJob(primary: Primary, res: Reply, order: Order, 
     if (order.stream) await stream(reported(events, report), res, bodyOf, client.signal, clock);
     else sendJson(res, bodyOf(await collect(reported(events, report)), res.locals.requestId));
   } catch (error) {
-    if (!report.hasBegun && !(error instanceof Cancelled)) res.locals.job = null; // refused: there never was a job
+    if (!report.wasAdmitted && !(error instanceof Cancelled)) res.locals.job = null; // refused: there never was a job
     throw error;
   }
 }
