@@ -89,7 +89,6 @@ export const silentObserver: CliObserver = {
   killed() {},
   orphansReaped() {},
   output() {},
-  startedUp() {},
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `: …` is not the model's. Turns are written as lines, too. */

@@ -15,8 +15,6 @@ export interface CliObserver {
   /** Processes that had outlived their program were found and ended. */
   orphansReaped(count: number): void;
   output(stream: 'stdout' | 'stderr', bytes: number): void;
-  /** A program that a turn waited for has written its first byte, this long after its start. */
-  startedUp(ms: number): void;
 }
 
 /** What an abort's reason means for the process that it ends. */

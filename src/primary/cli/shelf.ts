@@ -3,7 +3,6 @@ import type { TextDelta } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import type { Launch, Turn, TurnEnd } from './adapter.js';
 import type { CliLauncher } from './cli-launcher.js';
-import type { CliObserver } from './cli-observer.js';
 import type { CliProcess } from './cli-process.js';
 import type { CliProgram, KnownProgram } from './cli-program.js';
 import { type ConversationState, LiveSessions, type LiveSettings } from './live-sessions.js';
@@ -13,12 +12,15 @@ export interface ShelfParts {
   readonly program: Pick<CliProgram, 'find'>;
   readonly launcher: Pick<CliLauncher, 'start' | 'size'>;
   readonly clock: Clock;
-  readonly observer: CliObserver & ShelfObserver;
+  readonly observer: ShelfObserver;
   /** Whether a process may be started in advance now, at nobody's expense. */
   readonly isCalm: () => boolean;
 }
 
+/** Hears where the processes of jobs come from. */
 export interface ShelfObserver {
+  /** A program that was started for a turn has written its first byte, this long after its start. */
+  startedUp(ms: number): void;
   standbyTaken(result: 'hit' | 'miss'): void;
   liveSessionTaken(result: 'hit' | 'replay'): void;
 }

@@ -41,7 +41,7 @@ export class CliMetrics implements CliObserver, ShelfObserver {
       "Turns that found their conversation's process, and those replayed.",
       'result',
     );
-    const startup = 'Time from the start of a process that a job waited for to the first of its answer.';
+    const startup = 'Time from the start of a process that was started for a job to the first byte it wrote.';
     this.#startup = histogram(registry, 'cli_startup_seconds', startup, startupBuckets);
     this.#addZeros();
   }

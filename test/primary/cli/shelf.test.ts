@@ -2,7 +2,7 @@ import type { Launch } from '../../../src/primary/cli/adapter.js';
 import { type CliLease, Shelf, type ShelfObserver } from '../../../src/primary/cli/shelf.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { lineDialect, type ScriptedCli, scriptedCli, silentObserver, turnOf } from '../../support/scripted-cli.js';
+import { lineDialect, type ScriptedCli, scriptedCli, turnOf } from '../../support/scripted-cli.js';
 import { settled } from '../../support/settled.js';
 
 const usual: Launch = { model: null, system: null };
@@ -26,6 +26,7 @@ class House {
 
   constructor({ perLaunch = 0, maxSessions = 4 }: Options = {}) {
     const observer: ShelfObserver = {
+      startedUp: (ms) => this.startups.push(ms),
       standbyTaken: (result) => this.counted[result]++,
       liveSessionTaken: (result) => this.counted[result === 'hit' ? 'live' : 'replay']++,
     };
@@ -44,7 +45,7 @@ class House {
         program: { find },
         launcher,
         clock: this.clock,
-        observer: { ...silentObserver, ...observer, startedUp: (ms) => this.startups.push(ms) },
+        observer,
         isCalm: () => this.isCalm,
       },
     );
