@@ -1,7 +1,7 @@
-import type { Dialect, Exit, Turn, TurnEvent } from '../../../src/primary/cli/adapter.js';
-import { claudeAdapter, inputOf } from '../../../src/primary/cli/adapters/claude.js';
-import { ClaudeDecoder } from '../../../src/primary/cli/adapters/claude-decoder.js';
-import { RelayError } from '../../../src/shared/errors.js';
+import type { Dialect, Exit, Turn, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import { claudeAdapter, inputOf } from '../../../../src/primary/cli/adapters/claude.js';
+import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
+import { RelayError } from '../../../../src/shared/errors.js';
 
 const flags = [
   ...['--print', '--input-format <format>', '--output-format <format>', '--verbose', '--tools <tools...>'],

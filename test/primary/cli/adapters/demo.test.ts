@@ -1,6 +1,6 @@
-import type { Decoder, Dialect, Exit, TurnEvent } from '../../../src/primary/cli/adapter.js';
-import { demoAdapter } from '../../../src/primary/cli/adapters/demo.js';
-import { models } from '../../../src/primary/demo/models.js';
+import type { Decoder, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import { demoAdapter } from '../../../../src/primary/cli/adapters/demo.js';
+import { models } from '../../../../src/primary/demo/models.js';
 
 const adapter = demoAdapter(['node', 'demo.js']);
 const killed: Exit = { code: null, signal: 'SIGKILL', stderr: '' };
