@@ -87,13 +87,13 @@ export class HttpServer {
       this.#eachAfter(Math.min(firstRequestMs, limitMs), (connection) => connection.closeIfIdle()),
       this.#eachAfter(Math.min(joblessMs, limitMs), (connection) => connection.closeIfJobless()),
     ];
-    const isWhole = await this.letGo(limitMs);
+    const isWhole = await this.retire(limitMs);
     for (const stopTimer of stopTimers) stopTimer();
     return isWhole;
   }
 
   /** As `stop`, but an idle connection is left to its keep-alive limit: to close it could cross with the client's next request, and lose that. */
-  async letGo(limitMs: number): Promise<boolean> {
+  async retire(limitMs: number): Promise<boolean> {
     const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
     // The HTTP server's own close would destroy every connection whose answer has been written, be it sent or not.
     await new Promise<void>((resolve) => void NetServer.prototype.close.call(this.#server, () => resolve()));

@@ -36,7 +36,7 @@ export class Listeners {
   /** As `stop`, but idle connections end by themselves. */
   async retire(limitMs: number): Promise<boolean> {
     this.#isClosing = true;
-    const sent = await Promise.all(this.#servers.map((server) => server.letGo(limitMs)));
+    const sent = await Promise.all(this.#servers.map((server) => server.retire(limitMs)));
     return sent.every(Boolean);
   }
 }

@@ -342,7 +342,7 @@ describe('A server that stops', () => {
     const { server, connection, exchanges } = house;
     connection.send(get('/held'));
     await until(() => exchanges.held.length > 0, 'the request');
-    const closed = server.letGo(60_000).then(() => [...exchanges.closed]);
+    const closed = server.retire(60_000).then(() => [...exchanges.closed]);
     connection[Symbol.dispose]();
     expect(await closed).toEqual(['/held']);
   });
