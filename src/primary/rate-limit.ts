@@ -1,7 +1,7 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 
 export interface RateLimitSettings {
-  /** Requests of one client in one window. */
+  /** Requests of one address in one window. */
   readonly maxRequests: number;
   readonly windowMs: number;
 }
@@ -14,7 +14,7 @@ export interface RateVerdict {
   readonly resetSeconds: number;
 }
 
-/** Owns the rate windows of all clients, for all workers together. */
+/** Owns the rate windows, one for each address, for all workers together. */
 export class RateLimit {
   readonly #limiter: RateLimiterMemory;
 
