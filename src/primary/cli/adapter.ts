@@ -66,6 +66,7 @@ export interface Exit {
 export interface Decoder {
   /** Whether the model has written anything in its turn so far: what comes before that is the program's own. */
   readonly hasBegun: boolean;
+  /** Throws `LineTooLong` where the program writes without an end of line. */
   read(chunk: string): Iterable<TurnEvent>;
   /** The last word on an unfinished turn, once the program has exited and its stdout is read. */
   exit(exit: Exit): Iterable<TurnEvent>;

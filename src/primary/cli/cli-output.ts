@@ -4,6 +4,7 @@ import { cliError, RelayError } from '../../shared/errors.js';
 import { Inbox } from '../../shared/inbox.js';
 import type { Decoder, Exit, TurnEvent } from './adapter.js';
 import type { CliObserver } from './cli-observer.js';
+import { LineTooLong } from './lines.js';
 import type { ExitStatus, ProcessTree } from './process-tree.js';
 import { Tail } from './tail.js';
 import type { Watchdog } from './watchdog.js';
@@ -105,7 +106,7 @@ export class CliOutput {
     try {
       for (const event of this.#decoder.read(text)) if (turn !== null) deliver(event, turn);
     } catch (error) {
-      turn?.events.fail(error instanceof RangeError ? cliError('output_too_large', error.message) : error);
+      turn?.events.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
     }
     if (turn === null) return;
     if (turn.events.over)

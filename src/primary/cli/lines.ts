@@ -1,3 +1,8 @@
+/** The program wrote a line that is longer than any that is read. */
+export class LineTooLong extends Error {
+  override readonly name = 'LineTooLong';
+}
+
 /** Cuts a stream of text into lines. The line that is still growing is kept, up to `maxLength` UTF-16 units. */
 export class LineSplitter {
   readonly #maxLength: number;
@@ -8,7 +13,7 @@ export class LineSplitter {
     this.#maxLength = maxLength;
   }
 
-  /** Throws a RangeError for a line that is longer than `maxLength`. */
+  /** Throws `LineTooLong` for a line that is longer than `maxLength`. */
   *split(chunk: string): Generator<string> {
     let from = 0;
     for (let at = chunk.indexOf('\n'); at >= 0; at = chunk.indexOf('\n', from)) {
@@ -26,7 +31,7 @@ export class LineSplitter {
 
   #keep(part: string): void {
     this.#length += part.length;
-    if (this.#length > this.#maxLength) throw new RangeError(`a line is longer than ${this.#maxLength} characters`);
+    if (this.#length > this.#maxLength) throw new LineTooLong(`a line is longer than ${this.#maxLength} characters`);
     if (part !== '') this.#parts.push(part);
   }
 

@@ -1,4 +1,4 @@
-import { LineSplitter } from '../../../src/primary/cli/lines.js';
+import { LineSplitter, LineTooLong } from '../../../src/primary/cli/lines.js';
 
 function linesOf(chunks: readonly string[], maxLength = 100): string[] {
   const splitter = new LineSplitter(maxLength);
@@ -28,13 +28,13 @@ describe('a stream of text', () => {
 
   it('has no line that is too long, in one piece or in many', () => {
     expect(linesOf(['12345\n12345\n12345'], 5)).toEqual(['12345', '12345', '12345']);
-    expect(() => linesOf(['ok\n123456\n'], 5)).toThrow(RangeError);
-    expect(() => linesOf(['123', '456'], 5)).toThrow(RangeError);
+    expect(() => linesOf(['ok\n123456\n'], 5)).toThrow(LineTooLong);
+    expect(() => linesOf(['123', '456'], 5)).toThrow(LineTooLong);
   });
 
   it('gives the lines before one that is too long', () => {
     const lines = new LineSplitter(5).split('a\nb\n123456');
     expect([lines.next().value, lines.next().value]).toEqual(['a', 'b']);
-    expect(() => lines.next()).toThrow(RangeError);
+    expect(() => lines.next()).toThrow(LineTooLong);
   });
 });
