@@ -109,3 +109,12 @@ export interface Adapter {
 }
 
 export const unknownUsage: Usage = { inputTokens: null, outputTokens: null, costUsd: null };
+
+const maxStderrLength = 300;
+
+/** The end of a turn whose program has gone in the middle of it: how, and the last line that it wrote to stderr. */
+export function crashed({ code, signal, stderr }: Exit): TurnFailed {
+  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+  const lastLine = stderr.trim().split('\n').at(-1)?.slice(0, maxStderrLength);
+  return { type: 'turn-failed', reason: 'crashed', message: `the model CLI ${how}${lastLine ? `: ${lastLine}` : ''}` };
+}

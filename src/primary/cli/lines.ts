@@ -42,3 +42,12 @@ export class LineSplitter {
     return line;
   }
 }
+
+/** null for a line that is no JSON. */
+export function jsonOf(line: string): unknown {
+  try {
+    return JSON.parse(line);
+  } catch {
+    return null;
+  }
+}

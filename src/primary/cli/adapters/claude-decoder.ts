@@ -1,7 +1,6 @@
-import type { Usage } from '../adapter.js';
-import { type Decoder, type Exit, type TurnEvent, unknownUsage } from '../adapter.js';
+import { crashed, type Decoder, type Exit, type TurnEvent, type Usage, unknownUsage } from '../adapter.js';
 import { LineSplitter } from '../lines.js';
-import { crashed, failed } from './claude-failure.js';
+import { failed } from './claude-failure.js';
 import {
   type AssistantLine,
   type BlockDelta,

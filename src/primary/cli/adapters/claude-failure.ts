@@ -1,5 +1,5 @@
 import type { CliReason } from '../../../shared/errors.js';
-import type { Exit, TurnFailed } from '../adapter.js';
+import type { TurnFailed } from '../adapter.js';
 import type { ResultLine } from './claude-lines.js';
 
 const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
@@ -47,13 +47,6 @@ export function failed(line: ResultLine, error: string | null): TurnFailed {
     reasonByWords.find(([sign]) => sign.test(words))?.[1] ??
     'other';
   return { type: 'turn-failed', reason, message: sentence('the model CLI reports', words) };
-}
-
-/** The program has gone in the middle of a turn. */
-export function crashed({ code, signal, stderr }: Exit): TurnFailed {
-  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-  const lastLine = stderr.trim().split('\n').at(-1) ?? '';
-  return { type: 'turn-failed', reason: 'crashed', message: sentence(`the model CLI ${how}`, lastLine) };
 }
 
 const maxWords = 300;

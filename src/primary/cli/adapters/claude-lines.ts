@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { jsonOf } from '../lines.js';
 
 // What the CLI prints drifts between versions: a field that only adds detail never costs the line that carries it.
 const detail = z.string().nullish().catch(null);
@@ -68,9 +69,5 @@ const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result")/;
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {
   if (!text.startsWith('{') || ofOtherType.test(text)) return null;
-  try {
-    return line.safeParse(JSON.parse(text)).data ?? null;
-  } catch {
-    return null;
-  }
+  return line.safeParse(jsonOf(text)).data ?? null;
 }

@@ -23,11 +23,3 @@ export const modelList = z.object({
 export function entryOf({ value, displayName, description }: z.infer<typeof listed>): ModelEntry {
   return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }
-
-export function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return null;
-  }
-}

@@ -1,7 +1,8 @@
 import { cliError } from '../../../shared/errors.js';
 import type { Adapter, Consult, Dialect, Launch, LaunchPlan, ModelEntry, Turn, TurnInput } from '../adapter.js';
+import { jsonOf } from '../lines.js';
 import { ClaudeDecoder } from './claude-decoder.js';
-import { authStatus, entryOf, initializeLine, modelList, parseJson } from './claude-queries.js';
+import { authStatus, entryOf, initializeLine, modelList } from './claude-queries.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 
@@ -67,7 +68,7 @@ async function inspect(consult: Consult, extraArgs: readonly string[]): Promise<
 /** Says whether there is a credential, not whether the API takes it: that only a turn can tell. */
 async function check(consult: Consult): Promise<string | null> {
   const { stdout } = await consult(['auth', 'status']);
-  const { data } = authStatus.safeParse(parseJson(stdout));
+  const { data } = authStatus.safeParse(jsonOf(stdout));
   if (data === undefined) return 'the model CLI does not tell its login state';
   return data.loggedIn
     ? null
@@ -77,7 +78,7 @@ async function check(consult: Consult): Promise<string | null> {
 async function listModels(consult: Consult, profile: readonly string[]): Promise<readonly ModelEntry[] | null> {
   const { stdout } = await consult(profile, initializeLine);
   for (const line of stdout.split('\n')) {
-    const { data } = modelList.safeParse(parseJson(line));
+    const { data } = modelList.safeParse(jsonOf(line));
     if (data !== undefined) return data.response.response.models.map(entryOf);
   }
   return null;

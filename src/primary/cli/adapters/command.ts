@@ -1,8 +1,8 @@
 import {
   type Adapter,
+  crashed,
   type Decoder,
   type Dialect,
-  type Exit,
   type Launch,
   type Turn,
   type TurnEvent,
@@ -95,12 +95,6 @@ const plainText: Decoder = {
   },
   *exit(exit): Generator<TurnEvent> {
     if (exit.code === 0) yield { type: 'turn-end', text: null, model: null, usage: unknownUsage };
-    else yield { type: 'turn-failed', reason: 'crashed', message: describe(exit) };
+    else yield crashed(exit);
   },
 };
-
-function describe(exit: Exit): string {
-  const how = exit.signal === null ? `exited with code ${exit.code}` : `was ended by ${exit.signal}`;
-  const lastLine = exit.stderr.trim().split('\n').at(-1);
-  return lastLine ? `the model CLI ${how}: ${lastLine}` : `the model CLI ${how}`;
-}

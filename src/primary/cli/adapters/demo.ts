@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { cliReasons } from '../../../shared/errors.js';
-import type {
-  Adapter,
-  Consult,
-  Decoder,
-  Dialect,
-  Exit,
-  Launch,
-  LaunchPlan,
-  ModelEntry,
-  Turn,
-  TurnEvent,
-  TurnInput,
+import {
+  type Adapter,
+  type Consult,
+  crashed,
+  type Decoder,
+  type Dialect,
+  type Launch,
+  type LaunchPlan,
+  type ModelEntry,
+  type Turn,
+  type TurnEvent,
+  type TurnInput,
 } from '../adapter.js';
-import { LineSplitter } from '../lines.js';
+import { jsonOf, LineSplitter } from '../lines.js';
 
 const maxLineLength = 1024 * 1024;
 
@@ -68,7 +68,7 @@ const modelsLine = z.object({
 
 async function listModels(consult: Consult): Promise<readonly ModelEntry[] | null> {
   const { stdout } = await consult([], '{"type":"models"}\n');
-  return modelsLine.safeParse(parseLine(stdout.split('\n', 1)[0] ?? '')).data?.models ?? null;
+  return modelsLine.safeParse(jsonOf(stdout.split('\n', 1)[0] ?? '')).data?.models ?? null;
 }
 
 async function check(consult: Consult): Promise<string | null> {
@@ -92,23 +92,6 @@ function decoder(): Decoder {
 
 /** None for a line that is not known here. */
 function eventsOf(line: string): readonly TurnEvent[] {
-  const { data } = lineSchema.safeParse(parseLine(line));
+  const { data } = lineSchema.safeParse(jsonOf(line));
   return data === undefined ? [] : [data];
-}
-
-function parseLine(line: string): unknown {
-  try {
-    return JSON.parse(line);
-  } catch {
-    return null;
-  }
-}
-
-function crashed({ code, signal }: Exit): TurnEvent {
-  const cause = signal === null ? `with exit code ${code ?? 'unknown'}` : `by the signal ${signal}`;
-  return {
-    type: 'turn-failed',
-    reason: 'crashed',
-    message: `the demo model ended ${cause} before its answer was whole`,
-  };
 }

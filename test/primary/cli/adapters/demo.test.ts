@@ -126,13 +126,13 @@ describe('the demo decoder', () => {
   it('fails a turn that the program did not live to end', async () => {
     const one = await decoder();
     read(one, [lines({ type: 'delta', text: 'Once ' }), '{"type":"del']);
-    const message = 'the demo model ended by the signal SIGKILL before its answer was whole';
+    const message = 'the model CLI was ended by SIGKILL';
     expect([...one.exit(killed)]).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
   });
 
   it('names the exit code of a program that exited by itself', async () => {
     const [event] = (await decoder()).exit({ code: 3, signal: null, stderr: '' });
-    expect(event).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exit code 3') });
+    expect(event).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exited with code 3') });
   });
 
   it('takes a last line without a newline for whole', async () => {
