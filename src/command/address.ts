@@ -32,7 +32,7 @@ function checkedUrl(url: string): string {
   if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
     return parsed.href.replace(/\/+$/, '');
   }
-  throw new CommandFault(exitCodes.usage, '--url: must be such as http://127.0.0.1:5051');
+  throw new CommandFault(exitCodes.usage, '--url: must be a URL such as http://127.0.0.1:5051');
 }
 
 function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {

@@ -57,5 +57,5 @@ function parsed(
 }
 
 function usage(message: string): CommandFault {
-  return new CommandFault(exitCodes.usage, `${message}\nprompt-relay --help shows what there is.`);
+  return new CommandFault(exitCodes.usage, `${message}\nSee prompt-relay --help.`);
 }

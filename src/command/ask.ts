@@ -8,8 +8,7 @@ import type { Terminal } from './terminal.js';
 export const ask: Command = {
   name: 'ask',
   takes: '[prompt | -] …',
-  summary:
-    'ask one question; on a screen the answer comes as it is made. - stands for stdin, and so does no prompt at all',
+  summary: 'ask one question; on a screen the answer comes as it is made. For -, and without a prompt, stdin is read',
   flags: {
     model: { type: 'string', value: '<id>', meaning: 'the model to ask; prompt-relay models lists them' },
     system: { type: 'string', value: '<text>', meaning: 'instructions that stand before the prompt' },

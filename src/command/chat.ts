@@ -63,7 +63,10 @@ class Talk {
     this.#system = given.text('system');
     this.#id = given.text('conversation');
     if (this.#id !== undefined && this.#system !== undefined)
-      throw new CommandFault(exitCodes.usage, '--system is only for a new conversation: leave out one of the two');
+      throw new CommandFault(
+        exitCodes.usage,
+        '--system is only for a new conversation: leave out --system or --conversation',
+      );
   }
 
   get url(): string {
@@ -72,8 +75,8 @@ class Talk {
 
   get farewell(): string {
     return this.#id === undefined
-      ? 'There is nothing to go on with.'
-      : `To go on: prompt-relay chat --conversation ${this.#id}`;
+      ? 'There is no conversation to continue.'
+      : `To continue: prompt-relay chat --conversation ${this.#id}`;
   }
 
   forget(): void {
@@ -110,7 +113,7 @@ class Talk {
   #lose(): void {
     const { dim, red } = this.#terminal.talkPaint;
     this.#terminal.say(red(`The service has no conversation ${plain(String(this.#id))} (any more).`));
-    if (this.#terminal.isTyped) this.#terminal.say(dim('What is said next begins a new one.'));
+    if (this.#terminal.isTyped) this.#terminal.say(dim('What you say next begins a new one.'));
     this.#id = undefined;
   }
 }

@@ -144,7 +144,7 @@ export class Client {
   }
 
   #stranger(): CommandFault {
-    return new CommandFault(exitCodes.protocol, `what answers at ${this.url} does not answer as prompt-relay does`);
+    return new CommandFault(exitCodes.protocol, `what answers at ${this.url} is not a prompt-relay`);
   }
 }
 

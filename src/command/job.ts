@@ -38,7 +38,10 @@ export async function runJob<T extends Answer>(
     }
     if (event === 'done') return await finished(client.parse(data, request.schema), heard, listener);
   }
-  throw new CommandFault(exitCodes.unavailable, `the service at ${client.url} broke off before the answer was whole`);
+  throw new CommandFault(
+    exitCodes.unavailable,
+    `the service at ${client.url} broke off before the answer was complete`,
+  );
 }
 
 /** The last word is the body's: a model may correct at the end what it said on the way. */

@@ -4,7 +4,7 @@ import type { Command } from './command.js';
 export const serve: Command = {
   name: 'serve',
   takes: '',
-  summary: 'run the service (what is done without a command); MODEL_API_* variables configure it',
+  summary: 'run the service (the default command); MODEL_API_* variables configure it',
   flags: {},
   maxWords: 0,
   run: async () => {

@@ -1,7 +1,7 @@
 import type { Answer, JobListener } from './job.js';
 import type { Terminal } from './terminal.js';
 
-const startedOver = '(The model began anew: what stands above is void.)';
+const startedOver = '(The model started over: ignore what stands above.)';
 
 /**
  * Shows a job to whoever waits for it: its place in the queue as talk, its answer as data.

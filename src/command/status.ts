@@ -12,7 +12,7 @@ export const status: Command = {
   summary: 'show slots, queue, workers, model CLI, checks and totals; exit code 1 when the service is not ok',
   flags: {
     watch: { type: 'boolean', meaning: 'show it again and again, with rates, until Ctrl-C' },
-    interval: { type: 'string', value: '<seconds>', meaning: 'time between two looks with --watch; 2 without' },
+    interval: { type: 'string', value: '<seconds>', meaning: 'time between two looks with --watch; 2 unless given' },
     ...jsonFlag,
     ...addressFlags,
   },

@@ -15,9 +15,9 @@ export const logEvents = {
   worker_start_failed: 'the system could not start a worker: error; it is tried again',
   worker_gone: 'a worker has died, or one that was replaced has left answers unsent',
   worker_unresponsive:
-    'a worker missed its heartbeats, or does not listen in time, and is killed; or not even that has ended it',
+    'a worker missed its heartbeats or did not listen in time, and is killed; or even that did not end it',
   workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
-  listen_failed: 'a worker can not listen at the configured address',
+  listen_failed: 'a worker cannot listen at the configured address',
   http_request_completed:
     'a request has been answered, or its client has gone (status 499): which client, and of an error its code',
   cli_failed: 'a job failed because of its model CLI: request id, error code and, where there is one, reason',

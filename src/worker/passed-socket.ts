@@ -14,9 +14,9 @@ export interface HostAndPort {
 export function passedSocket(fd: number, hasKey: boolean): { readonly socket: Socket; readonly address: HostAndPort } {
   const socket = new Socket({ fd, readable: false, writable: false });
   const { address: host, port } = socket.address() as Partial<AddressInfo>;
-  if (host === undefined || port === undefined) throw new Error('a socket of systemd is not a TCP socket');
+  if (host === undefined || port === undefined) throw new Error('a socket passed by systemd is not a TCP socket');
   if (!isLoopback(host) && !hasKey) {
-    throw new Error(`the socket of systemd can be reached from other machines at ${host}: set an API key`);
+    throw new Error(`the socket passed by systemd can be reached from other machines at ${host}: set an API key`);
   }
   return { socket, address: { host, port } };
 }

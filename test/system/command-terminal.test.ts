@@ -97,7 +97,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.press('C-u', 'C-d');
     const lines = await screen.shows('ended with');
     expect(lines.at(-1)).toBe('ended with 0');
-    expect(lines.at(-2)).toMatch(/^To go on: prompt-relay chat --conversation \S+$/);
+    expect(lines.at(-2)).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
   });
 
   it('what is typed while the model speaks waits for its turn', async () => {
@@ -177,14 +177,14 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await first.stop();
     await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
     await screen.press('again', 'Enter');
-    const lost = (await screen.shows('What is said next begins a new one.\nyou>')).at(-3);
+    const lost = (await screen.shows('What you say next begins a new one.\nyou>')).at(-3);
     const [, id] = /^The service has no conversation (\S+) \(any more\)\.$/.exec(lost ?? '') ?? [];
     expect(id).toBeDefined();
     await screen.press('once more', 'Enter');
     await screen.shows('once more\nonce more\nyou>');
     await screen.press('C-d');
     const farewell = (await screen.shows('ended with 0')).at(-2);
-    expect(farewell).toMatch(/^To go on: prompt-relay chat --conversation \S+$/);
+    expect(farewell).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
     expect(farewell).not.toContain(id);
   });
 
@@ -195,7 +195,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.press('hello', 'Enter');
     await screen.shows('begins a new one.\nyou>');
     await screen.press('C-d');
-    expect((await screen.shows('ended with 0')).at(-2)).toBe('There is nothing to go on with.');
+    expect((await screen.shows('ended with 0')).at(-2)).toBe('There is no conversation to continue.');
   });
 
   it('a question shows its answer as it comes, and ends with Ctrl-C', async () => {
@@ -211,7 +211,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await using screen = await Screen.open(service, ['ask', 'hello']);
     expect(await screen.shows('ended with')).toEqual([
       'The capital of Fra',
-      '(The model began anew: what stands above is void.)',
+      '(The model started over: ignore what stands above.)',
       'It is Paris.',
       'ended with 0',
     ]);

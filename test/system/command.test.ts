@@ -72,9 +72,9 @@ describe('the command, on its own', () => {
   });
 
   it.each<[string, string, number, string]>([
-    ['a web page', answerOf('200 OK', '<html>'), 76, 'does not answer as prompt-relay does'],
-    ['a way to another page', answerOf('302 Found', ''), 76, 'does not answer as prompt-relay does'],
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'does not answer as prompt-relay does'],
+    ['a web page', answerOf('200 OK', '<html>'), 76, 'is not a prompt-relay'],
+    ['a way to another page', answerOf('302 Found', ''), 76, 'is not a prompt-relay'],
+    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'is not a prompt-relay'],
     ['nothing, and hangs up', '', 69, 'no service answers'],
     ['the half of an answer', halfAnAnswer, 69, 'broke off'],
   ])('says that something else listens there: it sends %s', async (_what, bytes, expected, sentence) => {

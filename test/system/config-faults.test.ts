@@ -56,11 +56,11 @@ describe('A service that can not start', () => {
   });
 
   it.each([
-    { env: { TMPDIR: '/nowhere' }, sentence: 'TMPDIR: no folder can be made in /nowhere (ENOENT)' },
-    { env: { TMPDIR: '/dev/null' }, sentence: 'TMPDIR: no folder can be made in /dev/null (ENOTDIR)' },
+    { env: { TMPDIR: '/nowhere' }, sentence: 'TMPDIR: cannot create a folder in /nowhere (ENOENT)' },
+    { env: { TMPDIR: '/dev/null' }, sentence: 'TMPDIR: cannot create a folder in /dev/null (ENOTDIR)' },
     {
       env: { RUNTIME_DIRECTORY: '/nowhere' },
-      sentence: 'RUNTIME_DIRECTORY: no folder can be made in /nowhere (ENOENT)',
+      sentence: 'RUNTIME_DIRECTORY: cannot create a folder in /nowhere (ENOENT)',
     },
   ])('exits with 78 when there is no room for its own folder, and so does a check: $sentence', async (given) => {
     const { code, stderr, logs } = await failingService(given.env);

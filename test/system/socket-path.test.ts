@@ -32,7 +32,7 @@ describe('What is at the path of MODEL_API_SOCKET and is not a socket', () => {
     await using folder = await temporaryFolder();
     const path = join(folder.path, 'relay.sock');
     await put(path);
-    const sentence = `MODEL_API_SOCKET: ${path} is there, and is not a socket: name another path`;
+    const sentence = `MODEL_API_SOCKET: ${path} exists and is not a socket: choose another path`;
 
     const service = await failingService({ MODEL_API_SOCKET: path });
     expect({ code: service.code, fault: service.stderr[1]?.trim() }).toEqual({ code: config, fault: sentence });

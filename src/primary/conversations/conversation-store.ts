@@ -69,7 +69,7 @@ export class ConversationStore implements TurnKeeper {
     const conversation = id === null ? this.#draft(owner, system) : (this.#find(id, owner) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
     if (conversation.bytes + bytes > this.#limits.maxBytes) {
-      throw invalid('message', 'the conversation would be larger than all conversations may be together');
+      throw invalid('message', 'would make the conversation larger than all conversations together may be');
     }
     return new ConversationTurn(conversation, this);
   }

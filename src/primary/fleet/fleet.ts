@@ -213,7 +213,7 @@ export class Fleet {
   #refillLater(seat: Seat, { cause, code, listenedMs }: Loss): void {
     if (!this.#hasListened && this.#isHopeless(code)) {
       return this.#events.unavailable(
-        code === workerExits.cannotListen ? 'the address can not be used' : 'workers can not start',
+        code === workerExits.cannotListen ? 'the address cannot be used' : 'no worker can start',
       );
     }
     this.#clock.after(seat.policy.delayAfter(listenedMs), () => this.#restart(seat, cause));

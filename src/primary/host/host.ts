@@ -36,7 +36,7 @@ export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, ow
     return await mkdtemp(join(path, folderPrefix(owner)));
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new ConfigFault([`${variable}: no folder can be made in ${path} (${code})`]);
+    throw new ConfigFault([`${variable}: cannot create a folder in ${path} (${code})`]);
   }
 }
 

@@ -6,7 +6,7 @@ import { ConfigFault } from '../../shared/config/config.js';
 export async function checkSocketPath(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null);
   if (found === null || found.isSocket()) return;
-  throw new ConfigFault([`MODEL_API_SOCKET: ${path} is there, and is not a socket: name another path`]);
+  throw new ConfigFault([`MODEL_API_SOCKET: ${path} exists and is not a socket: choose another path`]);
 }
 
 /**

@@ -5,7 +5,7 @@ import type { HostTools } from '../cli/process-tree.js';
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 const setprivWarning =
   'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
-  'what a service that is killed leaves running may live until the next start.';
+  'if the service is killed, what it leaves running may live on until the next start.';
 
 /** What could be better here, in words; the service can start all the same. */
 export function warningsOf(config: Config, tools: HostTools, adapterName: string): string[] {
@@ -16,7 +16,7 @@ export function warningsOf(config: Config, tools: HostTools, adapterName: string
     ...config.warnings,
     ...(isDemoByItself ? [demoWarning] : []),
     ...(isTakenForClaude
-      ? [`${basename(program)} is spoken to as claude is: for any other program set MODEL_API_CLI=command.`]
+      ? [`${basename(program)} is taken for claude: for any other program set MODEL_API_CLI=command.`]
       : []),
     ...(tools.setpriv === null ? [setprivWarning] : []),
   ];

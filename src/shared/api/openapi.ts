@@ -60,7 +60,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The answer.',
   },
   'POST /chat': {
-    summary: 'Begin a conversation, or go on with one',
+    summary: 'Begin a conversation, or continue one',
     description: 'Conversations are held in memory and belong to the API key that began them.',
     requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
@@ -72,7 +72,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     requestParams: conversationId,
     security: keyNeededIfConfigured,
     ok: conversationBody,
-    okText: 'All that is known of it, but no text.',
+    okText: 'All that is known of it, except its text.',
   },
   'DELETE /chat/{id}': {
     summary: 'Forget a conversation',
@@ -91,7 +91,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /health/recheck': {
     summary: 'Check the model CLI now',
     description:
-      'Callers at the same time share one check. That the credential was refused to a job is forgotten: the next job shows it anew. Without a configured API key this is refused.',
+      'Calls made at the same time share one check. If a job has shown that the credential is refused, that is forgotten: the next job will show it again. Without a configured API key this is refused.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',

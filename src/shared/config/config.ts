@@ -181,7 +181,7 @@ function commandContradictions(values: Parsed): string[] {
   if (takesModel && namesNone) return ['MODEL_API_DEFAULT_MODEL: must be set when the command holds {model}'];
   const others = takesModel ? [] : (allowed ?? []).filter((name) => name !== ownName);
   if (others.length === 0) return [];
-  const cause = `the command holds no {model}, so that ${ownName} is all that answers`;
+  const cause = `the command holds no {model}, so only ${ownName} can answer`;
   return [`MODEL_API_ALLOWED_MODELS: must not name ${others.join(', ')}: ${cause}`];
 }
 

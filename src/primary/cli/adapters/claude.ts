@@ -69,7 +69,7 @@ async function inspect(consult: Consult, extraArgs: readonly string[]): Promise<
 async function check(consult: Consult): Promise<string | null> {
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));
-  if (data === undefined) return 'the model CLI does not tell its login state';
+  if (data === undefined) return 'the model CLI does not say whether it is logged in';
   return data.loggedIn
     ? null
     : 'the model CLI is not logged in: log in as the service user, or set MODEL_CODE_OAUTH_TOKEN';
@@ -93,7 +93,7 @@ async function ask(consult: Consult, flag: string): Promise<string> {
 function profileFor(help: string): readonly string[] {
   const known = new Set(help.match(/--[a-z][a-z-]*/g));
   const missing = needed.flatMap(([flag]) => (known.has(flag) ? [] : [flag]));
-  if (missing.length > 0) throw cliError('other', `the model CLI is too old, it does not know ${missing.join(', ')}`);
+  if (missing.length > 0) throw cliError('other', `the model CLI is too old: it does not know ${missing.join(', ')}`);
   return [...needed, ...wanted.filter(([flag]) => known.has(flag))].flat();
 }
 

@@ -104,7 +104,7 @@ describe('the claude adapter', () => {
 
   it('refuses a program that cannot be kept from using tools', async () => {
     const inspected = dialect(flags.filter((flag) => !flag.startsWith('--tools')));
-    await expect(inspected).rejects.toThrow('the model CLI is too old, it does not know --tools');
+    await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
     await expect(inspected).rejects.toBeInstanceOf(RelayError);
   });
 
