@@ -1,6 +1,6 @@
 import type { ModelEntry, ModelsBody } from '../shared/api/models.js';
 import type { Clock } from '../shared/clock.js';
-import type { ModelChoice } from './jobs/job-runner.js';
+import type { ModelChoice } from './model-choice.js';
 
 /** A list is asked for again after this time; a CLI that was updated may know other models. */
 const maxAgeMs = 10 * 60_000;

@@ -9,7 +9,7 @@ import { chooseKind, createAdapter } from './cli/registry.js';
 import { Shelf, type ShelfObserver } from './cli/shelf.js';
 import { warningsOf } from './host/warnings.js';
 import type { World } from './host/world.js';
-import type { ModelChoice } from './jobs/job-runner.js';
+import { type ModelChoice, modelChoice } from './model-choice.js';
 
 export interface AdapterChoice {
   readonly adapter: Adapter;
@@ -63,19 +63,4 @@ function createLauncher(config: Config, world: World, adapter: Adapter, observer
     limits: { maxOutputBytes, graceMs, firstOutputMs, stallMs },
   };
   return new CliLauncher(settings, { clock, log, tools, observer, scanner: new ProcessScanner(clock) });
-}
-
-function modelChoice(config: Config, adapter: Adapter): ModelChoice {
-  const { defaultModel, allowedModels } = config;
-  const fallback = defaultModel ?? allowedModels[0] ?? null;
-  return {
-    fallback,
-    allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
-    label: fallback ?? adapter.models?.[0] ?? null,
-  };
-}
-
-/** What answers those who name no model may be named too. */
-function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
-  return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }

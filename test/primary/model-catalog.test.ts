@@ -1,5 +1,5 @@
-import type { ModelChoice } from '../../src/primary/jobs/job-runner.js';
 import { ModelCatalog } from '../../src/primary/model-catalog.js';
+import type { ModelChoice } from '../../src/primary/model-choice.js';
 import type { ModelEntry } from '../../src/shared/api/models.js';
 import { FakeClock } from '../support/fake-clock.js';
 

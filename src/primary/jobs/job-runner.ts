@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
-import { invalid, isDefect } from '../../shared/errors.js';
+import { isDefect } from '../../shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../shared/job.js';
 import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/live-sessions.js';
@@ -7,6 +7,7 @@ import type { CliLease } from '../cli/shelf.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { type CountTokens, TurnRecord } from '../conversations/turn-record.js';
+import { type ModelChoice, modelFor } from '../model-choice.js';
 import { buffered } from './buffered.js';
 import { gathered } from './gathered.js';
 import { Job } from './job.js';
@@ -15,15 +16,6 @@ import type { SlotQueue, Ticket } from './slot-queue.js';
 export interface JobLimits {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
-}
-
-export interface ModelChoice {
-  /** Model of a request that names none; null leaves it to the CLI. */
-  readonly fallback: string | null;
-  /** Models that a request may name; null allows any. */
-  readonly allowed: readonly string[] | null;
-  /** What to call the model of an answer that doesn't say. */
-  readonly label: string | null;
 }
 
 /** What a job needs of a CLI process: one turn, and its end or its stay with the conversation. */
@@ -104,7 +96,7 @@ export class JobRunner {
   #admit(request: JobRequest, caller: AbortSignal): Admitted {
     const { slots, conversations, clock } = this.#resources;
     const { operation, conversationId, owner, client, system, text } = request;
-    const model = this.#modelOf(request);
+    const model = modelFor(request.model, this.#models);
     const bytes = bytesOf(request);
     const turn =
       operation === 'chat' ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
@@ -112,14 +104,6 @@ export class JobRunner {
     turn?.open();
     const launch = { model, system: turn === null ? system : turn.system };
     return { request, launch, ticket, turn, job: new Job(clock, caller) };
-  }
-
-  #modelOf({ model }: JobRequest): string | null {
-    const { allowed, fallback } = this.#models;
-    if (model !== null && allowed !== null && !allowed.includes(model)) {
-      throw invalid('model', `must be one of ${allowed.join(', ')}`);
-    }
-    return model ?? fallback;
   }
 
   async *#perform(admitted: Admitted): AsyncGenerator<JobEvent> {

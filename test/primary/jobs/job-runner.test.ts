@@ -1,8 +1,9 @@
 import type { Launch, Turn, TurnEnd } from '../../../src/primary/cli/adapter.js';
 import type { ConversationState } from '../../../src/primary/cli/live-sessions.js';
 import { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
-import { type JobCli, type JobObserver, JobRunner, type ModelChoice } from '../../../src/primary/jobs/job-runner.js';
+import { type JobCli, type JobObserver, JobRunner } from '../../../src/primary/jobs/job-runner.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
+import type { ModelChoice } from '../../../src/primary/model-choice.js';
 import { Cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest, TextDelta } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
