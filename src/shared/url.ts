@@ -1,10 +1,7 @@
-const wildcards: Readonly<Record<string, string>> = {
-  '0.0.0.0': '127.0.0.1',
-  '::': '::1',
-};
+import { localHost } from './config/loopback.js';
 
-/** Where a service that is bound to this address can be reached from its own host. */
+/** Where a service that is bound to this host can be reached from its own machine. */
 export function localUrl(host: string, port: number): string {
-  const reachable = wildcards[host] ?? host;
+  const reachable = localHost(host);
   return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
 }

@@ -2,7 +2,7 @@ import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
 import { commandModel } from './command-model.js';
-import { isLoopback } from './loopback.js';
+import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
 import { type Values, type VariableName, variables } from './variables.js';
 
@@ -153,8 +153,6 @@ async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[
   return content === null ? [] : readApiKeys(content);
 }
 
-const wildcards = ['0.0.0.0', '::'];
-
 /** Judges only what could be read: a variable that is at fault contradicts nothing. */
 function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {
   const faults: string[] = [];
@@ -189,7 +187,7 @@ function commandContradictions(values: Parsed): string[] {
 function allowedHosts(values: Values): readonly string[] | null {
   const { MODEL_API_ALLOWED_HOSTS: named, MODEL_API_HOST: host } = values;
   if (named !== null) return named;
-  if (wildcards.includes(host)) return null;
+  if (isWildcard(host)) return null;
   return [...new Set(['localhost', '127.0.0.1', '::1', host])];
 }
 
