@@ -22,6 +22,7 @@ export class Terminal {
     return process.stdout.isTTY === true;
   }
 
+  /** Whether talk is read by a person, and not kept in a file. */
   get isTalkative(): boolean {
     return process.stderr.isTTY === true;
   }

@@ -48,7 +48,7 @@ export class CliOutput {
     this.#listen();
   }
 
-  /** Whether the program can still answer, for all that is known. */
+  /** Whether the program can answer no more, as far as is known: it has exited. */
   get isOver(): boolean {
     return this.#status !== null || this.#state.name === 'over';
   }

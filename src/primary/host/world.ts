@@ -15,7 +15,7 @@ export interface World {
   readonly systemd: Systemd;
   /** A folder of the service's own, mode 0700. */
   readonly runtimeDirectory: string;
-  /** PATH, for the model CLI. */
+  /** Folders in which programs are looked for, as PATH names them: the model CLI, and tools of the host. */
   readonly searchPath: string;
   readonly clock: Clock;
   readonly log: Logger;

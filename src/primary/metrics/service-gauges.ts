@@ -19,7 +19,7 @@ export interface GaugeSources {
   readonly logWriteErrors: () => number;
 }
 
-/** The state of the service as gauges, each read from its owner at a scrape. */
+/** The state of the service, each figure read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
   const { config, product, slots, conversations, fleet, phase } = sources;
   addGauges(registry, {

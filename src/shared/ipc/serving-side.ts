@@ -4,12 +4,12 @@ import { callWindow } from './window.js';
 
 /** One stream being served: aborted by its caller, slowed down by the caller's credit. */
 class ServedStream {
-  readonly controller = new AbortController();
+  readonly #controller = new AbortController();
   #credit = callWindow;
   #wake: (() => void) | undefined;
 
   get signal(): AbortSignal {
-    return this.controller.signal;
+    return this.#controller.signal;
   }
 
   grant(count: number): void {
@@ -18,7 +18,7 @@ class ServedStream {
   }
 
   abort(reason: Error): void {
-    this.controller.abort(reason);
+    this.#controller.abort(reason);
     this.#wake?.();
   }
 
