@@ -2,8 +2,8 @@ import type { Clock } from '../shared/clock.js';
 import { addressFlags, type Command, clientOf, type Given, jsonFlag } from './command.js';
 import { CommandFault, exitCodes } from './exit-codes.js';
 import { LiveView } from './live-view.js';
+import { Observer } from './observer.js';
 import { renderStatus, type Snapshot } from './render/status.js';
-import { Observer } from './snapshot.js';
 import type { Terminal } from './terminal.js';
 
 export const status: Command = {
