@@ -59,10 +59,3 @@ export function untilOther(service: Service, known: readonly number[] = []): Pro
     return others.length === 0 && only !== undefined && !known.includes(only) ? only : null;
   }, 'one other process');
 }
-
-/** The value of a metric by its full name with labels, as in `standby_total{result="hit"}`. */
-export async function metric(service: Service, name: string): Promise<number> {
-  const { text } = await service.get('/metrics');
-  const line = text.split('\n').find((candidate) => candidate.startsWith(`model_api_${name} `));
-  return Number(line?.split(' ')[1]);
-}

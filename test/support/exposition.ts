@@ -1,3 +1,5 @@
+import type { Service } from './service.js';
+
 /** One value of a scrape: its name, its labels, and the family it belongs to. */
 export interface Sample {
   readonly family: string;
@@ -67,4 +69,9 @@ export function fallen(before: ReadonlyMap<string, number>, after: ReadonlyMap<s
     const now = after.get(series);
     return now !== undefined && now >= value ? [] : [`${series}: ${value} became ${now}`];
   });
+}
+
+/** What the service counts in one series now, by name and labels, as in `standby_total{result="hit"}`. */
+export async function metric(service: Service, series: string): Promise<number> {
+  return new Exposition((await service.get('/metrics')).text).value(series);
 }

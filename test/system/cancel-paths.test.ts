@@ -1,5 +1,6 @@
-import { confess, metric, startConverser, untilProcesses } from '../support/converser.js';
+import { confess, startConverser, untilProcesses } from '../support/converser.js';
 import { stream } from '../support/event-stream.js';
+import { metric } from '../support/exposition.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
 import { jsonPost, RawConnection } from '../support/raw-http.js';
 import { type Service, script } from '../support/service.js';

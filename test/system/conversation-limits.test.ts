@@ -2,6 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { attempts, chat, chatAndLeave, startListener, unusable } from '../support/chat.js';
+import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, runtimeOf, untilJobs } from '../support/jobs.js';
 import { type Service, startService, startWithProgram } from '../support/service.js';
@@ -14,16 +15,6 @@ const bob = { authorization: 'Bearer key-of-bob' };
 async function aliveOf(service: Service, ids: readonly string[]): Promise<string[]> {
   const answers = await Promise.all(ids.map((id) => service.get(`/chat/${id}`)));
   return ids.filter((_, number) => answers[number]?.status === 200);
-}
-
-async function metric(service: Service, line: string): Promise<number> {
-  const { text } = await service.get('/metrics');
-  return Number(
-    text
-      .split('\n')
-      .find((other) => other.startsWith(`model_api_${line} `))
-      ?.split(' ')[1],
-  );
 }
 
 describe('An id that can not be used', () => {

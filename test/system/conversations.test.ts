@@ -1,4 +1,5 @@
 import { attempts, chat, chatAndLeave, chatOf, startListener, unusable } from '../support/chat.js';
+import { metric } from '../support/exposition.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { type Service, startService, startWithProgram } from '../support/service.js';
 
@@ -6,10 +7,6 @@ import { type Service, startService, startWithProgram } from '../support/service
 async function shown(service: Service, id: string) {
   const { request_id, ...rest } = (await service.get(`/chat/${id}`)).body;
   return rest;
-}
-
-async function conversationsOf(service: Service): Promise<number> {
-  return Number(/^model_api_conversations (\d+)$/m.exec((await service.get('/metrics')).text)?.[1]);
 }
 
 describe('Turns on one conversation', () => {
@@ -76,7 +73,7 @@ describe('A conversation', () => {
       await recovers(service);
     }
     expect(await shown(service, id)).toEqual(before);
-    expect(await conversationsOf(service)).toBe(1);
+    expect(await metric(service, 'conversations')).toBe(1);
     expect((await chat(service, 'again', id)).response).toBe('begin\nagain');
   });
 
@@ -93,7 +90,7 @@ describe('A conversation', () => {
     expect((await running).body.error).toBe('timeout');
     expect(await waiting).toMatchObject({ response: 'begin\nafter all', count: 4 });
     expect(await attempts(service, id)).toEqual(unusable);
-    expect(await conversationsOf(service)).toBe(0);
+    expect(await metric(service, 'conversations')).toBe(0);
   });
 
   it('keeps its system text, and takes no other', async () => {

@@ -1,5 +1,6 @@
-import { confess, metric, processCounts, startConverser, textsOf, untilProcesses } from '../support/converser.js';
+import { confess, processCounts, startConverser, textsOf, untilProcesses } from '../support/converser.js';
 import { stream } from '../support/event-stream.js';
+import { metric } from '../support/exposition.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
 import { type Service, script, startService } from '../support/service.js';

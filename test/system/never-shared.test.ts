@@ -1,4 +1,5 @@
-import { type Confession, confessionOf, metric, startConverser, textsOf } from '../support/converser.js';
+import { type Confession, confessionOf, startConverser, textsOf } from '../support/converser.js';
+import { metric } from '../support/exposition.js';
 import { killIfAlive } from '../support/processes.js';
 import { randomNumbers } from '../support/random.js';
 import type { Service } from '../support/service.js';

@@ -1,6 +1,7 @@
 import { rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { metric, startConverser } from '../support/converser.js';
+import { startConverser } from '../support/converser.js';
+import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { type Answer, fixture, type Service, script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';

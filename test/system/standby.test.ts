@@ -1,6 +1,7 @@
 import { chmod, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { confess, metric, startConverser, textsOf, untilOther, untilProcesses } from '../support/converser.js';
+import { confess, startConverser, textsOf, untilOther, untilProcesses } from '../support/converser.js';
+import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilTreeGone } from '../support/jobs.js';
 import { isAlive, jobProcesses } from '../support/processes.js';
