@@ -1,6 +1,6 @@
+import { untilJobs, untilTreeGone } from './jobs.js';
 import { exchange, type RawAnswer } from './raw-http.js';
 import type { Service } from './service.js';
-import { until } from './until.js';
 
 /** The one answer to these bytes, after a check of what holds for every answer. */
 export async function answerTo(service: Service, bytes: Buffer | string, bodyless = false): Promise<RawAnswer> {
@@ -36,14 +36,12 @@ export function invalid(path: string, message: string) {
   return { ...failure('validation_error', `${path}: ${message}`), details: [{ path, message }] };
 }
 
+/** What is looked at here is whether, and not how fast. */
+const patienceMs = 15_000;
+
 /** Fails unless the service answers a prompt, counts no job, and has no process of one left. */
 export async function expectSound(service: Service, headers: Record<string, string> = {}): Promise<void> {
   expect(await service.post('/ask', { prompt: 'Are you there?' }, headers)).toMatchObject({ status: 200 });
-  await until(async () => (await service.jobProcesses()).length === 0, 'the processes of all jobs to be gone');
-  await until(async () => (await openJobs(service)) === 0, 'every slot to be free');
-}
-
-async function openJobs(service: Service): Promise<number> {
-  const { model_runtime } = (await service.get('/health')).body.observability as Record<string, Record<string, number>>;
-  return (model_runtime?.active_requests ?? Number.NaN) + (model_runtime?.queued_requests ?? Number.NaN);
+  await untilTreeGone(service, patienceMs);
+  await untilJobs(service, 0, 0);
 }
