@@ -110,6 +110,17 @@ describe('the text of all conversations', () => {
     expect(house.store.counts).toMatchObject({ conversations: 1, bytes: 905 });
   });
 
+  it('is back within its limit as soon as one is idle again, where all were in use', () => {
+    const house = new StoreHouse({ maxBytes: 1000 });
+    const [first, second] = [house.chat(null, 'alice', 'x'.repeat(395)), house.chat(null, 'alice', 'x'.repeat(495))];
+    const turns = [house.open(first), house.open(second)];
+    turns[1]?.commit('y'.repeat(195), 'Hello', 1);
+    expect(house.store.counts.bytes).toBe(1100);
+    for (const turn of turns) turn[Symbol.dispose]();
+    expect([house.has(first), house.has(second)]).toEqual([false, true]);
+    expect(house.store.counts.bytes).toBe(700);
+  });
+
   it('has room for a new conversation of the whole size, its system text counted once', () => {
     const house = new StoreHouse({ maxBytes: 1000 });
     const begin = (bytes: number) => house.store.turn(null, 'alice', 's'.repeat(600), bytes);

@@ -13,6 +13,7 @@ type Script = (signal: AbortSignal) => AsyncGenerator<TextDelta | TurnEnd>;
 
 const usage = { inputTokens: 3, outputTokens: 2, costUsd: null };
 const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };
+const never = new AbortController().signal;
 const gone = new Cancelled('the client has gone');
 const shutdown = new RelayError('shutting_down', 'good night', { retryAfterSeconds: 5 });
 
@@ -86,8 +87,11 @@ class Witness implements JobObserver {
   readonly ends: [requestId: string, end: JobEnd][] = [];
   readonly broken: unknown[] = [];
   readonly waits: number[] = [];
+  readonly firstDeltas: number[] = [];
 
-  firstDelta(): void {}
+  firstDelta(_request: JobRequest, ms: number): void {
+    this.firstDeltas.push(ms);
+  }
 
   jobStarted(queueMs: number): void {
     this.waits.push(queueMs);
@@ -216,6 +220,17 @@ describe('a job that goes well', () => {
     caller.abort(gone);
     await Promise.all([first, ...rest]);
     expect(house.runner.ages).toEqual([]);
+  });
+
+  it('tells when its first text has come, counted from its slot, and of no other text', async () => {
+    const house: House = new House({
+      script: async function* () {
+        await house.clock.advance(70);
+        yield* answers(never);
+      },
+    });
+    await all(house.run());
+    expect(house.witness.firstDeltas).toEqual([70]);
   });
 
   it('runs as many at once as there are slots, the others after them, each once', async () => {
@@ -524,6 +539,14 @@ describe('admission of a job', () => {
     expect(() => house.run({ text: 'y' })).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
     house.runner.cutAll(shutdown);
     await Promise.all(jobs);
+  });
+
+  it('is refused for a message whose bytes are more than all conversations may hold', async () => {
+    const house = new House();
+    const chat = (length: number) => house.run({ operation: 'chat', text: 'é'.repeat(length) });
+    expect(() => chat(5001)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+    expect([house.slots.active, house.witness.ends.length]).toEqual([0, 0]);
+    expect(endOf(await all(chat(5000))).outcome).toBe('ok');
   });
 
   it('is refused for a model that may not be named, before anything is taken', () => {

@@ -212,6 +212,21 @@ describe('idleness', () => {
     expect(idle).toBe(2);
   });
 
+  it('is not there while one that was admitted waits for something else first', async () => {
+    const { slots, admit } = queue(2, 1);
+    const [running, parked] = [admit(), slots.park('a', 1)];
+    let isIdle = false;
+    void slots.idle().then(() => {
+      isIdle = true;
+    });
+    release(running);
+    await settled();
+    expect(isIdle).toBe(false);
+    release(parked);
+    await settled();
+    expect(isIdle).toBe(true);
+  });
+
   it('comes again after new work', async () => {
     const { slots, admit } = queue(1, 0);
     release(admit());
