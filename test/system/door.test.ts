@@ -135,7 +135,9 @@ describe('An Origin', () => {
     `${app}.evil.example`,
     `${app}, ${app}`,
     'https://127.0.0.1:5051',
-    'http://localhost:5052',
+    'http://localhost:5051',
+    'http://127.0.0.1:5052',
+    'http://127.0.0.1',
     'file://',
   ])('that is foreign is 403, whatever it asks for: %j', async (origin) => {
     const headers = [`Origin: ${origin}`, 'Host: 127.0.0.1:5051'];

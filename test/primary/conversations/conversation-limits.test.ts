@@ -142,4 +142,13 @@ describe('expiry', () => {
     expect(turn.history).toHaveLength(2);
     expect(house.removed).toEqual(['expired']);
   });
+
+  it('makes room before anything that has not expired is evicted', async () => {
+    const house = new StoreHouse({ maxConversations: 2 });
+    house.chat();
+    await house.clock.advance(ttlMs);
+    const young = [house.chat(), house.chat()];
+    expect(young.filter((id) => house.has(id))).toEqual(young);
+    expect(house.removed).toEqual(['expired']);
+  });
 });
