@@ -76,7 +76,7 @@ describe.each(ways)('A client that $name', ({ leave }) => {
   });
 
   it('cancels a job whose program is just being looked at or started', async () => {
-    await using service = await startConverser(oneSlot, script('converses.pl', '--slow-start', '2.5'));
+    await using service = await startConverser(oneSlot, script('converses.pl', '--slow-start', '1.5'));
     using looking = await send(service, '/ask', { prompt: 'hello' }, 'looking');
     await untilJobs(service, 1, 0);
     leave(looking);

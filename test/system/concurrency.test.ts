@@ -66,8 +66,8 @@ describe('A request too many', () => {
     await using service = await startWithProgram(script('forever.pl'), {
       MODEL_API_MAX_CONCURRENT: String(slots),
       MODEL_API_MAX_QUEUE: String(places),
-      MODEL_API_QUEUE_TIMEOUT_MS: '3000',
-      MODEL_API_TIMEOUT: '7',
+      MODEL_API_QUEUE_TIMEOUT_MS: '2500',
+      MODEL_API_TIMEOUT: '5',
     });
     const asked = performance.now();
     const ask = async () => {
@@ -83,11 +83,11 @@ describe('A request too many', () => {
       expect(status).toBe(429);
       expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
       expect(body.retry_after_seconds).toBeGreaterThanOrEqual(1);
-      expect(afterMs).toBeLessThan(3000);
+      expect(afterMs).toBeLessThan(2500);
     }
     const waitedInVain = withError('queue_timeout');
     expect(waitedInVain.map(({ status }) => status)).toEqual(Array(places).fill(504));
-    expect(waitedInVain[0]?.body.message).toBe('waited 3000 ms for a slot');
+    expect(waitedInVain[0]?.body.message).toBe('waited 2500 ms for a slot');
     expect(withError('timeout').map(({ status }) => status)).toEqual(Array(slots).fill(504));
     expect(await runtimeOf(service)).toMatchObject({ rejected_total: tooMany, queue_timeouts_total: places });
     await recovers(service);

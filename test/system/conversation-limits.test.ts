@@ -22,11 +22,11 @@ describe('An id that can not be used', () => {
     await using folder = await temporaryFolder();
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
-    const limits = { MODEL_API_MAX_CONVERSATIONS: '3', MODEL_API_CONVERSATION_TTL_SECONDS: '10' };
-    await using service = await startService({ env: { MODEL_API_KEY_FILE: file, ...limits } });
+    await using service = await startService({
+      env: { MODEL_API_KEY_FILE: file, MODEL_API_MAX_CONVERSATIONS: '2' },
+    });
     const [evicted, deleted] = [await chat(service, 'Hi', null, bob), await chat(service, 'Hi', null, bob)];
     await service.delete(`/chat/${deleted.id}`, bob);
-    const expired = await chat(service, 'Hi', null, bob);
     await chat(service, 'Hi', null, bob);
     const foreign = await chat(service, 'Hi', null, alice);
     expect(await metric(service, 'conversations_removed_total{cause="evicted"}')).toBe(1);
@@ -43,11 +43,13 @@ describe('An id that can not be used', () => {
       expect(await attempts(service, id, bob)).toEqual(unusable);
     }
     expect((await service.get(`/chat/${foreign.id}`, alice)).status).toBe(200);
-    await until(
-      async () => (await service.get(`/chat/${expired.id}`, bob)).status === 404,
-      'the conversation to expire',
-    );
-    expect(await attempts(service, expired.id, bob)).toEqual(unusable);
+  });
+
+  it('is answered in these words when it has expired', async () => {
+    await using service = await startService({ env: { MODEL_API_CONVERSATION_TTL_SECONDS: '0.5' } });
+    const { id } = await chat(service, 'Hi');
+    await until(async () => (await service.get(`/chat/${id}`)).status === 404, 'the conversation to expire');
+    expect(await attempts(service, id)).toEqual(unusable);
   });
 });
 

@@ -55,7 +55,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 
 describe('The listener', () => {
   it('closes last: a process on standby that is slow to end makes nobody meet a refused connection', async () => {
-    const env = { MODEL_API_STANDBY: '1', MODEL_API_KILL_GRACE_MS: '5000' };
+    const env = { MODEL_API_STANDBY: '1', MODEL_API_KILL_GRACE_MS: '3000' };
     await using service = await startWithProgram(script('ignores-sigterm.pl'), env);
     await untilProcesses(service, { standby: 1 });
     service.process.kill('SIGTERM');
