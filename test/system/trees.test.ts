@@ -1,6 +1,7 @@
 import { rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../src/primary/cli/find-program.js';
+import { metric } from '../support/converser.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
 import { script, startWithProgram } from '../support/service.js';
@@ -52,6 +53,10 @@ describe('A model CLI that never answers', () => {
     }, 'the slot to be free');
     expect(seen.at(0)).toEqual({ taken: 1, left: 2 });
     expect(seen.at(-1)).toEqual({ taken: 0, left: 0 });
+    for (const signal of ['SIGTERM', 'SIGKILL']) {
+      expect(await metric(service, `cli_kills_total{signal="${signal}",reason="timeout"}`)).toBe(1);
+    }
+    expect(await metric(service, 'cli_exits_total{class="signal"}')).toBe(1);
   });
 });
 

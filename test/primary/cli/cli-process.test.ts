@@ -1,4 +1,4 @@
-import type { Dialect, TextDelta, TurnEnd } from '../../../src/primary/cli/adapter.js';
+import { type Dialect, type TextDelta, type TurnEnd, unknownUsage } from '../../../src/primary/cli/adapter.js';
 import { Cancelled } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { lineDialect, scriptedCli, turnOf } from '../../support/scripted-cli.js';
@@ -10,6 +10,19 @@ const gone = new Cancelled('the client has gone');
 const inTwoParts: Dialect = {
   ...lineDialect(),
   write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }),
+};
+
+/** Says all it has said once more at its end. */
+const saysItTwice: Dialect = {
+  ...lineDialect(),
+  decoder: () => ({
+    hasBegun: true,
+    read: (text) => [
+      { type: 'text-delta', text },
+      { type: 'turn-end', text, model: null, usage: unknownUsage },
+    ],
+    exit: () => [],
+  }),
 };
 
 async function read(turn: AsyncIterable<TextDelta | TurnEnd>): Promise<string[]> {
@@ -95,6 +108,8 @@ describe('a turn that is cut', () => {
   it.each([
     ['fails', '+one\nfail\n', 'it failed'],
     ['is too long', `+${'x'.repeat(101)}\n`, 'the answer is longer than 100 bytes'],
+    ['is too long in its bytes', `+${'é'.repeat(51)}\n`, 'the answer is longer than 100 bytes'],
+    ['is too long in all', `+${'x'.repeat(60)}\n+${'x'.repeat(60)}\n`, 'the answer is longer than 100 bytes'],
     ['asks for more than there is', 'more\n', 'the model CLI asked for more than a turn has'],
   ])('is over when it %s: the program is ended before anybody minds', async (_, output, message) => {
     const { tree, process } = scriptedCli(new FakeClock(), { maxOutputBytes: 100 });
@@ -103,6 +118,13 @@ describe('a turn that is cut', () => {
     await tree.say(output);
     await failure;
     expect([tree.ends, process.isWaiting]).toEqual([['done'], false]);
+  });
+
+  it('may be exactly as long as is allowed, and what is said again at its end counts once', async () => {
+    const { tree, process } = scriptedCli(new FakeClock(), { maxOutputBytes: 100 }, saysItTwice);
+    const answer = read(process.turn(turnOf('one'), never));
+    await tree.say('é'.repeat(50));
+    expect(await answer).toEqual(['é'.repeat(50), 'turn-end']);
   });
 
   it('leaves no timer and no listener behind', async () => {

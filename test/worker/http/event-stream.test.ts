@@ -1,4 +1,4 @@
-import { EventEmitter } from 'node:events';
+import { EventEmitter, getEventListeners } from 'node:events';
 import { EventStream } from '../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../src/worker/http/exchange.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -90,12 +90,13 @@ describe('an event stream', () => {
     const { reply, stream } = open();
     reply.hasRoom = false;
     let isSent = false;
-    void stream.send('delta', { text: 'one' }, never).then(() => (isSent = true));
+    const { signal } = new AbortController();
+    void stream.send('delta', { text: 'one' }, signal).then(() => (isSent = true));
     await settled();
     expect(isSent).toBe(false);
     reply.emit('drain');
     await settled();
-    expect([isSent, reply.listenerCount('drain')]).toEqual([true, 0]);
+    expect([isSent, reply.listenerCount('drain'), getEventListeners(signal, 'abort').length]).toEqual([true, 0, 0]);
   });
 
   it('waits no longer when the client goes, and leaves no listener', async () => {
