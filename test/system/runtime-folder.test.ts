@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir, readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
 import { fixture, type Service, script, startService, startWithProgram } from '../support/service.js';
@@ -26,11 +26,18 @@ async function holdsText(folder: string): Promise<boolean> {
   return texts.some((text) => text.includes(system));
 }
 
+/** Who may look into the folder, and at the system texts in it. */
+async function modesOf(folder: string): Promise<number[]> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.system')).map((name) => join(folder, name));
+  return Promise.all([folder, ...files].map(async (path) => (await stat(path)).mode & 0o777));
+}
+
 describe("A client's system text", () => {
   it('goes with the primary when that is killed, and a living neighbour keeps its own', async () => {
     await using shared = await temporaryFolder();
     const neighbour = await startHolding(shared.path);
     await using _running = neighbour.service;
+    expect(await modesOf(neighbour.folder)).toEqual([0o700, 0o600]);
     const { service, folder } = await startHolding(shared.path);
     await using _killed = service;
     service.process.kill('SIGKILL');
