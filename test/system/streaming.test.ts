@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { startConverser, untilProcesses } from '../support/converser.js';
+import { metric, startConverser, untilProcesses } from '../support/converser.js';
 import { namesOf, type StreamEvent, stream, textOf } from '../support/event-stream.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
@@ -158,7 +158,7 @@ describe('What is refused', () => {
 });
 
 describe('What fails after it was admitted', () => {
-  async function failing(service: Service, prompt: string) {
+  async function failing(service: Service, prompt: string): Promise<Record<string, unknown>> {
     const answer = await stream(service, '/ask', { prompt });
     expect(answer.status).toBe(200);
     const events = await answer.rest();
@@ -180,7 +180,12 @@ describe('What fails after it was admitted', () => {
       error: 'cli_error',
       details: [{ path: 'reason', message: 'crashed' }],
     });
-    expect(await failing(service, 'auth')).toMatchObject({ order: 'started error', error: 'cli_error' });
+    const last = await failing(service, 'auth');
+    expect(last).toMatchObject({ order: 'started error', error: 'cli_error' });
+    const record = await service.log('http_request_completed', ({ request_id }) => request_id === last.request_id);
+    expect(record).toMatchObject({ status_code: 200, error: 'cli_error', outcome: 'cli_error' });
+    expect(await metric(service, 'errors_total{route="/ask",error="timeout"}')).toBe(2);
+    expect(await metric(service, 'errors_total{route="/ask",error="cli_error"}')).toBe(2);
   });
 
   it('is told where the program cannot be started', async () => {
