@@ -177,6 +177,14 @@ describe('the supervisor', () => {
     expect(house.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
   });
 
+  it('gives them two seconds even where nothing is left of the drain', async () => {
+    const house = new House({ running: 1, drainMs: 1000 });
+    void house.supervisor.terminate('SIGTERM');
+    await house.clock.advance(1000);
+    expect(await house.soFar()).toEqual(['announce draining', 'cut', 'end processes', 'stop workers', 'exit 1']);
+    expect(house.limitsMs).toEqual([2000]);
+  });
+
   it('cuts the sending of the last answers short at a second signal', async () => {
     const house = new House();
     house.sendsForEver = true;

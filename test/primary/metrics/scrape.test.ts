@@ -16,10 +16,10 @@ class Worker implements ScrapedWorker {
     return this.metrics.snapshot();
   }
 
-  serve(times = 1): void {
+  serve(times = 1, seconds = 0.02): void {
     for (let time = 0; time < times; time++) {
       this.metrics.opened();
-      this.metrics.completed('GET', '/version', 200, 0.02);
+      this.metrics.completed('GET', '/version', 200, seconds);
     }
   }
 }
@@ -147,6 +147,20 @@ describe('a scrape', () => {
     const house = new House();
     new Gauge({ name: 'model_api_jobs_active', help: 'Jobs.', registers: [house.registry] }).set(7);
     expect((await house.read()).value('jobs_active')).toBe(7);
+  });
+
+  it('adds fractions up to the same sum in whatever order their workers go', async () => {
+    const house = new House();
+    const workers = [0.1, 0.2, 0.3].map((seconds) => {
+      const worker = house.worker();
+      worker.serve(1, seconds);
+      return worker;
+    });
+    const before = (await house.read()).growing();
+    for (const worker of workers.toReversed()) {
+      house.scrape.retire(worker);
+      expect(fallen(before, (await house.read()).growing())).toEqual([]);
+    }
   });
 
   it('never shows a counter that falls, whatever becomes of the workers', async () => {
