@@ -125,6 +125,13 @@ describe('the claude adapter', () => {
     expect((await dialect()).plan({ model: null, system: null }, '/s').files).toEqual([{ path: '/s', text: '' }]);
   });
 
+  it.each([
+    ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
+    ['not x-anthropic-', 'not x-anthropic-'],
+  ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
+    expect((await dialect()).plan({ model: null, system }, '/s').files).toEqual([{ path: '/s', text }]);
+  });
+
   it('names the model in one word, and the arguments of the operator last', async () => {
     const { plan } = await dialect(flags, ['--tools', 'WebSearch']);
     const { args } = plan({ model: '--model', system: null }, '/s');
