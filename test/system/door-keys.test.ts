@@ -110,8 +110,9 @@ describe('Keys', () => {
 });
 
 describe('A service that drains', () => {
-  it('asks for the key first, and refuses before it looks at the body', async () => {
-    await using service = await startWithProgram('sleep 60', { MODEL_API_WORKERS: '1', MODEL_API_KEY: 'open-sesame' });
+  it('asks for the key first, and refuses before it counts the request or looks at the body', async () => {
+    const env = { MODEL_API_KEY: 'open-sesame', MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' };
+    await using service = await startWithProgram('sleep 60', { MODEL_API_WORKERS: '1', ...env });
     const cut = service.post('/ask', { prompt: 'hello' }, { 'x-api-key': 'open-sesame' });
     await until(async () => (await service.jobProcesses()).length > 0, 'the job to run');
     service.process.kill('SIGTERM');
