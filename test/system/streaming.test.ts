@@ -1,7 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { metric, startConverser, untilProcesses } from '../support/converser.js';
+import { startConverser, untilProcesses } from '../support/converser.js';
 import { namesOf, type StreamEvent, stream, textOf } from '../support/event-stream.js';
+import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { type Service, script, startService, startWithProgram } from '../support/service.js';
