@@ -2,6 +2,13 @@ import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
 import type { DestinationStream } from 'pino';
 import type { Clock } from './clock.js';
 
+/** What a log is written to. */
+export interface LogTarget {
+  readonly fd: number;
+  /** A write may take its time, so another thread must do it, which costs more than one that is taken or refused at once. */
+  readonly mayBlock: boolean;
+}
+
 export interface FlushableStream extends DestinationStream {
   flushSync(): void;
 }
@@ -22,7 +29,7 @@ const maxFlushTries = 100;
  * service. What does not fit into 1 MiB meanwhile is dropped.
  */
 export class LogOutput implements FlushableStream {
-  readonly #fd: number;
+  readonly #target: LogTarget;
   readonly #clock: Clock;
   readonly #onLost: () => void;
   /** Held back for a moment, as much as goes into one piece. */
@@ -34,9 +41,9 @@ export class LogOutput implements FlushableStream {
   /** Once it has been flushed, only the next flush writes. */
   #state: 'idle' | 'writing' | 'waiting' | 'flushed' = 'idle';
 
-  /** `fd` must not block. `onLost` hears of each piece that was dropped or could not be written. */
-  constructor(fd: number, clock: Clock, onLost: () => void) {
-    this.#fd = fd;
+  /** `onLost` hears of each piece that was dropped or could not be written. */
+  constructor(target: LogTarget, clock: Clock, onLost: () => void) {
+    this.#target = target;
     this.#clock = clock;
     this.#onLost = onLost;
   }
@@ -56,7 +63,7 @@ export class LogOutput implements FlushableStream {
     this.#release();
     const pieces = this.#pieces.splice(0).slice(isFirstUnderWay ? 1 : 0);
     this.#waitingBytes = 0;
-    writeOut(this.#fd, pieces);
+    writeOut(this.#target.fd, pieces);
   }
 
   #release(): void {
@@ -74,7 +81,10 @@ export class LogOutput implements FlushableStream {
     if (this.#state === 'flushed') return;
     const [piece] = this.#pieces;
     this.#state = piece === undefined ? 'idle' : 'writing';
-    if (piece !== undefined) write(this.#fd, piece, (error, bytes) => this.#written(piece, error, bytes));
+    if (piece === undefined) return;
+    const { fd, mayBlock } = this.#target;
+    if (mayBlock) write(fd, piece, (error, bytes) => this.#written(piece, error, bytes));
+    else this.#written(piece, ...writeAtOnce(fd, piece));
   }
 
   #written(piece: Buffer, error: NodeJS.ErrnoException | null, bytes: number): void {
@@ -94,7 +104,7 @@ export class LogOutput implements FlushableStream {
 
 /** For a process that is about to exit: every record is out before the next one is written. */
 export function blockingOutput(): FlushableStream {
-  const fd = openForLog(1);
+  const { fd } = openForLog(1);
   return { write: (line) => writeOut(fd, [Buffer.from(line)]), flushSync: () => {} };
 }
 
@@ -102,11 +112,20 @@ export function blockingOutput(): FlushableStream {
  * What to write to instead of this open file, so that no write blocks. Whether a pipe blocks is one flag for all processes
  * that have inherited it, and a Node process that ends sets it back: a pipe of one's own has a flag of its own.
  */
-export function openForLog(fd: number): number {
+export function openForLog(fd: number): LogTarget {
   try {
-    return fstatSync(fd).isFIFO() ? openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK) : fd;
+    if (!fstatSync(fd).isFIFO()) return { fd, mayBlock: true };
+    return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK), mayBlock: false };
   } catch {
-    return fd; // somebody else's pipe, or nobody's any more
+    return { fd, mayBlock: true }; // somebody else's pipe, or nobody's any more
+  }
+}
+
+function writeAtOnce(fd: number, piece: Buffer): [error: NodeJS.ErrnoException | null, bytes: number] {
+  try {
+    return [null, writeSync(fd, piece)];
+  } catch (error) {
+    return [error as NodeJS.ErrnoException, 0];
   }
 }
 

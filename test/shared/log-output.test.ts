@@ -1,5 +1,5 @@
 import { closeSync, openSync } from 'node:fs';
-import { LogOutput, openForLog } from '../../src/shared/log-output.js';
+import { LogOutput, type LogTarget, openForLog } from '../../src/shared/log-output.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { createPipe, type Pipe } from '../support/pipe.js';
 import { until } from '../support/until.js';
@@ -12,8 +12,8 @@ class House {
   readonly output: LogOutput;
   lost = 0;
 
-  constructor(fd: number) {
-    this.output = new LogOutput(fd, this.clock, () => this.lost++);
+  constructor(target: LogTarget) {
+    this.output = new LogOutput(target, this.clock, () => this.lost++);
   }
 }
 
@@ -26,10 +26,13 @@ async function untilRead(pipe: Pipe, text: string): Promise<void> {
   expect(read).toBe(text);
 }
 
-describe('the output of the log', () => {
+describe.each([
+  ['on another thread', true],
+  ['at once', false],
+])('The output of the log, written %s,', (_how, mayBlock) => {
   it('writes the records of a moment together', async () => {
     await using pipe = await createPipe();
-    const { output, clock } = new House(pipe.open('non-blocking'));
+    const { output, clock } = new House({ fd: pipe.open('non-blocking'), mayBlock });
     output.write('one\n');
     output.write('two\n');
     await clock.advance(gatherMs - 1);
@@ -40,7 +43,7 @@ describe('the output of the log', () => {
 
   it('waits for room in a full pipe, keeps order, and loses nothing', async () => {
     await using pipe = await createPipe();
-    const house = new House(pipe.open('non-blocking'));
+    const house = new House({ fd: pipe.open('non-blocking'), mayBlock });
     pipe.fill();
     const lines = Array.from({ length: 500 }, (_, index) => `${index} ${'x'.repeat(100)}\n`);
     for (const line of lines) house.output.write(line);
@@ -54,7 +57,7 @@ describe('the output of the log', () => {
 
   it('drops what does not fit into 1 MiB, and says so', async () => {
     await using pipe = await createPipe();
-    const house = new House(pipe.open('non-blocking'));
+    const house = new House({ fd: pipe.open('non-blocking'), mayBlock });
     pipe.fill();
     const line = `${'x'.repeat(4095)}\n`;
     for (let count = 0; count < 256; count++) house.output.write(line);
@@ -67,7 +70,7 @@ describe('the output of the log', () => {
 
   it('loses what can not be written, says so, and goes on', async () => {
     const fd = openSync('/dev/full', 'w');
-    const house = new House(fd);
+    const house = new House({ fd, mayBlock });
     for (let round = 1; round <= 3; round++) {
       house.output.write('one\n');
       await house.clock.advance(gatherMs);
@@ -77,10 +80,13 @@ describe('the output of the log', () => {
   });
 });
 
-describe('the last records', () => {
+describe.each([
+  ['on another thread', true],
+  ['at once', false],
+])('The last records, written %s,', (_how, mayBlock) => {
   it('are out when the flush returns, after those that waited', async () => {
     await using pipe = await createPipe();
-    const house = new House(pipe.open('non-blocking'));
+    const house = new House({ fd: pipe.open('non-blocking'), mayBlock });
     pipe.fill();
     house.output.write('one\n');
     await house.clock.advance(gatherMs);
@@ -101,7 +107,7 @@ describe('the last records', () => {
     const fds = [full.open('non-blocking'), left.open('non-blocking'), disk];
     left.leave();
     for (const fd of fds) {
-      const { output } = new House(fd);
+      const { output } = new House({ fd, mayBlock });
       for (let count = 0; count < 10; count++) output.write(`${'x'.repeat(4000)}\n`);
       const started = performance.now();
       output.flushSync();
@@ -115,18 +121,19 @@ describe('what the log is written to', () => {
   it('never blocks where it is a pipe, whatever the pipe was inherited as', async () => {
     await using pipe = await createPipe();
     const inherited = pipe.open('blocking');
-    const fd = openForLog(inherited);
-    const { output } = new House(fd);
+    const target = openForLog(inherited);
+    expect(target.mayBlock).toBe(false);
+    const { output } = new House(target);
     pipe.fill();
     output.write('one\n');
     output.flushSync();
-    closeSync(fd);
+    closeSync(target.fd);
     expect(pipe.read()).not.toContain('one');
   });
 
   it('is the file itself where it is none', () => {
     const fd = openSync('/dev/null', 'w');
-    expect(openForLog(fd)).toBe(fd);
+    expect(openForLog(fd)).toEqual({ fd, mayBlock: true });
     closeSync(fd);
   });
 });
