@@ -88,7 +88,7 @@ const metricsText = z.object({ text: z.string() });
 
 const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
 
-/** GET /health as JSON: written and checked once, by who knows it, because it is asked for most. */
+/** GET /health as it is sent: nothing in it is for the worker to read, but whether the service can be used. */
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
 /** What workers ask of the primary. */
