@@ -36,7 +36,7 @@ const isMain = isOneOf('src/primary/main', 'src/worker/main');
 const isCommandMain = isOneOf('src/command/main');
 const isTerminal = isOneOf('src/command/terminal');
 /** A program like any other model CLI: it is started, never imported. */
-const isDemo = isIn('primary/demo');
+const isDemo = isIn('demo');
 
 describe('what may import what', () => {
   it('sees the imports there are', () => {
@@ -103,8 +103,8 @@ describe('what may import what', () => {
 
   it('leaves nothing in the demo program of the house around it', () => {
     const leaves = (source: Source, target: string) =>
-      isDemo(source) && !target.startsWith('src/primary/demo/') && !target.startsWith('node:');
-    const enters = (source: Source, target: string) => !isDemo(source) && target.startsWith('src/primary/demo/');
+      isDemo(source) && !target.startsWith('src/demo/') && !target.startsWith('node:');
+    const enters = (source: Source, target: string) => !isDemo(source) && target.startsWith('src/demo/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
   });
 

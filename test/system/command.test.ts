@@ -141,10 +141,10 @@ describe('serve', () => {
     });
     const exited = once(child, 'exit');
     const port = await until(() => /"service_ready".*"port":(\d+)/.exec(log)?.[1], 'the service to be ready');
-    const { code, stdout } = await runCommand(['ask', 'What is 3 + 4?'], { env: { MODEL_API_PORT: port } });
+    const { code, stdout } = await runCommand(['ask', 'Hello, my name is Ada'], { env: { MODEL_API_PORT: port } });
     child.kill('SIGTERM');
     expect({ code, exit: await exited }).toEqual({ code: 0, exit: [0, null] });
-    expect(stdout).toContain('7');
+    expect(stdout).toContain('Nice to meet you, Ada.');
     expect(log).toContain('"shutdown_complete"');
   });
 

@@ -34,7 +34,7 @@ describe('the package', () => {
         'docs/command.md',
         'dist/src/command/main.js',
         'dist/src/primary/main.js',
-        'dist/src/primary/demo/main.js',
+        'dist/src/demo/main.js',
         'dist/src/worker/main.js',
       ]),
     );

@@ -9,7 +9,7 @@ import { findProgram } from './find-program.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto'>;
 
-const demoProgram = join(__dirname, '..', 'demo', 'main.js');
+const demoProgram = join(__dirname, '..', '..', 'demo', 'main.js');
 
 /**
  * `auto` is claude where it can be started, else the demo model; but neither a production host nor who has named a

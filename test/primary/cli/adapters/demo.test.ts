@@ -1,9 +1,16 @@
-import type { Decoder, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import type { Consult, Decoder, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { demoAdapter } from '../../../../src/primary/cli/adapters/demo.js';
-import { models } from '../../../../src/primary/demo/models.js';
 
+const program = join(__dirname, '../../../../src/demo/main.js');
 const adapter = demoAdapter(['node', 'demo.js']);
 const killed: Exit = { code: null, signal: 'SIGKILL', stderr: '' };
+
+const askProgram: Consult = async (args, input = '') => {
+  const { status, stdout } = spawnSync(process.execPath, [program, ...args], { input, encoding: 'utf8' });
+  return { code: status, stdout };
+};
 
 function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
   return adapter.inspect(async () => ({ code: 0, stdout }));
@@ -30,9 +37,10 @@ const turnEnd: TurnEvent = {
 };
 
 describe('the demo adapter', () => {
-  it('offers the models that the program has, the default first', () => {
-    expect(adapter.models).toEqual(models.map(({ id }) => id));
-    expect(models[0]?.default).toBe(true);
+  it('offers the models that the program has, the default first', async () => {
+    const models = await (await dialect()).listModels(askProgram);
+    expect(models?.map(({ id }) => id)).toEqual(adapter.models);
+    expect(models?.[0]?.default).toBe(true);
   });
 
   it('learns the version, or does without one', async () => {

@@ -3,10 +3,9 @@ import { once } from 'node:events';
 import path from 'node:path';
 import { text as textOf } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Conversationalist } from '../../src/primary/demo/conversationalist.js';
-import type { Input, Output } from '../../src/primary/demo/protocol.js';
+import type { Input, Output } from '../../src/demo/protocol.js';
 
-const program = path.join(__dirname, '../../src/primary/demo/main.js');
+const program = path.join(__dirname, '../../src/demo/main.js');
 const started = new Set<ChildProcessWithoutNullStreams>();
 
 afterEach(async () => {
@@ -54,13 +53,6 @@ function deltas(outputs: readonly Output[]): readonly string[] {
 const user = (text: string): Input => ({ type: 'user', text });
 const replay = (role: 'user' | 'assistant', text: string): Input => ({ type: 'replay', role, text });
 
-/** What it answers to the last of these. */
-async function lastAnswer(...inputs: readonly Input[]): Promise<string> {
-  const outputs = await tell(inputs);
-  const before = outputs.slice(0, -1).findLastIndex(({ type }) => type === 'end');
-  return deltas(outputs.slice(before + 1)).join('');
-}
-
 describe('the demo model as a program', () => {
   it('says its version, and nothing when it is told nothing', async () => {
     expect(await run(['--version'], '')).toEqual({ code: 0, stdout: 'prompt-relay-demo 1.0.0\n' });
@@ -68,9 +60,12 @@ describe('the demo model as a program', () => {
   });
 
   it('lists its two models, eliza being the default', async () => {
-    const [list] = await tell([{ type: 'models' }]);
-    const models = list?.type === 'models' ? list.models : [];
-    expect(models.map((model) => `${model.id} ${model.default}`)).toEqual(['eliza true', 'echo false']);
+    const about = { name: expect.any(String), description: expect.stringContaining('demo') };
+    const models = [
+      { id: 'eliza', default: true, ...about },
+      { id: 'echo', default: false, ...about },
+    ];
+    expect(await tell([{ type: 'models' }])).toEqual([{ type: 'models', models }]);
   });
 
   it('answers every turn with a model that it does not have by model_unknown', async () => {
@@ -154,90 +149,126 @@ describe('the model echo', () => {
   );
 });
 
+/** What it answers to each of these prompts in turn. */
+async function answers(prompts: readonly string[], before: readonly Input[] = []): Promise<readonly string[]> {
+  const outputs = await tell([...before, ...prompts.map(user)]);
+  const ends = outputs.flatMap(({ type }, at) => (type === 'end' ? [at] : []));
+  expect(ends).toHaveLength(prompts.length);
+  return ends.map((end, turn) => deltas(outputs.slice((ends[turn - 1] ?? -1) + 1, end)).join(''));
+}
+
+async function lastAnswer(...prompts: readonly string[]): Promise<string | undefined> {
+  return (await answers(prompts)).at(-1);
+}
+
 describe('the model eliza', () => {
+  const introduction = 'I am Eliza, a demo: a small program with a few fixed rules, not a language model. ';
+
   it('says in its first answer, and in no later one, that it is a demo', async () => {
-    expect(await lastAnswer(user('I like tea.'))).toMatch(/^I am Eliza, a demo: /);
-    expect(await lastAnswer(user('Hello!'), user('I like tea.'))).not.toContain('demo');
-    expect(await lastAnswer(replay('user', 'Hello!'), replay('assistant', 'Hi.'), user('Hm.'))).not.toContain('demo');
+    const [first, second] = await answers(['I like tea.', 'I like tea.']);
+    expect([first, second]).toEqual([`${introduction}Why do you like tea?`, 'Why do you like tea?']);
   });
 
   it.each(['Who are you?', 'what is your name', 'Are you a human?', 'are you ChatGPT?'])(
-    'admits to be a demo when asked: %s',
-    async (question) => expect(await lastAnswer(user('Hello!'), user(question))).toContain('I am Eliza, a demo'),
+    'says so once more when asked: %s',
+    async (question) => expect(await lastAnswer('Hello!', question)).toContain(introduction),
   );
 
   it('does not take every question about itself for one about what it is', async () => {
-    expect(await lastAnswer(user('Hello!'), user('Are you hungry?'))).not.toContain('I am Eliza');
+    expect(await lastAnswer('Hello!', 'Are you hungry?')).not.toContain('I am Eliza');
   });
 
-  it('takes the name that the system text gives it, and still says that it is a demo', async () => {
-    const system: Input = { type: 'system', text: 'You are a helpful assistant. Your name is Max.' };
-    expect(await lastAnswer(system, user('Hello!'))).toMatch(/^I am Max, a demo: /);
+  it.each([
+    ['You are a helpful assistant. Your name is Max.', /^I am Max, a demo: /],
+    ['You are Bob.', /^I am Bob, a demo: /],
+    ['You are a helpful assistant.', /^I am Eliza, a demo: /],
+  ])('takes the name that the system text gives it, and still says that it is a demo: %s', async (text, expected) => {
+    expect((await answers(['Hello!'], [{ type: 'system', text }]))[0]).toMatch(expected);
+  });
+
+  it.each([
+    ['Hello, my name is Ada', 'Hello. Nice to meet you, Ada.'],
+    ['Hello, I am Ada', 'Hello. Nice to meet you, Ada.'],
+    ['hello', 'Hello. What is your name?'],
+    ['My dog is called Rex and I feel tired.', 'I will remember that your dog is Rex. Why do you feel tired?'],
+    ['I am sad because you are mean to me', 'What makes you think that I am mean to you?'],
+    ['I think my dog knows me', 'Are you sure that your dog knows you?'],
+  ])('answers "%s" as the README and the rules say', async (prompt, reply) => {
+    expect(await lastAnswer(prompt)).toBe(introduction + reply);
   });
 
   it.each([
     ['My name is Ada.', 'What is my name?', 'Your name is Ada.'],
     ["Hello, I'm Ada Lovelace", 'who am I', 'Your name is Ada Lovelace.'],
     ['My favourite colour is green!', "What's my favorite color?", 'Your favorite color is green.'],
-    ['my dog is called Rex and I live in Paris', "What is my dog's name? And where do I live?", 'Your dog is Rex.'],
-    ['my dog is called Rex and I live in Paris', 'where do I live?', 'You told me that you live in Paris.'],
+    ['my dog is called Rex and I live in Paris', "What is my dog's name?", 'Your dog is Rex.'],
+    ['My lucky number is 7', 'Tell me my lucky number', 'Your lucky number is 7.'],
     ['Remember the number 42.', 'Which number did I ask you to remember?', 'You asked me to remember: the number 42.'],
+    ['Please remember that I owe you 5', 'What did I ask you to remember?', 'You asked me to remember: you owe me 5.'],
+    ['Remember the number 42.', 'What was the number?', 'You asked me to remember: the number 42.'],
+    ['Remember that my name is Ada.', 'Do you remember my name?', 'Your name is Ada.'],
     ['My code is $1 $& $$.', 'Do you know what my code is?', 'Your code is $1 $& $$.'],
-    ['Once upon a time', 'What did I say?', 'You said: Once upon a time'],
+    ['My __proto__ is odd.', 'What is my __proto__?', 'Your __proto__ is odd.'],
   ])('was told "%s" and is asked "%s"', async (told, question, answer) => {
-    expect(await lastAnswer(user(told), user(question))).toContain(answer);
+    expect(await lastAnswer(told, 'Well.', question)).toBe(answer);
+  });
+
+  it('believes the newest that it was told', async () => {
+    expect(await lastAnswer('My name is Ada.', 'My name is Grace.', 'What is my name?')).toBe('Your name is Grace.');
   });
 
   it('does not make up what it was not told', async () => {
-    expect(await lastAnswer(user('Hello!'), user('What is my name?'))).toBe('You have not told me your name yet.');
-  });
-
-  it.each([
-    ['What is 12 * 7?', '12 * 7 = 84.'],
-    ['2+2=', '2+2 = 4.'],
-    ['how much is (1 plus 2.5) times -3', '(1 + 2.5) * -3 = -10.5.'],
-    ["what's 0.1 + 0.2?", '0.1 + 0.2 = 0.3.'],
-    ['What is 1/0?', '1/0 has no answer that I can give.'],
-  ])('calculates: %s', async (question, answer) => {
-    expect(await lastAnswer(user('Hello!'), user(question))).toBe(answer);
-  });
-
-  it('answers all that a prompt asks for', async () => {
-    const answer = await lastAnswer(user('Hi'), user('My name is Ada. What is 2+2? Thank you!'));
-    expect(answer).toBe('Nice to meet you, Ada. 2+2 = 4. You are welcome, Ada.');
+    const questions = ['What is my name?', 'What is my constructor?', 'Do you remember anything?'];
+    expect((await answers(['Hello!', ...questions])).slice(1)).toEqual([
+      'You have not told me your name yet.',
+      'You have not told me your constructor yet.',
+      'You asked me to remember: nothing yet.',
+    ]);
   });
 
   it('goes on from a replay exactly as from the turns themselves', async () => {
-    const prompts = 'My name is Ada.|My cat is Tom|I feel tired|well|so it goes|What did you say?|hm'.split('|');
-    const live = new Conversationalist();
-    const answers = prompts.map((prompt) => live.answer(prompt));
+    const prompts = 'My name is Ada.|My cat is Tom|I feel tired|well|so it goes|What is my cat?|hm'.split('|');
+    const system: Input = { type: 'system', text: 'You are Bob.' };
+    const live = await answers(prompts, [system]);
     for (let turns = 1; turns < prompts.length; turns++) {
-      const replayed = new Conversationalist();
-      for (const [at, prompt] of prompts.slice(0, turns).entries()) {
-        replayed.recall('user', prompt);
-        replayed.recall('assistant', answers[at] ?? '');
-      }
-      expect(replayed.answer(prompts[turns] ?? '')).toBe(answers[turns]);
+      const past = prompts.slice(0, turns).flatMap((prompt, at) => {
+        return [replay('user', prompt), replay('assistant', live[at] ?? '')];
+      });
+      expect(await answers(prompts.slice(turns), [system, ...past])).toEqual(live.slice(turns));
     }
   });
 
-  it('has something well-formed to say to any text', () => {
-    const words = "my|name|is|I|am|what|1|+|(|?|. |\n|🦄|__proto__|$1|'|é| ".split('|');
-    const eliza = new Conversationalist();
-    for (let seed = 1; seed <= 3000; seed++) {
+  it('has something well-formed to say to any text', async () => {
+    const words = "my|name|is|I|am|what|1|+|(|?|. |\n|🦄|__proto__|$1|'|é| |\0|\u001b|remember".split('|');
+    const prompts = Array.from({ length: 3000 }, (_, seed) => {
       const prompt = Array.from({ length: seed % 60 }, (_, at) => words[(seed * (at + 7) * (at + 3)) % words.length]);
-      const answer = eliza.answer(prompt.join(seed % 2 === 0 ? ' ' : ''));
-      expect(answer).not.toBe('');
-      expect(Buffer.from(answer).toString()).toBe(answer);
-    }
+      return prompt.join(seed % 2 === 0 ? ' ' : '');
+    });
+    const said = await answers(prompts);
+    expect(said.filter((answer) => answer === '' || Buffer.from(answer).toString() !== answer)).toEqual([]);
   });
 
-  it.each([' ', '!', ',', 'my ', 'my is ', 'I am ', ' and', '1+', '(', 'what is ', '\n', '🦄', 'because '])(
-    'is not held up by a megabyte of %j',
-    (part) => {
-      const from = performance.now();
-      expect(new Conversationalist().answer(part.repeat(1_000_000 / part.length))).toContain('demo');
-      expect(performance.now() - from).toBeLessThan(1000);
-    },
-  );
+  it.each([
+    ' ',
+    '!',
+    '.',
+    ',',
+    'my ',
+    'my is ',
+    'I am ',
+    ' and',
+    'remember ',
+    'Hi ',
+    'A',
+    'what is ',
+    '\n',
+    '🦄',
+    'you are ',
+  ])('is not held up by a megabyte of %j', async (part) => {
+    const text = part.repeat(1_000_000 / part.length);
+    const from = performance.now();
+    const [first] = await answers([text], [{ type: 'system', text }]);
+    expect(performance.now() - from).toBeLessThan(3000); // its start included
+    expect(first).toContain('a demo');
+  });
 });

@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { Eliza } from './eliza.js';
+import { countWords, deltasOf, type Input, linesOf, type Output, parse } from './protocol.js';
+
+/** One side of a conversation. It has an answer to any text. */
+type Voice = Pick<Eliza, 'instruct' | 'answer'>;
+
+const models = [
+  { id: 'eliza', name: 'Eliza', description: 'A demo: a few rules that remember what they are told.', default: true },
+  { id: 'echo', name: 'Echo', description: 'A demo: answers with the prompt, byte for byte.', default: false },
+];
+
+/** Null for a model that does not exist. */
+function voiceOf(model: string): Voice | null {
+  if (model === 'eliza') return new Eliza();
+  return model === 'echo' ? { instruct: () => undefined, answer: (prompt) => prompt } : null;
+}
+
+function respond(model: string, voice: Voice | null, input: Input | null): readonly Output[] {
+  if (input === null) return [{ type: 'error', reason: 'other', message: 'a line broke the protocol of the demo' }];
+  if (input.type === 'models') return [{ type: 'models', models }];
+  if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, input.text);
+  if (input.type === 'system') voice?.instruct(input.text);
+  else if (input.role === 'user') voice?.answer(input.text); // the same answer as then
+  return [];
+}
+
+function unknownModel(): Output {
+  const ids = models.map(({ id }) => id).join(', ');
+  return { type: 'error', reason: 'model_unknown', message: `the demo has no such model; it has: ${ids}` };
+}
+
+function answer(model: string, voice: Voice, prompt: string): readonly Output[] {
+  const text = voice.answer(prompt);
+  const usage = { input_tokens: countWords(prompt), output_tokens: countWords(text) };
+  return [...deltasOf(text).map((text) => ({ type: 'delta' as const, text })), { type: 'end', model, usage }];
+}
+
+/** One write for each turn: a write for each word would cost more than the answer. */
+async function send(outputs: readonly Output[]): Promise<void> {
+  const lines = outputs.map((output) => `${JSON.stringify(output)}\n`).join('');
+  if (!process.stdout.write(lines)) await once(process.stdout, 'drain');
+}
+
+async function converse(model: string): Promise<void> {
+  const voice = voiceOf(model);
+  const chunks: AsyncIterable<string> = process.stdin.setEncoding('utf8');
+  for await (const line of linesOf(chunks)) await send(respond(model, voice, parse(line)));
+}
+
+function modelOf(args: readonly string[]): string {
+  const at = args.indexOf('--model');
+  return at < 0 ? 'eliza' : (args[at + 1] ?? '');
+}
+
+// Nobody reads any more, so there is nothing left to do.
+process.stdout.on('error', () => process.exit(0));
+
+if (process.argv.includes('--version')) process.stdout.write('prompt-relay-demo 1.0.0\n');
+else void converse(modelOf(process.argv.slice(2)));

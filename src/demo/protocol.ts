@@ -1,0 +1,52 @@
+/** What the program reads: one JSON object a line. */
+export type Input =
+  | { readonly type: 'system'; readonly text: string }
+  | { readonly type: 'user'; readonly text: string }
+  | { readonly type: 'replay'; readonly role: 'user' | 'assistant'; readonly text: string }
+  | { readonly type: 'models' };
+
+export type Usage = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
+
+/** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
+export type Output =
+  | { readonly type: 'delta'; readonly text: string }
+  | { readonly type: 'end'; readonly model: string; readonly usage: Usage }
+  | { readonly type: 'models'; readonly models: readonly object[] }
+  | { readonly type: 'error'; readonly reason: 'model_unknown' | 'other'; readonly message: string };
+
+/** Null for a line that breaks the protocol. */
+export function parse(line: string): Input | null {
+  try {
+    const { type, role, text }: Readonly<Record<string, unknown>> = JSON.parse(line);
+    if (type === 'models') return { type };
+    if (typeof text !== 'string') return null;
+    if (type === 'system' || type === 'user') return { type, text };
+    return type === 'replay' && (role === 'user' || role === 'assistant') ? { type, role, text } : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Not node:readline, which also splits lines at U+2028 and U+2029: JSON may hold those as they are. */
+export async function* linesOf(chunks: AsyncIterable<string>): AsyncGenerator<string> {
+  let parts: string[] = [];
+  for await (const chunk of chunks) {
+    const [first = '', ...others] = chunk.split('\n');
+    parts.push(first);
+    for (const next of others) {
+      yield parts.join('');
+      parts = [next];
+    }
+  }
+  const rest = parts.join('');
+  if (rest !== '') yield rest;
+}
+
+/** The deltas of an answer: its words up to 4096 UTF-16 units, beyond that pieces of 4096 code points. */
+export function deltasOf(text: string): readonly string[] {
+  return text.match(text.length <= 4096 ? /\S+\s*|\s+/g : /.{1,4096}/gsu) ?? [];
+}
+
+export function countWords(text: string): number {
+  return text.match(/\S+/g)?.length ?? 0;
+}
