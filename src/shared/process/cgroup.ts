@@ -1,0 +1,112 @@
+import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
+import { join, posix } from 'node:path';
+import { type Clock, delay } from '../clock.js';
+import { readNow, readVirtualFile } from './kernel-files.js';
+
+const pollMs = 5;
+
+/** What the processes of a cgroup have used. */
+export interface CgroupUsage {
+  readonly processorMs: number;
+  /** Null where the memory controller is not delegated. */
+  readonly peakMemoryBytes: number | null;
+}
+
+/** One cgroup (v2) by its folder: what Linux offers to find and end everything in it, whatever it has shed or forked. */
+export class Cgroup {
+  readonly path: string;
+
+  constructor(path: string) {
+    this.path = path;
+  }
+
+  child(name: string): Cgroup {
+    return new Cgroup(join(this.path, name));
+  }
+
+  /** Rejects where it exists, or where the system refuses. */
+  create(): Promise<void> {
+    return mkdir(this.path);
+  }
+
+  /** A process that writes 0 to this file enters. */
+  get entrance(): string {
+    return join(this.path, 'cgroup.procs');
+  }
+
+  set(file: string, value: string): Promise<void> {
+    return writeFile(join(this.path, file), value);
+  }
+
+  /** The controllers that are available in it. */
+  controllers(): ReadonlySet<string> {
+    return new Set(readNow(join(this.path, 'cgroup.controllers')).trim().split(' '));
+  }
+
+  get pids(): number[] {
+    return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number);
+  }
+
+  /** Whether anything runs in it or below it. */
+  get isPopulated(): boolean {
+    return /^populated 1$/m.test(readNow(join(this.path, 'cgroup.events')));
+  }
+
+  /** Whether it is as new: nothing runs in it, nothing was made below it, and it is not frozen. */
+  get isPristine(): boolean {
+    const events = readNow(join(this.path, 'cgroup.events'));
+    const hasNoChild = /^nr_descendants 0$/m.test(readNow(join(this.path, 'cgroup.stat')));
+    return /^populated 0$/m.test(events) && !/^frozen 1$/m.test(events) && hasNoChild;
+  }
+
+  /** What its processes have used together; null where it has been removed. */
+  usage(hasMemoryController: boolean): CgroupUsage | null {
+    const usec = /^usage_usec (\d+)$/m.exec(readNow(join(this.path, 'cpu.stat')))?.[1];
+    if (usec === undefined) return null;
+    const peak = hasMemoryController ? readNow(join(this.path, 'memory.peak')) : '';
+    return { processorMs: Number(usec) / 1000, peakMemoryBytes: peak === '' ? null : Number(peak) };
+  }
+
+  /** Ends everything in it and below it at once. Returns whether that was all within the limit. */
+  async kill(clock: Clock, limitMs: number): Promise<boolean> {
+    await this.set('cgroup.kill', '1').catch(() => {}); // it has gone
+    const until = clock.monotonicMs() + limitMs;
+    while (this.isPopulated) {
+      if (clock.monotonicMs() >= until) return false;
+      await delay(clock, pollMs);
+    }
+    return true;
+  }
+
+  /** Removes it, and what was made below it. Returns false while something runs in it; true also where it has gone. */
+  async remove(): Promise<boolean> {
+    if (await this.#removeSelf()) return true;
+    for (const entry of await readdir(this.path, { withFileTypes: true }).catch(() => [])) {
+      if (entry.isDirectory()) await this.child(entry.name).remove();
+    }
+    return this.#removeSelf();
+  }
+
+  async #removeSelf(): Promise<boolean> {
+    try {
+      await rmdir(this.path);
+      return true;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'ENOENT';
+    }
+  }
+}
+
+/** The cgroup that this process is in; null where there is no cgroup v2, or where its folder can't be seen from here. */
+export async function ownCgroup(): Promise<Cgroup | null> {
+  const [mounts, memberships] = await Promise.all([
+    readVirtualFile('/proc/self/mountinfo').then(String, () => ''),
+    readVirtualFile('/proc/self/cgroup').then(String, () => ''),
+  ]);
+  const membership = /^0::(\/.*)$/m.exec(memberships)?.[1];
+  const mount = mounts.split('\n').find((line) => / - cgroup2 /.test(line));
+  if (membership === undefined || mount === undefined) return null;
+  const [, , , root = '/', point = ''] = mount.split(' ');
+  const inside = posix.relative(root, membership);
+  return inside === '..' || inside.startsWith('../') ? null : new Cgroup(posix.join(point, inside));
+}

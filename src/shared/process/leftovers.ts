@@ -1,0 +1,69 @@
+import { lstat, readdir, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Clock } from '../clock.js';
+import { Cgroup } from './cgroup.js';
+import { type Instance, instanceOf, ownerOfFolder, writeInstance } from './instance.js';
+import { isAlive } from './proc.js';
+import { ProcessScanner } from './scanner.js';
+import { sweep } from './sweep.js';
+
+const limitMs = 5000;
+
+/** Where a primary leaves traces: its runtime directory and its cgroup are folders below these. */
+export interface TracePlaces {
+  readonly runtimeParent: string;
+  /** Null where no cgroup can be made. */
+  readonly cgroupParent: string | null;
+}
+
+/**
+ * Ends every process that a dead primary has left behind, and removes its cgroup and its runtime directory. Nothing of a
+ * living neighbour is touched. Returns how many processes were ended.
+ */
+export async function endLeftovers(clock: Clock, places: TracePlaces): Promise<number> {
+  const inCgroups = await endCgroups(clock, places.cgroupParent);
+  const { killed } = await sweep(new ProcessScanner(clock), isOrphaned, clock, limitMs);
+  await removeFolders(places.runtimeParent, async (owner) => !(await isAlive(owner))); // nobody is left who could write there
+  return inCgroups + killed;
+}
+
+async function isOrphaned(cookie: string): Promise<boolean> {
+  const instance = instanceOf(cookie);
+  return instance !== null && !(await isAlive(instance));
+}
+
+async function endCgroups(clock: Clock, parent: string | null): Promise<number> {
+  let ended = 0;
+  for (const name of parent === null ? [] : await namesIn(parent)) {
+    const owner = ownerOfFolder(name);
+    if (parent === null || owner === null || (await isAlive(owner))) continue;
+    const cgroup = new Cgroup(join(parent, name));
+    ended += (await namesIn(cgroup.path)).flatMap((name) => cgroup.child(name).pids).length;
+    await cgroup.kill(clock, limitMs);
+    await cgroup.remove();
+  }
+  return ended;
+}
+
+/** Removes the runtime directory of this primary, wherever its start got to. */
+export function removeDirectoryOf(instance: Instance, runtimeParent: string): Promise<void> {
+  return removeFolders(runtimeParent, async (owner) => writeInstance(owner) === writeInstance(instance));
+}
+
+/** Never rejects: what can't be removed now is left to the next start. */
+async function removeFolders(parent: string, fits: (owner: Instance) => Promise<boolean>): Promise<void> {
+  for (const name of await namesIn(parent)) {
+    const owner = ownerOfFolder(name);
+    if (owner !== null && (await fits(owner))) await removeOurs(join(parent, name)).catch(() => {});
+  }
+}
+
+/** In a folder where anybody may write, anybody may choose such a name: only our own user's folder goes, and no link is followed. */
+async function removeOurs(path: string): Promise<void> {
+  const found = await lstat(path);
+  if (found.isDirectory() && found.uid === process.getuid?.()) await rm(path, { recursive: true });
+}
+
+function namesIn(folder: string): Promise<string[]> {
+  return readdir(folder).catch(() => []);
+}

@@ -1,0 +1,178 @@
+import { readdir, readlink } from 'node:fs/promises';
+import { cookieName, type Instance } from './instance.js';
+import { readNow, readVirtualFile } from './kernel-files.js';
+
+/** What Linux tells of processes in /proc (proc(5)), read without blocking. */
+
+/** Ids of all processes; null where there is no /proc. */
+export async function listPids(): Promise<number[] | null> {
+  const names = await readdir('/proc').catch(() => null);
+  return names?.filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).map(Number) ?? null;
+}
+
+/** The process id that the kernel gave out last, in this pid namespace. */
+export async function lastPid(): Promise<number> {
+  const text = await readText('/proc/loadavg');
+  return Number(text.split(' ')[4] ?? Number.NaN);
+}
+
+/** Processes and threads started since the machine was booted. */
+export async function totalForks(): Promise<number> {
+  const text = await readText('/proc/stat');
+  return Number(/^processes (\d+)$/m.exec(text)?.[1] ?? Number.NaN);
+}
+
+/** The number after which process ids begin again at a low one. */
+export async function maxPid(): Promise<number> {
+  return Number.parseInt(await readText('/proc/sys/kernel/pid_max'), 10);
+}
+
+/** Clock ticks (hundredths of a second) that all processors together have spent idle since boot; null where unknown. */
+export async function idleTicks(): Promise<number | null> {
+  const [, , , , idle, iowait] = (await readText('/proc/stat')).split(/\s+/, 6);
+  const ticks = Number(idle) + Number(iowait);
+  return Number.isNaN(ticks) ? null : ticks;
+}
+
+/** Empty where there is no such file. */
+function readText(path: string): Promise<string> {
+  return readVirtualFile(path).then(String, () => '');
+}
+
+export type Owner =
+  | { readonly kind: 'cookie'; readonly cookie: string }
+  /** Two looks agree that it carries no cookie. It never gains one. */
+  | { readonly kind: 'foreign' }
+  /** It has exited; nothing of it runs. */
+  | { readonly kind: 'dead' }
+  /** It was not there, so whose it was is not known. */
+  | { readonly kind: 'vanished' }
+  /** Two looks disagree, as in the middle of an exec, or it can't be read now. Look again. */
+  | { readonly kind: 'unclear' };
+
+const marker = Buffer.from(`${cookieName}=`);
+
+/** Whose process it is. In an exec a cookie can't be seen: its absence counts only when two looks are alike. */
+export async function readOwner(pid: number): Promise<Owner> {
+  const first = await readEnviron(pid);
+  const cookie = cookieIn(first);
+  if (cookie !== null) return { kind: 'cookie', cookie };
+  const before = await readStat(pid);
+  if (before === null) return { kind: 'vanished' };
+  if (isDead(before)) return { kind: 'dead' };
+  const second = await readEnviron(await threadOf(pid, before));
+  const lateCookie = cookieIn(second);
+  if (lateCookie !== null) return { kind: 'cookie', cookie: lateCookie };
+  const after = await readStat(pid);
+  return { kind: after !== null && areAlike([first, before], [second, after]) ? 'foreign' : 'unclear' };
+}
+
+/** The environment as it lies in memory; `denied` for another user's; null where it can't be read at the moment. */
+type Environ = Buffer | 'denied' | null;
+
+async function readEnviron(pid: number | string): Promise<Environ> {
+  try {
+    return await readVirtualFile(`/proc/${pid}/environ`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    if (code === 'EACCES' || code === 'EPERM') return 'denied';
+    return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads and zombies; newer kernels refuse to open those
+  }
+}
+
+/** Where the main thread has ended, another thread tells the environment. */
+async function threadOf(pid: number, { state }: Stat): Promise<number | string> {
+  if (state !== 'Z') return pid;
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  return `${pid}/task/${threads.find((thread) => thread !== String(pid)) ?? pid}`;
+}
+
+function cookieIn(environ: Environ): string | null {
+  if (!(environ instanceof Buffer)) return null;
+  for (let at = environ.indexOf(marker); at >= 0; at = environ.indexOf(marker, at + 1)) {
+    if (at > 0 && environ[at - 1] !== 0) continue;
+    const end = environ.indexOf(0, at);
+    return environ.toString('utf8', at + marker.length, end < 0 ? undefined : end);
+  }
+  return null;
+}
+
+type Look = readonly [environ: Environ, stat: Stat];
+
+function areAlike([environ, stat]: Look, [laterEnviron, laterStat]: Look): boolean {
+  if (stat.startTicks !== laterStat.startTicks || stat.environEnd !== laterStat.environEnd) return false;
+  if (stat.isKernelThread) return true;
+  if (!(environ instanceof Buffer) || !(laterEnviron instanceof Buffer)) {
+    return environ === 'denied' && laterEnviron === 'denied';
+  }
+  // An environment without a place in memory has not been set up yet.
+  return environ.equals(laterEnviron) && (environ.length > 0 || stat.environEnd !== '0');
+}
+
+interface Stat {
+  readonly state: string;
+  readonly isKernelThread: boolean;
+  readonly threads: number;
+  readonly startTicks: string;
+  /** Address where the environment ends: 0 until an exec has set it up, and for processes of other users. */
+  readonly environEnd: string;
+}
+
+const kernelThreadFlag = 0x0020_0000;
+
+/** Null when the process is gone, or can't be read. */
+async function readStat(pid: number): Promise<Stat | null> {
+  const text = await readText(`/proc/${pid}/stat`);
+  return text === '' ? null : statOf(text);
+}
+
+/** Fields of /proc/<pid>/stat: 3 state, 9 flags, 20 num_threads, 22 starttime, 51 env_end. */
+function statOf(text: string): Stat {
+  // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  const [state = ''] = fields;
+  return {
+    state,
+    isKernelThread: (Number(fields[6]) & kernelThreadFlag) !== 0,
+    threads: Number(fields[17]),
+    startTicks: fields[19] ?? '',
+    environEnd: fields[48] ?? '0',
+  };
+}
+
+/** A zombie with a thread that still runs is alive. */
+function isDead({ state, threads }: Stat): boolean {
+  return (state === 'Z' && threads <= 1) || state === 'X';
+}
+
+/** Whether the main thread of a child of ours has ended, as while the child dies; false once its death has been noticed. */
+export function mainThreadHasEnded(pid: number): boolean {
+  return /^[ZX]$/.test(statOf(readNow(`/proc/${pid}/stat`)).state);
+}
+
+/** Where there is no /proc. */
+const unknownNamespace = '0';
+
+async function pidNamespace(): Promise<string> {
+  const link = await readlink('/proc/self/ns/pid').catch(() => '');
+  return /\d+/.exec(link)?.[0] ?? unknownNamespace;
+}
+
+/** The instance that the process `pid` of this pid namespace is. */
+export async function instanceOfProcess(pid: number): Promise<Instance> {
+  const stat = await readStat(pid);
+  return { pid, startTicks: stat?.startTicks ?? '0', pidNamespace: await pidNamespace() };
+}
+
+/** Whether that run of a primary still lives. It counts as alive where that can't be known, as in another pid namespace. */
+export async function isAlive(instance: Instance): Promise<boolean> {
+  const namespace = await pidNamespace();
+  if (namespace === unknownNamespace || instance.pidNamespace !== namespace) return true;
+  try {
+    const stat = statOf(String(await readVirtualFile(`/proc/${instance.pid}/stat`)));
+    return stat.startTicks === instance.startTicks && !isDead(stat);
+  } catch (error) {
+    const { code = '' } = error as NodeJS.ErrnoException;
+    return code !== 'ENOENT' && code !== 'ESRCH'; // for want of file descriptors, say
+  }
+}

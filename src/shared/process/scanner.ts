@@ -1,0 +1,110 @@
+import type { Clock } from '../clock.js';
+import { lastPid, listPids, maxPid, type Owner, readOwner, totalForks } from './proc.js';
+
+/** Process ids can't go all the way round in less time: no machine forks that fast. */
+const surelyNoRoundMs = 1000;
+
+/** Whether a cookie is one of those looked for. */
+export type CookieFilter = (cookie: string) => boolean | Promise<boolean>;
+
+export interface ScanResult {
+  /** Living processes whose cookie fits. */
+  readonly pids: readonly number[];
+  /** A process that nothing was known of vanished before it could be read: it may have left a child behind. */
+  readonly hasVanished: boolean;
+  /** A process lives whose owner could not be told yet. */
+  readonly hasUnclear: boolean;
+}
+
+type Pass = Pick<ScanResult, 'hasVanished' | 'hasUnclear'>;
+
+/**
+ * Owns what is known of other processes: whose cookie each carries, if any. A process without a cookie never gains one,
+ * so a scan reads only the ids that are new. Linux gives ids out in rising order, so an id means the same process until
+ * the numbers wrap around; then everything is forgotten.
+ */
+export class ProcessScanner {
+  readonly #clock: Clock;
+  readonly #cookies = new Map<number, string | null>();
+  #lastPid = Number.NaN;
+  #countedMs = Number.NEGATIVE_INFINITY;
+  #countedForks = Number.NaN;
+  #running: Promise<Pass> = Promise.resolve({ hasVanished: false, hasUnclear: false });
+  #next: Promise<Pass> | null = null;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** Looks at all processes once, after this call. `onSight` gets each that fits without delay. */
+  async find(fits: CookieFilter, onSight: (pid: number) => void = () => {}): Promise<ScanResult> {
+    const pass = await this.#scanFromNow();
+    const candidates = await this.#carriers(fits);
+    const alive = await Promise.all(candidates.map((pid) => this.#isStillThere(pid, onSight)));
+    const pids = candidates.filter((_, index) => alive[index]);
+    return { ...pass, pids, hasVanished: pass.hasVanished || pids.length < candidates.length };
+  }
+
+  async #carriers(fits: CookieFilter): Promise<number[]> {
+    const carriers: number[] = [];
+    for (const [pid, cookie] of [...this.#cookies]) {
+      if (cookie !== null && (await fits(cookie))) carriers.push(pid);
+    }
+    return carriers;
+  }
+
+  /** Reads it again, so that `onSight` never gets an id that has passed to another process meanwhile. */
+  async #isStillThere(pid: number, onSight: (pid: number) => void): Promise<boolean> {
+    const { kind } = await readOwner(pid);
+    if (kind === 'dead') this.#cookies.set(pid, null);
+    if (kind === 'cookie') onSight(pid);
+    return kind === 'cookie' || kind === 'unclear';
+  }
+
+  /** A scan under way may have missed what happens now, so all who ask meanwhile share the next one. */
+  #scanFromNow(): Promise<Pass> {
+    this.#next ??= this.#running.then(() => {
+      this.#next = null;
+      this.#running = this.#scan();
+      return this.#running;
+    });
+    return this.#next;
+  }
+
+  async #scan(): Promise<Pass> {
+    await this.#forgetWhatMayBeStale();
+    const pids = (await listPids()) ?? [];
+    const present = new Set(pids);
+    for (const pid of this.#cookies.keys()) {
+      if (!present.has(pid)) this.#cookies.delete(pid);
+    }
+    const fresh = pids.filter((pid) => !this.#cookies.has(pid));
+    const kinds = new Set(await Promise.all(fresh.map((pid) => this.#judge(pid))));
+    return { hasVanished: kinds.has('vanished') || kinds.has('dead'), hasUnclear: kinds.has('unclear') };
+  }
+
+  async #judge(pid: number): Promise<Owner['kind']> {
+    const owner = await readOwner(pid);
+    if (owner.kind === 'cookie') this.#cookies.set(pid, owner.cookie);
+    if (owner.kind === 'foreign' || owner.kind === 'dead') this.#cookies.set(pid, null);
+    return owner.kind;
+  }
+
+  async #forgetWhatMayBeStale(): Promise<void> {
+    const last = await lastPid();
+    const hasGoneRound = await this.#mayHaveGoneRound();
+    if (hasGoneRound || !(last >= this.#lastPid)) this.#cookies.clear();
+    this.#lastPid = last;
+  }
+
+  /** Whether so many processes have been started since the last look that an id may mean another one. */
+  async #mayHaveGoneRound(): Promise<boolean> {
+    const now = this.#clock.monotonicMs();
+    if (now - this.#countedMs < surelyNoRoundMs) return false;
+    const forks = await totalForks();
+    const isSure = forks - this.#countedForks < (await maxPid()) / 2;
+    this.#countedMs = now;
+    this.#countedForks = forks;
+    return !isSure;
+  }
+}

@@ -1,0 +1,120 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../../../src/shared/clock.js';
+import { ProcessScanner } from '../../../src/shared/process/scanner.js';
+import { Children } from '../../support/children.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { until } from '../../support/until.js';
+
+const minute = '60';
+
+/** A cookie that no other test has. */
+function newCookie(): string {
+  return `test-${randomUUID()}`;
+}
+
+function mark(cookie: string): Record<string, string> {
+  return { PROMPT_RELAY_JOB: cookie };
+}
+
+/** Looks until so many are found. Other processes of the host come and go. */
+function untilFound(scanner: ProcessScanner, cookie: string, count: number): Promise<readonly number[]> {
+  return until(async () => {
+    const { pids } = await scanner.find((found) => found === cookie);
+    return pids.length === count ? pids : null;
+  }, `${count} processes`);
+}
+
+describe('A scan', () => {
+  it('finds every living process whose cookie fits, and no other', async () => {
+    await using children = new Children();
+    const [mine, other] = [newCookie(), newCookie()];
+    const pid = await children.start(mark(mine), '/bin/sleep', minute);
+    await children.start(mark(other), '/bin/sleep', minute);
+    await children.start({}, '/bin/sleep', minute);
+    const { pids } = await new ProcessScanner(systemClock).find((cookie) => cookie === mine);
+    expect(pids).toEqual([pid]);
+  });
+
+  it('finds a daemon, whose parent has gone and which has a session of its own', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const leader = await children.startMarked(cookie, 'double-fork-setsid.pl');
+    const pids = await untilFound(scanner, cookie, 2);
+    expect(pids).toContain(leader);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await untilFound(scanner, cookie, 0);
+  });
+
+  it('sees what has come and gone since the last one', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const fits = (found: string) => found === cookie;
+    expect((await scanner.find(fits)).pids).toEqual([]);
+    const first = await children.start(mark(cookie), '/bin/sleep', minute);
+    expect((await scanner.find(fits)).pids).toEqual([first]);
+    const second = await children.start(mark(cookie), '/bin/sleep', minute);
+    expect((await scanner.find(fits)).pids.toSorted()).toEqual([first, second].toSorted());
+    await children.end(first);
+    expect((await scanner.find(fits)).pids).toEqual([second]);
+  });
+
+  it('never finds a process that has died, even if nobody has noticed its death', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    await children.start(mark(cookie), '/bin/sh', '-c', '/bin/true & exec /bin/sleep 60');
+    const [leader] = await untilFound(scanner, cookie, 1);
+    expect((await scanner.find((found) => found === cookie)).pids).toEqual([leader]);
+  });
+
+  it('hands over each find without delay, once for each scan', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const started = [
+      await children.start(mark(cookie), '/bin/sleep', minute),
+      await children.start(mark(cookie), '/bin/sleep', minute),
+    ];
+    const seen: number[] = [];
+    await new ProcessScanner(systemClock).find(
+      (found) => found === cookie,
+      (pid) => seen.push(pid),
+    );
+    expect(seen.toSorted()).toEqual(started.toSorted());
+  });
+
+  it('that is asked for during another one begins after the question', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const earlier = scanner.find(() => false);
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    const finds = Array.from({ length: 10 }, () => scanner.find((found) => found === cookie));
+    expect((await earlier).pids).toEqual([]);
+    expect((await Promise.all(finds)).map(({ pids }) => pids)).toEqual(Array(10).fill([pid]));
+  });
+
+  it('waits for a filter that takes its time', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    const { pids } = await new ProcessScanner(systemClock).find(async (found) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      return found === cookie;
+    });
+    expect(pids).toEqual([pid]);
+  });
+
+  it('finds the same where time has passed, and process ids may have come round', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const clock = new FakeClock();
+    const scanner = new ProcessScanner(clock);
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    for (let scan = 0; scan < 3; scan++) {
+      expect((await scanner.find((found) => found === cookie)).pids).toEqual([pid]);
+      await clock.advance(10_000);
+    }
+  });
+});

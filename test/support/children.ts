@@ -1,0 +1,43 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { cookieName, type Instance } from '../../src/shared/process/instance.js';
+import { instanceOfProcess, readOwner } from '../../src/shared/process/proc.js';
+import { programs } from './service.js';
+import { until } from './until.js';
+
+/** Owns the processes that a test has started: they are killed with the scope. */
+export class Children implements AsyncDisposable {
+  readonly #started: ChildProcess[] = [];
+
+  /** Starts a program with this environment alone. Resolves with its process id, when its exec is over. */
+  async start(env: Readonly<Record<string, string>>, program: string, ...args: readonly string[]): Promise<number> {
+    const child = spawn(program, args, { env, stdio: 'ignore' });
+    this.#started.push(child);
+    await once(child, 'spawn');
+    const pid = child.pid as number;
+    await until(async () => (await readOwner(pid)).kind !== 'unclear', 'the exec to be over');
+    return pid;
+  }
+
+  /** Starts one of the fixture programs in a tree that is marked with this cookie. */
+  startMarked(cookie: string, program: string): Promise<number> {
+    return this.start({ [cookieName]: cookie }, '/usr/bin/perl', `${programs}/${program}`);
+  }
+
+  async end(pid: number): Promise<void> {
+    const child = this.#started.find((candidate) => candidate.pid === pid);
+    if (child === undefined || child.exitCode !== null || child.signalCode !== null) return;
+    child.kill('SIGKILL');
+    await once(child, 'exit');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#started.map(({ pid }) => this.end(pid as number)));
+  }
+}
+
+/** An instance that has lived, and is dead. */
+export async function deadInstance(): Promise<Instance> {
+  await using children = new Children();
+  return instanceOfProcess(await children.start({}, '/bin/sleep', '60'));
+}
