@@ -1,13 +1,18 @@
+import { z } from 'zod';
+
 /** What may be known of a conversation: everything but its text. Times are milliseconds since the epoch. */
-export interface ConversationSnapshot {
-  readonly id: string;
-  readonly messageCount: number;
-  /** Estimated from the conversation's own text with the o200k tokenizer; the model's own count differs. */
-  readonly tokensUsed: number;
-  readonly createdAt: number;
-  readonly lastActivityAt: number;
-  readonly expiresAt: number;
-}
+export const conversationSnapshot = z
+  .object({
+    id: z.string(),
+    messageCount: z.int(),
+    /** Estimated from the conversation's own text with the o200k tokenizer; the model's own count differs. */
+    tokensUsed: z.int(),
+    createdAt: z.number(),
+    lastActivityAt: z.number(),
+    expiresAt: z.number(),
+  })
+  .readonly();
+export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
 export const removalCauses = ['deleted', 'expired', 'evicted'] as const;
 export type RemovalCause = (typeof removalCauses)[number];

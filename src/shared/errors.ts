@@ -1,3 +1,5 @@
+import { z } from 'zod';
+
 /** Every code an error body can carry, with its HTTP status. The list is closed: the contract names no other. */
 export const httpStatusOf = {
   validation_error: 400,
@@ -16,9 +18,13 @@ export const httpStatusOf = {
   timeout: 504,
 } as const;
 
-export type ErrorCode = keyof typeof httpStatusOf;
+/** A code that a client can be told. */
+export type PublicCode = keyof typeof httpStatusOf;
+export const publicCodes = Object.keys(httpStatusOf) as [PublicCode, ...PublicCode[]];
 
-export const errorCodes = Object.keys(httpStatusOf) as [ErrorCode, ...ErrorCode[]];
+/** `cancelled` exists inside only: the caller has gone, so nobody is left to be told. */
+export const errorCodes = [...publicCodes, 'cancelled'] as const;
+export type ErrorCode = PublicCode | 'cancelled';
 
 /** Why a model CLI failed, as far as it lets us know. */
 export const cliReasons = [
@@ -34,56 +40,80 @@ export const cliReasons = [
 
 export type CliReason = (typeof cliReasons)[number];
 
-/** One fault: where it is, and what is wrong there. Never echoes a value. */
-export interface Detail {
-  readonly path: string;
-  readonly message: string;
-}
+/** One fault of a request: where it is, and what is wrong there. Never repeats a value. */
+const detail = z.object({ path: z.string(), message: z.string() }).readonly();
+export type Detail = z.infer<typeof detail>;
 
-export interface ErrorExtras {
-  readonly details?: readonly Detail[] | undefined;
-  readonly retryAfterSeconds?: number | undefined;
-}
+/** A RelayError as a plain record, which can cross from one process to another. */
+export const wireError = z
+  .object({
+    code: z.enum(errorCodes),
+    message: z.string(),
+    /** For `cli_error`. */
+    reason: z.enum(cliReasons).optional(),
+    /** For `validation_error`. */
+    details: z.array(detail).readonly().optional(),
+    retryAfterSeconds: z.number().optional(),
+  })
+  .readonly();
+export type WireError = z.infer<typeof wireError>;
+export type ErrorExtras = Omit<WireError, 'code' | 'message'>;
 
-/** A failure that a client is told about: `message` is written for it, and nothing in it is secret. */
+/** An expected failure. `message` is written for the client and holds no secret. */
 export class RelayError extends Error {
   override readonly name = 'RelayError';
   readonly code: ErrorCode;
+  readonly reason: CliReason | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly retryAfterSeconds: number | undefined;
 
   constructor(code: ErrorCode, message: string, extras: ErrorExtras = {}) {
     super(message);
     this.code = code;
+    this.reason = extras.reason;
     this.details = extras.details;
     this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 
-/** The caller's wish to stop: the client has gone, or the worker that spoke for it. Nobody is left to be told. */
-export class Cancelled extends Error {
-  override readonly name = 'Cancelled';
-}
-
 export function cliError(reason: CliReason, message: string): RelayError {
-  return new RelayError('cli_error', message, { details: [{ path: 'reason', message: reason }] });
+  return new RelayError('cli_error', message, { reason });
 }
 
 export function invalid(path: string, message: string): RelayError {
   return new RelayError('validation_error', `${path}: ${message}`, { details: [{ path, message }] });
 }
 
-/** For what the drain refuses or cuts. A service that restarts is back within a few seconds. */
+/** A service that restarts is back within a few seconds. */
 export function shuttingDown(): RelayError {
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
 }
 
-/** Whether what was thrown is a fault of ours, for the log: neither an answer for a client nor a caller's wish to stop. */
-export function isDefect(thrown: unknown): boolean {
-  return !(thrown instanceof RelayError || thrown instanceof Cancelled);
+/** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */
+export function cancelled(message: string): RelayError {
+  return new RelayError('cancelled', message);
 }
 
-/** What a client may know of any thrown value: a RelayError as it is, everything else as `internal_error`. */
+export function isCancelled(thrown: unknown): boolean {
+  return thrown instanceof RelayError && thrown.code === 'cancelled';
+}
+
+/** Whether a thrown value is a bug of ours, which belongs in the log. */
+export function isDefect(thrown: unknown): boolean {
+  return !(thrown instanceof RelayError);
+}
+
+/** What a client may know of a thrown value: a RelayError as it is, anything else as `internal_error`. */
 export function toRelayError(thrown: unknown): RelayError {
   return thrown instanceof RelayError ? thrown : new RelayError('internal_error', 'internal error');
+}
+
+/** With `fromWire`, the only way an error crosses from one process to another. */
+export function toWire(thrown: unknown): WireError {
+  const { code, message, reason, details, retryAfterSeconds } = toRelayError(thrown);
+  return { code, message, reason, details, retryAfterSeconds };
+}
+
+export function fromWire({ code, message, ...extras }: WireError): RelayError {
+  return new RelayError(code, message, extras);
 }

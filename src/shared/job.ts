@@ -1,5 +1,8 @@
-import type { ConversationSnapshot } from './conversation.js';
-import type { ErrorCode, ErrorExtras } from './errors.js';
+import { z } from 'zod';
+import { conversationSnapshot } from './conversation.js';
+import { wireError } from './errors.js';
+
+/** A job as it crosses between worker and primary. */
 
 export const operations = ['ask', 'chat'] as const;
 export type Operation = (typeof operations)[number];
@@ -18,71 +21,75 @@ export const outcomes = [
 export type Outcome = (typeof outcomes)[number];
 export type FailedOutcome = Exclude<Outcome, 'ok'>;
 
+const ms = z.number().nonnegative();
+
+/** One request for one answer. */
+export const jobRequest = z
+  .object({
+    operation: z.enum(operations),
+    requestId: z.string(),
+    /** The API key's name, else the IP address: the unit of fairness. */
+    client: z.string(),
+    /** Name of the API key, empty without one. Conversations belong to it. */
+    owner: z.string(),
+    /** For `chat`: the conversation to go on with, null for a new one. */
+    conversationId: z.string().nullable(),
+    text: z.string(),
+    system: z.string().nullable(),
+    model: z.string().nullable(),
+    /** Whether the caller wants each event as it comes; else only the whole answer matters. */
+    isStreamed: z.boolean(),
+  })
+  .readonly();
+export type JobRequest = z.infer<typeof jobRequest>;
+
 /** Tokens and cost as the model CLI reports them; null where it reports nothing. */
-export interface Usage {
-  readonly inputTokens: number | null;
-  readonly outputTokens: number | null;
-  readonly costUsd: number | null;
-}
+const usage = z
+  .object({
+    inputTokens: z.number().nullable(),
+    outputTokens: z.number().nullable(),
+    costUsd: z.number().nullable(),
+  })
+  .readonly();
+export type Usage = z.infer<typeof usage>;
 
-/** A RelayError as a record, which can cross the channel. */
-export interface Failure extends ErrorExtras {
-  readonly code: ErrorCode;
-  readonly message: string;
-}
+const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
+export type TextDelta = z.infer<typeof textDelta>;
 
-/** One request for one answer. `client` is the API key's name, else the IP address: the unit of fairness. */
-export interface JobRequest {
-  readonly operation: Operation;
-  readonly requestId: string;
-  readonly client: string;
-  /** Name of the API key, empty without one: whose conversations these are. */
-  readonly owner: string;
-  /** For `chat`: the conversation to go on with, null for a new one. */
-  readonly conversationId: string | null;
-  readonly text: string;
-  readonly system: string | null;
-  readonly model: string | null;
-  /** Whether the caller wants to be told its position while it waits. */
-  readonly wantsPositions: boolean;
-}
+/** The job waits. `position` slots must become free before it has one, as things stand. */
+const jobQueued = z.object({ type: z.literal('job-queued'), position: z.int().positive() }).readonly();
 
-/** The job waits: so many slots must be granted until it has one, as things stand. */
-export interface JobQueued {
-  readonly type: 'job-queued';
-  readonly position: number;
-}
+const jobStart = z.object({ type: z.literal('job-start'), queueMs: ms }).readonly();
+export type JobStart = z.infer<typeof jobStart>;
 
-export interface JobStart {
-  readonly type: 'job-start';
-  readonly queueMs: number;
-}
+/** What the processes of a job have used, where the service can measure it; else null. */
+const jobUsage = {
+  /** Processor time of all processes together, milliseconds. */
+  processorMs: ms.nullable(),
+  peakMemoryBytes: z.number().nullable(),
+};
+const jobEnd = { type: z.literal('job-end'), queueMs: ms, executionMs: ms, ...jobUsage };
 
-export interface TextDelta {
-  readonly type: 'text-delta';
-  readonly text: string;
-}
+/** The answer is the sum of the deltas, unless `text` says otherwise: a CLI may correct itself at the end. */
+const jobDone = z
+  .object({
+    ...jobEnd,
+    outcome: z.literal('ok'),
+    text: z.string().nullable(),
+    model: z.string().nullable(),
+    usage,
+    /** For `chat`: the conversation with this turn in it. */
+    conversation: conversationSnapshot.nullable(),
+  })
+  .readonly();
+export type JobDone = z.infer<typeof jobDone>;
 
-/** The answer is what the deltas add up to, unless `text` says otherwise (a CLI may correct itself at the end). */
-export interface JobDone {
-  readonly type: 'job-end';
-  readonly outcome: 'ok';
-  readonly text: string | null;
-  readonly model: string | null;
-  readonly usage: Usage;
-  /** For `chat`: the conversation with this turn in it. */
-  readonly conversation: ConversationSnapshot | null;
-  readonly queueMs: number;
-  readonly executionMs: number;
-}
-
-export interface JobFailed {
-  readonly type: 'job-end';
-  readonly outcome: FailedOutcome;
-  readonly failure: Failure;
-  readonly queueMs: number;
-  readonly executionMs: number;
-}
+const jobFailed = z.object({ ...jobEnd, outcome: z.enum(outcomes).exclude(['ok']), failure: wireError }).readonly();
+export type JobFailed = z.infer<typeof jobFailed>;
 
 export type JobEnd = JobDone | JobFailed;
-export type JobEvent = JobQueued | JobStart | TextDelta | JobEnd;
+export type JobUsage = Pick<JobDone, keyof typeof jobUsage>;
+export const unknownJobUsage: JobUsage = { processorMs: null, peakMemoryBytes: null };
+
+export const jobEvent = z.union([textDelta, jobQueued, jobStart, jobDone, jobFailed]);
+export type JobEvent = z.infer<typeof jobEvent>;

@@ -24,7 +24,7 @@ export function channelToWorker(worker: Worker): Channel {
   };
 }
 
-/** A worker that is killed while a connection is on its way to it exits, but Node never tells that it has disconnected. */
+/** For a worker that is killed while a connection is passed to it, Node tells the exit but never the disconnect. */
 function onceGone(worker: Worker, listener: () => void): void {
   const gone = () => {
     worker.off('disconnect', gone).off('exit', gone);

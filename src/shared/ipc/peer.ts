@@ -1,73 +1,203 @@
-import { Cancelled } from '../errors.js';
-import { CallerSide } from './caller-side.js';
+import type { z } from 'zod';
+import { BoundedQueue } from '../bounded-queue.js';
+import { cancelled, fromWire, isDefect, toWire } from '../errors.js';
 import type { Channel } from './channel.js';
 import {
   type AnswerOf,
-  type CallerMessage,
+  type CallMessage,
   type Calls,
   type Handlers,
   type ItemOf,
   type Message,
-  messageSchema,
+  packetSchema,
   type RequestOf,
-  type Singles,
-  type Streams,
+  type StreamNames,
+  type UnaryNames,
 } from './message.js';
-import { ServingSide } from './serving-side.js';
+import { ServedStream, streamWindow } from './served-stream.js';
+
+/** A call that this end has made and that has not ended. */
+interface OpenCall {
+  readonly schema: z.ZodType;
+  readonly name: string;
+  /** Takes the answer, or an item. */
+  take(value: unknown): void;
+  finish(): void;
+  fail(error: Error): void;
+}
+
+type AnyUnary = (request: unknown) => unknown;
+type AnyStream = (request: unknown, signal: AbortSignal) => AsyncIterable<unknown>;
 
 /**
- * One end of a channel, for both directions: makes the calls of `Out`, serves those of `In`.
- * When the channel closes, every call made is rejected and every call being served is aborted.
+ * One end of a channel: makes the calls of `Out` and serves those of `In`. When the channel closes, every call made is
+ * rejected as cancelled, and every stream served is aborted.
  */
 export class Peer<Out extends Calls, In extends Calls> {
   readonly #channel: Channel;
-  readonly #caller: CallerSide<Out>;
-  readonly #server: ServingSide<In>;
+  readonly #out: Out;
+  readonly #in: In;
+  readonly #handlers: Handlers<In>;
   readonly #onFault: (fault: unknown) => void;
+  readonly #made = new Map<number, OpenCall>();
+  readonly #served = new Map<number, ServedStream>();
+  #outbox: Message[] = [];
+  #lastId = 0;
+  #closed: Error | undefined;
 
-  /** `onFault` hears of messages that fit no schema and of handlers that broke: defects, never a client's doing. */
+  /** `onFault` gets messages that fit no schema, and what handlers throw by mistake: defects, never a client's doing. */
   constructor(channel: Channel, out: Out, serving: In, handlers: Handlers<In>, onFault: (fault: unknown) => void) {
-    const send = (message: Message) => this.#send(message);
     this.#channel = channel;
-    this.#caller = new CallerSide(out, send);
-    this.#server = new ServingSide(serving, handlers, send, onFault);
+    this.#out = out;
+    this.#in = serving;
+    this.#handlers = handlers;
     this.#onFault = onFault;
-    channel.onMessage((message) => this.#receive(message));
+    channel.onMessage((packet) => this.#receive(packet));
     channel.onClose(() => this.#close());
   }
 
   /** A call that is answered once. */
-  call<K extends Singles<Out>>(name: K, request: RequestOf<Out, K>): Promise<AnswerOf<Out, K>> {
-    return this.#caller.call(name, request);
+  call<K extends UnaryNames<Out>>(name: K, request: RequestOf<Out, K>): Promise<AnswerOf<Out, K>> {
+    const { answer: schema } = this.#out[name] as Extract<Calls[string], { answer: unknown }>;
+    return new Promise((resolve, reject) => {
+      if (this.#closed !== undefined) return reject(this.#closed);
+      const take = (value: unknown) => resolve(value as AnswerOf<Out, K>);
+      const finish = () => reject(new Error(`the call ${name} ended without an answer`));
+      this.#start(request, { name, schema, take, finish, fail: reject });
+    });
   }
 
-  /** Starts at the first `next()`; leaving the loop early, or the signal, cancels it. */
-  stream<K extends Streams<Out>>(
+  /** Starts at the first `next()`. Leaving the loop early, or the signal, cancels it. */
+  async *stream<K extends StreamNames<Out>>(
     name: K,
     request: RequestOf<Out, K>,
     signal?: AbortSignal,
   ): AsyncGenerator<ItemOf<Out, K>> {
-    return this.#caller.stream(name, request, signal);
+    if (this.#closed !== undefined) throw this.#closed;
+    signal?.throwIfAborted();
+    const { id, items } = this.#startStream(name, request);
+    const abort = () => {
+      items.cut(signal?.reason);
+      this.#cancel(id);
+    };
+    signal?.addEventListener('abort', abort, { once: true });
+    try {
+      yield* items as AsyncIterable<ItemOf<Out, K>>;
+    } finally {
+      signal?.removeEventListener('abort', abort);
+      this.#cancel(id);
+    }
   }
 
-  #receive(raw: unknown): void {
-    const parsed = messageSchema.safeParse(raw);
-    if (!parsed.success) return this.#onFault(new Error(`a message fits no schema: ${parsed.error.message}`));
-    if (isFromCaller(parsed.data)) this.#server.receive(parsed.data);
-    else this.#caller.receive(parsed.data);
+  #start(request: unknown, call: OpenCall): number {
+    const id = ++this.#lastId;
+    this.#made.set(id, call);
+    this.#send({ kind: 'call', id, name: call.name, request });
+    return id;
   }
 
+  #startStream(name: string, request: unknown) {
+    const { item: schema } = this.#out[name] as Extract<Calls[string], { item: unknown }>;
+    let taken = 0;
+    const items = new BoundedQueue<unknown>(() => {
+      if (++taken < streamWindow / 2 || !this.#made.has(id)) return;
+      this.#send({ kind: 'credit', id, count: taken });
+      taken = 0;
+    });
+    const take = (value: unknown) => items.push(value);
+    const fail = (error: Error) => items.fail(error);
+    const id = this.#start(request, { name, schema, take, finish: () => items.finish(), fail });
+    return { id, items };
+  }
+
+  /** A stream that has ended needs no cancel. */
+  #cancel(id: number): void {
+    if (this.#made.delete(id)) this.#send({ kind: 'cancel', id });
+  }
+
+  #receive(packet: unknown): void {
+    const { data: messages, error } = packetSchema.safeParse(packet);
+    if (error !== undefined) return this.#onFault(new Error(`a message fits no schema: ${error.message}`));
+    for (const message of messages) this.#dispatch(message);
+  }
+
+  #dispatch(message: Message): void {
+    switch (message.kind) {
+      case 'call':
+        return void this.#serve(message);
+      case 'credit':
+        return this.#served.get(message.id)?.addCredit(message.count);
+      case 'cancel':
+        return this.#served.get(message.id)?.abort(cancelled('cancelled by the caller'));
+      case 'item':
+        return this.#take(message.id, message.item);
+      default:
+        return this.#ended(message);
+    }
+  }
+
+  /** Nothing is open when the call was cancelled here while the message was on its way. */
+  #take(id: number, value: unknown): void {
+    const call = this.#made.get(id);
+    if (call === undefined) return;
+    const { data, error } = call.schema.safeParse(value);
+    if (error === undefined) call.take(data);
+    else call.fail(new Error(`an answer to ${call.name} fits no schema: ${error.message}`));
+  }
+
+  #ended(message: Extract<Message, { kind: 'answer' | 'end' | 'fail' }>): void {
+    if (message.kind === 'answer') this.#take(message.id, message.answer);
+    const call = this.#made.get(message.id);
+    this.#made.delete(message.id);
+    if (message.kind === 'fail') call?.fail(fromWire(message.failure));
+    if (message.kind === 'end') call?.finish();
+  }
+
+  async #serve({ id, name, request }: CallMessage): Promise<void> {
+    try {
+      const called = Object.hasOwn(this.#in, name) ? this.#in[name] : undefined;
+      if (called === undefined) throw new Error(`no call is named ${name}`);
+      const parsed = called.request.parse(request);
+      if ('item' in called) await this.#serveStream(id, this.#handlers[name] as AnyStream, parsed);
+      else this.#send({ kind: 'answer', id, answer: (await (this.#handlers[name] as AnyUnary)(parsed)) ?? {} });
+    } catch (error) {
+      if (isDefect(error)) this.#onFault(error);
+      this.#send({ kind: 'fail', id, failure: toWire(error) });
+    }
+  }
+
+  async #serveStream(id: number, handler: AnyStream, request: unknown): Promise<void> {
+    const stream = new ServedStream();
+    this.#served.set(id, stream);
+    try {
+      for await (const item of handler(request, stream.signal)) {
+        if (!(await stream.takeCredit())) return;
+        this.#send({ kind: 'item', id, item });
+      }
+      if (!stream.signal.aborted) this.#send({ kind: 'end', id });
+    } catch (error) {
+      if (!stream.signal.aborted || isDefect(error)) throw error; // else nobody waits for it
+    } finally {
+      this.#served.delete(id);
+    }
+  }
+
+  /** Messages of one turn of the loop leave together: each write costs a system call, and wakes the other end. */
   #send(message: Message): void {
-    // A send that fails is a channel that closes: `onClose` ends the calls.
-    this.#channel.send(message, () => {});
+    if (this.#outbox.length === 0) process.nextTick(() => this.#flush());
+    this.#outbox.push(message);
+  }
+
+  #flush(): void {
+    const packet = this.#outbox;
+    this.#outbox = [];
+    this.#channel.send(packet, () => {}); // a send that fails is a channel that closes: `onClose` ends the calls
   }
 
   #close(): void {
-    this.#caller.close(new Cancelled('the channel has closed'));
-    this.#server.close(new Cancelled('the caller has gone'));
+    this.#closed = cancelled('the channel has closed');
+    for (const call of this.#made.values()) call.fail(this.#closed);
+    this.#made.clear();
+    for (const stream of this.#served.values()) stream.abort(cancelled('the caller has gone'));
   }
-}
-
-function isFromCaller(message: Message): message is CallerMessage {
-  return message.kind === 'call' || message.kind === 'cancel' || message.kind === 'credit';
 }

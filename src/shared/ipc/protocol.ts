@@ -2,75 +2,20 @@ import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
 import { versionBody } from '../api/version.js';
-import type { ConversationSnapshot } from '../conversation.js';
-import type { JobEvent, JobRequest } from '../job.js';
-import { operations, outcomes } from '../job.js';
+import { conversationSnapshot } from '../conversation.js';
+import { jobEvent, jobRequest } from '../job.js';
+import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
-import { failureSchema } from './message.js';
 
 const nothing = z.object({});
-const ms = z.number().nonnegative();
-
-const jobRequest: z.ZodType<JobRequest> = z.object({
-  operation: z.enum(operations),
-  requestId: z.string(),
-  client: z.string(),
-  owner: z.string(),
-  conversationId: z.string().nullable(),
-  text: z.string(),
-  system: z.string().nullable(),
-  model: z.string().nullable(),
-  wantsPositions: z.boolean(),
-});
-
-const usage = z.object({
-  inputTokens: z.number().nullable(),
-  outputTokens: z.number().nullable(),
-  costUsd: z.number().nullable(),
-});
-
-const conversation: z.ZodType<ConversationSnapshot> = z.object({
-  id: z.string(),
-  messageCount: z.int(),
-  tokensUsed: z.int(),
-  createdAt: z.number(),
-  lastActivityAt: z.number(),
-  expiresAt: z.number(),
-});
 
 /** Which conversation, and the name of the key that asks for it. */
 const conversationKey = z.object({ id: z.string(), owner: z.string() });
 
-const jobEvent: z.ZodType<JobEvent> = z.union([
-  z.object({ type: z.literal('text-delta'), text: z.string() }),
-  z.object({ type: z.literal('job-queued'), position: z.int().positive() }),
-  z.object({ type: z.literal('job-start'), queueMs: ms }),
-  z.object({
-    type: z.literal('job-end'),
-    outcome: z.literal('ok'),
-    text: z.string().nullable(),
-    model: z.string().nullable(),
-    usage,
-    conversation: conversation.nullable(),
-    queueMs: ms,
-    executionMs: ms,
-  }),
-  z.object({
-    type: z.literal('job-end'),
-    outcome: z.enum(outcomes).exclude(['ok']),
-    failure: failureSchema,
-    queueMs: ms,
-    executionMs: ms,
-  }),
-]);
-
-/** What a worker needs to stand at the door. API keys come as SHA-256 digests (hex). */
-export const doorSettingsSchema = z.object({
-  host: z.string(),
-  port: z.int(),
-  socketPath: z.string().nullable(),
-  /** Sockets that systemd listens on, inherited under these numbers; where there are any, they stand for host and port. */
-  passedFds: z.array(z.int()),
+/** What a worker needs to serve HTTP. API keys come as SHA-256 digests (hex). */
+export const workerSettingsSchema = z.object({
+  /** Open addresses that the worker has inherited under these numbers: it listens on all of them. */
+  fds: z.array(z.int()),
   bodyLimitBytes: z.int(),
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
@@ -80,35 +25,40 @@ export const doorSettingsSchema = z.object({
   /** null: no cap. */
   rateLimit: z.object({ maxRequests: z.int(), windowSeconds: z.number() }).nullable(),
   phase: z.enum(phases),
+  /** Where the primary leaves traces, should it be killed. */
+  traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });
-export type DoorSettings = z.infer<typeof doorSettingsSchema>;
+export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 
-/** A worker's snapshot as JSON, or the whole exposition. */
-const metricsText = z.object({ text: z.string() });
+/** What a worker has counted since it last told. */
+const figures = z.object({ families: z.array(familyFiguresSchema) });
 
+/** Whether an address may send this request, how many more in this window, and the seconds until it ends, rounded up. */
 const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
+export type RateVerdict = z.infer<typeof rateVerdict>;
 
-/** GET /health as it is sent: nothing in it is for the worker to read, but whether the service can be used. */
+/** The body of GET /health, and whether the service can be used. */
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
 /** What workers ask of the primary. */
 export const primaryCalls = {
-  hello: { request: nothing, answer: doorSettingsSchema },
-  /** The worker listens at this address of a passed socket: nobody but itself can know. */
-  listening: { request: z.object({ host: z.string(), port: z.int() }), answer: nothing },
-  heartbeat: { request: metricsText, answer: nothing },
+  hello: { request: nothing, answer: workerSettingsSchema },
+  /** The worker listens on all of its addresses. */
+  listening: { request: nothing, answer: nothing },
+  heartbeat: { request: nothing, answer: nothing },
+  figures: { request: figures, answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  conversation: { request: conversationKey, answer: conversation },
+  conversation: { request: conversationKey, answer: conversationSnapshot },
   deleteConversation: { request: conversationKey, answer: nothing },
   /** Takes one request from the window of this address. */
   rate: { request: z.object({ address: z.string() }), answer: rateVerdict },
-  /** A job was refused at the door, because the service drains. */
+  /** A worker has refused a job because the service drains. */
   refusedDraining: { request: nothing, answer: nothing },
   health: { request: nothing, answer: healthText },
   recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable() }), answer: historyBody },
   models: { request: nothing, answer: modelsBody },
-  metrics: { request: nothing, answer: metricsText },
+  metrics: { request: nothing, answer: z.object({ text: z.string() }) },
   version: { request: nothing, answer: versionBody },
 };
 export type PrimaryCalls = typeof primaryCalls;
@@ -118,8 +68,8 @@ export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
   /** The service ends: close each connection when its answer has been sent, then exit, with 0 if all were. */
   stop: { request: z.object({ limitMs: z.number() }), answer: nothing },
-  /** A successor listens: take no new connection, end what is open, then exit. */
+  /** A successor listens: take no new connection, finish what is open, then exit. */
   retire: { request: z.object({ limitMs: z.number() }), answer: nothing },
-  snapshot: { request: nothing, answer: metricsText },
+  figures: { request: nothing, answer: figures },
 };
 export type WorkerCalls = typeof workerCalls;

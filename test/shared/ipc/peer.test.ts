@@ -1,8 +1,8 @@
 import { z } from 'zod';
-import { Cancelled, RelayError } from '../../../src/shared/errors.js';
+import { RelayError } from '../../../src/shared/errors.js';
 import type { Handlers } from '../../../src/shared/ipc/message.js';
 import { Peer } from '../../../src/shared/ipc/peer.js';
-import { callWindow } from '../../../src/shared/ipc/window.js';
+import { streamWindow } from '../../../src/shared/ipc/served-stream.js';
 import { ChannelPair } from '../../support/channel-pair.js';
 import { settled } from '../../support/settled.js';
 import { until } from '../../support/until.js';
@@ -16,7 +16,9 @@ const calls = {
 };
 type TestCalls = typeof calls;
 
-/** A server to call: what it did is in its fields. */
+const asCancelled = { name: 'RelayError', code: 'cancelled' };
+
+/** Handlers to call. The fields tell what they did. */
 class Server {
   produced = 0;
   finished = 0;
@@ -77,8 +79,8 @@ function upTo(count: number): number[] {
   return Array.from({ length: count }, (_, index) => index + 1);
 }
 
-describe('a call', () => {
-  it('is answered once, by one message', async () => {
+describe('A call', () => {
+  it('is answered once, with one message', async () => {
     const { caller, pair, faults } = connect();
     expect(await caller.call('double', { of: 21 })).toBe(42);
     expect(pair.left.sent).toHaveLength(1);
@@ -86,23 +88,23 @@ describe('a call', () => {
     expect(faults).toEqual([]);
   });
 
-  it('never mixes with others, in either direction', async () => {
+  it('is not mixed up with others, in either direction', async () => {
     const { caller, serving } = connect();
     const numbers = upTo(20);
     const answers = numbers.map((of) => (of % 2 === 0 ? caller : serving).call('double', { of }));
     expect(await Promise.all(answers)).toEqual(numbers.map((of) => of * 2));
   });
 
-  it('carries the failure of its handler across', async () => {
+  it('fails as its handler failed', async () => {
     const { caller, server, faults } = connect();
     server.failure = new RelayError('not_found', 'nothing there');
     await expect(caller.call('refuse', {})).rejects.toMatchObject({ code: 'not_found', message: 'nothing there' });
     expect(faults).toEqual([]);
   });
 
-  it('says no more than internal_error when its handler broke, and reports the defect', async () => {
+  it('fails with internal_error alone when its handler has a defect, which is reported', async () => {
     const { caller, server, faults } = connect();
-    server.failure = new TypeError('secret of the house');
+    server.failure = new TypeError('secret');
     await expect(caller.call('refuse', {})).rejects.toMatchObject({
       code: 'internal_error',
       message: 'internal error',
@@ -113,10 +115,10 @@ describe('a call', () => {
   it('is rejected by an answer that fits no schema, and by an end without one', async () => {
     const { caller, pair } = connect();
     const misfit = caller.call('double', { of: 1 });
-    pair.right.send({ kind: 'answer', id: 1, answer: 'two' }, () => {});
+    pair.right.send([{ kind: 'answer', id: 1, answer: 'two' }], () => {});
     await expect(misfit).rejects.toThrow('an answer to double fits no schema');
     const ended = caller.call('double', { of: 1 });
-    pair.right.send({ kind: 'end', id: 2 }, () => {});
+    pair.right.send([{ kind: 'end', id: 2 }], () => {});
     await expect(ended).rejects.toThrow('the call double ended without an answer');
   });
 
@@ -124,23 +126,23 @@ describe('a call', () => {
     const { caller, pair } = connect();
     const call = caller.call('double', { of: 1 });
     pair.close();
-    await expect(call).rejects.toBeInstanceOf(Cancelled);
-    await expect(caller.call('double', { of: 1 })).rejects.toBeInstanceOf(Cancelled);
+    await expect(call).rejects.toMatchObject(asCancelled);
+    await expect(caller.call('double', { of: 1 })).rejects.toMatchObject(asCancelled);
   });
 });
 
-describe('a stream', () => {
+describe('A stream', () => {
   it('yields the items of its handler in order, however many', async () => {
     const { caller, faults } = connect();
     expect(await all(caller.stream('count', { to: 1000 }))).toEqual(upTo(1000));
     expect(faults).toEqual([]);
   });
 
-  it('can have no item', async () => {
+  it('may have no item', async () => {
     expect(await all(connect().caller.stream('count', { to: 0 }))).toEqual([]);
   });
 
-  it('never mixes with others, in either direction', async () => {
+  it('is not mixed up with others, in either direction', async () => {
     const { caller, serving } = connect();
     const counts = upTo(20);
     const peers = counts.map((count) => (count % 2 === 0 ? caller : serving));
@@ -150,7 +152,7 @@ describe('a stream', () => {
     expect(answers).toEqual(counts.map(upTo));
   });
 
-  it('starts with its first reader, not before', async () => {
+  it('starts when its first item is asked for', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1 });
     await settled();
@@ -159,7 +161,40 @@ describe('a stream', () => {
   });
 });
 
-describe('a stream that is cancelled', () => {
+describe('Messages', () => {
+  it('of one turn of the loop travel together', async () => {
+    const { caller, pair } = connect();
+    const answers = upTo(10).map((of) => caller.call('double', { of }));
+    expect(await Promise.all(answers)).toEqual(upTo(10).map((of) => of * 2));
+    expect([pair.left.packets.length, pair.left.sent.length]).toEqual([1, 10]);
+    expect([pair.right.packets.length, pair.right.sent.length]).toEqual([1, 10]);
+  });
+
+  it('of later turns follow in packets of their own, in order', async () => {
+    const { caller, pair } = connect();
+    const first = caller.call('double', { of: 1 });
+    await settled(1);
+    await Promise.all([first, caller.call('double', { of: 2 })]);
+    expect(pair.left.packets).toEqual([
+      [{ kind: 'call', id: 1, name: 'double', request: { of: 1 } }],
+      [{ kind: 'call', id: 2, name: 'double', request: { of: 2 } }],
+    ]);
+  });
+});
+
+describe('A stream that is cancelled', () => {
+  it('finishes its handler even if the cancel travels with the call', async () => {
+    const { caller, pair, server, faults } = connect();
+    const controller = new AbortController();
+    const next = caller.stream('count', { to: 1_000_000 }, controller.signal).next();
+    controller.abort(new Error('enough'));
+    await expect(next).rejects.toThrow('enough');
+    await until(() => server.finished === 1, 'the handler to finish');
+    expect(pair.left.packets).toHaveLength(1);
+    expect(pair.left.sent).toMatchObject([{ kind: 'call' }, { kind: 'cancel' }]);
+    expect([server.produced, faults]).toEqual([1, []]);
+  });
+
   it('aborts its handler when the reader leaves the loop', async () => {
     const { caller, server, faults } = connect();
     for await (const item of caller.stream('wait', {})) {
@@ -167,7 +202,7 @@ describe('a stream that is cancelled', () => {
       break;
     }
     await until(() => server.reasons.length > 0, 'the handler to be aborted');
-    expect(server.reasons[0]).toBeInstanceOf(Cancelled);
+    expect(server.reasons[0]).toMatchObject(asCancelled);
     await settled();
     expect(faults).toEqual([]);
   });
@@ -185,7 +220,7 @@ describe('a stream that is cancelled', () => {
     expect(faults).toEqual([]);
   });
 
-  it('aborts its handler at once, even if its reader is busy elsewhere', async () => {
+  it('aborts its handler at once, also while nobody waits for an item', async () => {
     const { caller, server } = connect();
     const controller = new AbortController();
     const call = caller.stream('wait', {}, controller.signal);
@@ -214,16 +249,16 @@ describe('a stream that is cancelled', () => {
     expect(cancels).toEqual([{ kind: 'cancel', id: 1 }]);
   });
 
-  it('finishes a handler that is held back for want of credit', async () => {
+  it('finishes a handler that waits for credit', async () => {
     const { caller, server } = connect();
     for await (const _ of caller.stream('count', { to: 1_000_000 })) break;
     await until(() => server.finished === 1, 'the handler to finish');
-    expect(server.produced).toBeLessThan(3 * callWindow);
+    expect(server.produced).toBeLessThan(3 * streamWindow);
   });
 });
 
-describe('a stream that fails', () => {
-  it('carries code, message, details and the time to wait across', async () => {
+describe('A stream that fails', () => {
+  it('brings code, message, details and the time to wait', async () => {
     const { caller, server, faults } = connect();
     server.failure = new RelayError('concurrency_limited', 'full', {
       details: [{ path: 'a', message: 'b' }],
@@ -240,9 +275,9 @@ describe('a stream that fails', () => {
     expect(faults).toEqual([]);
   });
 
-  it('says no more than internal_error when the handler broke, and reports the defect', async () => {
+  it('fails with internal_error alone when its handler has a defect, which is reported', async () => {
     const { caller, server, faults } = connect();
-    server.failure = new TypeError('secret of the house');
+    server.failure = new TypeError('secret');
     const failure = await all(caller.stream('fail', {})).catch((error: unknown) => error);
     expect(failure).toMatchObject({ code: 'internal_error', message: 'internal error' });
     expect(faults).toEqual([server.failure]);
@@ -254,7 +289,7 @@ describe('a stream that fails', () => {
     ['a request that fits no schema', 'count', { to: 'ten' }],
   ])('is internal_error for %s, and reported', async (_, name, request) => {
     const { pair, faults } = connect();
-    pair.left.send({ kind: 'call', id: 1, name, request }, () => {});
+    pair.left.send([{ kind: 'call', id: 1, name, request }], () => {});
     await settled();
     const failure = { code: 'internal_error', message: 'internal error' };
     expect(pair.right.sent).toEqual([{ kind: 'fail', id: 1, failure }]);
@@ -266,65 +301,66 @@ describe('a stream that fails', () => {
     const call = caller.stream('wait', {});
     await call.next();
     const next = call.next();
-    pair.right.send({ kind: 'item', id: 1, item: 42 }, () => {});
+    pair.right.send([{ kind: 'item', id: 1, item: 42 }], () => {});
     await expect(next).rejects.toThrow('an answer to wait fits no schema');
+    await settled(1);
     expect(pair.left.sent.at(-1)).toEqual({ kind: 'cancel', id: 1 });
   });
 });
 
-describe('a channel that closes', () => {
+describe('A channel that closes', () => {
   it('rejects what this end had called and aborts what the other end served', async () => {
     const { caller, pair, server, faults } = connect();
     const call = caller.stream('wait', {});
     await call.next();
     const next = call.next();
     pair.close();
-    await expect(next).rejects.toBeInstanceOf(Cancelled);
+    await expect(next).rejects.toMatchObject(asCancelled);
     await until(() => server.reasons.length > 0, 'the handler to be aborted');
-    expect(server.reasons[0]).toBeInstanceOf(Cancelled);
+    expect(server.reasons[0]).toMatchObject(asCancelled);
     await settled();
     expect(faults).toEqual([]);
   });
 
-  it('works the same for the other direction', async () => {
+  it('works the same in the other direction', async () => {
     const { serving, pair } = connect();
     const call = serving.stream('wait', {});
     await call.next();
     pair.close();
-    await expect(call.next()).rejects.toBeInstanceOf(Cancelled);
+    await expect(call.next()).rejects.toMatchObject(asCancelled);
   });
 
   it('rejects a call that comes too late', async () => {
     const { caller, pair } = connect();
     pair.close();
     await settled();
-    await expect(all(caller.stream('count', { to: 1 }))).rejects.toBeInstanceOf(Cancelled);
+    await expect(all(caller.stream('count', { to: 1 }))).rejects.toMatchObject(asCancelled);
   });
 });
 
-describe('credit', () => {
-  it('holds a server back at the window of a reader that takes nothing more', async () => {
+describe('The credit of a stream', () => {
+  it('lets a handler produce one window ahead of its reader', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1_000_000 });
     await call.next();
     await settled(200);
-    expect(itemsIn(pair.right.sent)).toBe(callWindow);
+    expect(itemsIn(pair.right.sent)).toBe(streamWindow);
     await call.return(undefined);
   });
 
-  it('lets it go on as far as the reader has come', async () => {
+  it('is given back as the reader takes items', async () => {
     const { caller, pair } = connect();
     const call = caller.stream('count', { to: 1_000_000 });
     for (let taken = 1; taken <= 100; taken++) {
       expect((await call.next()).value).toBe(taken);
-      expect(itemsIn(pair.right.sent)).toBeLessThanOrEqual(taken + callWindow);
+      expect(itemsIn(pair.right.sent)).toBeLessThanOrEqual(taken + streamWindow);
     }
     await settled(200);
-    expect(itemsIn(pair.right.sent)).toBeGreaterThanOrEqual(100 + callWindow / 2);
+    expect(itemsIn(pair.right.sent)).toBeGreaterThanOrEqual(100 + streamWindow / 2);
     await call.return(undefined);
   });
 
-  it('is of one call: a slow reader slows nobody else down', async () => {
+  it('belongs to one call: a slow reader does not slow down others', async () => {
     const { caller } = connect();
     const slow = caller.stream('count', { to: 1_000_000 });
     await slow.next();
@@ -337,33 +373,41 @@ describe('credit', () => {
   }
 });
 
-describe('a message that fits no schema', () => {
+describe('A packet that fits no schema', () => {
   it.each([
-    ['no object', 'hello'],
-    ['an empty object', {}],
-    ['a kind that is unknown', { kind: 'shout', id: 1 }],
-    ['no id', { kind: 'cancel' }],
-    ['an id that is no whole number', { kind: 'end', id: 1.5 }],
-    ['credit that takes away', { kind: 'credit', id: 1, count: -5 }],
-    ['a failure with a code of its own', { kind: 'fail', id: 1, failure: { code: 'oops', message: '' } }],
-  ])('is reported and does no harm: %s', async (_, message) => {
+    ['no list', 'hello'],
+    ['a message without its list', { kind: 'end', id: 1 }],
+    ['a list of lists', [[]]],
+    ['an empty message', [{}]],
+    ['an unknown kind', [{ kind: 'shout', id: 1 }]],
+    ['no id', [{ kind: 'cancel' }]],
+    ['an id that is no whole number', [{ kind: 'end', id: 1.5 }]],
+    ['negative credit', [{ kind: 'credit', id: 1, count: -5 }]],
+    ['an unknown error code', [{ kind: 'fail', id: 1, failure: { code: 'oops', message: '' } }]],
+    [
+      'one bad message among others',
+      [
+        { kind: 'end', id: 99 },
+        { kind: 'shout', id: 1 },
+      ],
+    ],
+  ])('is reported and does no harm: %s', async (_, packet) => {
     const { caller, pair, faults } = connect();
-    pair.left.send(message as object, () => {});
-    pair.right.send(message as object, () => {});
+    pair.left.send(packet as object, () => {});
+    pair.right.send(packet as object, () => {});
     await settled();
     expect(faults).toHaveLength(2);
     expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
   });
+});
 
-  it.each(['answer', 'item', 'end', 'cancel'])(
-    'is passed over when it is for a call that has ended: %s',
-    async (kind) => {
-      const { caller, pair, faults } = connect();
-      await all(caller.stream('count', { to: 1 }));
-      pair.left.send({ kind, id: 1, item: 1, answer: 1 }, () => {});
-      pair.right.send({ kind, id: 1, item: 1, answer: 1 }, () => {});
-      expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
-      expect(faults).toEqual([]);
-    },
-  );
+describe('A message for a call that has ended', () => {
+  it.each(['answer', 'item', 'end', 'cancel'])('is ignored: %s', async (kind) => {
+    const { caller, pair, faults } = connect();
+    await all(caller.stream('count', { to: 1 }));
+    pair.left.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
+    pair.right.send([{ kind, id: 1, item: 1, answer: 1 }], () => {});
+    expect(await all(caller.stream('count', { to: 2 }))).toEqual([1, 2]);
+    expect(faults).toEqual([]);
+  });
 });
