@@ -1,41 +1,37 @@
 import { Registry } from 'prom-client';
-import { type ErrorCode, errorCodes } from '../shared/errors.js';
-import { counter, gauge, histogram } from '../shared/metrics.js';
-import { addProcessMetrics } from '../shared/process-metrics.js';
+import { type PublicCode, publicCodes } from '../shared/errors.js';
+import { counter, gauge, histogram } from '../shared/metrics/families.js';
+import { type FamilyFigures, FigureReport } from '../shared/metrics/figures.js';
+import { addProcessMetrics } from '../shared/metrics/process-metrics.js';
 import { isOfEndpoint, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
 
-/** HTTP is answered in milliseconds, but a job may take its whole time-out. */
+/** Most answers take milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
 
-/** Owns what this worker counts: its HTTP exchanges. The primary joins the workers' figures. */
+const perResponse = ['method', 'route', 'code'] as const;
+const help = {
+  requests: 'Requests answered, by method, route template and status code.',
+  durations: 'Time from the request head to the end of the response, of responses that an endpoint gave.',
+  aborted: 'Requests whose client went away.',
+};
+
+/** Owns what this worker counts: its HTTP exchanges. The primary adds up the figures of all workers. */
 export class HttpMetrics {
   readonly #registry = new Registry();
-  readonly #requests = counter(
-    this.#registry,
-    'http_requests_total',
-    'Requests answered, by method, route template and status code.',
-    'method',
-    'route',
-    'code',
-  );
+  readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, ...perResponse);
   readonly #durations = histogram(
     this.#registry,
     'http_request_duration_seconds',
-    'Time from the request head to the end of the response, of responses that an endpoint gave.',
+    help.durations,
     durationBuckets,
-    'method',
-    'route',
-    'code',
+    ...perResponse,
   );
   readonly #inFlight = gauge(this.#registry, 'http_requests_in_flight', 'Requests that are being answered.');
-  readonly #aborted = counter(
-    this.#registry,
-    'http_aborted_requests_total',
-    'Requests whose client went away.',
-    'route',
-  );
+  readonly #aborted = counter(this.#registry, 'http_aborted_requests_total', help.aborted, 'route');
   readonly #errors = counter(this.#registry, 'errors_total', 'Error bodies sent.', 'route', 'error');
   readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
+  readonly #report = new FigureReport();
+  #hasNews = true;
 
   constructor() {
     for (const { method, route, code } of knownResponses) {
@@ -45,34 +41,43 @@ export class HttpMetrics {
     }
     for (const route of routeLabels) {
       this.#aborted.inc({ route }, 0);
-      for (const error of errorCodes) this.#errors.inc({ route, error }, 0);
+      for (const error of publicCodes) this.#errors.inc({ route, error }, 0);
     }
     addProcessMetrics(this.#registry, 'worker');
   }
 
+  /** Whether an exchange was counted since `changes` was last called. */
+  get hasNews(): boolean {
+    return this.#hasNews;
+  }
+
   opened(): void {
+    this.#hasNews = true;
     this.#inFlight.inc();
   }
 
   completed(method: string, route: RouteLabel, code: number, seconds: number): void {
+    this.#hasNews = true;
     this.#inFlight.dec();
     const labels = { method: methodLabel(method), route, code: String(code) };
     this.#requests.inc(labels);
     if (isOfEndpoint({ route, code })) this.#durations.observe(labels, seconds);
   }
 
-  /** An answer to what never became a request. */
-  refused(code: number, error: ErrorCode): void {
+  /** Counts a refusal of bytes that never became a request. */
+  refused(code: number, error: PublicCode): void {
+    this.#hasNews = true;
     this.#requests.inc({ method: methodLabel(''), route: 'other', code: String(code) });
     this.failed('other', error);
   }
 
   aborted(route: RouteLabel): void {
+    this.#hasNews = true;
     this.#inFlight.dec();
     this.#aborted.inc({ route });
   }
 
-  failed(route: RouteLabel, error: ErrorCode): void {
+  failed(route: RouteLabel, error: PublicCode): void {
     this.#errors.inc({ route, error });
   }
 
@@ -80,8 +85,9 @@ export class HttpMetrics {
     this.#logErrors.inc();
   }
 
-  /** Everything as JSON text, in prom-client's own form, which the primary can join. */
-  async snapshot(): Promise<string> {
-    return JSON.stringify(await this.#registry.getMetricsAsJSON());
+  /** What was counted since the last call, for the primary to add to what it knows. */
+  async changes(): Promise<FamilyFigures[]> {
+    this.#hasNews = false;
+    return this.#report.changes(await this.#registry.getMetricsAsJSON());
   }
 }

@@ -1,6 +1,6 @@
 import type { Counter, Registry } from 'prom-client';
 import { type RemovalCause, removalCauses } from '../../shared/conversation.js';
-import { counter } from '../../shared/metrics.js';
+import { counter } from '../../shared/metrics/families.js';
 import { addCounter } from './state-metrics.js';
 
 /** Owns what is counted of conversations that came and went. */

@@ -1,53 +1,52 @@
-import type { Counter, Histogram, Registry } from 'prom-client';
+import type { Registry } from 'prom-client';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
-import { counter, histogram } from '../../shared/metrics.js';
-import { addCounter, addLabelledCounter } from './state-metrics.js';
+import { counter, histogram } from '../../shared/metrics/families.js';
+import { addCounter } from './state-metrics.js';
 
 const durationBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600];
 const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600];
+const memoryBuckets = [16, 64, 128, 256, 512, 1024, 2048, 4096].map((mb) => mb * 1024 ** 2);
 
 /** Jobs that were not admitted since the start, by what there was no room in. */
 export type Refusals = Readonly<Record<'queue_full' | 'conversations_busy', number>>;
 
-/** Owns what is counted of jobs. `/health` shows `rejected` and `queueTimeouts`: these very numbers. */
+function familiesIn(registry: Registry) {
+  const duration = 'Time from the admission of a job to its end, waiting included.';
+  const wait = 'Time a job waited for its slot, by how the waiting ended.';
+  const first = 'Time from the slot of a job to the first text of its answer.';
+  const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
+  const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
+  const limited = 'Requests refused because their address had used up its window.';
+  return {
+    jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
+    durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),
+    waits: histogram(registry, 'queue_wait_seconds', wait, waitBuckets, 'outcome'),
+    firstDeltas: histogram(registry, 'time_to_first_delta_seconds', first, durationBuckets, 'operation'),
+    tokens: counter(registry, 'tokens_total', 'Tokens of answered jobs, as the CLI reports them.', 'direction'),
+    processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
+    memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
+    rateLimited: counter(registry, 'rate_limited_total', limited),
+  };
+}
+
+/** Owns what is counted of jobs. GET /health shows `rejected` and `queueTimeouts`: these very numbers. */
 export class JobMetrics {
-  readonly #jobs: Counter<'operation' | 'outcome'>;
-  readonly #durations: Histogram<'operation' | 'outcome'>;
-  readonly #waits: Histogram<'outcome'>;
-  readonly #tokens: Counter<'direction'>;
-  readonly #firstDeltas: Histogram<'operation'>;
-  readonly #rateLimited: Counter;
+  readonly #families: ReturnType<typeof familiesIn>;
   readonly #refused: () => Refusals;
   #refusedDraining = 0;
   #queueTimeouts = 0;
 
   constructor(registry: Registry, refused: () => Refusals) {
+    this.#families = familiesIn(registry);
     this.#refused = refused;
-    this.#jobs = counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome');
-    this.#durations = histogram(
-      registry,
-      'job_duration_seconds',
-      'Time from the admission of a job to its end, waiting included.',
-      durationBuckets,
-      'operation',
-      'outcome',
-    );
-    const waits = 'Time a job waited for its slot, by how the waiting ended.';
-    this.#waits = histogram(registry, 'queue_wait_seconds', waits, waitBuckets, 'outcome');
-    this.#tokens = counter(registry, 'tokens_total', 'Tokens of answered jobs, as the CLI reports them.', 'direction');
-    const firsts = 'Time from the slot of a job to the first text of its answer.';
-    this.#firstDeltas = histogram(registry, 'time_to_first_delta_seconds', firsts, durationBuckets, 'operation');
-    this.#rateLimited = counter(
-      registry,
-      'rate_limited_total',
-      'Requests refused: their address had used up its window.',
-    );
-    this.#addRefusals(registry);
+    addCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', () => this.#refusals, 'reason');
+    const timeouts = 'Jobs that waited for a slot longer than the queue time-out.';
+    addCounter(registry, 'queue_timeouts_total', timeouts, () => this.#queueTimeouts);
     this.#addZeros();
   }
 
   get rejected(): number {
-    return Object.values(this.#refusals()).reduce((sum, count) => sum + count, 0);
+    return Object.values(this.#refusals).reduce((sum, count) => sum + count, 0);
   }
 
   get queueTimeouts(): number {
@@ -55,23 +54,25 @@ export class JobMetrics {
   }
 
   jobStarted(queueMs: number): void {
-    this.#waits.observe({ outcome: 'started' }, queueMs / 1000);
+    this.#families.waits.observe({ outcome: 'started' }, queueMs / 1000);
   }
 
   firstDelta({ operation }: JobRequest, ms: number): void {
-    this.#firstDeltas.observe({ operation }, ms / 1000);
+    this.#families.firstDeltas.observe({ operation }, ms / 1000);
   }
 
   jobEnded({ operation }: JobRequest, end: JobEnd, hadSlot: boolean): void {
-    const { outcome, queueMs, executionMs } = end;
-    this.#jobs.inc({ operation, outcome });
-    this.#durations.observe({ operation, outcome }, (queueMs + executionMs) / 1000);
+    const { jobs, durations, waits, processor, memory, tokens } = this.#families;
+    const { outcome, queueMs, executionMs, processorMs, peakMemoryBytes } = end;
+    jobs.inc({ operation, outcome });
+    durations.observe({ operation, outcome }, (queueMs + executionMs) / 1000);
+    processor.inc({ operation }, (processorMs ?? 0) / 1000);
+    if (peakMemoryBytes !== null) memory.observe({ operation }, peakMemoryBytes);
     if (outcome === 'queue_timeout') this.#queueTimeouts++;
-    if (!hadSlot)
-      this.#waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
+    if (!hadSlot) waits.observe({ outcome: outcome === 'queue_timeout' ? 'timeout' : 'cancelled' }, queueMs / 1000);
     if (outcome !== 'ok') return;
-    this.#tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
-    this.#tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
+    tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
+    tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
   }
 
   refusedDraining(): void {
@@ -79,34 +80,25 @@ export class JobMetrics {
   }
 
   rateLimited(): void {
-    this.#rateLimited.inc();
+    this.#families.rateLimited.inc();
   }
 
-  #refusals() {
+  get #refusals() {
     return { ...this.#refused(), draining: this.#refusedDraining };
   }
 
-  #addRefusals(registry: Registry): void {
-    addLabelledCounter(registry, 'rejected_total', 'Jobs refused before they were admitted.', 'reason', () =>
-      this.#refusals(),
-    );
-    addCounter(
-      registry,
-      'queue_timeouts_total',
-      'Jobs that waited for a slot longer than the queue time-out.',
-      () => this.#queueTimeouts,
-    );
-  }
-
   #addZeros(): void {
+    const { jobs, durations, waits, firstDeltas, tokens, processor, memory } = this.#families;
     for (const operation of operations) {
-      this.#firstDeltas.zero({ operation });
+      firstDeltas.zero({ operation });
+      memory.zero({ operation });
+      processor.inc({ operation }, 0);
       for (const outcome of outcomes) {
-        this.#jobs.inc({ operation, outcome }, 0);
-        this.#durations.zero({ operation, outcome });
+        jobs.inc({ operation, outcome }, 0);
+        durations.zero({ operation, outcome });
       }
     }
-    for (const outcome of ['started', 'timeout', 'cancelled']) this.#waits.zero({ outcome });
-    for (const direction of ['input', 'output']) this.#tokens.inc({ direction }, 0);
+    for (const outcome of ['started', 'timeout', 'cancelled']) waits.zero({ outcome });
+    for (const direction of ['input', 'output']) tokens.inc({ direction }, 0);
   }
 }

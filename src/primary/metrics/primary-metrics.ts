@@ -1,10 +1,13 @@
 import { type Counter, Registry } from 'prom-client';
-import { counter } from '../../shared/metrics.js';
-import { addProcessMetrics } from '../../shared/process-metrics.js';
-import { type RestartCause, restartCauses } from '../fleet/seat.js';
-import { CliMetrics } from './cli-metrics.js';
+import { counter } from '../../shared/metrics/families.js';
+import { addProcessMetrics } from '../../shared/metrics/process-metrics.js';
+import type { CliObserver } from '../cli/observer.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import { type RestartCause, restartCauses } from '../fleet/worker-handle.js';
+import type { SlotQueue } from '../jobs/slot-queue.js';
+import { cliMetrics } from './cli-metrics.js';
 import { ConversationMetrics } from './conversation-metrics.js';
-import { JobMetrics, type Refusals } from './job-metrics.js';
+import { JobMetrics } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
 
 /** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
@@ -13,16 +16,19 @@ export class PrimaryMetrics {
   readonly jobs: JobMetrics;
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
-  readonly cli: CliMetrics;
+  readonly cli: CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 
-  /** The figures that have an owner elsewhere are read when they are asked for. */
-  constructor(owners: { readonly jobsRefused: () => Refusals; readonly conversationsCreated: () => number }) {
-    this.jobs = new JobMetrics(this.registry, owners.jobsRefused);
-    this.conversations = new ConversationMetrics(this.registry, owners.conversationsCreated);
+  /** What they have counted themselves is read from `slots` and `conversations` at each scrape. */
+  constructor(slots: Pick<SlotQueue, 'refused'>, conversations: Pick<ConversationStore, 'refused' | 'counts'>) {
+    this.jobs = new JobMetrics(this.registry, () => ({
+      queue_full: slots.refused,
+      conversations_busy: conversations.refused,
+    }));
+    this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry);
-    this.cli = new CliMetrics(this.registry);
+    this.cli = cliMetrics(this.registry);
     const restarts = 'Workers started in the place of another, by cause.';
     this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
     const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';

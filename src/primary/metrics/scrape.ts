@@ -1,107 +1,102 @@
 import { AggregatorRegistry, type MetricObjectWithValues, type MetricValue, type Registry } from 'prom-client';
 import { type Clock, delay } from '../../shared/clock.js';
+import { type FamilyFigures, neverFalls, roundedToGrain, seriesOf } from '../../shared/metrics/figures.js';
 
-/** Histograms name each value (`…_bucket`, `…_sum`, `…_count`). */
-type NamedValue = MetricValue<string> & { readonly metricName?: string };
-type Snapshot = MetricObjectWithValues<NamedValue>[];
+type Aggregated = MetricObjectWithValues<MetricValue<string>>;
 
-/** A worker that does not answer in this time is shown as it was last: a scrape never waits longer. */
-const workerLimitMs = 500;
-
-/** What a scrape needs of a worker: a fresh snapshot as JSON text. */
-export interface ScrapedWorker {
-  snapshot(): Promise<string>;
+/** The values of one family by series, as the text format writes them: a text that is made once and used at every scrape. */
+interface Family extends Omit<FamilyFigures, 'values'> {
+  readonly values: ReadonlyMap<string, number>;
 }
 
-/**
- * Owns the figures of the workers as last heard, and those of workers that have gone: what a dead worker counted is
- * kept, so that no counter ever falls.
- */
+/** A worker that does not answer in this time is shown as it was last. */
+const workerLimitMs = 500;
+
+/** What a scrape needs of a worker. */
+export interface ScrapedWorker {
+  figures(): Promise<readonly FamilyFigures[]>;
+}
+
+/** Owns the figures of all workers, and joins them with the primary's own when somebody asks. */
 export class Scrape {
   readonly #registry: Registry;
   readonly #clock: Clock;
   readonly #onFailure: () => void;
-  /** The last word of each living worker; null before its first. */
-  readonly #last = new Map<ScrapedWorker, Snapshot | null>();
-  readonly #retired: Snapshot = [];
+  /** The sum of what all workers have ever told, of those that have gone too, so that nothing falls. */
+  readonly #totals = new Map<string, Family>();
+  /** The gauges of each living worker, as last told. */
+  readonly #gauges = new Map<ScrapedWorker, readonly FamilyFigures[]>();
+  #running: Promise<string> | null = null;
 
-  /** `registry` is the primary's own; `onFailure` hears of each worker that did not answer. */
+  /** `registry` is the primary's own. `onFailure` is told of each worker that did not answer. */
   constructor(registry: Registry, clock: Clock, onFailure: () => void) {
     this.#registry = registry;
     this.#clock = clock;
     this.#onFailure = onFailure;
   }
 
-  join(worker: ScrapedWorker): void {
-    this.#last.set(worker, null);
+  /** From here on a worker can be asked. */
+  joined(worker: ScrapedWorker): void {
+    this.#gauges.set(worker, []);
   }
 
-  /** What a worker tells of itself from time to time: what it has counted by then outlives it. */
-  heard(worker: ScrapedWorker, json: string): void {
-    // A word that arrives after its worker has gone would be counted twice.
-    if (this.#last.has(worker)) this.#last.set(worker, exact(JSON.parse(json) as Snapshot));
+  /** A worker tells what it has counted since it last told. */
+  counted(worker: ScrapedWorker, families: readonly FamilyFigures[]): void {
+    for (const family of families.filter(neverFalls)) add(this.#totals, family, seriesIn(family));
+    const gauges = families.filter((family) => !neverFalls(family));
+    if (this.#gauges.has(worker)) this.#gauges.set(worker, gauges);
   }
 
-  /** A worker has gone: its counters are folded into those of its predecessors, its gauges go with it. */
-  retire(worker: ScrapedWorker): void {
-    const last = this.#last.get(worker) ?? [];
-    this.#last.delete(worker);
-    fold(this.#retired, last.filter(neverFalls));
+  /** A worker has gone, and its gauges with it. */
+  left(worker: ScrapedWorker): void {
+    this.#gauges.delete(worker);
   }
 
-  /** The whole exposition, Prometheus text format 0.0.4. Always answers, within about half a second. */
-  async text(): Promise<string> {
-    await Promise.all([...this.#last.keys()].map((worker) => this.#refresh(worker)));
-    const own = exact((await this.#registry.getMetricsAsJSON()) as Snapshot);
-    const workers = [...this.#last.values()].filter((snapshot) => snapshot !== null);
-    return AggregatorRegistry.aggregate([own, this.#retired, ...workers]).metrics();
+  /** The whole exposition, Prometheus text format 0.0.4. Who asks while one is under way gets the same one. */
+  text(): Promise<string> {
+    this.#running ??= this.#scrape().finally(() => {
+      this.#running = null;
+    });
+    return this.#running;
   }
 
-  async #refresh(worker: ScrapedWorker): Promise<void> {
+  async #scrape(): Promise<string> {
+    await Promise.all([...this.#gauges.keys()].map((worker) => this.#ask(worker)));
+    const own = (await this.#registry.getMetricsAsJSON()) as unknown as FamilyFigures[];
+    const snapshots = [...this.#gauges.values()] as unknown as Aggregated[][];
+    const gauges = await AggregatorRegistry.aggregate(snapshots).getMetricsAsJSON();
+    const families = new Map<string, Family>();
+    for (const family of [...own, ...(gauges as unknown as FamilyFigures[])]) add(families, family, seriesIn(family));
+    for (const total of this.#totals.values()) add(families, total, total.values);
+    return [...families.values()].map(textOf).join('\n');
+  }
+
+  async #ask(worker: ScrapedWorker): Promise<void> {
     const late = delay(this.#clock, workerLimitMs).then(() => null);
-    const json = await Promise.race([worker.snapshot().catch(() => null), late]);
-    if (json === null) this.#onFailure();
-    else this.heard(worker, json);
+    const asked = worker.figures().then(
+      (families) => this.counted(worker, families), // also when it comes late: it is told only once
+      () => null,
+    );
+    if ((await Promise.race([asked, late])) === null) this.#onFailure();
   }
 }
 
-/** About a millionth, as a power of two: numbers rounded to it add up to the same sum in every order. */
-const grain = 2 ** -20;
-
-/**
- * Rounds what may never fall. Fractions as they are add up differently by a last digit once a worker is folded, and a
- * counter that falls by a last digit is one that has started anew.
- */
-function exact(snapshot: Snapshot): Snapshot {
-  return snapshot.map((metric) => {
-    if (!neverFalls(metric)) return metric;
-    return { ...metric, values: metric.values.map((value) => ({ ...value, value: rounded(value.value) })) };
-  });
+function seriesIn({ name, values }: FamilyFigures): [series: string, value: number][] {
+  return values.map((figure) => [seriesOf(name, figure), figure.value]);
 }
 
-function rounded(value: number): number {
-  return Math.round(value / grain) * grain;
-}
-
-function neverFalls({ type }: Snapshot[number]): boolean {
-  return ['counter', 'histogram'].includes(String(type));
-}
-
-/** Adds the values of `from` to those of the same name and labels in `into`. */
-function fold(into: Snapshot, from: Snapshot): void {
-  for (const metric of from) {
-    const known = into.find(({ name }) => name === metric.name);
-    if (known === undefined) into.push(metric);
-    else known.values = sums([...known.values, ...metric.values]);
+/** Families that are told twice, as by primary and workers, are added up series by series. */
+function add(families: Map<string, Family>, family: Omit<Family, 'values'>, told: Iterable<readonly [string, number]>) {
+  const values = new Map(families.get(family.name)?.values);
+  for (const [series, value] of told) {
+    const sum = (values.get(series) ?? 0) + value;
+    values.set(series, neverFalls(family) ? roundedToGrain(sum) : sum);
   }
+  families.set(family.name, { ...family, values });
 }
 
-function sums(values: readonly NamedValue[]): NamedValue[] {
-  const byKey = new Map<string, NamedValue>();
-  for (const value of values) {
-    const key = JSON.stringify([value.metricName, value.labels]);
-    const known = byKey.get(key);
-    byKey.set(key, known === undefined ? value : { ...known, value: known.value + value.value });
-  }
-  return [...byKey.values()];
+/** Text format 0.0.4. */
+function textOf({ name, help, type, values }: Family): string {
+  const lines = Array.from(values, ([series, value]) => `${series} ${value === Infinity ? '+Inf' : value}\n`);
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join('')}`;
 }

@@ -1,76 +1,40 @@
 import { Counter, Gauge, type Registry } from 'prom-client';
-import { metricPrefix } from '../../shared/metrics.js';
+import { metricPrefix } from '../../shared/metrics/families.js';
 
-/** Families whose figures have an owner elsewhere, and are read from it at the moment of a scrape: nothing is counted twice. */
+/** Families whose figures have an owner elsewhere. They are read from it at each scrape, so nothing is counted twice. */
 
-type Read = () => number;
-type ReadByLabel = () => Readonly<Record<string, number>>;
+/** A figure, or with a label one for each of its values. */
+type Read = () => number | Readonly<Record<string, number>>;
 
-/** A gauge for each figure. */
-export function addGauges(
-  registry: Registry,
-  gauges: Readonly<Record<string, readonly [help: string, read: Read]>>,
-): void {
-  for (const [name, [help, read]] of Object.entries(gauges)) {
-    new Gauge({
-      name: metricPrefix + name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(read());
-      },
-    });
-  }
+/** Each value with its labels. */
+function samplesOf(read: Read, label: string): (readonly [labels: Record<string, string>, value: number])[] {
+  const figures = read();
+  if (typeof figures === 'number') return [[{}, figures]];
+  return Object.entries(figures).map(([value, figure]) => [{ [label]: value }, figure]);
 }
 
-/** A counter for a figure that only grows. */
-export function addCounter(registry: Registry, name: string, help: string, read: Read): void {
-  new Counter({
-    name: metricPrefix + name,
-    help,
-    registers: [registry],
-    collect() {
-      this.reset();
-      this.inc(read());
-    },
-  });
-}
-
-/** A counter with one label, read all at once. */
-export function addLabelledCounter(
-  registry: Registry,
-  name: string,
-  help: string,
-  label: string,
-  read: ReadByLabel,
-): void {
-  new Counter({
-    name: metricPrefix + name,
-    help,
-    labelNames: [label],
-    registers: [registry],
-    collect() {
-      this.reset();
-      for (const [value, count] of Object.entries(read())) this.inc({ [label]: value }, count);
-    },
-  });
-}
-
-/** A gauge with one label, read all at once. */
-export function addLabelledGauge(
-  registry: Registry,
-  name: string,
-  help: string,
-  label: string,
-  read: ReadByLabel,
-): void {
+export function addGauge(registry: Registry, name: string, help: string, read: Read, label = ''): void {
   new Gauge({
     name: metricPrefix + name,
     help,
-    labelNames: [label],
+    labelNames: label === '' ? [] : [label],
     registers: [registry],
     collect() {
-      for (const [value, count] of Object.entries(read())) this.set({ [label]: value }, count);
+      for (const [labels, value] of samplesOf(read, label)) this.set(labels, value);
+    },
+  });
+}
+
+/** For figures that only grow. */
+export function addCounter(registry: Registry, name: string, help: string, read: Read, label = ''): void {
+  new Counter({
+    name: metricPrefix + name,
+    help,
+    labelNames: label === '' ? [] : [label],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [labels, value] of samplesOf(read, label)) this.inc(labels, value);
     },
   });
 }

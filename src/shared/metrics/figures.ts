@@ -1,0 +1,67 @@
+import type { MetricObjectWithValues, MetricValue } from 'prom-client';
+import { z } from 'zod';
+
+const value = z.object({
+  labels: z.record(z.string(), z.union([z.string(), z.number()])),
+  value: z.number(),
+  /** Histograms name each value: `…_bucket`, `…_sum`, `…_count`. */
+  metricName: z.string().optional(),
+});
+
+/** What a worker tells of one family: the values of a gauge; of any other, their growth since it was last told. */
+export const familyFiguresSchema = z.object({
+  name: z.string(),
+  help: z.string(),
+  type: z.enum(['counter', 'gauge', 'histogram']),
+  aggregator: z.string(),
+  values: z.array(value),
+});
+
+export type FigureValue = z.infer<typeof value>;
+export type FamilyFigures = z.infer<typeof familyFiguresSchema>;
+
+/** A series of this family as the Prometheus text format writes it. */
+export function seriesOf(family: string, { metricName = family, labels }: Omit<FigureValue, 'value'>): string {
+  const pairs = Object.entries(labels).map(([name, value]) => `${name}="${escaped(String(value))}"`);
+  return pairs.length === 0 ? metricName : `${metricName}{${pairs.join(',')}}`;
+}
+
+function escaped(value: string): string {
+  return value.replace(/[\\"]/g, '\\$&').replaceAll('\n', '\\n');
+}
+
+export function neverFalls({ type }: Pick<FamilyFigures, 'type'>): boolean {
+  return type !== 'gauge';
+}
+
+/** About a millionth, as a power of two: multiples of it add up to the same sum in every order. */
+const grain = 2 ** -20;
+
+/** Owns what was told last. */
+export class FigureReport {
+  readonly #told = new Map<string, number>();
+
+  /** What has grown since the last call, and every gauge, of what a prom-client registry holds. */
+  changes(snapshot: readonly MetricObjectWithValues<MetricValue<string>>[]): FamilyFigures[] {
+    return snapshot.flatMap(({ name, help, type, aggregator, values }) => {
+      const family = { name, help, type: String(type) as FamilyFigures['type'], aggregator: String(aggregator) };
+      const figures = (values as FigureValue[]).filter((figure) => Number.isFinite(figure.value)); // an average of nothing is NaN
+      const told = neverFalls(family) ? figures.flatMap((figure) => this.#growth(name, figure)) : figures;
+      return told.length === 0 ? [] : [{ ...family, values: told }];
+    });
+  }
+
+  #growth(name: string, figure: FigureValue): FigureValue[] {
+    const key = seriesOf(name, figure);
+    const before = this.#told.get(key);
+    const now = roundedToGrain(figure.value);
+    if (now === before) return [];
+    this.#told.set(key, now);
+    return [{ ...figure, value: now - (before ?? 0) }];
+  }
+}
+
+/** Fractions as they are would add up differently by a last digit in another order. */
+export function roundedToGrain(value: number): number {
+  return Math.round(value / grain) * grain;
+}
