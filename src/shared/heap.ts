@@ -1,0 +1,54 @@
+import { getHeapStatistics, setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import type { Clock } from './clock.js';
+
+/** A collection takes tens of milliseconds, so it waits until nothing was done for this long. */
+const idleMs = 1000;
+/** Less is not worth a collection. */
+const minGrowthBytes = 4 * 1024 ** 2;
+
+/** V8's full collection, twice: pages that the first one empties go back to the system at the second. */
+export function fullCollection(): () => void {
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  return () => {
+    collect();
+    collect();
+  };
+}
+
+/** Has the heap collected when a burst of work is over: by itself, V8 keeps what it has grown to for a long time. */
+export class HeapKeeper {
+  readonly #clock: Clock;
+  readonly #collect: () => void;
+  #workedMs = 0;
+  #isWatching = false;
+  #lastBytes = heapBytes();
+
+  constructor(clock: Clock, collect: () => void) {
+    this.#clock = clock;
+    this.#collect = collect;
+  }
+
+  /** Something was done. */
+  worked(): void {
+    this.#workedMs = this.#clock.monotonicMs();
+    if (!this.#isWatching) this.#watch(idleMs);
+  }
+
+  #watch(forMs: number): void {
+    this.#isWatching = true;
+    this.#clock.after(forMs, () => {
+      const leftMs = this.#workedMs + idleMs - this.#clock.monotonicMs();
+      if (leftMs > 0) return this.#watch(leftMs);
+      this.#isWatching = false;
+      if (heapBytes() - this.#lastBytes < minGrowthBytes) return;
+      this.#collect();
+      this.#lastBytes = heapBytes();
+    });
+  }
+}
+
+function heapBytes(): number {
+  return getHeapStatistics().total_physical_size;
+}
