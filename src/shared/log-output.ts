@@ -1,47 +1,50 @@
-import { constants, fstatSync, openSync, write, writeSync } from 'node:fs';
+import { constants, fstatSync, openSync, write } from 'node:fs';
+import { Socket } from 'node:net';
+import { isatty } from 'node:tty';
 import type { DestinationStream } from 'pino';
-import type { Clock } from './clock.js';
+import { type Clock, delay } from './clock.js';
 
-/** What a log is written to. */
+/** `process.stdout.fd` creates a stream, and that sets O_NONBLOCK for every process that shares the file. */
+export const stdoutFd = 1;
+
+/** The open file that a log is written to. */
 export interface LogTarget {
   readonly fd: number;
-  /** A write may take its time, so another thread must do it, which costs more than one that is taken or refused at once. */
-  readonly mayBlock: boolean;
+  /** Called before each write. */
+  readonly setNonBlocking?: () => void;
 }
 
-export interface FlushableStream extends DestinationStream {
-  flushSync(): void;
+export interface LogDestination extends DestinationStream {
+  /** Resolves when all is written, or after a second; false: a write is blocked, and an exit would wait for it. */
+  flush(): Promise<boolean>;
 }
 
-/** What a pipe takes as one piece, bytes. */
+/** PIPE_BUF: a pipe takes a write of this size whole, so records of different processes do not mix. */
 const maxPieceBytes = 4096;
-/** A busy process writes its records together, at a fraction of the cost; nobody reads a log faster than this. */
+/** Records written within this time share a write, which saves processor time under load. */
 const gatherMs = 20;
 const maxWaitingBytes = 1024 * 1024;
-/** When a pipe that was full is tried again. */
+/** How long to wait before writing again to a pipe or a socket that was full. */
 const retryMs = 100;
-/** At the end, a reader that has fallen behind gets a second to make room. */
 const flushRetryMs = 10;
 const maxFlushTries = 100;
+/** A write that another thread has just begun ends in this time, unless it is blocked. */
+const maxLastWriteTries = 50;
 
-/**
- * Owns the records that are not written out yet. It never blocks before its end: a log that nobody reads must not stop the
- * service. What does not fit into 1 MiB meanwhile is dropped.
- */
-export class LogOutput implements FlushableStream {
+/** Owns the records not yet written. Never blocks the event loop, and drops what does not fit into 1 MiB. */
+export class LogOutput implements LogDestination {
   readonly #target: LogTarget;
   readonly #clock: Clock;
   readonly #onLost: () => void;
-  /** Held back for a moment, as much as goes into one piece. */
-  #held = '';
-  #heldBytes = 0;
-  /** In their order; what is being written is the first. */
+  /** Becomes the next piece. */
+  #gathered = '';
+  #gatheredBytes = 0;
+  /** Oldest first. The first may be in a write, or partly written. */
   #pieces: Buffer[] = [];
   #waitingBytes = 0;
-  /** Once it has been flushed, only the next flush writes. */
-  #state: 'idle' | 'writing' | 'waiting' | 'flushed' = 'idle';
+  #state: 'idle' | 'writing' | 'full' = 'idle';
 
-  /** `onLost` hears of each piece that was dropped or could not be written. */
+  /** Calls `onLost` for each piece that is dropped or cannot be written. */
   constructor(target: LogTarget, clock: Clock, onLost: () => void) {
     this.#target = target;
     this.#clock = clock;
@@ -50,27 +53,30 @@ export class LogOutput implements FlushableStream {
 
   write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    if (this.#heldBytes + bytes > maxPieceBytes) this.#release();
-    if (this.#held === '') this.#clock.after(gatherMs, () => this.#release());
-    this.#held += line;
-    this.#heldBytes += bytes;
+    if (this.#gatheredBytes + bytes > maxPieceBytes) this.#addPiece();
+    if (this.#gathered === '') this.#clock.after(gatherMs, () => this.#addPiece());
+    this.#gathered += line;
+    this.#gatheredBytes += bytes;
   }
 
-  /** For the last moment before an exit: returns when all is out, or when it is clear that nobody takes it. */
-  flushSync(): void {
-    const isFirstUnderWay = this.#state === 'writing';
-    this.#state = 'flushed';
-    this.#release();
-    const pieces = this.#pieces.splice(0).slice(isFirstUnderWay ? 1 : 0);
-    this.#waitingBytes = 0;
-    writeOut(this.#target.fd, pieces);
+  async flush(): Promise<boolean> {
+    this.#addPiece();
+    for (let tries = 0; this.#pieces.length > 0 && tries < maxFlushTries; tries++) {
+      this.#retry();
+      await delay(this.#clock, flushRetryMs);
+      this.#addPiece();
+    }
+    for (let tries = 0; this.#state === 'writing' && tries < maxLastWriteTries; tries++) {
+      await delay(this.#clock, flushRetryMs);
+    }
+    return this.#state !== 'writing';
   }
 
-  #release(): void {
-    if (this.#held === '') return;
-    const piece = Buffer.from(this.#held);
-    this.#held = '';
-    this.#heldBytes = 0;
+  #addPiece(): void {
+    if (this.#gathered === '') return;
+    const piece = Buffer.from(this.#gathered);
+    this.#gathered = '';
+    this.#gatheredBytes = 0;
     if (this.#waitingBytes + piece.length > maxWaitingBytes) return this.#onLost();
     this.#pieces.push(piece);
     this.#waitingBytes += piece.length;
@@ -78,20 +84,17 @@ export class LogOutput implements FlushableStream {
   }
 
   #writeFirst(): void {
-    if (this.#state === 'flushed') return;
     const [piece] = this.#pieces;
     this.#state = piece === undefined ? 'idle' : 'writing';
     if (piece === undefined) return;
-    const { fd, mayBlock } = this.#target;
-    if (mayBlock) write(fd, piece, (error, bytes) => this.#written(piece, error, bytes));
-    else this.#written(piece, ...writeAtOnce(fd, piece));
+    this.#target.setNonBlocking?.();
+    write(this.#target.fd, piece, (error, bytes) => this.#finish(piece, error, bytes));
   }
 
-  #written(piece: Buffer, error: NodeJS.ErrnoException | null, bytes: number): void {
-    if (this.#state === 'flushed') return;
-    if (error !== null && isFull(error)) {
-      this.#state = 'waiting';
-      this.#clock.after(retryMs, () => this.#writeFirst());
+  #finish(piece: Buffer, error: NodeJS.ErrnoException | null, bytes: number): void {
+    if (error?.code === 'EAGAIN') {
+      this.#state = 'full';
+      this.#clock.after(retryMs, () => this.#retry());
       return;
     }
     if (error !== null) this.#onLost();
@@ -100,50 +103,37 @@ export class LogOutput implements FlushableStream {
     this.#pieces.splice(0, 1, ...(rest.length > 0 ? [rest] : []));
     this.#writeFirst();
   }
+
+  #retry(): void {
+    if (this.#state === 'full') this.#writeFirst();
+  }
 }
 
-/** For a process that is about to exit: every record is out before the next one is written. */
-export function blockingOutput(): FlushableStream {
-  const { fd } = openForLog(1);
-  return { write: (line) => writeOut(fd, [Buffer.from(line)]), flushSync: () => {} };
-}
-
-/**
- * What to write to instead of this open file, so that no write blocks. Whether a pipe blocks is one flag for all processes
- * that have inherited it, and a Node process that ends sets it back: a pipe of one's own has a flag of its own.
- */
+/** Prepares this open file for writes that do not block. A regular file stays as it is. */
 export function openForLog(fd: number): LogTarget {
+  return openAgain(fd) ?? shareStream(fd) ?? { fd };
+}
+
+/** O_NONBLOCK belongs to the open file and so to all processes that share it. A pipe or a terminal can be opened again. */
+function openAgain(fd: number): LogTarget | null {
+  const { O_WRONLY, O_NONBLOCK, O_NOCTTY } = constants;
   try {
-    if (!fstatSync(fd).isFIFO()) return { fd, mayBlock: true };
-    return { fd: openSync(`/proc/self/fd/${fd}`, constants.O_WRONLY | constants.O_NONBLOCK), mayBlock: false };
+    if (!fstatSync(fd).isFIFO() && !isatty(fd)) return null;
+    return { fd: openSync(`/proc/self/fd/${fd}`, O_WRONLY | O_NONBLOCK | O_NOCTTY) };
   } catch {
-    return { fd, mayBlock: true }; // somebody else's pipe, or nobody's any more
+    return null; // it belongs to another user, or has no reader
   }
 }
 
-function writeAtOnce(fd: number, piece: Buffer): [error: NodeJS.ErrnoException | null, bytes: number] {
+/** A socket cannot be opened again. libuv clears its O_NONBLOCK when a worker starts, and Node when one exits. */
+function shareStream(fd: number): LogTarget | null {
   try {
-    return [null, writeSync(fd, piece)];
-  } catch (error) {
-    return [error as NodeJS.ErrnoException, 0];
+    const socket = new Socket({ fd, readable: false, writable: true });
+    const { _handle: handle } = socket as unknown as { _handle: { setBlocking(isBlocking: boolean): void } };
+    const setNonBlocking = () => handle.setBlocking(false);
+    setNonBlocking();
+    return { fd, setNonBlocking };
+  } catch {
+    return null; // neither a socket nor a pipe
   }
-}
-
-/** Returns when all is out, or when it is clear that nobody takes it. Piece by piece: a larger one could be torn apart. */
-function writeOut(fd: number, pieces: readonly Buffer[]): void {
-  let triesLeft = maxFlushTries;
-  for (const piece of pieces) {
-    for (let rest = piece; rest.length > 0; ) {
-      try {
-        rest = rest.subarray(writeSync(fd, rest));
-      } catch (error) {
-        if (!isFull(error as NodeJS.ErrnoException) || triesLeft-- === 0) return;
-        Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, flushRetryMs);
-      }
-    }
-  }
-}
-
-function isFull({ code }: NodeJS.ErrnoException): boolean {
-  return code === 'EAGAIN';
 }

@@ -1,31 +1,30 @@
 import { pino } from 'pino';
-import type { FlushableStream } from './log-output.js';
+import type { LogDestination } from './log-output.js';
 
-/** Every value of `event`, with what it says. The list is closed; the README shows it. */
+/** All values of `event` and their meanings. The README has the same table. */
 export const logEvents = {
-  config_warning: 'a variable, or a tool of the host, looks wrong but the service can start',
-  config_invalid: 'the configuration has faults; the service does not start (exit 78)',
+  config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
+  config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
-  service_ready: 'the first worker listens: address and port',
+  service_ready: 'the first worker is listening: address and port',
   reload_start: 'SIGHUP: the workers are being replaced',
-  reload_complete: 'SIGHUP: every worker has its successor',
-  reload_failed: 'the successor of a worker could not listen; the old one stays',
-  readiness_checked: 'a readiness check has ended: status, trigger, time, fault',
-  orphans_reaped: 'processes that a dead predecessor had left behind were ended',
-  worker_start_failed: 'the system could not start a worker: error; it is tried again',
-  worker_gone: 'a worker has died, or one that was replaced has left answers unsent',
-  worker_unresponsive:
-    'a worker missed its heartbeats or did not listen in time, and is killed; or even that did not end it',
-  workers_unavailable: 'no worker could start to listen; the service gives up (exit 69)',
-  listen_failed: 'a worker cannot listen at the configured address',
+  reload_complete: 'SIGHUP: all workers have been replaced',
+  reload_failed: 'a new worker could not listen; the old one stays',
+  readiness_checked: 'a readiness check has finished: status, trigger, duration, error',
+  orphans_reaped: 'processes left behind by a service that died were killed',
+  worker_start_failed: 'a worker process could not be started: error; the primary tries again',
+  worker_gone: 'a worker died, or a replaced worker exited before all its answers were sent',
+  worker_unresponsive: 'a worker missed its heartbeats or did not listen in time and is killed, or could not be killed',
+  workers_unavailable: 'no worker could listen; the service gives up (exit 69)',
+  listen_failed: 'a worker cannot listen on the configured address',
   http_request_completed:
-    'a request has been answered, or its client has gone (status 499): which client, and of an error its code',
-  cli_failed: 'a job failed because of its model CLI: request id, error code and, where there is one, reason',
-  tree_not_gone: 'processes of a job could not be ended',
-  shutdown_start: 'drain begins: signal, running and queued jobs',
-  shutdown_complete: 'all work finished',
-  shutdown_timeout: 'the drain time-out, or a second signal, cut the work that was left (exit 1)',
-  internal_error: 'a defect: please report it',
+    'a request was answered, or its client disconnected first (status 499): client, and the code of an error',
+  cli_failed: 'a job failed because of its model CLI: request id, error code and, if known, the reason',
+  tree_not_gone: 'processes of a job could not be killed',
+  shutdown_start: 'the drain begins: signal, running and queued jobs',
+  shutdown_complete: 'all work is finished',
+  shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',
+  internal_error: 'a defect; please report it',
 } as const;
 
 export type LogEvent = keyof typeof logEvents;
@@ -36,20 +35,20 @@ export interface Logger {
   info(event: LogEvent, fields?: LogFields): void;
   warn(event: LogEvent, fields?: LogFields): void;
   error(event: LogEvent, fields?: LogFields): void;
-  /** Writes out what is buffered; for the last moment before an exit. */
-  flush(): void;
+  /** Writes all buffered records, as `LogDestination.flush`. Called before an exit. */
+  flush(): Promise<boolean>;
 }
 
 const maxFieldLength = 2000;
-/** Leaves room for what every record has: time, level, role, pid, event. */
+/** The rest of the 4096 bytes is for the fields of every record: time, level, role, pid, event. */
 const maxFieldsBytes = 3800;
-/** A UTF-16 unit as JSON in UTF-8, at its longest: `\u0000`. */
+/** The longest JSON form of a UTF-16 unit is an escape: `\u0000`. */
 const maxBytesPerUnit = 6;
-/** A field without the characters of its text: a name, quotes, a number. */
+/** More than the name and the quotes of a field, or a number, take. */
 const fieldBytes = 60;
 
-/** One JSON object a line, each under 4 KB, so that lines of several processes never mix in a pipe. */
-export function createLogger(level: string, role: string, destination: FlushableStream): Logger {
+/** Writes one JSON object per line. Each line is shorter than 4096 bytes, so that a pipe never mixes lines of two processes. */
+export function createLogger(level: string, role: string, destination: LogDestination): Logger {
   const log = pino(
     {
       level,
@@ -64,11 +63,11 @@ export function createLogger(level: string, role: string, destination: Flushable
     info: (event, fields) => log.info({ event, ...bounded(fields) }),
     warn: (event, fields) => log.warn({ event, ...bounded(fields) }),
     error: (event, fields) => log.error({ event, ...bounded(fields) }),
-    flush: () => destination.flushSync(),
+    flush: () => destination.flush(),
   };
 }
 
-/** Cuts long strings, and where that is not enough because they grow when written as JSON in UTF-8, cuts them further. */
+/** Cuts long strings, and halves the limit until the fields fit as JSON in UTF-8. */
 function bounded(fields: LogFields = {}): LogFields {
   if (areSurelyShort(fields)) return fields;
   for (let limit = maxFieldLength; ; limit = Math.floor(limit / 2)) {
@@ -77,7 +76,7 @@ function bounded(fields: LogFields = {}): LogFields {
   }
 }
 
-/** Most records are: then nothing is written twice. */
+/** A cheap upper bound, so that most records are not serialised twice. */
 function areSurelyShort(fields: LogFields): boolean {
   let bytes = 0;
   for (const name in fields) {
@@ -94,7 +93,7 @@ function withFieldsUpTo(limit: number, fields: LogFields): LogFields {
   );
 }
 
-/** For defects only: name, message and stack of a thrown value. */
+/** The name, message and stack of a thrown value, for defects only. */
 export function describeError(thrown: unknown): string {
   const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
   return error.slice(0, maxFieldLength);

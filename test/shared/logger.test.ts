@@ -1,7 +1,7 @@
-import type { FlushableStream } from '../../src/shared/log-output.js';
+import type { LogDestination } from '../../src/shared/log-output.js';
 import { createLogger, describeError, type LogEvent, logEvents } from '../../src/shared/logger.js';
 
-class Lines implements FlushableStream {
+class Lines implements LogDestination {
   readonly written: string[] = [];
   flushes = 0;
 
@@ -9,8 +9,9 @@ class Lines implements FlushableStream {
     this.written.push(line);
   }
 
-  flushSync(): void {
+  async flush(): Promise<boolean> {
     this.flushes++;
+    return true;
   }
 
   get records(): Record<string, unknown>[] {
@@ -89,9 +90,9 @@ describe('a log record', () => {
     }
   });
 
-  it('is out once it is flushed', () => {
+  it('is written once the log is flushed', async () => {
     const lines = new Lines();
-    logTo(lines).flush();
+    expect(await logTo(lines).flush()).toBe(true);
     expect(lines.flushes).toBe(1);
   });
 });
