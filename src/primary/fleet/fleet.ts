@@ -2,70 +2,77 @@ import cluster, { type Worker } from 'node:cluster';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { workerExits } from '../../shared/exit-codes.js';
 import { describeError, type Logger } from '../../shared/logger.js';
+import type { FamilyFigures } from '../../shared/metrics/figures.js';
 import type { Phase } from '../../shared/phase.js';
-import type { FleetEvents } from './fleet-events.js';
-import { Occupant, type RestartCause, Seat, type WorkerState } from './seat.js';
+import { type RestartCause, WorkerHandle, WorkerSlot, type WorkerState } from './worker-handle.js';
 import { peerOf, type SharedHandlers } from './worker-peer.js';
 
 export interface FleetSettings {
   readonly size: number;
-  /** The longest that an answer can take, milliseconds: what a worker that is replaced gets to finish what it has begun. */
+  /** The longest that an answer can take, milliseconds. A worker that is replaced gets this long to finish its answers. */
   readonly maxExchangeMs: number;
-  /** Sockets that systemd listens on: each worker inherits them, so that none is lost with the last worker. */
-  readonly passedFds: readonly number[];
+  /** Addresses that are open in this process: every worker inherits them, so they stay open when no worker lives. */
+  readonly fds: readonly number[];
 }
 
-/** How a seat came to be empty. */
-interface Loss {
-  readonly cause: RestartCause;
-  readonly code: number | null;
-  readonly listenedMs: number;
+/** Is told what happens to the workers. */
+export interface FleetObserver {
+  /** A worker listens. Called for every one. */
+  listening(worker: WorkerHandle): void;
+  /** No worker has ever listened, and there is no hope that one will. */
+  unavailable(reason: string): void;
+  /** What a worker has counted since it last told. */
+  counted(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
+  left(worker: WorkerHandle): void;
+  restarted(cause: RestartCause): void;
 }
 
-const heartbeatCheckMs = 1000;
-/** A worker that has been told to go has this long beyond the time that it was given. */
+const heartbeatCheckMs = 2500;
+/** A worker that has been told to go gets this long beyond the time that it was given. */
 const exitLimitMs = 1000;
-/** Starts in vain, over all seats, before the service gives up; a worker whose address is taken says so at the first. */
-const maxVainStarts = 8;
+/** Starts in vain, over all slots, before the service gives up; a worker that can't listen says so at the first. */
+const maxStartsInVain = 8;
 
 /** Owns the workers: which live, what each is doing, when one is replaced. */
 export class Fleet {
   readonly #settings: FleetSettings;
-  readonly #seats: readonly Seat[];
-  readonly #living = new Set<Occupant>();
-  readonly #handlers: SharedHandlers;
-  readonly #events: FleetEvents;
+  readonly #slots: readonly WorkerSlot[];
+  readonly #living = new Set<WorkerHandle>();
+  readonly #observer: FleetObserver;
   readonly #clock: Clock;
   readonly #log: Logger;
+  #handlers: SharedHandlers | null = null;
   #stopChecks: StopTimer = () => {};
   #rolling: Promise<unknown> = Promise.resolve();
   #hasListened = false;
   #isStopping = false;
-  #vainStarts = 0;
+  #startsInVain = 0;
 
-  constructor(settings: FleetSettings, handlers: SharedHandlers, events: FleetEvents, clock: Clock, log: Logger) {
+  constructor(settings: FleetSettings, observer: FleetObserver, clock: Clock, log: Logger) {
     this.#settings = settings;
-    this.#seats = Array.from({ length: settings.size }, (_, index) => new Seat(index + 1));
-    this.#handlers = handlers;
-    this.#events = events;
+    this.#slots = Array.from({ length: settings.size }, (_, index) => new WorkerSlot(index + 1));
+    this.#observer = observer;
     this.#clock = clock;
     this.#log = log;
   }
 
-  start(workerProgram: string): void {
-    // Each worker accepts for itself: a connection that the primary hands to one that is stopped or dies would be lost.
+  /** `handlers` answer the workers' calls. `execArgv` are options for their Node, beside those of this process. */
+  start(workerProgram: string, handlers: SharedHandlers, execArgv: readonly string[] = []): void {
+    this.#handlers = handlers;
+    // Each worker accepts for itself: a connection that the primary passes to a stopped or dying worker would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
-    cluster.setupPrimary({ exec: workerProgram, args: [], stdio: [0, 1, 2, 'ipc', ...this.#settings.passedFds] });
-    for (const seat of this.#seats) this.#fill(seat);
+    const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
+    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: [...process.execArgv, ...execArgv], stdio });
+    for (const slot of this.#slots) this.#fill(slot);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
 
-  /** One entry a living worker, and one a seat that waits for its next worker. */
+  /** One entry for each living worker, and one for each slot that waits for its next worker. */
   snapshot() {
-    const vacant = this.#seats.filter(({ occupant }) => occupant === null);
+    const vacant = this.#slots.filter(({ handle }) => handle === null);
     return [
-      ...[...this.#living].map((occupant) => entry(occupant.seat, occupant.state, occupant.worker.process.pid ?? null)),
-      ...vacant.map((seat) => entry(seat, 'starting', null)),
+      ...[...this.#living].map(({ slot, state, pid }) => entryOf(slot, state, pid)),
+      ...vacant.map((slot) => entryOf(slot, 'starting', null)),
     ].sort((a, b) => a.id - b.id);
   }
 
@@ -76,170 +83,163 @@ export class Fleet {
     return counts;
   }
 
-  /** Tells every worker; one that is gone meanwhile needs no word. */
   tell(phase: Phase): void {
-    for (const { peer } of this.#living) peer.call('phase', { phase }).catch(() => {});
+    for (const { peer } of this.#living) peer.call('phase', { phase }).catch(() => {}); // a worker that has gone needs not know
   }
 
   /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */
   replaceAll(): Promise<boolean> {
     const replaced = this.#rolling.then(async () => {
       const hasSuccessor: boolean[] = [];
-      for (const seat of this.#seats) hasSuccessor.push(await this.#succeed(seat));
+      for (const slot of this.#slots) hasSuccessor.push(await this.#succeed(slot));
       return hasSuccessor.every(Boolean);
     });
     this.#rolling = replaced;
     return replaced;
   }
 
-  /**
-   * Resolves when every worker has exited, or has been left because no force ends it: with whether all that was answered
-   * has been sent. May be called again, for less time.
-   */
+  /** Resolves when every worker has gone or was given up, with whether all answers were sent. May be called again. */
   async stop(limitMs: number): Promise<boolean> {
     this.#isStopping = true;
     this.#stopChecks();
-    const sent = await Promise.all([...this.#living].map((occupant) => this.#stop(occupant, limitMs)));
+    const sent = await Promise.all([...this.#living].map((handle) => this.#stop(handle, limitMs)));
     return sent.every(Boolean);
   }
 
-  async #stop(occupant: Occupant, limitMs: number): Promise<boolean> {
-    const hadListened = occupant.listeningSinceMs !== null;
-    occupant.state = 'stopping';
-    occupant.peer.call('stop', { limitMs }).catch(() => {});
-    const code = await occupant.exited(limitMs + exitLimitMs, this.#clock);
-    if (code === 'left') this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
-    return code === workerExits.clean || !hadListened;
+  async #stop(handle: WorkerHandle, limitMs: number): Promise<boolean> {
+    handle.stops();
+    handle.peer.call('stop', { limitMs }).catch(() => {});
+    const code = await handle.exitedWithin(limitMs + exitLimitMs, this.#clock);
+    if (code === 'left') this.#log.error('worker_unresponsive', { worker: handle.slot.id });
+    return code === workerExits.clean || !handle.hasListened;
   }
 
-  /** Returns whether the seat has a worker that is younger than this call. */
-  async #succeed(seat: Seat): Promise<boolean> {
+  /** Returns whether the slot has a worker that is younger than this call. */
+  async #succeed(slot: WorkerSlot): Promise<boolean> {
     if (this.#isStopping) return false;
-    if (seat.occupant === null) return true; // it is filled anew anyway
-    const successor = this.#fork(seat);
+    if (slot.handle === null) return true; // it will be filled anyway
+    const successor = this.#fork(slot);
     const listens = successor !== null && (await successor.settled);
     if (this.#isStopping) return false;
     if (!listens) {
-      this.#log.error('reload_failed', { worker: seat.id });
+      this.#log.error('reload_failed', { worker: slot.id });
       return false;
     }
-    this.#replace(seat, successor);
+    this.#replace(slot, successor);
     return true;
   }
 
-  /** Whoever sits there by now: the one that sat there may have died meanwhile, and another be about to start. */
-  #replace(seat: Seat, successor: Occupant): void {
-    const predecessor = seat.occupant;
-    seat.occupant = successor;
-    seat.restarts++;
-    this.#events.restarted('reload');
+  /** Replaces whoever has the slot by now: the one that had it may have died meanwhile, and another be starting. */
+  #replace(slot: WorkerSlot, successor: WorkerHandle): void {
+    const predecessor = slot.handle;
+    slot.handle = successor;
+    slot.restarts++;
+    this.#observer.restarted('reload');
     if (predecessor !== null) this.#retire(predecessor);
   }
 
-  /** It takes no new connection, and is gone when its last exchange has ended. */
-  #retire(occupant: Occupant): void {
+  /** It takes no new connection, and exits when its last exchange has ended. */
+  #retire(handle: WorkerHandle): void {
     const { maxExchangeMs } = this.#settings;
-    occupant.state = 'stopping';
-    occupant.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
-    void occupant.exited(maxExchangeMs + exitLimitMs, this.#clock);
+    handle.stops();
+    handle.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
+    void handle.exitedWithin(maxExchangeMs + exitLimitMs, this.#clock);
   }
 
-  #fill(seat: Seat): void {
-    seat.occupant = this.#fork(seat);
-    if (seat.occupant === null) this.#refillLater(seat, { cause: 'crash', code: null, listenedMs: 0 });
+  #fill(slot: WorkerSlot): void {
+    slot.handle = this.#fork(slot);
+    if (slot.handle === null) this.#refill(slot, 'crash', false, null);
   }
 
   /** Null where the system refuses at once. */
-  #fork(seat: Seat): Occupant | null {
-    const worker = this.#forkWorker(seat);
-    if (worker === null) return null;
-    const occupant = new Occupant(seat, worker, (self) =>
-      peerOf(worker, this.#handlers, (snapshot) => this.#heard(self, snapshot), this.#log),
-    );
-    this.#living.add(occupant);
-    worker.on('error', (error) => this.#failed(occupant, error));
-    worker.on('listening', ({ address, port }) => this.#listens(occupant, String(address), port));
-    worker.once('exit', (code, signal) => this.#gone(occupant, code, signal));
-    return occupant;
-  }
-
-  #forkWorker(seat: Seat): Worker | null {
+  #fork(slot: WorkerSlot): WorkerHandle | null {
     try {
-      return cluster.fork();
+      const handle = this.#handleOf(slot, cluster.fork());
+      this.#living.add(handle);
+      return handle;
     } catch (error) {
-      this.#log.error('worker_start_failed', { worker: seat.id, error: (error as Error).message });
+      this.#log.error('worker_start_failed', { worker: slot.id, error: (error as Error).message });
       return null;
     }
   }
 
-  /** Of a worker that could not be started, Node tells no exit: it is told here, to Node as well. */
-  #failed(occupant: Occupant, error: Error): void {
-    if (occupant.wasStarted) return this.#log.error('internal_error', { error: describeError(error) });
-    this.#log.error('worker_start_failed', { worker: occupant.seat.id, error: error.message });
-    occupant.worker.process.emit('exit', null, null);
+  #handleOf(slot: WorkerSlot, worker: Worker): WorkerHandle {
+    const shared = this.#handlers ?? neverStarted();
+    const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
+    worker.on('error', (error) => this.#failed(handle, error));
+    worker.once('exit', (code, signal) => this.#exited(handle, code, signal));
+    return handle;
   }
 
-  #heard(occupant: Occupant, snapshot: string): void {
-    occupant.heard();
-    this.#events.heard(occupant, snapshot);
+  #handlersOf(handle: WorkerHandle) {
+    return {
+      heartbeat: () => handle.beats(),
+      figures: ({ families }: { readonly families: readonly FamilyFigures[] }) =>
+        this.#observer.counted(handle, families),
+      listening: () => {
+        handle.listens();
+        this.#hasListened = true;
+        this.#observer.listening(handle);
+      },
+    };
   }
 
-  /** A Unix socket, which has no port, is listened to before the TCP port: only then is the worker ready. */
-  #listens(occupant: Occupant, host: string, port: number): void {
-    if (port < 0) return this.#events.socketOpened(host);
-    if (occupant.state === 'starting') occupant.state = 'ready';
-    occupant.heard();
-    occupant.listeningSinceMs = this.#clock.monotonicMs();
-    this.#hasListened = true;
-    this.#events.joined(occupant);
-    this.#events.listening({ host, port });
+  /** Of a worker that could not be started, Node tells no exit, and keeps it in its list. */
+  #failed(handle: WorkerHandle, error: Error): void {
+    if (handle.pid !== null) return this.#log.error('internal_error', { error: describeError(error) });
+    this.#log.error('worker_start_failed', { worker: handle.slot.id, error: error.message });
+    delete cluster.workers?.[handle.worker.id];
+    this.#exited(handle, null, null);
   }
 
-  #gone(occupant: Occupant, code: number | null, signal: string | null): void {
-    const { seat } = occupant;
-    this.#living.delete(occupant);
-    this.#events.left(occupant);
-    const hadSeat = seat.occupant === occupant; // else it had a successor, or never came to sit
-    const wasCut = occupant.state === 'stopping' && code !== workerExits.clean;
-    if (hadSeat) seat.occupant = null;
+  #exited(handle: WorkerHandle, code: number | null, signal: string | null): void {
+    const { slot, pid, state } = handle;
+    if (!this.#living.delete(handle)) return;
+    handle.exits(code);
+    this.#observer.left(handle);
+    const hadSlot = slot.handle === handle; // else it had a successor, or never got the slot
+    const wasCut = state === 'stopping' && code !== workerExits.clean;
+    if (hadSlot) slot.handle = null;
     if (this.#isStopping) return;
-    if (occupant.wasStarted && (hadSeat || wasCut)) this.#log.warn('worker_gone', { worker: seat.id, code, signal });
-    if (!hadSeat) return;
-    const now = this.#clock.monotonicMs();
-    const listenedMs = now - (occupant.listeningSinceMs ?? now);
-    this.#refillLater(seat, { cause: occupant.causeOfDeath, code, listenedMs });
+    if (pid !== null && (hadSlot || wasCut)) this.#log.warn('worker_gone', { worker: slot.id, code, signal });
+    if (hadSlot) this.#refill(slot, handle.causeOfDeath, handle.hasListened, code);
   }
 
-  #refillLater(seat: Seat, { cause, code, listenedMs }: Loss): void {
+  #refill(slot: WorkerSlot, cause: RestartCause, hadListened: boolean, code: number | null): void {
     if (!this.#hasListened && this.#isHopeless(code)) {
-      return this.#events.unavailable(
-        code === workerExits.cannotListen ? 'the address cannot be used' : 'no worker can start',
-      );
+      const isAddress = code === workerExits.cannotListen;
+      return this.#observer.unavailable(isAddress ? 'the address cannot be used' : 'no worker can start');
     }
-    this.#clock.after(seat.policy.delayAfter(listenedMs), () => this.#restart(seat, cause));
+    const delayMs = slot.policy.delayAfter(hadListened);
+    if (delayMs === 0) this.#restart(slot, cause);
+    else this.#clock.after(delayMs, () => this.#restart(slot, cause));
   }
 
   #isHopeless(code: number | null): boolean {
-    return code === workerExits.cannotListen || ++this.#vainStarts >= maxVainStarts;
+    return code === workerExits.cannotListen || ++this.#startsInVain >= maxStartsInVain;
   }
 
-  #restart(seat: Seat, cause: RestartCause): void {
-    if (this.#isStopping || seat.occupant !== null) return; // a reload may have filled it
-    seat.restarts++;
-    this.#events.restarted(cause);
-    this.#fill(seat);
+  #restart(slot: WorkerSlot, cause: RestartCause): void {
+    if (this.#isStopping || slot.handle !== null) return; // a reload may have filled it
+    slot.restarts++;
+    this.#observer.restarted(cause);
+    this.#fill(slot);
   }
 
-  /** Checks are counted, not timed: when this process was stopped itself, that is not held against the workers. */
+  /** Checks are counted, not timed: where this process itself was stopped, that is not held against the workers. */
   #checkHeartbeats(): void {
-    for (const occupant of this.#living) {
-      if (!occupant.isOverdue()) continue;
-      this.#log.error('worker_unresponsive', { worker: occupant.seat.id });
-      occupant.kill();
+    for (const handle of this.#living) {
+      if (!handle.isOverdue()) continue;
+      this.#log.error('worker_unresponsive', { worker: handle.slot.id });
+      handle.kill();
     }
   }
 }
 
-function entry({ id, restarts }: Seat, state: WorkerState, pid: number | null) {
+function entryOf({ id, restarts }: WorkerSlot, state: WorkerState, pid: number | null) {
   return { id, pid, state, restarts };
+}
+
+function neverStarted(): never {
+  throw new Error('the fleet has not been started');
 }

@@ -7,28 +7,15 @@ import { describeError, type Logger } from '../../shared/logger.js';
 
 export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 
-/** What answers every worker alike. */
-export type SharedHandlers = Omit<Handlers<PrimaryCalls>, 'heartbeat' | 'listening'>;
+type OwnCalls = 'listening' | 'heartbeat' | 'figures';
 
-/** The primary's end of the channel to one worker; `onHeartbeat` gets what the worker has counted, as JSON text. */
-export function peerOf(
-  worker: Worker,
-  shared: SharedHandlers,
-  onHeartbeat: (snapshot: string) => void,
-  log: Logger,
-): WorkerPeer {
-  const handlers: Handlers<PrimaryCalls> = {
-    ...shared,
-    // The cluster module says so of the addresses that it has opened itself.
-    listening: ({ host, port }) => {
-      worker.emit('listening', { address: host, port, addressType: 4 });
-      return {};
-    },
-    heartbeat: ({ text }) => {
-      onHeartbeat(text);
-      return {};
-    },
-  };
+/** Handlers of the calls that every worker is answered alike. */
+export type SharedHandlers = Omit<Handlers<PrimaryCalls>, OwnCalls>;
+/** Handlers of the calls that are about the worker itself. */
+export type OwnHandlers = Pick<Handlers<PrimaryCalls>, OwnCalls>;
+
+/** The primary's end of the channel to one worker. */
+export function peerOf(worker: Worker, shared: SharedHandlers, own: OwnHandlers, log: Logger): WorkerPeer {
   const onFault = (fault: unknown) => log.error('internal_error', { error: describeError(fault) });
-  return new Peer(channelToWorker(worker), workerCalls, primaryCalls, handlers, onFault);
+  return new Peer(channelToWorker(worker), workerCalls, primaryCalls, { ...shared, ...own }, onFault);
 }

@@ -1,116 +1,143 @@
-import cluster, { type Worker } from 'node:cluster';
-import { mkdir } from 'node:fs/promises';
-import { join } from 'node:path';
-import { Fleet } from '../../../src/primary/fleet/fleet.js';
-import type { SharedHandlers } from '../../../src/primary/fleet/worker-peer.js';
-import { FakeClock } from '../../support/fake-clock.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { LogBook } from '../../support/log-book.js';
-import { root } from '../../support/sources.js';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { bindTcp } from '../../../src/shared/listening-socket.js';
+import { FleetHarness } from '../../support/fleet-harness.js';
+import { isAlive } from '../../support/processes.js';
 import { until } from '../../support/until.js';
 
-const workers = join(root, 'test', 'fixtures', 'workers');
-const listens = join(workers, 'listens.js');
-const hangs = join(workers, 'hangs.js');
-const checkMs = 1000;
+const checkMs = 2500;
 const startLimitMs = 15_000;
 const silenceLimitMs = 10_000;
-const stopLimitMs = 3000;
+/** Beyond the time that a worker was given. */
+const exitLimitMs = 1000;
 const killLimitMs = 2000;
-/** Before the next start: doubled at each one in vain. */
+const maxExchangeMs = 1000;
+/** Before the next start; doubled at each one in vain. */
 const firstWaitMs = 100;
 const maxWaitMs = 5000;
 
-/** A fleet of one seat, whose workers are real processes and whose time is not. */
-class Harness implements AsyncDisposable {
-  readonly clock = new FakeClock();
-  readonly log = new LogBook();
-  readonly told: string[] = [];
-  readonly fleet: Fleet;
-  readonly #folder: TemporaryFolder;
+describe('a worker', () => {
+  it('is ready when it says that it listens', async () => {
+    await using harness = await FleetHarness.create({ size: 2 });
+    harness.start('listens');
+    expect(harness.fleet.counts()).toEqual({ starting: 2, ready: 0, stopping: 0 });
+    await harness.untilTold('listening', 2);
+    expect(harness.fleet.counts()).toEqual({ starting: 0, ready: 2, stopping: 0 });
+    expect(harness.fleet.snapshot()).toEqual([
+      { id: 1, pid: expect.any(Number), state: 'ready', restarts: 0 },
+      { id: 2, pid: expect.any(Number), state: 'ready', restarts: 0 },
+    ]);
+    expect(harness.handles.map(({ pid }) => pid).toSorted()).toEqual(harness.pids().toSorted());
+  });
 
-  constructor(folder: TemporaryFolder) {
-    this.#folder = folder;
-    const tell = (event: string) => () => void this.told.push(event);
-    const events = {
-      socketOpened: tell('socketOpened'),
-      listening: tell('listening'),
-      unavailable: tell('unavailable'),
-      joined: tell('joined'),
-      heard: tell('heard'),
-      left: tell('left'),
-      restarted: (cause: string) => void this.told.push(`restarted: ${cause}`),
-    };
-    const settings = { size: 1, maxExchangeMs: 1000, passedFds: [] };
-    this.fleet = new Fleet(settings, {} as SharedHandlers, events, this.clock, this.log);
-  }
+  it('is told the phase, and tells its figures by itself and when it is asked', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    harness.fleet.tell('draining');
+    await harness.untilTold('counted: draining');
+    expect(await harness.handles[0]?.figures()).toMatchObject([{ name: 'asked' }]);
+  });
 
-  /** From now on Node reports ENOENT for every worker, as it would where its own program is missing. */
-  breakStarts(): void {
-    cluster.setupPrimary({ cwd: this.#cwd });
-  }
+  it('inherits the open addresses, and what connects while there is none is answered by the next one', async () => {
+    const socket = await bindTcp('127.0.0.1', 0);
+    await using harness = await FleetHarness.create({ fds: [socket.fd] });
+    harness.start('serves');
+    await harness.untilTold('listening');
+    const ask = () => text(connect(socket.address?.port ?? 0));
+    const [first = 0] = harness.pids();
+    expect(Number(await ask())).toBe(first);
+    process.kill(first, 'SIGKILL');
+    const answers = await Promise.all([ask(), ask(), ask()].map((answer) => answer.catch(() => '')));
+    const [second] = harness.pids();
+    expect(second).not.toBe(first);
+    expect(answers.map(Number)).toContain(second);
+    expect(Number(await ask())).toBe(second);
+    socket.close();
+  });
+});
 
-  async mendStarts(): Promise<void> {
-    await mkdir(this.#cwd);
-  }
+describe('a worker that dies', () => {
+  it('is replaced at once where it had listened', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    for (let times = 1; times <= 3; times++) {
+      const [pid = 0] = harness.pids();
+      process.kill(pid, 'SIGKILL');
+      await harness.untilTold('listening', times + 1);
+      expect(harness.fleet.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: times }]);
+    }
+    expect(harness.told).toEqual(['listening', ...Array(3).fill(['left', 'restarted: crash', 'listening']).flat()]);
+    expect(harness.log.entries.map(({ level, event, fields }) => [level, event, fields])).toEqual(
+      Array(3).fill(['warn', 'worker_gone', { worker: 1, code: null, signal: 'SIGKILL' }]),
+    );
+    expect(harness.clock.monotonicMs()).toBe(0);
+  });
 
-  get #workers(): Worker[] {
-    return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
-  }
+  it('is replaced after a while where it had not, and that is longer each time', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('dies');
+    for (const waitMs of [firstWaitMs, 2 * firstWaitMs, 4 * firstWaitMs]) {
+      await harness.untilLogged('worker_gone', harness.log.events.length + 1);
+      expect(harness.fleet.snapshot()).toMatchObject([{ id: 1, pid: null, state: 'starting' }]);
+      await harness.clock.advance(waitMs - 1);
+      expect(harness.pids()).toEqual([]);
+      await harness.clock.advance(1);
+      expect(harness.pids()).toHaveLength(1);
+    }
+    expect(harness.log.entries[0]).toMatchObject({ level: 'warn', fields: { worker: 1, code: 1, signal: null } });
+  });
 
-  get #cwd(): string {
-    return join(this.#folder.path, 'missing');
-  }
+  it('is not replaced any more once the service stops', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    const stopped = harness.fleet.stop(2000);
+    process.kill(harness.pids()[0] ?? 0, 'SIGKILL');
+    expect(await stopped).toBe(false);
+    await harness.clock.advance(60_000);
+    expect([harness.told, harness.pids()]).toEqual([['listening', 'left'], []]);
+  });
+});
 
-  async untilLogged(event: string, times = 1): Promise<void> {
-    await until(() => this.log.events.filter((logged) => logged === event).length >= times, `${times} times ${event}`);
-  }
+describe('a service whose workers never listen', () => {
+  it('gives up at the first that can not use its address', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('cannot-listen');
+    await harness.untilTold('unavailable: the address cannot be used');
+    await harness.clock.advance(60_000);
+    expect(harness.told).toEqual(['left', 'unavailable: the address cannot be used']);
+  });
 
-  async untilTold(event: string): Promise<void> {
-    await until(() => this.told.includes(event), event);
-  }
-
-  /** Of the workers that live, whether or not the fleet still knows them. */
-  pids(): number[] {
-    return this.#workers.flatMap(({ process }) => process.pid ?? []);
-  }
-
-  /** A heartbeat of the worker with this pid, which knows of none itself. */
-  beat(pid: number | null | undefined): void {
-    const worker = this.#workers.find(({ process }) => process.pid === pid);
-    worker?.emit('message', { kind: 'call', id: 1, name: 'heartbeat', request: { text: '{}' } });
-  }
-
-  /** From now on no signal of the fleet reaches its workers, as when they wait in the kernel. */
-  shield(): void {
-    for (const { process } of this.#workers) process.kill = () => true;
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    for (const pid of this.pids()) process.kill(pid, 'SIGKILL');
-    await this.fleet.stop(2000);
-    cluster.setupPrimary({ cwd: undefined });
-    await this.#folder[Symbol.asyncDispose]();
-  }
-}
-
-async function createHarness(): Promise<Harness> {
-  return new Harness(await temporaryFolder());
-}
+  it('goes on trying where one had listened before', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    harness.use('cannot-listen');
+    process.kill(harness.pids()[0] ?? 0, 'SIGKILL');
+    await harness.untilLogged('worker_gone', 2);
+    harness.use('listens');
+    await harness.clock.advance(firstWaitMs);
+    await harness.untilTold('listening', 2);
+    expect(harness.told.filter((event) => event.startsWith('unavailable'))).toEqual([]);
+  });
+});
 
 describe('a worker that the system can not start', () => {
   it('is tried again until it can be, and stands in the log', async () => {
-    await using harness = await createHarness();
+    await using harness = await FleetHarness.create();
     harness.breakStarts();
-    harness.fleet.start(listens);
+    harness.start('listens');
     await harness.untilLogged('worker_start_failed');
     expect(harness.fleet.snapshot()).toEqual([{ id: 1, pid: null, state: 'starting', restarts: 0 }]);
+    expect(harness.workers).toEqual([]);
     expect(harness.log.entries).toMatchObject([
       { level: 'error', fields: { worker: 1, error: expect.stringMatching('ENOENT') } },
     ]);
     await harness.clock.advance(firstWaitMs);
     await harness.untilLogged('worker_start_failed', 2);
-    await harness.mendStarts();
+    await harness.repairStarts();
     await harness.clock.advance(2 * firstWaitMs);
     await harness.untilTold('listening');
     expect(harness.fleet.counts()).toEqual({ starting: 0, ready: 1, stopping: 0 });
@@ -121,16 +148,16 @@ describe('a worker that the system can not start', () => {
   });
 
   it('does not hold up the end of the service', async () => {
-    await using harness = await createHarness();
+    await using harness = await FleetHarness.create();
     harness.breakStarts();
-    harness.fleet.start(listens);
+    harness.start('listens');
     await harness.fleet.stop(2000);
     expect(harness.log.events).toEqual(['worker_start_failed']);
   });
 
   it('fails a reload, and the one that is there stays', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start(listens);
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
     await harness.untilTold('listening');
     const [before] = harness.fleet.snapshot();
     harness.breakStarts();
@@ -140,27 +167,27 @@ describe('a worker that the system can not start', () => {
   });
 
   it('is tried again also where the system refuses at once, and given up after eight tries in vain', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start('not\0a program');
+    await using harness = await FleetHarness.create();
+    harness.start('not\0a program');
     for (let tries = 1; tries < 8; tries++) {
       expect(harness.log.events).toHaveLength(tries);
-      expect(harness.told).not.toContain('unavailable');
+      expect(harness.told).not.toContain('unavailable: no worker can start');
       await harness.clock.advance(Math.min(firstWaitMs * 2 ** (tries - 1), maxWaitMs));
     }
     expect(new Set(harness.log.events)).toEqual(new Set(['worker_start_failed']));
-    expect(harness.told.at(-1)).toBe('unavailable');
-    expect(harness.pids()).toEqual([]);
+    expect(harness.told.at(-1)).toBe('unavailable: no worker can start');
+    expect(harness.workers).toEqual([]);
   });
 });
 
-describe('a worker that hangs while it starts', () => {
-  it('is killed after fifteen seconds, and another one takes its place', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start(hangs);
+describe('a worker that hangs', () => {
+  it('while it starts is killed after fifteen seconds, and another one takes its place', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('hangs');
     const [first] = harness.pids();
-    await harness.clock.advance(startLimitMs);
+    await harness.clock.advance(startLimitMs - 1);
     expect(harness.log.events).toEqual([]);
-    await harness.clock.advance(checkMs);
+    await harness.clock.advance(1);
     await harness.untilLogged('worker_gone');
     expect(harness.log.entries).toMatchObject([
       { event: 'worker_unresponsive', level: 'error' },
@@ -172,44 +199,137 @@ describe('a worker that hangs while it starts', () => {
     expect(harness.pids()).not.toEqual([first]);
   });
 
+  it('after it had listened is killed after ten seconds without a heartbeat', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    const [pid] = harness.pids();
+    for (let heartbeats = 0; heartbeats < 10; heartbeats++) {
+      await harness.clock.advance(3 * checkMs);
+      harness.beat(pid);
+    }
+    await harness.clock.advance(silenceLimitMs - 1);
+    expect(harness.log.events).toEqual([]);
+    await harness.clock.advance(1);
+    await harness.untilTold('listening', 2);
+    expect(harness.log.events).toEqual(['worker_unresponsive', 'worker_gone']);
+    expect(harness.told).toEqual(['listening', 'left', 'restarted: unresponsive', 'listening']);
+  });
+
   it('fails a reload, and the one that is there stays', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start(listens);
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
     await harness.untilTold('listening');
     const [before] = harness.fleet.snapshot();
-    cluster.setupPrimary({ exec: hangs });
+    harness.use('hangs');
     const replaced = harness.fleet.replaceAll();
-    await harness.clock.advance(silenceLimitMs);
+    await harness.clock.advance(silenceLimitMs - 1);
     harness.beat(before?.pid);
-    await harness.clock.advance(startLimitMs - silenceLimitMs + checkMs);
+    await harness.clock.advance(startLimitMs - silenceLimitMs + 1);
     expect(await replaced).toBe(false);
     expect(harness.log.events).toEqual(['worker_unresponsive', 'reload_failed']);
     expect(harness.fleet.snapshot()).toEqual([before]);
   });
 });
 
-describe('a worker that dies after it was replaced, and before it has answered', () => {
-  it('stands in the log, and nobody takes its place', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start(listens);
+describe('a reload', () => {
+  it('replaces the workers one by one, each after its successor listens', async () => {
+    await using harness = await FleetHarness.create({ size: 2 });
+    harness.start('listens');
+    await harness.untilTold('listening', 2);
+    const before = harness.pids();
+    expect(await harness.fleet.replaceAll()).toBe(true);
+    expect(harness.told.slice(2)).toEqual(['listening', 'restarted: reload', 'listening', 'restarted: reload']);
+    expect(harness.fleet.counts()).toEqual({ starting: 0, ready: 2, stopping: 2 });
+    const ready = harness.fleet.snapshot().filter(({ state }) => state === 'ready');
+    expect(ready.map(({ id, restarts }) => [id, restarts])).toEqual([
+      [1, 1],
+      [2, 1],
+    ]);
+    expect(ready.filter(({ pid }) => before.includes(pid ?? 0))).toEqual([]);
+  });
+
+  it('kills what it has replaced when its last answer should have been sent, and says so in the log', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    const [old = 0] = harness.pids();
+    await harness.fleet.replaceAll();
+    await harness.clock.advance(maxExchangeMs + exitLimitMs - 1);
+    expect(isAlive(old)).toBe(true);
+    await harness.clock.advance(1);
+    await harness.untilLogged('worker_gone');
+    expect(harness.log.entries).toMatchObject([{ level: 'warn', fields: { worker: 1, signal: 'SIGKILL' } }]);
+    expect(harness.fleet.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: 1 }]);
+  });
+
+  it('puts nobody in the place of what it has replaced', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
     await harness.untilTold('listening');
     const [old = 0] = harness.pids();
     expect(await harness.fleet.replaceAll()).toBe(true);
     process.kill(old, 'SIGKILL');
     await harness.untilLogged('worker_gone');
     expect(harness.log.entries.at(-1)).toMatchObject({ level: 'warn', fields: { worker: 1, signal: 'SIGKILL' } });
+    await harness.clock.advance(maxWaitMs);
     expect(harness.fleet.snapshot()).toMatchObject([{ id: 1, state: 'ready', restarts: 1 }]);
   });
 });
 
-describe('a worker that no force ends', () => {
-  it('is no longer waited for two seconds after it was killed, and stands in the log', async () => {
-    await using harness = await createHarness();
-    harness.fleet.start(hangs);
+describe('the end of the service', () => {
+  it.each([
+    ['sent all their answers', 'stops', true],
+    ['had to cut an answer', 'stops-cut', false],
+  ])('waits until all workers have exited, and tells whether they %s', async (_, program, isAllSent) => {
+    await using harness = await FleetHarness.create({ size: 2 });
+    harness.start(program);
+    await harness.untilTold('listening', 2);
+    const pids = harness.pids();
+    expect(await harness.fleet.stop(2000)).toBe(isAllSent);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect([harness.log.events, harness.fleet.snapshot().map(({ pid }) => pid)]).toEqual([[], [null, null]]);
+  });
+
+  it('is not cut by a worker that was still starting', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('hangs');
+    const stopped = harness.fleet.stop(2000);
+    await harness.clock.advance(2000 + exitLimitMs);
+    expect(await stopped).toBe(true);
+  });
+
+  it('kills a worker that does not exit in its time', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    const [pid = 0] = harness.pids();
+    const stopped = harness.fleet.stop(2000);
+    await harness.clock.advance(2000 + exitLimitMs - 1);
+    expect(isAlive(pid)).toBe(true);
+    await harness.clock.advance(1);
+    expect(await stopped).toBe(false);
+    await until(() => !isAlive(pid), 'the worker to be gone');
+  });
+
+  it('may be called again for less time', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('listens');
+    await harness.untilTold('listening');
+    const stopped = [harness.fleet.stop(30_000), harness.fleet.stop(0)];
+    await harness.clock.advance(exitLimitMs);
+    expect(await Promise.all(stopped)).toEqual([false, false]);
+  });
+
+  it('leaves a worker that no force ends two seconds after it was killed, and says so in the log', async () => {
+    await using harness = await FleetHarness.create();
+    harness.start('hangs');
     harness.shield();
     let hasStopped = false;
-    const stopped = harness.fleet.stop(2000).then(() => (hasStopped = true));
-    await harness.clock.advance(stopLimitMs + killLimitMs - 1);
+    const stopped = harness.fleet.stop(2000).then(() => {
+      hasStopped = true;
+    });
+    await harness.clock.advance(2000 + exitLimitMs + killLimitMs - 1);
     expect([hasStopped, harness.log.events]).toEqual([false, []]);
     await harness.clock.advance(1);
     await stopped;

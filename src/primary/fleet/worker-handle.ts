@@ -1,0 +1,119 @@
+import type { Worker } from 'node:cluster';
+import type { Clock } from '../../shared/clock.js';
+import type { FamilyFigures } from '../../shared/metrics/figures.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import { RestartPolicy } from './restart-policy.js';
+import type { WorkerPeer } from './worker-peer.js';
+
+export const workerStates = ['starting', 'ready', 'stopping'] as const;
+export type WorkerState = (typeof workerStates)[number];
+
+export const restartCauses = ['crash', 'unresponsive', 'reload'] as const;
+export type RestartCause = (typeof restartCauses)[number];
+
+/** Checks without a heartbeat that a worker may miss: before it listens, and from then on. */
+const maxSilentChecks = { starting: 5, listening: 3 };
+/** A killed process is gone at once, unless it waits in the kernel: for a disk, say, or a network share. */
+const killLimitMs = 2000;
+
+/** One worker, from its fork to its exit. */
+export class WorkerHandle {
+  readonly slot: WorkerSlot;
+  readonly worker: Worker;
+  readonly peer: WorkerPeer;
+  #state: WorkerState = 'starting';
+  #hasListened = false;
+  #silentChecks = 0;
+  #wasKilled = false;
+  readonly #exited = withResolvers<number | null>();
+  readonly #settled = withResolvers<boolean>();
+  /** Resolves with true when it listens, with false when it exits before. */
+  readonly settled = this.#settled.promise;
+
+  constructor(slot: WorkerSlot, worker: Worker, peerOf: (handle: WorkerHandle) => WorkerPeer) {
+    this.slot = slot;
+    this.worker = worker;
+    this.peer = peerOf(this);
+  }
+
+  get state(): WorkerState {
+    return this.#state;
+  }
+
+  get hasListened(): boolean {
+    return this.#hasListened;
+  }
+
+  /** Null where the system could not start it. */
+  get pid(): number | null {
+    return this.worker.process.pid ?? null;
+  }
+
+  /** Why its slot is filled again. */
+  get causeOfDeath(): RestartCause {
+    return this.#wasKilled ? 'unresponsive' : 'crash';
+  }
+
+  listens(): void {
+    if (this.#state === 'starting') this.#state = 'ready';
+    this.#hasListened = true;
+    this.#silentChecks = 0;
+    this.#settled.resolve(true);
+  }
+
+  /** It has been told to go. */
+  stops(): void {
+    this.#state = 'stopping';
+  }
+
+  /** It has exited, or could not be started. */
+  exits(code: number | null): void {
+    this.#settled.resolve(false);
+    this.#exited.resolve(code);
+  }
+
+  /** What it has counted since it was last asked. */
+  async figures(): Promise<readonly FamilyFigures[]> {
+    return (await this.peer.call('figures', {})).families;
+  }
+
+  /** A heartbeat has come. */
+  beats(): void {
+    this.#silentChecks = 0;
+  }
+
+  /** Counts one check more. Returns whether it has been silent for too many. */
+  isOverdue(): boolean {
+    return ++this.#silentChecks > maxSilentChecks[this.#state === 'starting' ? 'starting' : 'listening'];
+  }
+
+  /** Resolves with its exit code; after `limitMs` it is killed. Resolves with `left` where even that does not end it. */
+  async exitedWithin(limitMs: number, clock: Clock): Promise<number | null | 'left'> {
+    const stopTimer = clock.after(limitMs, () => this.kill());
+    const left = new Promise<'left'>((resolve) => {
+      const stopLastTimer = clock.after(limitMs + killLimitMs, () => resolve('left'));
+      void this.#exited.promise.then(stopLastTimer);
+    });
+    const code = await Promise.race([this.#exited.promise, left]);
+    stopTimer();
+    return code;
+  }
+
+  /** At once: `worker.kill` would wait for a disconnect, which a worker that is stuck never makes. */
+  kill(): void {
+    this.#wasKilled = true;
+    this.worker.process.kill('SIGKILL');
+  }
+}
+
+/** A place for one worker. Workers come and go; the slot, its id and its count of restarts stay. */
+export class WorkerSlot {
+  readonly id: number;
+  readonly policy = new RestartPolicy();
+  handle: WorkerHandle | null = null;
+  restarts = 0;
+
+  constructor(id: number) {
+    this.id = id;
+  }
+}

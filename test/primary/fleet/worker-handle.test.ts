@@ -1,0 +1,113 @@
+import type { Worker } from 'node:cluster';
+import { WorkerHandle, WorkerSlot } from '../../../src/primary/fleet/worker-handle.js';
+import type { WorkerPeer } from '../../../src/primary/fleet/worker-peer.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { settled } from '../../support/settled.js';
+
+const limitMs = 1000;
+const killLimitMs = 2000;
+
+/** The handle of a worker that only writes down the signals it gets. */
+function createHandle() {
+  const signals: unknown[] = [];
+  const process = { pid: 7, kill: (signal: unknown) => signals.push(signal) };
+  const handle = new WorkerHandle(new WorkerSlot(1), { process } as unknown as Worker, () => ({}) as WorkerPeer);
+  return { handle, signals };
+}
+
+/** How many checks without a heartbeat it takes until the worker is overdue. */
+function checksUntilOverdue(handle: WorkerHandle): number {
+  let checks = 1;
+  while (!handle.isOverdue()) checks++;
+  return checks;
+}
+
+describe('a worker is overdue', () => {
+  it('at the sixth check while it starts, at the fourth once it listens', () => {
+    const [starting, listening] = [createHandle().handle, createHandle().handle];
+    listening.listens();
+    expect([checksUntilOverdue(starting), checksUntilOverdue(listening)]).toEqual([6, 4]);
+  });
+
+  it('counted from its last heartbeat', () => {
+    const { handle } = createHandle();
+    handle.listens();
+    for (let checks = 0; checks < 3; checks++) handle.isOverdue();
+    handle.beats();
+    expect(checksUntilOverdue(handle)).toBe(4);
+  });
+
+  it('counted from the moment it listened: how long it took to start is not held against it', () => {
+    const { handle } = createHandle();
+    for (let checks = 0; checks < 5; checks++) expect(handle.isOverdue()).toBe(false);
+    handle.listens();
+    expect(checksUntilOverdue(handle)).toBe(4);
+  });
+});
+
+describe('the state of a worker', () => {
+  it('is starting, ready, stopping', () => {
+    const { handle } = createHandle();
+    const states = [handle.state];
+    handle.listens();
+    states.push(handle.state);
+    handle.stops();
+    expect([...states, handle.state]).toEqual(['starting', 'ready', 'stopping']);
+  });
+
+  it('stays stopping where it comes to listen after it was told to go', () => {
+    const { handle } = createHandle();
+    handle.stops();
+    handle.listens();
+    expect([handle.state, handle.hasListened]).toEqual(['stopping', true]);
+  });
+
+  it('is settled when it listens, or exits before', async () => {
+    const [listening, dying] = [createHandle().handle, createHandle().handle];
+    listening.listens();
+    listening.exits(0);
+    dying.exits(1);
+    expect(await Promise.all([listening.settled, dying.settled])).toEqual([true, false]);
+    const clock = new FakeClock();
+    const codes = [listening.exitedWithin(1, clock), dying.exitedWithin(1, clock)];
+    expect(await Promise.all(codes)).toEqual([0, 1]);
+  });
+
+  it('tells why it died', () => {
+    const { handle, signals } = createHandle();
+    expect(handle.causeOfDeath).toBe('crash');
+    handle.kill();
+    expect([handle.causeOfDeath, signals]).toEqual(['unresponsive', ['SIGKILL']]);
+  });
+});
+
+describe('the exit of a worker within a limit', () => {
+  it('needs no signal where it comes in time, and leaves no timer', async () => {
+    const { handle, signals } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs - 1);
+    handle.exits(0);
+    expect(await exited).toBe(0);
+    await settled();
+    expect([signals, clock.pending]).toEqual([[], 0]);
+  });
+
+  it('is forced at the limit', async () => {
+    const { handle, signals } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs);
+    expect(signals).toEqual(['SIGKILL']);
+    handle.exits(null);
+    expect(await exited).toBeNull();
+  });
+
+  it('is no longer waited for two seconds after the limit', async () => {
+    const { handle } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs + killLimitMs);
+    expect(await exited).toBe('left');
+  });
+});
