@@ -1,4 +1,4 @@
-/** Ends a timer; calling it again, or after the timer has fired, does nothing. */
+/** Stops a timer. Does nothing where the timer has fired or been stopped already. */
 export type StopTimer = () => void;
 
 /** The only source of time. Tests hand in a fake one. */
@@ -30,8 +30,8 @@ export function delay(clock: Clock, ms: number): Promise<void> {
   });
 }
 
-/** Resolves when everything that has arrived by now has been heard. */
-export function turnEnd(): Promise<void> {
+/** Resolves at the end of this turn of the event loop, when everything that has arrived by now has been handled. */
+export function endOfLoopTurn(): Promise<void> {
   return new Promise((resolve) => {
     setImmediate(resolve);
   });

@@ -1,12 +1,9 @@
-import type { ErrorCode } from '../errors.js';
+import type { PublicCode } from '../errors.js';
 
 /** Every path can answer with these: a malformed request, a Host or Origin that is not allowed. */
-export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly ErrorCode[];
+export const commonErrors = ['validation_error', 'forbidden'] as const satisfies readonly PublicCode[];
 
-/**
- * Status of what breaks off as HTTP, before it is a request or on its way: always `validation_error`, at no endpoint's
- * choice.
- */
+/** Status of what is no complete HTTP request. The code is always `validation_error`. */
 export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 } as const;
 
 const jobErrors = [
@@ -20,13 +17,13 @@ const jobErrors = [
   'shutting_down',
   'queue_timeout',
   'timeout',
-] as const satisfies readonly ErrorCode[];
+] as const satisfies readonly PublicCode[];
 
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
-  { method: 'GET', route: '/chat/{id}', errors: ['unauthorized', 'not_found'] },
-  { method: 'DELETE', route: '/chat/{id}', errors: ['unauthorized', 'not_found'] },
+  { method: 'GET', route: '/chat/{conversation_id}', errors: ['unauthorized', 'not_found'] },
+  { method: 'DELETE', route: '/chat/{conversation_id}', errors: ['unauthorized', 'not_found'] },
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
   { method: 'POST', route: '/health/recheck', errors: ['unauthorized'] },
@@ -48,7 +45,7 @@ export interface Endpoint {
   readonly method: Listed['method'];
   readonly route: Route;
   /** Error codes it can answer with, beside the common ones. */
-  readonly errors: readonly ErrorCode[];
+  readonly errors: readonly PublicCode[];
 }
 
 /** Every endpoint there is. HTTP metrics start from this list, and the OpenAPI document is built from it. */

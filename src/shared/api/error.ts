@@ -1,9 +1,9 @@
 import { z } from 'zod';
-import { errorCodes } from '../errors.js';
+import { publicCodes } from '../errors.js';
 
 export const errorBody = z
   .strictObject({
-    error: z.enum(errorCodes),
+    error: z.enum(publicCodes),
     message: z.string(),
     request_id: z.string(),
     retry_after_seconds: z.int().positive().optional(),

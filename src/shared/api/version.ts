@@ -7,6 +7,9 @@ export const versionBody = z
     commit: z.string().nullable(),
     node: z.string(),
     model_cli: z.strictObject({ adapter: z.string(), version: z.string().nullable() }),
+    termination: z.enum(['cgroup', 'process-group']).meta({
+      description: 'How processes of the model CLI are held together and ended.',
+    }),
     uptime_seconds: z.number().nonnegative(),
   })
   .meta({ id: 'Version' });

@@ -4,7 +4,7 @@ import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
 import { commandModel } from './command-model.js';
 import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
-import { type Values, type VariableName, variables } from './variables.js';
+import { settingsOf, type Values, type VariableName, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string) => Promise<string>;
@@ -20,10 +20,7 @@ export class ConfigFault extends Error {
   }
 }
 
-/**
- * Parses the environment once, strictly; the result is frozen. Durations are milliseconds, sizes bytes.
- * Throws a ConfigFault that lists all faults.
- */
+/** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
 export async function loadConfig(env: Environment, readFile: ReadFile) {
   const faults: string[] = [];
   const parsed = parseValues(env, faults);
@@ -32,64 +29,13 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
   if (faults.length > 0 || apiKeys === null) throw new ConfigFault(faults);
   const values = parsed as Values;
   return frozen({
-    ...door(values),
-    ...work(values),
-    ...modelCli(values),
+    ...settingsOf(values),
+    workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
+    allowedHosts: allowedHosts(values),
     apiKeys,
     production: env.NODE_ENV === 'production',
     warnings: [...unknownNames(env), ...unreadKeys(values)],
   });
-}
-
-function door(values: Values) {
-  return {
-    host: values.MODEL_API_HOST,
-    port: values.MODEL_API_PORT,
-    socketPath: values.MODEL_API_SOCKET,
-    workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
-    allowedHosts: allowedHosts(values),
-    allowedOrigins: values.MODEL_API_ALLOWED_ORIGINS,
-    trustedProxies: values.MODEL_API_TRUST_PROXY,
-    bodyLimitBytes: values.MODEL_API_BODY_LIMIT,
-    rateWindowMs: values.MODEL_API_RATE_LIMIT_WINDOW_SECONDS,
-    rateMaxRequests: values.MODEL_API_RATE_LIMIT_MAX_REQUESTS,
-  };
-}
-
-function work(values: Values) {
-  return {
-    executionMs: values.MODEL_API_TIMEOUT,
-    maxConcurrent: values.MODEL_API_MAX_CONCURRENT,
-    maxQueue: values.MODEL_API_MAX_QUEUE,
-    queueTimeoutMs: values.MODEL_API_QUEUE_TIMEOUT_MS,
-    drainMs: values.MODEL_API_DRAIN_TIMEOUT_SECONDS,
-    strictHealth: values.MODEL_API_STRICT_HEALTH,
-    readinessIntervalMs: values.MODEL_API_READINESS_INTERVAL_SECONDS,
-    historyLimit: values.MODEL_API_HEALTH_HISTORY_LIMIT,
-    conversationTtlMs: values.MODEL_API_CONVERSATION_TTL_SECONDS,
-    maxConversations: values.MODEL_API_MAX_CONVERSATIONS,
-    conversationBytes: values.MODEL_API_CONVERSATION_MEMORY_MB * 1024 ** 2,
-    logLevel: values.MODEL_API_LOG_LEVEL,
-  };
-}
-
-function modelCli(values: Values) {
-  return {
-    killGraceMs: values.MODEL_API_KILL_GRACE_MS,
-    cli: values.MODEL_API_CLI,
-    cliCommand: values.MODEL_API_CLI_COMMAND,
-    cliArgs: values.MODEL_API_CLI_ARGS,
-    cliEnv: values.MODEL_API_CLI_ENV,
-    defaultModel: values.MODEL_API_DEFAULT_MODEL,
-    allowedModels: values.MODEL_API_ALLOWED_MODELS,
-    firstOutputMs: values.MODEL_API_FIRST_OUTPUT_TIMEOUT,
-    stallMs: values.MODEL_API_STALL_TIMEOUT,
-    standby: values.MODEL_API_STANDBY,
-    liveSessions: values.MODEL_API_LIVE_SESSIONS,
-    sessionIdleMs: values.MODEL_API_SESSION_IDLE_SECONDS,
-    maxOutputBytes: values.MODEL_API_MAX_OUTPUT_BYTES,
-    oauthToken: values.MODEL_CODE_OAUTH_TOKEN,
-  };
 }
 
 export type Config = Awaited<ReturnType<typeof loadConfig>>;
@@ -99,12 +45,12 @@ function frozen<T extends object>(settings: T): Readonly<T> {
   return Object.freeze(settings);
 }
 
-/** What could be read; a variable that is at fault is left out. */
+/** What could be read. A variable with a fault is left out. */
 type Parsed = Partial<Values>;
 
 function parseValues(env: Environment, faults: string[]): Parsed {
   const values: Record<string, unknown> = {};
-  for (const [name, { schema, fallback }] of Object.entries(variables)) {
+  for (const [name, [, schema, fallback]] of Object.entries(variables)) {
     const raw = env[name] ?? fallback;
     if (raw === null) {
       values[name] = null;
@@ -117,7 +63,7 @@ function parseValues(env: Environment, faults: string[]): Parsed {
   return values as Parsed;
 }
 
-/** null: there is a key, or should be, but it is at fault. */
+/** Null where there is a key, or should be one, and it has a fault. */
 async function loadApiKeys(
   env: Environment,
   { MODEL_API_KEY: key, MODEL_API_KEY_FILE: file }: Parsed,
@@ -144,7 +90,7 @@ function keySource(env: Environment, key: string | null, file: string | null, re
   return ['$CREDENTIALS_DIRECTORY/api_key', () => readCredential(readFile, join(credentials, 'api_key'))];
 }
 
-/** A unit may load other credentials than ours: a missing file is no fault, an unreadable one is. */
+/** A unit may load other credentials only, so a missing file is no fault. An unreadable one is. */
 async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[]> {
   const content = await readFile(path).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'ENOENT') return null;
@@ -153,7 +99,7 @@ async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[
   return content === null ? [] : readApiKeys(content);
 }
 
-/** Judges only what could be read: a variable that is at fault contradicts nothing. */
+/** Looks only at what could be read. */
 function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
@@ -168,7 +114,7 @@ function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): stri
   return faults;
 }
 
-/** An answer must never name a model that has not run. */
+/** An answer must never name a model that has not answered. */
 function commandContradictions(values: Parsed): string[] {
   const { MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: extraArgs } = values;
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;

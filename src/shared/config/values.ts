@@ -2,7 +2,7 @@ import { isIP } from 'node:net';
 import { z } from 'zod';
 import { shellWords } from './shell-words.js';
 
-/** How the text of a variable becomes a value. Strict: what is not plainly meant is a fault. */
+/** How the text of a variable becomes a value. Strict: what is ambiguous is a fault. */
 
 export const text = z.string().min(1, 'must not be empty');
 
@@ -10,13 +10,17 @@ export function oneOf<const T extends readonly string[]>(names: T) {
   return z.enum(names, `must be ${names.slice(0, -1).join(', ')} or ${names.at(-1)}`);
 }
 
-/** What the system has room for; of a longer path it would take the beginning. */
+/** The system would cut a longer path. */
 const maxSocketPathBytes = 107;
 
 export const socketPath = text.refine(
   (path) => Buffer.byteLength(path) <= maxSocketPathBytes,
   `must be a path of ${maxSocketPathBytes} bytes at most`,
 );
+
+export const cgroupSetting = z
+  .string()
+  .regex(/^(auto|off|\/.*)$/, 'must be auto, off or the absolute path of a cgroup');
 
 export function integer(min: number, max: number) {
   const said = `must be a whole number from ${min} to ${max}`;
@@ -25,6 +29,11 @@ export function integer(min: number, max: number) {
     .regex(/^\d{1,15}$/, said)
     .transform(Number)
     .pipe(z.number().min(min, said).max(max, said));
+}
+
+/** Megabytes; becomes bytes. */
+export function megabytes(min: number, max: number) {
+  return integer(min, max).transform((value) => value * 1024 ** 2);
 }
 
 export const flag = z
@@ -119,18 +128,6 @@ function isCidr(value: string): boolean {
 
 export const cidrs = list.refine((items) => items.every(isCidr), 'must be addresses or CIDR blocks such as 10.0.0.0/8');
 
-/** A command line: at least one word. */
-export const command = z.string().transform((value, context): [string, ...string[]] => {
-  try {
-    const [program, ...args] = shellWords(value);
-    if (program !== undefined && program !== '') return [program, ...args];
-    context.addIssue('must name a program');
-  } catch (error) {
-    context.addIssue(`can't be split into words: ${(error as Error).message}`);
-  }
-  return z.NEVER;
-});
-
 export const words = z.string().transform((value, context) => {
   try {
     return shellWords(value);
@@ -138,6 +135,13 @@ export const words = z.string().transform((value, context) => {
     context.addIssue(`can't be split into words: ${(error as Error).message}`);
     return z.NEVER;
   }
+});
+
+/** A command line: at least one word. */
+export const command = words.transform(([program, ...args], context): [string, ...string[]] => {
+  if (program !== undefined && program !== '') return [program, ...args];
+  context.addIssue('must name a program');
+  return z.NEVER;
 });
 
 /** Model names reach a command line, so they start with a letter or digit and hold nothing a CLI reads as a flag. */

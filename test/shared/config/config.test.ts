@@ -252,6 +252,27 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [['33554432', 33_554_432]],
     bad: [...noWholeNumbers, '0', '33554433', '1mb'],
   },
+  MODEL_API_CGROUP: {
+    key: 'cgroup',
+    good: ['auto', 'off', '/', '/sys/fs/cgroup/user.slice/my relay'].map((setting) => [setting, setting]),
+    bad: ['', ' ', 'on', 'AUTO', 'auto ', 'relay.slice', './relay'],
+  },
+  MODEL_API_CLI_MEMORY_MB: {
+    key: 'cliMemoryBytes',
+    good: [
+      ['1', 1_048_576],
+      ['1000000', 1_048_576_000_000],
+    ],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CLI_PROCESSES: {
+    key: 'cliProcesses',
+    good: [
+      ['1', 1],
+      ['1000000', 1_000_000],
+    ],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
   MODEL_API_LOG_LEVEL: {
     key: 'logLevel',
     good: ['debug', 'info', 'warn', 'error', 'silent'].map((level) => [level, level]),
@@ -320,6 +341,9 @@ describe('the configuration', () => {
       defaultModel: null,
       allowedModels: [],
       maxOutputBytes: 8_388_608,
+      cgroup: 'auto',
+      cliMemoryBytes: null,
+      cliProcesses: null,
       logLevel: 'info',
       oauthToken: null,
     });

@@ -1,5 +1,5 @@
-/** What a service would use if it were started now; the words are those of the API. */
-export interface Inspection {
+/** What a service would use if it were started now. The names are those of the API. */
+export interface SetupReport {
   readonly url: string;
   readonly socket: string | null;
   /** Names of the API keys. */
@@ -17,7 +17,9 @@ export interface Inspection {
     readonly duration_ms: number;
     readonly error: string | null;
   };
-  /** The models a request may name, as far as can be told; the default one is marked. */
+  /** The models that a request may name, as far as is known. */
   readonly models: readonly { readonly id: string; readonly default: boolean }[];
+  /** How processes of the model CLI are held together and ended, and why not by cgroups. */
+  readonly termination: { readonly means: string; readonly no_cgroup: string | null };
   readonly warnings: readonly string[];
 }

@@ -1,0 +1,34 @@
+import { type Clock, endOfLoopTurn } from './clock.js';
+
+/**
+ * Coalesces the calls of one turn of the event loop: they share one call, which is made at its end. So no answer is older
+ * than its question, and many requests at once cost few calls. A call under way is not joined: the loop would idle
+ * until it ends, and each call would serve fewer requests.
+ */
+export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
+  let next: Promise<T> | null = null;
+  const begin = () => {
+    next = null;
+    return call();
+  };
+  return () => {
+    next ??= endOfLoopTurn().then(begin);
+    return next;
+  };
+}
+
+/** Calls again only when the last answer is older than this. A failure is not kept. */
+export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock): () => Promise<T> {
+  let answer: Promise<T> | null = null;
+  let askedMs = 0;
+  const ask = () => {
+    const asked = call();
+    askedMs = clock.monotonicMs();
+    answer = asked;
+    asked.catch(() => {
+      if (answer === asked) answer = null;
+    });
+    return asked;
+  };
+  return () => (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs ? answer : ask());
+}
