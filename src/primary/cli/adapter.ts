@@ -4,7 +4,7 @@ import type { TextDelta, Usage } from '../../shared/job.js';
 
 export type { ModelEntry, TextDelta, Usage };
 
-/** Everything that is decided before the prompt is known. */
+/** What must be decided before the program is started. */
 export interface Launch {
   readonly model: string | null;
   readonly system: string | null;
@@ -13,33 +13,33 @@ export interface Launch {
 /** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
 export interface LaunchPlan {
   readonly args: readonly string[];
-  /** Files that must exist before the start; written with mode 0600 and removed with the process. */
+  /** Files that must exist before the start. They are written with mode 0600 and removed with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
-/** One turn as a program is told it. `history` holds the finished turns before it, oldest first. */
+/** One turn as the program is told it. `history` holds the turns before it, oldest first. */
 export interface Turn {
   readonly text: string;
   readonly system: string | null;
   readonly history: readonly { readonly role: 'user' | 'assistant'; readonly text: string }[];
 }
 
-/** What to write to stdin for a turn, and whether the program reads on until its stdin ends. */
+/** What to write to stdin for a turn, and whether stdin stays open for further turns. */
 export interface TurnInput {
   readonly text: string;
-  /** What follows it, each to be written when the decoder has yielded `input-taken` for the text before. */
+  /** Further pieces. Each is written when the decoder has yielded `input-taken` for the piece before. */
   readonly rest?: readonly string[];
   readonly stdin: 'keep-open' | 'end';
 }
 
-/** The program has taken in what was written to it, and wants the rest of the turn's input. */
+/** The program has taken in what was written and waits for the next piece of the turn's input. */
 export interface InputTaken {
   readonly type: 'input-taken';
 }
 
 export interface TurnEnd {
   readonly type: 'turn-end';
-  /** The whole answer, where it is not simply what the deltas add up to; else null. */
+  /** The whole answer, where it differs from the sum of the deltas; else null. */
   readonly text: string | null;
   readonly model: string | null;
   readonly usage: Usage;
@@ -58,28 +58,28 @@ export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed;
 export interface Exit {
   readonly code: number | null;
   readonly signal: string | null;
-  /** The last of what it wrote to stderr, printable characters only. */
+  /** The end of what it wrote to stderr, printable characters only. */
   readonly stderr: string;
 }
 
-/** Reads the stdout of one process, turn after turn; a new turn begins when the one before has ended. */
+/** Reads the stdout of one process, turn after turn. A turn begins when the one before has ended. */
 export interface Decoder {
-  /** Whether the model has written anything in its turn so far: what comes before that is the program's own. */
+  /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
   readonly hasBegun: boolean;
-  /** Throws `LineTooLong` where the program writes without an end of line. */
+  /** Throws `LineTooLong` when the program writes without an end of line. */
   read(chunk: string): Iterable<TurnEvent>;
-  /** The last word on an unfinished turn, once the program has exited and its stdout is read. */
+  /** The last events of an unfinished turn, once the program has exited and its stdout has been read. */
   exit(exit: Exit): Iterable<TurnEvent>;
 }
 
-/** What was learned about one program file, and how to speak with it. Pure translation. */
+/** What was learned about one program file, and how to talk to it. Pure translation. */
 export interface Dialect {
   readonly version: string | null;
-  /** `systemPath` is a private path that the plan may put the system text at. */
+  /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
   write(turn: Turn): TurnInput;
   decoder(): Decoder;
-  /** Why jobs can't be run now, in a sentence; null when they can. Spends no tokens. */
+  /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
   check(consult: Consult): Promise<string | null>;
   /** The models it can use; null where it can't tell. */
   listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
@@ -90,7 +90,7 @@ export interface Consultation {
   readonly stdout: string;
 }
 
-/** Runs the program briefly with these arguments and `input` as its whole stdin, and returns what it printed. */
+/** Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed. */
 export type Consult = (args: readonly string[], input?: string) => Promise<Consultation>;
 
 /** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
@@ -98,21 +98,21 @@ export interface Adapter {
   readonly name: string;
   /** The program and its leading arguments. */
   readonly command: readonly [program: string, ...args: string[]];
-  /** The variable the program reads its credential from; null where it has none. */
+  /** The variable from which the program reads its credential; null where it has none. */
   readonly credentialVariable: string | null;
-  /** Variables that the program is always started with; the operator's own come before them. */
+  /** Variables that the program is always started with. Variables that the operator allows override them. */
   readonly env: Readonly<Record<string, string>>;
-  /** The models a request may name, the default first; null where only the program knows. */
+  /** The models that a request may name, the default first; null where only the program knows. */
   readonly models: readonly string[] | null;
-  /** Learns version and flags by consulting the program; called once per program file. */
-  inspect(consult: Consult): Promise<Dialect>;
+  /** Learns version and flags by consulting the program. Called once for each program file. */
+  learn(consult: Consult): Promise<Dialect>;
 }
 
 export const unknownUsage: Usage = { inputTokens: null, outputTokens: null, costUsd: null };
 
 const maxStderrLength = 300;
 
-/** The end of a turn whose program has gone in the middle of it: how, and the last line that it wrote to stderr. */
+/** The end of a turn whose program has exited in the middle of it. Quotes the last line of its stderr. */
 export function crashed({ code, signal, stderr }: Exit): TurnFailed {
   const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
   const lastLine = stderr.trim().split('\n').at(-1)?.slice(0, maxStderrLength);

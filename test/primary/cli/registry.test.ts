@@ -1,8 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chooseKind } from '../../../src/primary/cli/registry.js';
-import { loadConfig } from '../../../src/shared/config/config.js';
+import { chooseAdapter, chooseKind, createAdapter } from '../../../src/primary/cli/registry.js';
+import { type Config, loadConfig } from '../../../src/shared/config/config.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+
+type Variables = Readonly<Record<string, string>>;
 
 let folder: TemporaryFolder;
 
@@ -13,11 +15,15 @@ beforeAll(async () => {
 
 afterAll(() => folder[Symbol.asyncDispose]());
 
-async function kindFor(env: Readonly<Record<string, string>>, searchPath: string): Promise<string> {
-  return chooseKind(await loadConfig(env, () => Promise.reject(new Error('there is no file'))), searchPath);
+function configOf(env: Variables): Promise<Config> {
+  return loadConfig(env, () => Promise.reject(new Error('there is no file')));
 }
 
-describe('The model CLI that is chosen by itself', () => {
+async function kindFor(env: Variables, searchPath: string): Promise<string> {
+  return chooseKind(await configOf(env), searchPath);
+}
+
+describe('the model CLI that is chosen by itself', () => {
   it('is claude where it is on PATH, else the demo', async () => {
     expect(await kindFor({}, folder.path)).toBe('claude');
     expect(await kindFor({}, '/nowhere')).toBe('demo');
@@ -28,5 +34,51 @@ describe('The model CLI that is chosen by itself', () => {
     ['where its program is named', { MODEL_API_CLI_COMMAND: '/opt/nowhere/claude' }],
   ])('is never the demo %s', async (_, env) => {
     expect(await kindFor(env, '/nowhere')).toBe('claude');
+  });
+
+  it.each([
+    ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
+    ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is taken for claude'],
+  ])('comes with a warning where %s', async (_, env, warning) => {
+    const { warnings } = await chooseAdapter(await configOf(env), '/nowhere');
+    expect(warnings).toEqual([expect.stringContaining(warning)]);
+  });
+
+  it('needs no warning where it is claude, under a name of its own too', async () => {
+    for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
+      const { adapter, warnings } = await chooseAdapter(await configOf(env), folder.path);
+      expect([adapter.name, warnings]).toEqual(['claude', []]);
+    }
+  });
+});
+
+describe('the model CLI that the operator has chosen', () => {
+  it('is that, without a warning', async () => {
+    for (const [env, name] of [
+      [{ MODEL_API_CLI: 'demo' }, 'demo'],
+      [{ MODEL_API_CLI: 'claude' }, 'claude'],
+      [{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'command'],
+    ] as const) {
+      const { adapter, warnings } = await chooseAdapter(await configOf(env), '/nowhere');
+      expect([adapter.name, warnings]).toEqual([name, []]);
+    }
+  });
+
+  it('is started by the command that is named, else by its own', async () => {
+    const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
+    expect(createAdapter('claude', named).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter('demo', named).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter('command', named).command).toEqual(['/opt/model']);
+    const plain = await configOf({});
+    expect(createAdapter('claude', plain).command).toEqual(['claude']);
+    expect(createAdapter('demo', plain).command[0]).toBe(process.execPath);
+  });
+
+  it('offers as a plain command the model that it is, or any where it takes a model', async () => {
+    const modelsOf = async (command: string, more: Variables = {}) =>
+      createAdapter('command', await configOf({ MODEL_API_CLI_COMMAND: command, ...more })).models;
+    expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
+    expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
+    expect(await modelsOf('/opt/ollama run {model}')).toBeNull();
   });
 });

@@ -1,5 +1,4 @@
 import { crashed, type Decoder, type Exit, type TurnEvent, type Usage, unknownUsage } from '../adapter.js';
-import { LineSplitter } from '../lines.js';
 import { failed } from './claude-failure.js';
 import {
   type AssistantLine,
@@ -10,14 +9,15 @@ import {
   type StreamEventLine,
 } from './claude-lines.js';
 import { GrowingText } from './claude-text.js';
+import { LineSplitter } from './lines.js';
 
-/** Lines repeat the whole text, and a tool's result can be large: UTF-16 units. */
+/** UTF-16 units. Lines repeat the whole text, and the result of a tool can be large. */
 const maxLineLength = 64 * 1024 * 1024;
 
-interface Answer {
-  /** What the deltas add up to: a broken stream and what was sent again after it included. */
+interface ClaudeAnswer {
+  /** The sum of the deltas, which may include a broken stream and its repetition. */
   readonly streamed: GrowingText;
-  /** What the whole messages add up to: the truth. `result` repeats only the last block of it. */
+  /** The sum of the whole messages: this is the answer. `result` repeats only its last block. */
   readonly said: GrowingText;
   model: string | null;
   /** The CLI's own word for what went wrong. */
@@ -35,13 +35,13 @@ export class ClaudeDecoder implements Decoder {
     return this.#answer.hasBegun;
   }
 
-  /** At once, not as a generator: a reader that stops at an end must not lose the lines after it. */
+  /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
   read(chunk: string): readonly TurnEvent[] {
     return Array.from(this.#lines.split(chunk)).flatMap((text) => this.#eventsOf(parseLine(text)));
   }
 
   exit(exit: Exit): readonly TurnEvent[] {
-    const last = this.read('\n'); // the last line may have come without its end
+    const last = this.read('\n'); // the last line may have come without a newline
     const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
     return ended ? last : [...last, crashed(exit)];
   }
@@ -67,14 +67,14 @@ export class ClaudeDecoder implements Decoder {
   }
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
-    this.#answer.hasBegun = true; // not at its start: the API may send that long before the model has a word
+    this.#answer.hasBegun = true; // not at message_start, which the API may send long before the model's first word
     const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
     return text === '' ? [] : [{ type: 'text-delta', text }];
   }
 
   #said({ message, error }: AssistantLine): readonly TurnEvent[] {
     this.#answer.error = error ?? null;
-    if (message.model === '<synthetic>') return []; // the CLI speaks for itself, about an error
+    if (message.model === '<synthetic>') return []; // written by the CLI itself, about an error
     this.#answer.hasBegun = true;
     this.#answer.model = message.model;
     for (const { type, text } of message.content) {
@@ -94,7 +94,7 @@ export class ClaudeDecoder implements Decoder {
     return [{ type: 'turn-end', text: correction(answer, line.result), model, usage: usageOf(line, costUsd) }];
   }
 
-  /** The CLI reports what the process has cost so far. */
+  /** The CLI reports the cost of the whole process so far. */
   #spend(totalUsd: number | null): number | null {
     if (totalUsd === null) return null;
     const costUsd = roundedUsd(Math.max(0, totalUsd - this.#spentUsd));
@@ -103,16 +103,16 @@ export class ClaudeDecoder implements Decoder {
   }
 }
 
-function emptyAnswer(): Answer {
+function emptyAnswer(): ClaudeAnswer {
   return { streamed: new GrowingText(), said: new GrowingText(), model: null, error: null, hasBegun: false };
 }
 
-function correction({ streamed, said }: Answer, result: string): string | null {
+function correction({ streamed, said }: ClaudeAnswer, result: string): string | null {
   const whole = said.toString() || result;
   return whole === '' || whole === streamed.toString() ? null : whole;
 }
 
-/** A difference of two sums has digits that mean nothing. */
+/** The difference of two sums has digits without a meaning. */
 function roundedUsd(usd: number): number {
   return Math.round(usd * 1e9) / 1e9;
 }

@@ -30,14 +30,14 @@ const reasonByStatus: ReadonlyMap<number, CliReason> = new Map([
   [529, 'overloaded'],
 ]);
 
-/** Last resort: some versions give up on an overloaded API with no sign but their words. */
+/** The last resort: some versions tell of an overloaded API in words only. */
 const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
   [/prompt is too long/i, 'prompt_too_long'],
   [/\/login\b|invalid api key/i, 'auth'],
   [/overloaded/i, 'overloaded'],
 ];
 
-/** `error` is the CLI's own word for what went wrong, where it has one. The exit code and `subtype` tell nothing. */
+/** `error` is the CLI's own code for what went wrong, if any. The exit code and `subtype` tell nothing. */
 export function failed(line: ResultLine, error: string | null): TurnFailed {
   const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
   const reason =

@@ -1,14 +1,14 @@
 import { z } from 'zod';
-import { jsonOf } from '../lines.js';
+import { jsonOf } from './lines.js';
 
-// What the CLI prints drifts between versions: a field that only adds detail never costs the line that carries it.
+// The format drifts between versions, so a bad value in a field that only adds detail must not cost the whole line.
 const detail = z.string().nullish().catch(null);
 const count = z.int().nonnegative().catch(0);
 
-/** A line that a subagent caused carries the id of a tool call here; it is no part of the answer. */
+/** A line of a subagent has the id of a tool call here. It is no part of the answer. */
 const ofMainThread = { parent_tool_use_id: z.null().optional() };
 
-/** Of text, or of anything else that the model writes: a thought, the input of a tool. */
+/** A piece of text, or of anything else that the model writes: a thought, the input of a tool. */
 const blockDelta = z.object({
   type: z.literal('content_block_delta'),
   delta: z.object({ type: z.string(), text: z.string().optional() }),
@@ -63,7 +63,7 @@ export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
 
-/** The other types are not worth parsing: a `user` line holds whole tool results. Fields may come in any order. */
+/** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
 const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */

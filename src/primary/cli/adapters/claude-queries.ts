@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ModelEntry } from '../adapter.js';
 
-/** What the program is asked about itself, beside turns, and what it answers. */
+/** What the program is asked about itself, outside of turns, and what it answers. */
 
 export const authStatus = z.object({ loggedIn: z.boolean() });
 
@@ -19,7 +19,7 @@ export const modelList = z.object({
   response: z.object({ response: z.object({ models: z.array(listed) }) }),
 });
 
-/** The program's own choice stands in its list under the name `default`. */
+/** In the program's list, its own choice is called `default`. */
 export function entryOf({ value, displayName, description }: z.infer<typeof listed>): ModelEntry {
   return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }

@@ -1,9 +1,9 @@
-/** A text that grows block by block. What was said before a tool was called, and what after it, stand apart. */
+/** A text that grows block by block. A blank line separates what comes before and after a tool call. */
 export class GrowingText {
   #text = '';
   #isAfterTool = false;
 
-  /** Returns what the whole has grown by. */
+  /** Returns what was added to the whole. */
   add(text: string): string {
     if (text === '') return '';
     const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
@@ -12,7 +12,7 @@ export class GrowingText {
     return grown;
   }
 
-  /** A block that is no text. */
+  /** Takes note of a block that is no text. */
   pass(type: string): void {
     if (type === 'tool_use') this.#isAfterTool = true;
   }

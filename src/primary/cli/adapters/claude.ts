@@ -1,12 +1,12 @@
 import { cliError } from '../../../shared/errors.js';
 import type { Adapter, Consult, Dialect, Launch, LaunchPlan, ModelEntry, Turn, TurnInput } from '../adapter.js';
-import { jsonOf } from '../lines.js';
 import { ClaudeDecoder } from './claude-decoder.js';
 import { authStatus, entryOf, initializeLine, modelList } from './claude-queries.js';
+import { jsonOf } from './lines.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 
-/** Without these a version can't be spoken with, or would do more than answer. */
+/** A version without these can't be used, or would do more than answer. */
 const needed: readonly Option[] = [
   ['--print'],
   ['--input-format', 'stream-json'],
@@ -15,7 +15,7 @@ const needed: readonly Option[] = [
   ['--tools', ''],
   ['--strict-mcp-config'],
   ['--setting-sources', ''],
-  // Even without tools, `@path` in a prompt reads a file: this is one of several bars to it.
+  // Even without tools, `@path` in a prompt reads a file. This is one of several ways to stop it.
   ['--settings', '{"permissions":{"deny":["Read(//**)"]}}'],
 ];
 
@@ -31,13 +31,13 @@ const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
   DISABLE_AUTOUPDATER: '1',
-  // Near the end of its context the CLI would put a summary of its own in the conversation's place.
+  // Near the end of its context the CLI would replace the conversation by a summary of its own.
   DISABLE_COMPACT: '1',
-  // Then it says within 10 s why the API refuses; its own ten retries take minutes, longer than a job may.
+  // It reports a refusal of the API within 10 s then. Its own ten retries take minutes, longer than a job may.
   CLAUDE_CODE_MAX_RETRIES: '4',
 };
 
-/** Claude Code in stream-json: one process, many turns. Measured on 2.1.197 and 2.1.328. */
+/** Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
 export function claudeAdapter(
   command: readonly [string, ...string[]],
   options: { readonly extraArgs: readonly string[] },
@@ -48,11 +48,11 @@ export function claudeAdapter(
     credentialVariable: 'CLAUDE_CODE_OAUTH_TOKEN',
     env: environment,
     models: null,
-    inspect: (consult) => inspect(consult, options.extraArgs),
+    learn: (consult) => learn(consult, options.extraArgs),
   };
 }
 
-async function inspect(consult: Consult, extraArgs: readonly string[]): Promise<Dialect> {
+async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Dialect> {
   const version = await ask(consult, '--version');
   const profile = profileFor(await ask(consult, '--help'));
   return {
@@ -65,7 +65,7 @@ async function inspect(consult: Consult, extraArgs: readonly string[]): Promise<
   };
 }
 
-/** Says whether there is a credential, not whether the API takes it: that only a turn can tell. */
+/** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
 async function check(consult: Consult): Promise<string | null> {
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));
@@ -97,7 +97,7 @@ function profileFor(help: string): readonly string[] {
   return [...needed, ...wanted.filter(([flag]) => known.has(flag))].flat();
 }
 
-/** An empty system file is the neutral profile; with none, the CLI sends 5 KB about being a coding agent. */
+/** Without a system file, the CLI sends 5 KB about being a coding agent; with an empty one, nothing. */
 function planFor(
   profile: readonly string[],
   { model, system }: Launch,
@@ -111,11 +111,11 @@ function planFor(
   };
 }
 
-/** The first system block of a request is the CLI's account of itself; text like it would take its place. */
+/** The first system block of a request describes the CLI. A system text that looks like it would replace it. */
 const ownSystemBlock = /^x-anthropic-/;
 const slashCommand = /^\//;
 
-/** A newline in front keeps the CLI from taking text for something of its own. */
+/** A newline in front keeps the CLI from taking the text for a command or a block of its own. */
 function guarded(text: string, trigger: RegExp): string {
   return trigger.test(text) ? `\n${text}` : text;
 }

@@ -21,11 +21,11 @@ export function commandAdapter(
   const args = [...command.slice(1), ...extraArgs];
   return {
     name: 'command',
-    command: [command[0]], // the other words may hold {model}: they are the plan's
+    command: [command[0]], // the other words may hold {model}, so they belong to the plan
     credentialVariable: null,
     env: {},
     models: takesModel ? null : [ownName],
-    inspect: async () => dialect(args, ownName),
+    learn: async () => dialect(args, ownName),
   };
 }
 
@@ -38,25 +38,22 @@ function dialect(args: readonly string[], ownName: string): Dialect {
     }),
     write: (turn) => ({ text: promptOf(turn), stdin: 'end' }),
     decoder: () => plainText,
-    check: async () => null, // that it is there and may be executed is all that can be known without a prompt
+    check: async () => null, // without a prompt, nothing more can be known than that it may be executed
     listModels: async () => null,
   };
 }
 
-/** The program knows no roles: a lone prompt goes as it is, anything more as a transcript that says who spoke. */
+/** The program knows no roles: a single prompt is passed as it is, anything more as a transcript. */
 function promptOf({ text, system, history }: Turn): string {
   const latest = { role: 'user' as const, text };
   if (system === null && history.length === 0) return text;
   return transcript([...(system === null ? [] : [{ role: 'system' as const, text: system }]), ...history, latest]);
 }
 
-interface Said {
-  readonly role: 'system' | 'user' | 'assistant';
-  readonly text: string;
-}
+type TranscriptMessage = Readonly<Record<'role' | 'text', string>>;
 
-/** Each message stands under a line with its role and a mark; no message holds the mark, so none can forge a line. */
-function transcript(messages: readonly Said[]): string {
+/** A line with the role and a mark stands before each message. No message holds the mark, so none can forge such a line. */
+function transcript(messages: readonly TranscriptMessage[]): string {
   const mark = freshMark(messages);
   const parts = messages.map(({ role, text }) => `[${mark} ${role}]\n${text}`);
   return [
@@ -67,8 +64,8 @@ function transcript(messages: readonly Said[]): string {
   ].join('\n\n');
 }
 
-/** Grows by the digit that fewest messages go on with, until none does: a few passes over the text at the very most. */
-function freshMark(messages: readonly Said[]): string {
+/** Grows by the digit that follows least often in the messages, until it stands in none of them. */
+function freshMark(messages: readonly TranscriptMessage[]): string {
   let mark = 'turn-';
   for (;;) {
     const { digit, uses } = rarestAfter(mark, messages);
@@ -77,7 +74,7 @@ function freshMark(messages: readonly Said[]): string {
   }
 }
 
-function rarestAfter(start: string, messages: readonly Said[]): { digit: number; uses: number } {
+function rarestAfter(start: string, messages: readonly TranscriptMessage[]): { digit: number; uses: number } {
   const uses = Array.from({ length: 9 }, () => 0);
   for (const { text } of messages) {
     for (const [, digit] of text.matchAll(new RegExp(`${start}([1-9])`, 'g'))) {

@@ -13,7 +13,7 @@ import {
   type TurnEvent,
   type TurnInput,
 } from '../adapter.js';
-import { jsonOf, LineSplitter } from '../lines.js';
+import { jsonOf, LineSplitter } from './lines.js';
 
 const maxLineLength = 1024 * 1024;
 
@@ -35,7 +35,7 @@ const error = z
 
 const lineSchema = z.discriminatedUnion('type', [delta, end, error]);
 
-/** Speaks with the demo model's own program. */
+/** The demo model's own program: JSON lines both ways, one process, many turns. */
 export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
   return {
     name: 'demo',
@@ -43,7 +43,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     credentialVariable: null,
     env: {},
     models: ['eliza', 'echo'],
-    async inspect(consult): Promise<Dialect> {
+    async learn(consult): Promise<Dialect> {
       const { stdout } = await consult(['--version']);
       return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, plan, write, decoder, check, listModels };
     },
@@ -78,7 +78,7 @@ async function check(consult: Consult): Promise<string | null> {
 function decoder(): Decoder {
   const splitter = new LineSplitter(maxLineLength);
   return {
-    hasBegun: true, // it writes nothing but its answer
+    hasBegun: true, // it writes nothing but answers
     *read(chunk) {
       for (const line of splitter.split(chunk)) yield* eventsOf(line);
     },

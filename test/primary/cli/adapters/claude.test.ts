@@ -11,7 +11,7 @@ const flags = [
 
 function dialect(help: readonly string[] = flags, extraArgs: readonly string[] = []): Promise<Dialect> {
   const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
-  return claudeAdapter(['claude'], { extraArgs }).inspect(async ([flag = '']) => ({
+  return claudeAdapter(['claude'], { extraArgs }).learn(async ([flag = '']) => ({
     code: 0,
     stdout: answers[flag] ?? '',
   }));
@@ -110,7 +110,7 @@ describe('the claude adapter', () => {
 
   it('refuses a program that does not answer', async () => {
     const adapter = claudeAdapter(['claude'], { extraArgs: [] });
-    const inspected = adapter.inspect(async () => ({ code: 1, stdout: '' }));
+    const inspected = adapter.learn(async () => ({ code: 1, stdout: '' }));
     await expect(inspected).rejects.toThrow('the model CLI does not answer --version');
   });
 
@@ -365,5 +365,46 @@ describe('a claude process that exits', () => {
 
   it('has answered, if only the newline after its result was missing', () => {
     expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
+  });
+});
+
+describe('what the claude adapter asks the program', () => {
+  it.each([
+    ['{"loggedIn":true}', null],
+    ['{"loggedIn":false}', expect.stringContaining('is not logged in')],
+    ['error: unknown command', 'the model CLI does not say whether it is logged in'],
+    ['', 'the model CLI does not say whether it is logged in'],
+  ])('is whether it is logged in: %s', async (stdout, error) => {
+    const asked: (readonly string[])[] = [];
+    const { check } = await dialect();
+    const verdict = await check(async (args) => {
+      asked.push(args);
+      return { code: 0, stdout };
+    });
+    expect([verdict, asked]).toEqual([error, [['auth', 'status']]]);
+  });
+
+  it('is which models it has, with the same flags as in a turn', async () => {
+    const models = [
+      { value: 'default', displayName: 'Default', description: 'the usual one' },
+      { value: 'opus', displayName: 'Opus' },
+    ];
+    const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
+    const { listModels, plan } = await dialect();
+    const { args: usual } = plan({ model: null, system: null }, '/system');
+    const listed = await listModels(async (args, input) => {
+      expect(usual).toEqual(expect.arrayContaining([...args]));
+      expect(JSON.parse(input ?? '')).toMatchObject({ type: 'control_request', request: { subtype: 'initialize' } });
+      return { code: 0, stdout: text(init, response) };
+    });
+    expect(listed).toEqual([
+      { id: 'default', name: 'Default', default: true, description: 'the usual one' },
+      { id: 'opus', name: 'Opus', default: false },
+    ]);
+  });
+
+  it('is answered by no models where the program does not know the question', async () => {
+    const { listModels } = await dialect();
+    expect(await listModels(async () => ({ code: 1, stdout: text(init) }))).toBeNull();
   });
 });

@@ -13,7 +13,7 @@ function adapterOf(
 
 /** It must not ask the program anything: nobody knows what it would make of it. */
 function dialectOf(...parts: Parameters<typeof adapterOf>): Promise<Dialect> {
-  return adapterOf(...parts).inspect(() => Promise.reject(new Error('was consulted')));
+  return adapterOf(...parts).learn(() => Promise.reject(new Error('was consulted')));
 }
 
 async function argsOf(launch: Partial<Launch>, ...parts: Parameters<typeof adapterOf>): Promise<readonly string[]> {

@@ -13,7 +13,7 @@ const askProgram: Consult = async (args, input = '') => {
 };
 
 function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
-  return adapter.inspect(async () => ({ code: 0, stdout }));
+  return adapter.learn(async () => ({ code: 0, stdout }));
 }
 
 async function decoder(): Promise<Decoder> {
@@ -41,6 +41,12 @@ describe('the demo adapter', () => {
     const models = await (await dialect()).listModels(askProgram);
     expect(models?.map(({ id }) => id)).toEqual(adapter.models);
     expect(models?.[0]?.default).toBe(true);
+  });
+
+  it('can run jobs where the program lists its models', async () => {
+    const { check } = await dialect();
+    expect(await check(askProgram)).toBeNull();
+    expect(await check(async () => ({ code: 1, stdout: 'no such file' }))).toBe('the demo model does not answer');
   });
 
   it('learns the version, or does without one', async () => {

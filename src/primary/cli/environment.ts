@@ -1,0 +1,27 @@
+import type { Environment } from '../../shared/config/config.js';
+
+/** Besides PATH, a model CLI gets these variables of the service's own environment, and no other. */
+const allowed = ['HOME', 'LANG', 'TZ'];
+
+const fallbackPath = '/usr/local/bin:/usr/bin:/bin';
+
+/** Where programs are looked for. With an empty PATH, that would be the folder in which the service was started. */
+export function searchPathOf(env: Environment): string {
+  return env.PATH || fallbackPath;
+}
+
+/** The environment of every CLI process, before its adapter adds to it. `further`: names that the operator allows. */
+export function launchEnv(
+  env: Environment,
+  further: readonly string[],
+  credential: { readonly variable: string | null; readonly value: string | null },
+): Readonly<Record<string, string>> {
+  const chosen: Record<string, string> = {};
+  for (const name of [...allowed, ...further]) {
+    const value = env[name];
+    if (value !== undefined) chosen[name] = value;
+  }
+  chosen.PATH = searchPathOf(env);
+  if (credential.variable !== null && credential.value !== null) chosen[credential.variable] = credential.value;
+  return Object.freeze(chosen);
+}

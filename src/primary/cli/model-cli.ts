@@ -1,0 +1,72 @@
+import type { Clock } from '../../shared/clock.js';
+import type { Config, Environment } from '../../shared/config/config.js';
+import type { Logger } from '../../shared/logger.js';
+import { orAborted } from '../../shared/or-aborted.js';
+import type { Instance } from '../../shared/process/instance.js';
+import { coalesced } from '../../shared/shared-calls.js';
+import type { Adapter, Launch } from './adapter.js';
+import { launchEnv } from './environment.js';
+import { type ModelChoice, modelChoice } from './models.js';
+import type { CliObserver } from './observer.js';
+import { LaunchHistory } from './pool/launch-history.js';
+import { type CliLease, ProcessPool } from './pool/process-pool.js';
+import type { ConversationState } from './process/cli-process.js';
+import { Launcher } from './process/launcher.js';
+import { CliProgram, type KnownProgram } from './program.js';
+import type { Termination } from './terminate/termination.js';
+
+/** The parts of the service that deal with the model CLI. */
+export interface ModelCli {
+  readonly adapter: Adapter;
+  readonly models: ModelChoice;
+  readonly history: LaunchHistory;
+  readonly pool: ProcessPool;
+  readonly program: CliProgram;
+  /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
+  readonly findProgram: () => Promise<KnownProgram>;
+  /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
+  readonly acquire: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
+}
+
+/** What they need of the host. */
+export interface CliHost {
+  readonly env: Environment;
+  readonly instance: Instance;
+  readonly termination: Termination;
+  /** A folder of the service's own, mode 0700. */
+  readonly runtimeDirectory: string;
+  /** Folders in which programs are looked for, as PATH names them. */
+  readonly searchPath: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+export function createModelCli(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): ModelCli {
+  const { clock, searchPath } = host;
+  const models = modelChoice(config, adapter);
+  const history = new LaunchHistory({ model: models.fallback, system: null });
+  const launcher = createLauncher(config, host, adapter, observer);
+  const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
+  const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
+  const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
+  const pool = new ProcessPool(settings, { launcher, history, clock, observer });
+  const program = new CliProgram(adapter, searchPath, (path, args, input) => pool.consult(path, args, input));
+  const findProgram = coalesced(() => program.find());
+  return {
+    adapter,
+    models,
+    history,
+    pool,
+    program,
+    findProgram,
+    acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),
+  };
+}
+
+function createLauncher(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): Launcher {
+  const { instance, runtimeDirectory, termination, clock, log } = host;
+  const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
+  const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
+  const context = { killTree: termination.killTree, clock, log, observer };
+  return new Launcher({ instance, runtimeDirectory, env }, termination.containments, context);
+}

@@ -1,0 +1,62 @@
+import type { ModelsBody } from '../../shared/api/models.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import { invalid } from '../../shared/errors.js';
+import { cached } from '../../shared/shared-calls.js';
+import type { Adapter, ModelEntry } from './adapter.js';
+
+/** Which models there are to choose from, and which one answers a request that names none. */
+export interface ModelChoice {
+  /** The model of a request that names none; null leaves it to the CLI. */
+  readonly fallback: string | null;
+  /** The models that a request may name; null allows any. */
+  readonly allowed: readonly string[] | null;
+  /** What to call the model of an answer that doesn't say. */
+  readonly label: string | null;
+}
+
+export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
+  const { defaultModel, allowedModels } = config;
+  const fallback = defaultModel ?? allowedModels[0] ?? null;
+  return {
+    fallback,
+    allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
+    label: fallback ?? adapter.models?.[0] ?? null,
+  };
+}
+
+/** A request may also name the model that answers when none is named. */
+function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
+  return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
+}
+
+/** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
+export function modelFor(named: string | null, { allowed, fallback }: ModelChoice): string | null {
+  if (named !== null && allowed !== null && !allowed.includes(named)) {
+    throw invalid('model', `must be one of ${allowed.join(', ')}`);
+  }
+  return named ?? fallback;
+}
+
+/** A CLI that was updated may know other models. */
+const maxAgeMs = 10 * 60_000;
+
+/**
+ * Lists what a request may name; one of them is the default. `ask` has the CLI tell of its models: where the models are
+ * configured, that only adds details.
+ */
+export function modelCatalog(ask: () => Promise<readonly ModelEntry[] | null>, choice: ModelChoice, clock: Clock) {
+  const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
+  return async (): Promise<ModelsBody> => {
+    const known = new Map((await askNowAndThen().catch(() => [])).map((model) => [model.id, model]));
+    const ids = idsOf(choice, [...known.keys()]);
+    const byDefault = choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];
+    const models = ids.map((id) => ({ ...(known.get(id) ?? { id, name: id }), default: id === byDefault }));
+    return { count: models.length, models };
+  };
+}
+
+function idsOf({ allowed, fallback, label }: ModelChoice, known: readonly string[]): string[] {
+  const ids = new Set([...(allowed ?? known), ...(fallback === null ? [] : [fallback])]);
+  return ids.size > 0 ? [...ids] : [label ?? 'default'];
+}

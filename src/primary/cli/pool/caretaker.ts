@@ -1,0 +1,146 @@
+import type { Clock, StopTimer } from '../../../shared/clock.js';
+import type { Launch } from '../adapter.js';
+import type { CliProcess, ConversationState } from '../process/cli-process.js';
+import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import type { HostLoad } from './host-load.js';
+import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';
+import type { ProcessPool } from './process-pool.js';
+import { planStandby, type StandbyProcess } from './standby-policy.js';
+
+/** A job that waits for a slot. */
+export interface WaitingJob {
+  readonly launch: Launch;
+  readonly conversation: ConversationState | null;
+}
+
+export interface CaretakerParts {
+  readonly pool: ProcessPool;
+  readonly history: LaunchHistory;
+  readonly load: Pick<HostLoad, 'hasMemory' | 'idleProcessors'>;
+  readonly clock: Clock;
+  readonly findProgram: () => Promise<KnownProgram>;
+  /** The jobs that are next to get a slot. */
+  readonly waitingJobs: () => readonly WaitingJob[];
+  /** Whether the service takes jobs. */
+  readonly isReady: () => boolean;
+}
+
+/** Changes that come together are looked at together. */
+const settleMs = 20;
+/** While something is in the way that no change will tell of. */
+const retryMs = 1000;
+/** A program that has written nothing for this long has started, and thinks. */
+const maxStartMs = 1000;
+const never = Number.POSITIVE_INFINITY;
+
+/** Starts processes in advance and ends those that nobody needs, as the two policies say. It sleeps while nothing changes. */
+export class Caretaker {
+  readonly #perLaunch: number;
+  readonly #parts: CaretakerParts;
+  #state: 'off' | 'waiting' | 'looking' = 'off';
+  /** When to look next, monotonic. */
+  #nextMs = never;
+  #stopTimer: StopTimer = () => {};
+
+  /** `perLaunch` processes are kept waiting for each launch in use; 0: none. */
+  constructor(perLaunch: number, parts: CaretakerParts) {
+    this.#perLaunch = perLaunch;
+    this.#parts = parts;
+    parts.pool.onChange(() => this.changed());
+  }
+
+  start(): void {
+    this.#state = 'waiting';
+    this.changed();
+  }
+
+  stop(): void {
+    this.#state = 'off';
+    this.#stopTimer();
+  }
+
+  /** Something has changed that the policies look at. */
+  changed(): void {
+    this.#lookAt(this.#parts.clock.monotonicMs() + settleMs);
+  }
+
+  #lookAt(atMs: number): void {
+    if (this.#state === 'off' || atMs >= this.#nextMs) return;
+    this.#nextMs = atMs;
+    if (this.#state === 'looking') return; // the look that runs plans the next one
+    this.#stopTimer();
+    this.#stopTimer = this.#parts.clock.after(atMs - this.#parts.clock.monotonicMs(), () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    this.#state = 'looking';
+    this.#nextMs = never;
+    const wishedMs = Math.min(this.#parts.pool.endSpentSessions(), await this.#tendStandby());
+    if (this.#state !== 'looking') return;
+    this.#state = 'waiting';
+    const atMs = Math.min(wishedMs, this.#nextMs);
+    this.#nextMs = never;
+    this.#lookAt(atMs);
+  }
+
+  /** Returns when to look again. */
+  async #tendStandby(): Promise<number> {
+    const { pool, history, load, clock, findProgram, isReady } = this.#parts;
+    if (this.#perLaunch === 0) return never;
+    const program = await findProgram().catch(() => null);
+    const nowMs = clock.monotonicMs();
+    if (program === null || !isReady() || !load.hasMemory) return nowMs + retryMs;
+    history.refresh((launch) => launchKeyOf(program, launch), nowMs);
+    const demand = this.#demand(program);
+    const { start, retire, nextMs } = planStandby({
+      nowMs,
+      perLaunch: this.#perLaunch,
+      processes: pool.processes.flatMap(([process, key]) => standbyOf(process, key)),
+      launches: withDemanded(history.records, demand),
+      isUsual: (record) => history.isUsual(record),
+      demand: demand.map(({ key }) => key),
+      isJobStarting: pool.processes.some(([process]) => isStartingUp(process, nowMs)),
+      idleProcessors: demand.length > 0 ? await load.idleProcessors() : null,
+    });
+    for (const { process } of retire) void process.retire();
+    if (start !== null) void this.#start(program, start);
+    return nextMs;
+  }
+
+  /** Jobs whose conversation keeps its own process need no other. */
+  #demand(program: KnownProgram): LaunchRecord[] {
+    const { pool, waitingJobs } = this.#parts;
+    const kept = new Set(pool.sessions.map(({ conversation }) => conversation.id));
+    const needy = waitingJobs().filter(({ conversation }) => conversation === null || !kept.has(conversation.id));
+    return needy.map(({ launch }) => unusedLaunch(launchKeyOf(program, launch), launch));
+  }
+
+  async #start(program: KnownProgram, { key, launch }: LaunchRecord): Promise<void> {
+    const { pool, history, clock } = this.#parts;
+    try {
+      await pool.startAhead(program, launch);
+    } catch {
+      history.failed(key, clock.monotonicMs()); // why, the next job or readiness check tells
+    }
+  }
+}
+
+/** A job may wait with a launch that was never used before. */
+function withDemanded(known: readonly LaunchRecord[], demand: readonly LaunchRecord[]): LaunchRecord[] {
+  return [...new Map([...demand, ...known].map((record) => [record.key, record])).values()];
+}
+
+interface StandbyMember extends StandbyProcess {
+  readonly process: CliProcess;
+}
+
+function standbyOf(process: CliProcess, key: LaunchKey): StandbyMember[] {
+  const { state, startedMs } = process;
+  const isStarting = state.name === 'starting' && state.next === 'standby';
+  return isStarting || state.name === 'standby' ? [{ process, key, startedMs, isStarting }] : [];
+}
+
+/** Whether a job waits for its program to get going, which another start would slow down. */
+function isStartingUp({ state, startupMs, startedMs }: CliProcess, nowMs: number): boolean {
+  return state.name === 'busy' && startupMs === null && nowMs - startedMs < maxStartMs;
+}

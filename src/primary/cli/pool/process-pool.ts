@@ -1,0 +1,246 @@
+import type { Clock } from '../../../shared/clock.js';
+import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import type { Consultation, Launch, Turn, TurnEnd } from '../adapter.js';
+import type { CliObserver } from '../observer.js';
+import { type CliLimits, CliProcess, type CliProcessParts, type ConversationState } from '../process/cli-process.js';
+import { ConsultDialect, consultation } from '../process/consult.js';
+import type { Launcher } from '../process/launcher.js';
+import type { TextSink } from '../process/open-turn.js';
+import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import { HeadStart } from './head-start.js';
+import type { LaunchHistory } from './launch-history.js';
+import { planSessions, type SessionSettings } from './session-policy.js';
+
+export interface PoolSettings extends SessionSettings {
+  readonly limits: CliLimits;
+}
+
+export interface PoolParts {
+  readonly launcher: Pick<Launcher, 'launch' | 'stop' | 'close'>;
+  readonly history: LaunchHistory;
+  readonly clock: Clock;
+  readonly observer: CliObserver;
+}
+
+/** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */
+export type LeaseOrigin = 'live' | 'standby' | 'new';
+
+/** A process in the hands of one job. It must be released. */
+export interface CliLease {
+  readonly process: CliProcess;
+  readonly origin: LeaseOrigin;
+  /** As `CliProcess.turn`. A live session has heard the history already. */
+  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
+  /** What was used since the last call; null where that is not measured. */
+  usage(): CgroupUsage | null;
+  /**
+   * Leaves the process to this conversation, where it can take another turn; else, or with null, ends it. Resolves when
+   * the processes that the job has used up, or whose place it has taken, are gone.
+   */
+  release(conversation: ConversationState | null): Promise<void>;
+}
+
+/** A process that waits for the next turn of its conversation. */
+export interface Session {
+  readonly process: CliProcess;
+  readonly conversation: ConversationState;
+  readonly sinceMs: number;
+}
+
+/** Owns all processes of the model CLI. A process serves one job, or one conversation, and nobody else ever after. */
+export class ProcessPool {
+  readonly #settings: PoolSettings;
+  readonly #parts: PoolParts;
+  /** Every process with its launch; null for a consultation. */
+  readonly #all = new Map<CliProcess, LaunchKey | null>();
+  readonly #endingSessions = new Set<CliProcess>();
+  readonly #headStart: HeadStart;
+  #onChange: () => void = () => {};
+
+  constructor(settings: PoolSettings, parts: PoolParts) {
+    this.#settings = settings;
+    this.#parts = parts;
+    this.#headStart = new HeadStart(() => this.#all.keys(), parts.clock);
+  }
+
+  /** `listener` is called when a process has changed its state. There is one listener. */
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
+  }
+
+  /** Every process of jobs, present and future ones, with its launch. */
+  get processes(): readonly (readonly [process: CliProcess, key: LaunchKey])[] {
+    return [...this.#all].flatMap(([process, key]) => (key === null ? [] : [[process, key] as const]));
+  }
+
+  /** Processes that wait for their conversation's next turn. */
+  get sessions(): readonly Session[] {
+    return [...this.#all.keys()].flatMap((process) => {
+      const { state, sinceMs } = process;
+      return state.name === 'idle' ? [{ process, conversation: state.conversation, sinceMs }] : [];
+    });
+  }
+
+  /**
+   * A process for one job: the conversation's own, one that waits, or a new one. Rejects with `spawn_error`, or with the
+   * signal's reason. `conversation` is null for a job without one, or with one that does not exist yet.
+   */
+  async acquire(
+    program: KnownProgram,
+    launch: Launch,
+    conversation: ConversationState | null,
+    signal: AbortSignal,
+  ): Promise<CliLease> {
+    const { observer, clock, history } = this.#parts;
+    const key = launchKeyOf(program, launch);
+    const live = conversation === null ? null : this.#claimLive(key, conversation);
+    if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
+    if (live !== null) return this.#lease(live, 'live');
+    history.use(key, launch, clock.monotonicMs());
+    const waiting = this.#claimStandby(key);
+    observer.standbyTaken(waiting === null ? 'miss' : 'hit');
+    if (waiting !== null) return this.#lease(waiting, 'standby');
+    return this.#lease(await this.#start(program, key, launch, 'busy', signal), 'new');
+  }
+
+  /** Starts a process that waits for this launch. Rejects with `spawn_error`. */
+  async startAhead(program: KnownProgram, launch: Launch): Promise<CliProcess> {
+    return this.#start(program, launchKeyOf(program, launch), launch, 'standby');
+  }
+
+  /** Runs the program briefly, for what it says of itself. Rejects with `spawn_error`. */
+  async consult(path: string, args: readonly string[], input = ''): Promise<Consultation> {
+    const { launcher, clock } = this.#parts;
+    const dialect = new ConsultDialect();
+    const process = this.#add(dialect, null, 'busy');
+    await process.start(launcher.launch({ program: path, plan: () => ({ args, files: [] }) }));
+    return consultation(process, dialect, input, clock);
+  }
+
+  /** The conversation is gone: so is its process. */
+  forget(conversationId: string): void {
+    for (const session of this.sessions) if (session.conversation.id === conversationId) this.#endSession(session);
+  }
+
+  /** Ends the sessions that are too many or too old. Returns when the next one will be too old, monotonic. */
+  endSpentSessions(): number {
+    const { end, nextMs } = planSessions(this.sessions, this.#settings, this.#parts.clock.monotonicMs());
+    for (const session of end) this.#endSession(session);
+    return nextMs;
+  }
+
+  /** Ends every process that waits: their credential, or their program, is no longer right. */
+  async flush(): Promise<void> {
+    const waiting = [...this.#all.keys()].filter(isWaiting);
+    await Promise.all(waiting.map((process) => process.retire()));
+  }
+
+  /** Starts nothing more. Resolves when nothing is left. */
+  async close(): Promise<void> {
+    this.#parts.launcher.stop();
+    await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
+    await this.#parts.launcher.close();
+  }
+
+  /** Processes of jobs, and those that wait, by what they are doing. */
+  counts(): Record<'standby' | 'live' | 'busy' | 'stopping', number> {
+    const counts = { standby: 0, live: 0, busy: 0, stopping: 0 };
+    for (const [{ state }, key] of this.#all) {
+      if (key === null || state.name === 'gone' || state.name === 'starting') continue;
+      counts[state.name === 'idle' ? 'live' : state.name]++;
+    }
+    return counts;
+  }
+
+  async #giveBack(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
+    if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
+    if (conversation !== null) this.forget(conversation.id);
+    const isKept = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
+    if (!isKept) return process.end('done');
+    this.endSpentSessions();
+    // If the slot were free before these have gone, programs that are slow to end would become more with every turn.
+    await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
+  }
+
+  #claimLive(key: LaunchKey, { id, messageCount }: ConversationState): CliProcess | null {
+    const session = this.sessions.find(({ conversation }) => conversation.id === id);
+    if (session === undefined) return null;
+    const isAtLastTurn = session.conversation.messageCount === messageCount;
+    if (isAtLastTurn && this.#all.get(session.process) === key) return claimIfAlive(session.process);
+    this.#endSession(session);
+    return null;
+  }
+
+  #claimStandby(key: LaunchKey): CliProcess | null {
+    for (const [process, other] of this.#all) {
+      if (other !== key || process.state.name !== 'standby') continue;
+      const claimed = claimIfAlive(process);
+      if (claimed === null) continue;
+      this.#parts.history.succeeded(key);
+      return claimed;
+    }
+    return null;
+  }
+
+  async #start(
+    { path, leading, dialect }: KnownProgram,
+    key: LaunchKey,
+    launch: Launch,
+    next: 'standby' | 'busy',
+    signal?: AbortSignal,
+  ): Promise<CliProcess> {
+    const plan = (systemPath: string) => {
+      const { args, files } = dialect.plan(launch, systemPath);
+      return { args: [...leading, ...args], files };
+    };
+    const process = this.#add(dialect, key, next);
+    await process.start(this.#parts.launcher.launch({ program: path, plan }, signal));
+    return process;
+  }
+
+  #add(dialect: CliProcessParts['dialect'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
+    const { clock, observer } = this.#parts;
+    // A consultation has a limit of its own.
+    const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
+    const parts = { dialect, limits, clock, observer };
+    const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
+    this.#all.set(process, key);
+    void process.gone.then(() => this.#all.delete(process));
+    return process;
+  }
+
+  #changed({ state }: CliProcess, key: LaunchKey | null): void {
+    const { history, clock } = this.#parts;
+    if (key !== null && state.name === 'stopping' && state.hasDied) history.failed(key, clock.monotonicMs());
+    this.#headStart.changed();
+    this.#onChange();
+  }
+
+  #endSession({ process }: Session): void {
+    this.#endingSessions.add(process);
+    void process.end('retired').then(() => this.#endingSessions.delete(process));
+  }
+
+  #lease(process: CliProcess, origin: LeaseOrigin): CliLease {
+    return {
+      process,
+      origin,
+      turn: (turn, sink, signal) => process.turn(origin === 'live' ? { ...turn, history: [] } : turn, sink, signal),
+      usage: () => process.takeUsage(),
+      release: (conversation) => this.#giveBack(process, origin, conversation),
+    };
+  }
+}
+
+function isWaiting({ state }: CliProcess): boolean {
+  return state.name === 'standby' || state.name === 'idle' || (state.name === 'starting' && state.next === 'standby');
+}
+
+function claimIfAlive(process: CliProcess): CliProcess | null {
+  if (!process.isAlive) {
+    void process.retire();
+    return null;
+  }
+  process.claim();
+  return process;
+}

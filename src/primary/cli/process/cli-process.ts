@@ -1,0 +1,250 @@
+import type { Clock } from '../../../shared/clock.js';
+import { shuttingDown, toRelayError } from '../../../shared/errors.js';
+import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import { withResolvers } from '../../../shared/resolvers.js';
+import type { Decoder, Dialect, Exit, Turn, TurnEnd } from '../adapter.js';
+import { type CliObserver, type EndReason, endReasonOf } from '../observer.js';
+import type { ProcessTree } from '../terminate/process-tree.js';
+import { OpenTurn, type TextSink, type TurnLimits } from './open-turn.js';
+import { ProgramOutput } from './output.js';
+
+export interface CliLimits extends TurnLimits {
+  /** Between SIGTERM and SIGKILL, milliseconds. */
+  readonly graceMs: number;
+}
+
+export interface CliProcessParts {
+  readonly dialect: Pick<Dialect, 'write' | 'decoder'>;
+  readonly limits: CliLimits;
+  readonly clock: Clock;
+  readonly observer: CliObserver;
+}
+
+/** What a process needs of the tree that it owns. */
+export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resume' | 'usage' | 'end'>;
+
+/** A conversation as a turn finds it. */
+export interface ConversationState {
+  readonly id: string;
+  readonly messageCount: number;
+}
+
+/**
+ * What a process is doing. `starting`: it is not there yet. `standby`: it waits for its first turn. `busy`: a job has it,
+ * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `stopping`: it is being ended,
+ * perhaps because it has died on standby. `gone`: nothing of it is left.
+ */
+export type CliState =
+  | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
+  | { readonly name: 'standby' }
+  | { readonly name: 'busy'; readonly turn: OpenTurn | null; readonly isReusable: boolean }
+  | { readonly name: 'idle'; readonly conversation: ConversationState }
+  | { readonly name: 'stopping'; readonly hasDied: boolean }
+  | { readonly name: 'gone' };
+
+const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
+  starting: ['standby', 'busy', 'stopping'],
+  standby: ['busy', 'stopping'],
+  busy: ['busy', 'idle', 'stopping'],
+  idle: ['busy', 'stopping'],
+  stopping: ['gone'],
+  gone: [],
+};
+
+/** A job's processes must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
+const maxJobGraceMs = 400;
+
+/** Owns one model CLI from its start until nothing of it is left, and its one state. */
+export class CliProcess {
+  readonly startedMs: number;
+  readonly #parts: CliProcessParts;
+  readonly #decoder: Decoder;
+  readonly #onChange: (process: CliProcess) => void;
+  #state: CliState;
+  #sinceMs: number;
+  #tree: Promise<OwnedTree> | null = null;
+  #running: { readonly tree: OwnedTree; readonly output: ProgramOutput } | null = null;
+  #exit: Exit | null = null;
+  #isPaused = false;
+  #reportedMs = 0;
+  readonly #gone = withResolvers();
+  /** Resolves when nothing of it is left. */
+  readonly gone = this.#gone.promise;
+
+  /** `next` is its first state once it has been started. `onChange` is called after each change of its state. */
+  constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
+    this.#parts = parts;
+    this.#state = { name: 'starting', next };
+    this.#decoder = parts.dialect.decoder();
+    this.#onChange = onChange;
+    this.startedMs = parts.clock.monotonicMs();
+    this.#sinceMs = this.startedMs;
+  }
+
+  get state(): CliState {
+    return this.#state;
+  }
+
+  /** Since when it has been in its state, monotonic. */
+  get sinceMs(): number {
+    return this.#sinceMs;
+  }
+
+  /** Milliseconds from its start to the first byte that was read of it; null before that. */
+  get startupMs(): number | null {
+    const firstByteMs = this.#running?.output.firstByteMs ?? null;
+    return firstByteMs === null ? null : firstByteMs - this.startedMs;
+  }
+
+  /** Takes over a tree that is being started. Rejects as that does, or with `shutting_down` when it was ended meanwhile; nothing of it is left then. */
+  async start(tree: Promise<OwnedTree>): Promise<void> {
+    this.#tree = tree;
+    try {
+      this.#run(await tree);
+    } catch (error) {
+      await this.end('done');
+      throw error;
+    }
+    if (this.#state.name !== 'starting') throw shuttingDown();
+    if (this.#state.next === 'standby') this.#become({ name: 'standby' });
+    else this.claim();
+  }
+
+  /** Takes it for a job. */
+  claim(): void {
+    if (this.#state.name === 'busy') throw new Error('a CLI process was claimed twice');
+    this.#become({ name: 'busy', turn: null, isReusable: true });
+  }
+
+  /** Whether the program lives. Its death may not have been told yet, and a dead program answers no turn. */
+  get isAlive(): boolean {
+    return this.#exit === null && this.#running?.tree.hasDied === false;
+  }
+
+  /** On standby, stops it until `resume`, or until a job takes it or it is ended. */
+  pause(): void {
+    if (!this.#isPaused) this.#running?.tree.pause();
+    this.#isPaused = true;
+  }
+
+  resume(): void {
+    if (this.#isPaused) this.#running?.tree.resume();
+    this.#isPaused = false;
+  }
+
+  /**
+   * Gives the program one turn, and passes the text of its answer on to `sink`. Rejects with `cli_error`, `spawn_error`,
+   * `timeout` for a program that stays silent, or the signal's reason; then the process is being ended.
+   */
+  async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
+    const { dialect, limits, clock } = this.#parts;
+    const { tree, output } = this.#running ?? neverStarted();
+    if (this.#state.name === 'busy' && this.#state.turn !== null)
+      throw new Error('a CLI process has one turn at a time');
+    const input = dialect.write(turn);
+    using open = new OpenTurn({ stdin: tree.child.stdin, output, decoder: this.#decoder }, sink, limits, clock);
+    const abort = () => open.fail(signal.reason);
+    signal.addEventListener('abort', abort, { once: true });
+    this.#become({ name: 'busy', turn: open, isReusable: input.stdin === 'keep-open' });
+    try {
+      if (signal.aborted) abort();
+      else open.begin(input);
+      if (this.#exit !== null) open.exited(this.#exit);
+      const end = await open.ended;
+      this.#become({ name: 'busy', turn: null, isReusable: input.stdin === 'keep-open' });
+      return end;
+    } catch (error) {
+      void this.end(endReasonOf(toRelayError(error)));
+      throw error;
+    } finally {
+      signal.removeEventListener('abort', abort);
+    }
+  }
+
+  /** Leaves it to its conversation after a turn. Returns false where it can't be used again, and must be ended. */
+  keepFor(conversation: ConversationState): boolean {
+    if (this.#state.name !== 'busy' || !this.#state.isReusable || this.#exit !== null) return false;
+    this.#become({ name: 'idle', conversation });
+    return true;
+  }
+
+  /** What was used since the last call; null where that is not measured. */
+  takeUsage(): CgroupUsage | null {
+    const usage = this.#running?.tree.usage() ?? null;
+    if (usage === null) return null;
+    const processorMs = Math.round(usage.processorMs - this.#reportedMs);
+    this.#reportedMs = usage.processorMs;
+    return { ...usage, processorMs };
+  }
+
+  /** Ends the program with everything that it has started, with little grace: a slot may wait for it. Resolves when nothing is left. */
+  end(reason: EndReason): Promise<void> {
+    return this.#stop(reason, Math.min(this.#parts.limits.graceMs, maxJobGraceMs));
+  }
+
+  /** As `end`, with the whole grace, for what nobody waits for. */
+  retire(): Promise<void> {
+    return this.#stop('retired', this.#parts.limits.graceMs);
+  }
+
+  #stop(reason: EndReason, graceMs: number, hasDied = false): Promise<void> {
+    if (this.#state.name === 'stopping' || this.#state.name === 'gone') return this.gone;
+    if (this.#state.name === 'busy') this.#state.turn?.fail(shuttingDown());
+    this.#become({ name: 'stopping', hasDied });
+    void this.#endTree(reason, graceMs);
+    return this.gone;
+  }
+
+  async #endTree(reason: EndReason, graceMs: number): Promise<void> {
+    const tree = await this.#tree?.catch(() => null);
+    await tree?.end(graceMs, reason);
+    this.#become({ name: 'gone' });
+    this.#gone.resolve();
+  }
+
+  #run(tree: OwnedTree): void {
+    const { clock, observer } = this.#parts;
+    const listener = { text: (text: string) => this.#read(text), end: (exit: Exit) => this.#exited(exit) };
+    this.#running = { tree, output: new ProgramOutput(tree.child, listener, clock, observer) };
+  }
+
+  #read(text: string): void {
+    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.read(text);
+    else if (!saysNothing(this.#decoder, text)) this.#spokeOutOfTurn();
+  }
+
+  /** What it says now would enter the answer of a later turn. */
+  #spokeOutOfTurn(): void {
+    if (this.#state.name === 'busy') this.#become({ ...this.#state, isReusable: false });
+    else void this.retire();
+  }
+
+  #exited(exit: Exit): void {
+    this.#exit = exit;
+    if (this.#state.name === 'busy') this.#state.turn?.exited(exit);
+    else void this.#stop('retired', this.#parts.limits.graceMs, this.#state.name !== 'idle');
+  }
+
+  #become(state: CliState): void {
+    const { name } = this.#state;
+    if (!transitions[name].includes(state.name))
+      throw new Error(`a CLI process can't go from ${name} to ${state.name}`);
+    if (name === 'standby') this.resume();
+    this.#state = state;
+    this.#sinceMs = this.#parts.clock.monotonicMs();
+    this.#onChange(this);
+  }
+}
+
+/** Between turns a program may write what is no part of an answer. */
+function saysNothing(decoder: Decoder, text: string): boolean {
+  try {
+    return Array.from(decoder.read(text)).length === 0;
+  } catch {
+    return false;
+  }
+}
+
+function neverStarted(): never {
+  throw new Error('a CLI process was given a turn before its start');
+}

@@ -1,0 +1,83 @@
+import { mkdir } from 'node:fs/promises';
+import { RelayError, shuttingDown } from '../../../shared/errors.js';
+import { cookieOf, type Instance } from '../../../shared/process/instance.js';
+import type { LaunchPlan } from '../adapter.js';
+import type { Containment, ContainmentFactory } from '../terminate/containment.js';
+import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
+import { ProcessHome } from './home.js';
+import { spawnError, spawnProgram } from './spawn.js';
+
+export interface LauncherSettings {
+  readonly instance: Instance;
+  /** A folder of our own, mode 0700. Every process gets an empty working directory in it. */
+  readonly runtimeDirectory: string;
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** A program and how to start it. `plan` gets the path where a system text may be put. */
+export interface LaunchOrder {
+  readonly program: string;
+  plan(systemPath: string): LaunchPlan;
+}
+
+/** Starts programs: each with a cookie, an empty private working directory, the allowed environment, and contained. */
+export class Launcher {
+  readonly #settings: LauncherSettings;
+  readonly #containments: ContainmentFactory;
+  readonly #context: TreeContext;
+  #serial = 0;
+  #isClosed = false;
+
+  constructor(settings: LauncherSettings, containments: ContainmentFactory, context: TreeContext) {
+    this.#settings = settings;
+    this.#containments = containments;
+    this.#context = context;
+  }
+
+  /** Rejects with `spawn_error`, or with the signal's reason; then nothing has been left behind. */
+  async launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
+    const { instance, runtimeDirectory, env } = this.#settings;
+    const serial = ++this.#serial;
+    const cookie = cookieOf(instance, serial);
+    const home = new ProcessHome(runtimeDirectory, serial);
+    const { systemPath, workingDirectory } = home;
+    const plan = order.plan(systemPath);
+    let containment: Containment | null = null;
+    try {
+      await this.#furnish(home, plan);
+      containment = await this.#containments.create(serial, cookie);
+      signal?.throwIfAborted();
+      if (this.#isClosed) throw shuttingDown();
+      // Programs litter their TMPDIR: in their own folder it goes with them.
+      const inside = { env: { ...env, TMPDIR: workingDirectory }, workingDirectory };
+      const start = { program: order.program, args: plan.args, cookie, ...inside };
+      const child = await spawnProgram(start, containment, this.#context.observer);
+      return new ProcessTree(child, containment, () => home.remove(), this.#context);
+    } catch (error) {
+      await containment?.clear();
+      await home.remove();
+      throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
+    }
+  }
+
+  /** Starts nothing more. */
+  stop(): void {
+    this.#isClosed = true;
+  }
+
+  /** Call it when everything that was started is gone. */
+  close(): Promise<void> {
+    return this.#containments.close();
+  }
+
+  /** Something that cleans temporary folders may have removed the runtime directory. */
+  async #furnish(home: ProcessHome, { files }: LaunchPlan): Promise<void> {
+    try {
+      await home.create(files);
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
+      await mkdir(this.#settings.runtimeDirectory, { mode: 0o700 }); // fails where somebody else has made it
+      await home.create(files);
+    }
+  }
+}

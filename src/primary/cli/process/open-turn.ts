@@ -1,0 +1,136 @@
+import type { Clock } from '../../../shared/clock.js';
+import { cliError, RelayError } from '../../../shared/errors.js';
+import { withResolvers } from '../../../shared/resolvers.js';
+import type { Decoder, Exit, TurnEnd, TurnEvent, TurnInput } from '../adapter.js';
+import { LineTooLong } from '../adapters/lines.js';
+import type { ProgramOutput } from './output.js';
+import { SilenceLimit, type SilenceLimits } from './silence-limit.js';
+import { couldNotExecute } from './spawn.js';
+
+export interface TurnLimits extends SilenceLimits {
+  /** Longest answer, bytes of text. */
+  readonly maxOutputBytes: number;
+}
+
+/** Where the text of an answer goes. */
+export interface TextSink {
+  write(text: string): void;
+  /** Whether it wants no more before `room` has resolved. */
+  readonly isFull: boolean;
+  room(): Promise<void>;
+}
+
+/** What a turn uses of its program. */
+export interface TurnProgram {
+  readonly stdin: NodeJS.WritableStream;
+  readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
+  readonly decoder: Decoder;
+}
+
+/** Owns one turn while it is open: what is still to be written to the program, and where its answer goes. */
+export class OpenTurn implements Disposable {
+  readonly #program: TurnProgram;
+  readonly #sink: TextSink;
+  readonly #maxOutputBytes: number;
+  readonly #silence: SilenceLimit;
+  #inputLeft: readonly string[] = [];
+  #bytes = 0;
+  #isOpen = true;
+  readonly #ended = withResolvers<TurnEnd>();
+  /** Resolves with the end of the answer; rejects with why there is none. */
+  readonly ended = this.#ended.promise;
+
+  constructor(program: TurnProgram, sink: TextSink, limits: TurnLimits, clock: Clock) {
+    this.#program = program;
+    this.#sink = sink;
+    this.#maxOutputBytes = limits.maxOutputBytes;
+    this.#silence = new SilenceLimit(limits, clock, (reason) => this.fail(reason));
+  }
+
+  begin({ text, rest = [], stdin: then }: TurnInput): void {
+    const { stdin, output } = this.#program;
+    this.#inputLeft = rest;
+    stdin.write(text);
+    if (then === 'end') stdin.end();
+    output.read();
+  }
+
+  /** The program has written this. */
+  read(text: string): void {
+    const { decoder } = this.#program;
+    try {
+      for (const event of decoder.read(text)) this.#handle(event);
+    } catch (error) {
+      this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
+    }
+    if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
+    if (this.#isOpen && this.#sink.isFull) void this.#awaitRoom();
+  }
+
+  /** The program has exited, and nothing more comes. */
+  exited(exit: Exit): void {
+    if (couldNotExecute(exit))
+      this.fail(new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed'));
+    for (const event of this.#program.decoder.exit(exit)) this.#handle(event);
+    if (this.#isOpen) this.fail(cliError('crashed', 'the model CLI ended without an answer'));
+  }
+
+  /** Ends the turn for this reason, unless it has ended already. */
+  fail(reason: unknown): void {
+    this.#close();
+    this.#ended.reject(reason);
+  }
+
+  [Symbol.dispose](): void {
+    this.#close();
+  }
+
+  /** What comes after the end of a turn does not belong to it. */
+  #handle(event: TurnEvent): void {
+    if (!this.#isOpen) return;
+    if (event.type === 'text-delta') this.#add(event.text);
+    else if (event.type === 'turn-end') this.#end(event);
+    else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message));
+    else this.#writeNext();
+  }
+
+  #add(text: string): void {
+    this.#bytes += Buffer.byteLength(text);
+    if (this.#bytes > this.#maxOutputBytes) this.fail(this.#tooLarge());
+    else this.#sink.write(text);
+  }
+
+  #end(end: TurnEnd): void {
+    if (end.text !== null && Buffer.byteLength(end.text) > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#close();
+    this.#ended.resolve(end);
+  }
+
+  #writeNext(): void {
+    const [text, ...rest] = this.#inputLeft;
+    if (text === undefined) return this.fail(cliError('other', 'the model CLI asked for more than a turn has'));
+    this.#inputLeft = rest;
+    this.#program.stdin.write(text);
+  }
+
+  /** While the reader of the answer is behind, the program's output is left unread, so that the program waits too. */
+  async #awaitRoom(): Promise<void> {
+    this.#silence.pause();
+    this.#program.output.pause();
+    await this.#sink.room();
+    if (!this.#isOpen) return;
+    this.#silence.reset();
+    this.#program.output.read();
+  }
+
+  #close(): void {
+    if (!this.#isOpen) return;
+    this.#isOpen = false;
+    this.#silence[Symbol.dispose]();
+    this.#program.output.read(); // what still comes is read, and belongs to nobody
+  }
+
+  #tooLarge(): RelayError {
+    return cliError('output_too_large', `the answer is longer than ${this.#maxOutputBytes} bytes`);
+  }
+}

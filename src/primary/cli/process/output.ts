@@ -1,0 +1,104 @@
+import { StringDecoder } from 'node:string_decoder';
+import type { Clock, StopTimer } from '../../../shared/clock.js';
+import type { Exit } from '../adapter.js';
+import type { CliObserver } from '../observer.js';
+import type { Child, ExitStatus } from './spawn.js';
+
+/** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
+const quietAfterExitMs = 100;
+const maxStderrBytes = 4096;
+
+export interface OutputListener {
+  /** The next piece of stdout. No character is cut in two. */
+  text(text: string): void;
+  /** The program has exited and its stdout has been read. Called once. */
+  end(exit: Exit): void;
+}
+
+/** Owns what one program writes: reads it while it is wanted, and knows when all of it has been read. */
+export class ProgramOutput {
+  readonly #child: Child;
+  readonly #clock: Clock;
+  readonly #observer: CliObserver;
+  readonly #listener: OutputListener;
+  readonly #characters = new StringDecoder('utf8'); // a character may be cut between two reads
+  #stderr = Buffer.alloc(0);
+  #status: ExitStatus | null = null;
+  #isOver = false;
+  #firstByteMs: number | null = null;
+  #stopQuietTimer: StopTimer = () => {};
+
+  constructor(child: Child, listener: OutputListener, clock: Clock, observer: CliObserver) {
+    this.#child = child;
+    this.#listener = listener;
+    this.#clock = clock;
+    this.#observer = observer;
+    child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits tells whether that was right
+    child.stderr.on('data', (chunk: Buffer) => this.#keepStderr(chunk));
+    child.once('exit', (code, signal) => {
+      this.#status = { code, signal };
+      this.#awaitQuiet();
+    });
+    child.once('close', () => this.#end());
+  }
+
+  /** When the first byte was read, monotonic; null before that. */
+  get firstByteMs(): number | null {
+    return this.#firstByteMs;
+  }
+
+  /** Begins to read, or goes on. What a program writes before its first turn belongs to that turn. */
+  read(): void {
+    const { stdout } = this.#child;
+    if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#take(chunk));
+    else stdout.resume();
+    this.#awaitQuiet();
+  }
+
+  /** Reads no further, so that the program waits. */
+  pause(): void {
+    this.#stopQuietTimer();
+    this.#child.stdout.pause();
+  }
+
+  #take(chunk: Buffer): void {
+    this.#firstByteMs ??= this.#clock.monotonicMs();
+    this.#observer.output('stdout', chunk.length);
+    this.#awaitQuiet();
+    this.#tell(this.#characters.write(chunk));
+  }
+
+  #tell(text: string): void {
+    if (text !== '' && !this.#isOver) this.#listener.text(text);
+  }
+
+  #keepStderr(chunk: Buffer): void {
+    this.#observer.output('stderr', chunk.length);
+    this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-maxStderrBytes)]).subarray(-maxStderrBytes);
+  }
+
+  #awaitQuiet(): void {
+    if (this.#status === null || this.#isOver) return;
+    this.#stopQuietTimer();
+    if (!this.#child.stdout.isPaused()) this.#stopQuietTimer = this.#clock.after(quietAfterExitMs, () => this.#end());
+  }
+
+  #end(): void {
+    if (this.#isOver || this.#status === null) return;
+    this.#tell(this.#characters.end());
+    this.#stopQuietTimer();
+    this.#isOver = true;
+    this.#listener.end({ ...this.#status, stderr: printable(this.#stderr) });
+  }
+}
+
+/** What a program tells its terminal to do: CSI, OSC, and the short sequences. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+const sequences = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
+// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+const controls = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/g;
+
+/** Without colours, cursor moves and control characters. What overwrites a line stands on the next. */
+export function printable(bytes: Buffer): string {
+  return bytes.toString('utf8').replace(sequences, '').replace(/\r\n?/g, '\n').replace(controls, '');
+}

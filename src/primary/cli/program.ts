@@ -1,0 +1,129 @@
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { delimiter, resolve } from 'node:path';
+import type { ModelEntry } from '../../shared/api/models.js';
+import { RelayError } from '../../shared/errors.js';
+import type { Adapter, Consult, Consultation, Dialect, Launch } from './adapter.js';
+
+export interface KnownProgram {
+  readonly path: string;
+  /** Arguments that stand before all others. */
+  readonly leading: readonly string[];
+  readonly dialect: Dialect;
+  /** Changes with the file. */
+  readonly fingerprint: string;
+}
+
+/** What the program is to be started with. Equal keys stand for the same program, arguments and files. */
+export type LaunchKey = string;
+
+export function launchKeyOf({ dialect, fingerprint }: KnownProgram, launch: Launch): LaunchKey {
+  return JSON.stringify([fingerprint, dialect.plan(launch, 'system')]);
+}
+
+/** What a readiness check found. */
+export interface Verdict {
+  readonly version: string | null;
+  /** Why jobs can't be run; null when they can. */
+  readonly error: string | null;
+}
+
+export type ConsultProgram = (path: string, args: readonly string[], input?: string) => Promise<Consultation>;
+
+/** Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. */
+export class CliProgram {
+  readonly #adapter: Adapter;
+  readonly #searchPath: string;
+  readonly #consult: ConsultProgram;
+  #learned: { readonly fingerprint: string; readonly dialect: Promise<Dialect> } | null = null;
+  #version: string | null = null;
+
+  constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
+    this.#adapter = adapter;
+    this.#searchPath = searchPath;
+    this.#consult = consult;
+  }
+
+  /** The version of the program as last found; null before that, and for a program that names none. */
+  get version(): string | null {
+    return this.#version;
+  }
+
+  /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
+  async find(): Promise<KnownProgram> {
+    const [name, ...leading] = this.#adapter.command;
+    const found = await findProgram(name, this.#searchPath, this.#learned?.fingerprint);
+    if (found.kind !== 'found') throw cannotStart(name, found.kind);
+    const { path, fingerprint } = found;
+    if (this.#learned?.fingerprint !== fingerprint) this.#learned = this.#learn(path, fingerprint);
+    const dialect = await this.#learned.dialect;
+    this.#version = dialect.version;
+    return { path, leading, dialect, fingerprint };
+  }
+
+  /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
+  async check(): Promise<Verdict> {
+    const { path, dialect } = await this.find();
+    return { version: dialect.version, error: await dialect.check(this.#consultAt(path)) };
+  }
+
+  /** The models that it can use; null where it can't tell. Rejects with `spawn_error`. */
+  async listModels(): Promise<readonly ModelEntry[] | null> {
+    const { path, dialect } = await this.find();
+    return dialect.listModels(this.#consultAt(path));
+  }
+
+  #consultAt(path: string): Consult {
+    const [, ...leading] = this.#adapter.command;
+    return (args, input) => this.#consult(path, [...leading, ...args], input);
+  }
+
+  #learn(path: string, fingerprint: string) {
+    const learned = { fingerprint, dialect: this.#adapter.learn(this.#consultAt(path)) };
+    learned.dialect.catch(() => {
+      if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
+    });
+    return learned;
+  }
+}
+
+function cannotStart(name: string, kind: 'missing' | 'not-executable'): RelayError {
+  const program = name.split('/').at(-1);
+  const why = kind === 'missing' ? 'is not installed on this host' : 'may not be executed by the service';
+  return new RelayError('spawn_error', `the model CLI ${program} ${why}`);
+}
+
+export type FoundProgram =
+  | { readonly kind: 'found'; readonly path: string; readonly fingerprint: string }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'not-executable' };
+
+/**
+ * Finds a program as a shell would: by path where the name holds a slash, else along PATH. The path is absolute, because
+ * the program runs in another folder. A file whose fingerprint is still `known` may be executed as before: a change of
+ * its mode or owner would show.
+ */
+export async function findProgram(name: string, searchPath: string, known?: string): Promise<FoundProgram> {
+  const candidates = name.includes('/')
+    ? [resolve(name)]
+    : searchPath.split(delimiter).map((folder) => resolve(folder, name));
+  let isThere = false;
+  for (const path of candidates) {
+    const found = await lookAt(path, known);
+    if (found.kind === 'found') return found;
+    isThere ||= found.kind === 'not-executable';
+  }
+  return { kind: isThere ? 'not-executable' : 'missing' };
+}
+
+async function lookAt(path: string, known: string | undefined): Promise<FoundProgram> {
+  try {
+    const file = await stat(path);
+    if (!file.isFile()) return { kind: 'missing' };
+    const fingerprint = [path, file.ino, file.size, file.mtimeMs, file.ctimeMs].join(':');
+    if (fingerprint !== known) await access(path, constants.X_OK);
+    return { kind: 'found', path, fingerprint };
+  } catch (error) {
+    return { kind: (error as NodeJS.ErrnoException).code === 'EACCES' ? 'not-executable' : 'missing' };
+  }
+}

@@ -1,0 +1,29 @@
+import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import type { Swept } from '../../../shared/process/sweep.js';
+
+/** What holds one program and everything it starts, so that all of it can be found and ended. */
+export interface Containment {
+  /** The command that starts the program inside. */
+  enter(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]];
+  /** Ids of what runs inside. */
+  pids(): Promise<readonly number[]>;
+  /** Whether nothing seems to be left inside, by a quick look. `leader` is the id of the program. */
+  isQuiet(leader: number): Promise<boolean>;
+  /** Kills whatever is inside and removes the containment. Resolves when nothing is left, or at a limit. */
+  clear(): Promise<Swept>;
+  /** What was used inside so far; null where that is not measured. */
+  usage(): CgroupUsage | null;
+}
+
+/** Makes one containment for each program that is started. */
+export interface ContainmentFactory {
+  /** How processes are held together here: told in the log, by `check` and by GET /version. */
+  readonly means: TerminationMeans;
+  /** Rejects where the system refuses. `cookie` marks the program's environment. */
+  create(serial: number, cookie: string): Promise<Containment>;
+  /** Removes what the factory itself has made. Called when nothing is started any more. */
+  close(): Promise<void>;
+}
+
+export const terminationMeans = ['cgroup', 'process-group'] as const;
+export type TerminationMeans = (typeof terminationMeans)[number];

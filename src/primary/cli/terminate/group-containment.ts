@@ -1,0 +1,84 @@
+import type { Clock } from '../../../shared/clock.js';
+import { type Instance, writeInstance } from '../../../shared/process/instance.js';
+import { ProcessScanner } from '../../../shared/process/scanner.js';
+import { type Swept, sweep } from '../../../shared/process/sweep.js';
+import type { Containment, ContainmentFactory } from './containment.js';
+
+const sweepLimitMs = 10_000;
+/** Where a sweep found something, its last child may have been missed on a busy host: another look comes after this time. */
+const secondLookMs = 1000;
+
+/** The command that starts a program so that it is killed when this process dies. */
+export function tied(setpriv: string, program: string, args: readonly string[]): [string, readonly string[]] {
+  return [setpriv, ['--pdeathsig', 'KILL', '--', program, ...args]];
+}
+
+/**
+ * For hosts without cgroups. Holds each program by its process group and by a cookie in its environment, which children
+ * inherit. A process that sheds environment, group and parent can't be found this way.
+ */
+export class GroupContainments implements ContainmentFactory {
+  readonly means = 'process-group';
+  readonly #clock: Clock;
+  readonly #scanner: ProcessScanner;
+  readonly #cookiePrefix: string;
+  readonly #setpriv: string | null;
+  /** Cookies of the programs that have not been cleared. */
+  readonly #live = new Set<string>();
+  #isSecondLookDue = false;
+
+  /** `setpriv` is the path of the program that ties others to our life; null where there is none. */
+  constructor(instance: Instance, setpriv: string | null, clock: Clock) {
+    this.#cookiePrefix = `${writeInstance(instance)}:`;
+    this.#setpriv = setpriv;
+    this.#clock = clock;
+    this.#scanner = new ProcessScanner(clock);
+  }
+
+  create(_serial: number, cookie: string): Promise<Containment> {
+    this.#live.add(cookie);
+    const setpriv = this.#setpriv;
+    return Promise.resolve({
+      enter: (program, args) => (setpriv === null ? [program, args] : tied(setpriv, program, args)),
+      pids: async () => (await this.#scanner.find((other) => other === cookie)).pids,
+      isQuiet: async (leader) => !signalGroup(leader, 0),
+      clear: () => this.#clear(cookie),
+      usage: () => null,
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#sweep();
+  }
+
+  async #clear(cookie: string): Promise<Swept> {
+    this.#live.delete(cookie);
+    const swept = await this.#sweep();
+    if (swept.killed > 0) this.#lookAgainLater();
+    return swept;
+  }
+
+  /** Ends whatever any cleared program has left, so what one sweep has missed, the next one finds. */
+  #sweep(): Promise<Swept> {
+    const isLeft = (cookie: string) => cookie.startsWith(this.#cookiePrefix) && !this.#live.has(cookie);
+    return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs);
+  }
+
+  #lookAgainLater(): void {
+    if (this.#isSecondLookDue) return;
+    this.#isSecondLookDue = true;
+    this.#clock.after(secondLookMs, () => {
+      this.#isSecondLookDue = false;
+      void this.#sweep();
+    });
+  }
+}
+
+/** Signals every process of a group; 0 only looks. Returns whether the group has a member. */
+export function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
+  try {
+    return process.kill(-leader, signal);
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,103 @@
+import { type Clock, delay } from '../../../shared/clock.js';
+import type { Logger } from '../../../shared/logger.js';
+import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import { mainThreadHasEnded } from '../../../shared/process/proc.js';
+import type { CliObserver, EndReason } from '../observer.js';
+import type { Child } from '../process/spawn.js';
+import type { Containment } from './containment.js';
+import { signalGroup } from './group-containment.js';
+import type { KillTree } from './tree-kill.js';
+
+const pollMs = 20;
+/** tree-kill starts a `ps` for each process: of a larger tree only the group is signalled before all of it is killed. */
+const maxTreeKillProcesses = 16;
+/** A job that was cut short: here the user expects tree-kill to go down the tree. */
+const cutReasons: ReadonlySet<EndReason> = new Set(['timeout', 'cancelled', 'shutting_down']);
+
+export interface TreeContext {
+  readonly killTree: KillTree;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly observer: CliObserver;
+}
+
+/**
+ * Owns a started program and everything that it starts, until nothing of it is left. A process id is signalled only
+ * while the program has not been reaped: after that, its number may belong to a stranger.
+ */
+export class ProcessTree {
+  readonly child: Child;
+  readonly #containment: Containment;
+  readonly #onGone: () => Promise<void>;
+  readonly #context: TreeContext;
+  #ending: Promise<void> | undefined;
+
+  /** `onGone` is awaited when nothing is left. */
+  constructor(child: Child, containment: Containment, onGone: () => Promise<void>, context: TreeContext) {
+    this.child = child;
+    this.#containment = containment;
+    this.#onGone = onGone;
+    this.#context = context;
+  }
+
+  get hasExited(): boolean {
+    return this.child.exitCode !== null || this.child.signalCode !== null;
+  }
+
+  /** Whether the program has died, even if Node has not told so yet. */
+  get hasDied(): boolean {
+    return this.hasExited || mainThreadHasEnded(this.child.pid);
+  }
+
+  /** Stops the program and its group until `resume`. */
+  pause(): void {
+    if (!this.hasExited) signalGroup(this.child.pid, 'SIGSTOP');
+  }
+
+  resume(): void {
+    if (!this.hasExited) signalGroup(this.child.pid, 'SIGCONT');
+  }
+
+  /** What all of its processes have used so far; null where that is not measured. */
+  usage(): CgroupUsage | null {
+    return this.#containment.usage();
+  }
+
+  /**
+   * SIGTERM to the program and its group; what is left after `graceMs` is killed. What a program leaves behind when it
+   * exits by itself is killed at once. Resolves when no process is left. Later calls join the first.
+   */
+  end(graceMs: number, reason: EndReason): Promise<void> {
+    this.#ending ??= this.#end(graceMs, reason);
+    return this.#ending;
+  }
+
+  async #end(graceMs: number, reason: EndReason): Promise<void> {
+    if (!this.hasExited) await this.#terminate(graceMs, reason);
+    const isForced = !this.hasExited;
+    const { killed, left } = await this.#containment.clear();
+    const { observer, log } = this.#context;
+    if (isForced) observer.killed('SIGKILL', reason);
+    if (killed > 0) observer.orphansReaped(isForced ? killed - 1 : killed);
+    if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
+    for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
+    await this.#onGone();
+  }
+
+  /** Asks politely. Resolves when all have gone, or the grace is over. */
+  async #terminate(graceMs: number, reason: EndReason): Promise<void> {
+    const { clock, observer, killTree } = this.#context;
+    const until = clock.monotonicMs() + graceMs;
+    const { pid } = this.child;
+    if (cutReasons.has(reason) && (await this.#isSmall()) && !this.hasExited) await killTree(pid, 'SIGTERM');
+    if (!this.hasExited && signalGroup(pid, 'SIGTERM')) observer.killed('SIGTERM', reason);
+    while (clock.monotonicMs() < until && !(this.hasExited && (await this.#containment.isQuiet(pid)))) {
+      const pause = delay(clock, pollMs);
+      await (this.hasExited ? pause : Promise.race([this.child.exited, pause]));
+    }
+  }
+
+  async #isSmall(): Promise<boolean> {
+    return (await this.#containment.pids()).length <= maxTreeKillProcesses;
+  }
+}

@@ -1,0 +1,70 @@
+import { ConsultDialect, consultation } from '../../../../src/primary/cli/process/consult.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { scriptedCli } from '../../../support/scripted-cli.js';
+import { settled } from '../../../support/settled.js';
+
+async function consult(input = '') {
+  const clock = new FakeClock();
+  const dialect = new ConsultDialect();
+  const { tree, process } = await scriptedCli(clock, { dialect });
+  const answer = consultation(process, dialect, input, clock);
+  await settled();
+  return { clock, tree, process, answer };
+}
+
+describe('a consultation', () => {
+  it('gives the program its whole stdin, and returns what it prints and its exit code', async () => {
+    const { clock, tree, process, answer } = await consult('{"type":"models"}\n');
+    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['{"type":"models"}\n', true]);
+    await tree.say('one ');
+    await tree.say('two\n');
+    await tree.exit(3);
+    expect(await answer).toEqual({ code: 3, stdout: 'one two\n' });
+    expect([tree.ends, process.state.name, clock.pending]).toEqual([['done'], 'gone', 0]);
+  });
+
+  it('has no code where the program was ended by a signal', async () => {
+    const { tree, answer } = await consult();
+    await tree.exit(null, 'SIGKILL');
+    expect(await answer).toEqual({ code: null, stdout: '' });
+  });
+
+  it('has 10 s, and is a failure to start where no answer comes', async () => {
+    const { clock, tree, process, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({
+      code: 'spawn_error',
+      message: 'the model CLI does not answer questions about itself',
+    });
+    await tree.say('I am thinking');
+    await clock.advance(9999);
+    expect(tree.ends).toEqual([]);
+    await clock.advance(1);
+    await failure;
+    expect([process.state.name, clock.pending]).toEqual(['gone', 0]);
+  });
+
+  it('is a failure to start where the program can’t be executed', async () => {
+    const { tree, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({ code: 'spawn_error' });
+    tree.stderr.write('prompt-relay-sh: cannot enter its cgroup\n');
+    await settled();
+    await tree.exit(126);
+    await failure;
+  });
+
+  it('keeps a megabyte of what the program prints, and reads the rest away', async () => {
+    const { tree, answer } = await consult();
+    for (let count = 0; count < 40; count++) await tree.say('x'.repeat(50_000));
+    await tree.exit(0);
+    const { stdout } = await answer;
+    expect(stdout.length).toBeGreaterThanOrEqual(1024 * 1024);
+    expect(stdout.length).toBeLessThan(1024 * 1024 + 100_000);
+  });
+
+  it('is cut short by a shutdown', async () => {
+    const { process, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({ code: 'shutting_down' });
+    await process.end('shutting_down');
+    await failure;
+  });
+});

@@ -1,0 +1,112 @@
+import type { Launch } from '../../src/primary/cli/adapter.js';
+import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
+import type { CliLease } from '../../src/primary/cli/pool/process-pool.js';
+import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
+import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
+import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
+import type { KnownProgram } from '../../src/primary/cli/program.js';
+import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
+import { FakeClock } from './fake-clock.js';
+import { lineDialect, noLimits, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
+
+export const usual: Launch = { model: null, system: null };
+const never = new AbortController().signal;
+
+export function withSystem(system: string): Launch {
+  return { model: null, system };
+}
+
+export interface PoolOptions {
+  readonly maxSessions?: number;
+  readonly idleMs?: number;
+  readonly limits?: Partial<CliLimits>;
+}
+
+/** A real process pool whose programs do what the test says. */
+export class PoolHouse {
+  readonly clock = new FakeClock();
+  readonly history = new LaunchHistory(usual);
+  readonly pool: ProcessPool;
+  /** Of the programs that were started, in order. */
+  readonly trees: ScriptedTree[] = [];
+  /** What each of them was started with. */
+  readonly orders: { readonly program: string; readonly args: readonly string[] }[] = [];
+  readonly counted = { hit: 0, miss: 0, live: 0, replay: 0 };
+  readonly startups: number[] = [];
+  isStopped = false;
+  isClosed = false;
+  /** Awaited at each start; a start fails with what it throws. */
+  onStart: () => Promise<void> = async () => {};
+  /** The program's file: a change of it changes all keys. */
+  file = 'v1';
+  readonly #treeOf = new Map<CliProcess, ScriptedTree>();
+
+  constructor({ maxSessions = 4, idleMs = 10_000, limits = {} }: PoolOptions = {}) {
+    const { clock, history } = this;
+    const launcher = {
+      launch: (order: LaunchOrder, signal?: AbortSignal) => this.#launch(order, signal),
+      stop: () => {
+        this.isStopped = true;
+      },
+      close: async () => {
+        this.isClosed = true;
+      },
+    };
+    const observer = {
+      ...silentObserver,
+      startedUp: (ms: number) => void this.startups.push(ms),
+      standbyTaken: (result: 'hit' | 'miss') => void this.counted[result]++,
+      liveSessionTaken: (result: 'hit' | 'replay') => void this.counted[result === 'hit' ? 'live' : 'replay']++,
+    };
+    const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
+    this.pool = new ProcessPool(settings, { launcher, history, clock, observer });
+  }
+
+  get program(): KnownProgram {
+    return { path: '/opt/model', leading: ['--lead'], dialect: lineDialect(), fingerprint: this.file };
+  }
+
+  acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {
+    const conversation = id === undefined ? null : { id, messageCount };
+    return this.pool.acquire(this.program, launch, conversation, signal);
+  }
+
+  startAhead(launch = usual): Promise<CliProcess> {
+    return this.pool.startAhead(this.program, launch);
+  }
+
+  /** The program of a process that has been started. */
+  treeOf({ process }: { readonly process: CliProcess }): ScriptedTree {
+    const tree = this.#treeOf.get(process);
+    if (tree === undefined) throw new Error('this process was not started here');
+    return tree;
+  }
+
+  /** A whole turn after `messageCount` messages. The process stays with the conversation, if there is one. */
+  async turn(id?: string, messageCount = 0): Promise<ScriptedTree> {
+    const lease = await this.acquire(messageCount === 0 ? undefined : id, messageCount);
+    const tree = await this.answer(lease);
+    await lease.release(id === undefined ? null : { id, messageCount: messageCount + 2 });
+    return tree;
+  }
+
+  async answer(lease: CliLease): Promise<ScriptedTree> {
+    const tree = this.treeOf(lease);
+    const turn = { ...turnOf('hello'), history: [{ role: 'user' as const, text: 'earlier' }] };
+    const end = lease.turn(turn, new TextBook(), never);
+    await tree.say('end\n');
+    await end;
+    return tree;
+  }
+
+  async #launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
+    const tree = new ScriptedTree();
+    const fresh = this.pool.processes.find(([process]) => !this.#treeOf.has(process)); // none for a consultation
+    if (fresh !== undefined) this.#treeOf.set(fresh[0], tree);
+    await this.onStart();
+    signal?.throwIfAborted();
+    this.trees.push(tree);
+    this.orders.push({ program: order.program, args: order.plan('/run/system').args });
+    return tree as unknown as ProcessTree;
+  }
+}

@@ -1,0 +1,202 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EndReason, ExitClass } from '../../src/primary/cli/observer.js';
+import { spawnProgram } from '../../src/primary/cli/process/spawn.js';
+import { CgroupContainments } from '../../src/primary/cli/terminate/cgroup-containment.js';
+import type { ContainmentFactory } from '../../src/primary/cli/terminate/containment.js';
+import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
+import { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
+import { createKillTree } from '../../src/primary/cli/terminate/tree-kill.js';
+import { type Clock, systemClock } from '../../src/shared/clock.js';
+import { Cgroup } from '../../src/shared/process/cgroup.js';
+import { cookieOf, type Instance } from '../../src/shared/process/instance.js';
+import { instanceOfProcess } from '../../src/shared/process/proc.js';
+import { LogBook } from './log-book.js';
+import { killIfAlive } from './processes.js';
+import { silentObserver } from './scripted-cli.js';
+import { until } from './until.js';
+
+/** Real time, whose timers keep no process alive: a second look for processes may come after the last test. */
+export const clock: Clock = {
+  ...systemClock,
+  after: (ms, action) => {
+    const timer = setTimeout(action, ms).unref();
+    return () => clearTimeout(timer);
+  },
+};
+
+/** The cgroup that the tests run in, where they may make others in it; else null. */
+export const cgroupOfTests = usableCgroup();
+
+function usableCgroup(): string | null {
+  try {
+    const mount = readFileSync('/proc/self/mountinfo', 'utf8')
+      .split('\n')
+      .find((line) => / - cgroup2 /.test(line));
+    const membership = /^0::(\/.*)$/m.exec(readFileSync('/proc/self/cgroup', 'utf8'))?.[1] ?? '';
+    const path = join(mount?.split(' ')[4] ?? '', membership);
+    const trial = join(path, `prompt-relay-test-${process.pid}`);
+    mkdirSync(trial);
+    try {
+      accessSync(join(trial, 'cgroup.kill'));
+    } finally {
+      rmdirSync(trial);
+    }
+    return path;
+  } catch {
+    return null;
+  }
+}
+
+/** `describe` for what needs cgroups: skipped with a word where none can be made. */
+export function describeWithCgroups(title: string, body: () => void): void {
+  if (cgroupOfTests === null) process.stderr.write(`Skipped, because no cgroup can be made here: ${title}.\n`);
+  (cgroupOfTests === null ? describe.skip : describe)(title, body);
+}
+
+let cgroups = 0;
+
+/** A cgroup of its own below that of the tests, which goes with its scope. */
+export async function temporaryCgroup(): Promise<Cgroup & AsyncDisposable> {
+  const cgroup = new Cgroup(join(cgroupOfTests ?? '', `prompt-relay-test-${process.pid}-${++cgroups}`));
+  await cgroup.create();
+  const remove = async () => {
+    await cgroup.kill(clock, 5000);
+    await cgroup.remove();
+  };
+  return Object.assign(cgroup, { [Symbol.asyncDispose]: remove });
+}
+
+/** An instance that nobody else has, and that counts as alive until its scope ends: what is marked as its own is left alone by others. */
+export async function temporaryInstance(): Promise<Instance & AsyncDisposable> {
+  const child = spawn('sleep', ['600'], { stdio: 'ignore' });
+  await once(child, 'spawn');
+  const exited = once(child, 'exit');
+  const end = async () => {
+    child.kill('SIGKILL');
+    await exited;
+  };
+  return { ...(await instanceOfProcess(child.pid ?? 0)), [Symbol.asyncDispose]: end };
+}
+
+const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
+
+/** Trees that are held together by cgroups. */
+export async function cgroupTrees(): Promise<Trees> {
+  const home = await temporaryCgroup();
+  return new Trees(new CgroupContainments(home, unlimited, clock), await temporaryInstance());
+}
+
+/** Trees that are held together by process groups and cookies. */
+export async function groupTrees(): Promise<Trees> {
+  const instance = await temporaryInstance();
+  return new Trees(new GroupContainments(instance, null, clock), instance);
+}
+
+/** The same tests for both ways to hold processes together. */
+export function describeEachMeans(title: string, body: (open: () => Promise<Trees>) => void): void {
+  describeWithCgroups(`${title}, with cgroups`, () => body(cgroupTrees));
+  describe(`${title}, with process groups`, () => body(groupTrees));
+}
+
+const killTree = createKillTree(true, clock);
+
+/** Starts real programs, each as a process tree, and leaves nothing behind. */
+export class Trees implements AsyncDisposable {
+  readonly log = new LogBook();
+  /** What was told of them, in order: how they exited, which signals were sent and why. */
+  readonly told: (ExitClass | `${'SIGTERM' | 'SIGKILL'} ${EndReason}`)[] = [];
+  orphans = 0;
+  readonly #containments: ContainmentFactory;
+  readonly #instance: Instance & AsyncDisposable;
+  readonly #started: ProcessTree[] = [];
+  #serial = 0;
+
+  constructor(containments: ContainmentFactory, instance: Instance & AsyncDisposable) {
+    this.#containments = containments;
+    this.#instance = instance;
+  }
+
+  async start(program: string, args: readonly string[], onGone: () => Promise<void> = async () => {}) {
+    const cookie = cookieOf(this.#instance, ++this.#serial);
+    const containment = await this.#containments.create(this.#serial, cookie);
+    const env = { PATH: process.env.PATH ?? '' };
+    const observer = this.#observer();
+    const child = await spawnProgram({ program, args, env, workingDirectory: '/', cookie }, containment, observer);
+    child.stdin.on('error', () => {});
+    const tree = new ProcessTree(child, containment, onGone, { killTree, clock, log: this.log, observer });
+    this.#started.push(tree);
+    return tree;
+  }
+
+  /** A shell that runs this script. */
+  shell(script: string): Promise<ProcessTree> {
+    return this.start('/bin/sh', ['-c', script]);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.#started.map((tree) => tree.end(0, 'done')));
+    await this.#containments.close();
+    await this.#instance[Symbol.asyncDispose]();
+  }
+
+  #observer() {
+    return {
+      ...silentObserver,
+      exited: (kind: ExitClass) => this.told.push(kind),
+      killed: (signal: 'SIGTERM' | 'SIGKILL', reason: EndReason) => this.told.push(`${signal} ${reason}`),
+      orphansReaped: (count: number) => {
+        this.orphans += count;
+      },
+    };
+  }
+}
+
+const marks: string[] = [];
+
+/** A word for a command line, by which its processes are found whatever else they shed, and ended after the test. As an argument of `sleep`, about a minute. */
+export function freshMark(): string {
+  const mark = `60.${process.hrtime.bigint()}`;
+  marks.push(mark);
+  return mark;
+}
+
+afterEach(async () => {
+  for (const mark of marks.splice(0)) for (const pid of await marked(mark)) killIfAlive(pid);
+});
+
+/** Living processes with this word in their command line. */
+export function marked(mark: string): Promise<number[]> {
+  return pidsWhere((line) => line.includes(mark));
+}
+
+/** Those of them that have become the `sleep` which they were started for. */
+export function sleeping(mark: string): Promise<number[]> {
+  return pidsWhere((line) => /^[^\0]*sleep\0[^\0]*\0$/.test(line) && line.includes(mark));
+}
+
+async function pidsWhere(fits: (commandLine: string) => boolean): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_, index) => fits(lines[index] ?? '')).map(Number);
+}
+
+/** Resolves when at least so many processes carry the mark. */
+export function untilMarked(mark: string, count: number): Promise<number[]> {
+  return untilSome(() => marked(mark), count);
+}
+
+/** Resolves when at least so many sleep. */
+export function untilSleeping(mark: string, count: number): Promise<number[]> {
+  return untilSome(() => sleeping(mark), count);
+}
+
+function untilSome(find: () => Promise<number[]>, count: number): Promise<number[]> {
+  return until(async () => {
+    const pids = await find();
+    return pids.length >= count ? pids : null;
+  }, `${count} processes`);
+}
