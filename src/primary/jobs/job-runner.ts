@@ -1,61 +1,46 @@
 import type { Clock } from '../../shared/clock.js';
+import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { isDefect } from '../../shared/errors.js';
-import type { JobEnd, JobEvent, JobRequest } from '../../shared/job.js';
-import type { Launch } from '../cli/adapter.js';
-import type { ConversationState } from '../cli/live-sessions.js';
-import type { CliLease } from '../cli/shelf.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { Launch, TurnEnd } from '../cli/adapter.js';
+import { type ModelChoice, modelFor } from '../cli/models.js';
+import type { WaitingJob } from '../cli/pool/caretaker.js';
+import type { CliLease } from '../cli/pool/process-pool.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
+import type { TextSink } from '../cli/process/open-turn.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import { type CountTokens, TurnRecord } from '../conversations/turn-record.js';
-import { type ModelChoice, modelFor } from '../model-choice.js';
-import { buffered } from './buffered.js';
-import { gathered } from './gathered.js';
 import { Job } from './job.js';
-import type { SlotQueue, Ticket } from './slot-queue.js';
+import type { JobStream } from './job-stream.js';
+import type { SlotQueue } from './slot-queue.js';
 
 export interface JobLimits {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
 }
 
-/** What a job needs of a CLI process: one turn, and its end or its stay with the conversation. */
-export type JobCli = Pick<CliLease, 'turn' | 'keepFor'> & AsyncDisposable;
-
-/** A CLI process for a launch and, where there is one already, its conversation; rejects with `spawn_error` or the signal's reason. */
-export type TakeCli = (launch: Launch, conversation: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
+/** What a job needs of a CLI process. */
+export type JobCli = Pick<CliLease, 'turn' | 'usage' | 'release'>;
 
 export interface JobObserver {
   /** A job has its slot, after this time in the queue. */
   jobStarted(queueMs: number): void;
   /** The first text of an answer has come, this long after the job got its slot. */
   firstDelta(request: JobRequest, ms: number): void;
-  /** Every admitted job ends here, exactly once. */
+  /** Called exactly once for each admitted job. */
   jobEnded(request: JobRequest, end: JobEnd, hadSlot: boolean): void;
-  /** A job ended for a reason that is a defect of ours. */
+  /** A job failed because of a defect of ours. */
   jobBroke(thrown: unknown): void;
 }
 
-/** Events a job may run ahead of its reader. */
-const maxEventsAhead = 2;
-
-/** What the runner takes from others. */
 export interface JobResources {
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
-  readonly takeCli: TakeCli;
+  /** As `ModelCli.acquire`. */
+  readonly acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
   readonly countTokens: CountTokens;
   readonly observer: JobObserver;
   readonly clock: Clock;
-}
-
-/** A job that was admitted, with everything it holds. */
-interface Admitted {
-  readonly request: JobRequest;
-  readonly launch: Launch;
-  readonly ticket: Ticket;
-  readonly job: Job;
-  /** For `chat`: its turn on the conversation. */
-  readonly turn: ConversationTurn | null;
 }
 
 /** Owns the jobs from admission to their one outcome. */
@@ -63,7 +48,7 @@ export class JobRunner {
   readonly #resources: JobResources;
   readonly #models: ModelChoice;
   readonly #limits: JobLimits;
-  readonly #open = new Set<Job>();
+  readonly #open = new Map<Job['ticket'], Job>();
 
   constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
     this.#resources = resources;
@@ -72,111 +57,121 @@ export class JobRunner {
   }
 
   /**
-   * Admits the job at once, or throws: `validation_error` for a model or a conversation that can't be had,
-   * `concurrency_limited`. What was admitted yields one `job-end`; only after the last process has gone the slot is free.
+   * Admits the job at once, or throws: `validation_error` for a model or a conversation that can't be used,
+   * `concurrency_limited`. What was admitted ends with exactly one `job-end`.
    */
-  run(request: JobRequest, caller: AbortSignal): AsyncIterable<JobEvent> {
-    const admitted = this.#admit(request, caller);
-    this.#open.add(admitted.job);
-    const events = this.#perform(admitted);
-    return buffered(request.wantsPositions ? events : gathered(events), admitted.job.signal, maxEventsAhead);
+  run(request: JobRequest, caller: AbortSignal): JobStream {
+    const job = this.#admit(request, caller);
+    this.#open.set(job.ticket, job);
+    void this.#perform(job);
+    return job.stream;
   }
 
   /** How long each running job has had its slot, milliseconds, longest first. */
   get ages(): number[] {
-    const running = [...this.#open].filter((job) => job.hasStarted);
+    const running = [...this.#open.values()].filter((job) => job.hasStarted);
     return running.map(({ executionMs }) => executionMs).sort((a, b) => b - a);
+  }
+
+  /** The jobs that are next to get a slot, as many as there are slots. */
+  get next(): WaitingJob[] {
+    const { slots } = this.#resources;
+    return slots.next(slots.limits.maxActive).flatMap((ticket) => {
+      const job = this.#open.get(ticket);
+      return job === undefined ? [] : [{ launch: job.launch, conversation: job.turn?.state ?? null }];
+    });
   }
 
   /** Ends every job that waits or runs, for this reason. */
   cutAll(reason: Error): void {
-    for (const job of this.#open) job.cut(reason);
+    for (const job of this.#open.values()) job.cut(reason);
   }
 
-  #admit(request: JobRequest, caller: AbortSignal): Admitted {
+  #admit(request: JobRequest, caller: AbortSignal): Job {
     const { slots, conversations, clock } = this.#resources;
     const { operation, conversationId, owner, client, system, text } = request;
     const model = modelFor(request.model, this.#models);
-    const bytes = bytesOf(request);
-    const turn =
-      operation === 'chat' ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
+    const isChat = operation === 'chat';
+    const turn = isChat ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
+    const bytes = Buffer.byteLength(text) + Buffer.byteLength(system ?? '');
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
     const launch = { model, system: turn === null ? system : turn.system };
-    return { request, launch, ticket, turn, job: new Job(clock, caller) };
+    return new Job({ request, launch, ticket, turn }, caller, clock);
   }
 
-  async *#perform(admitted: Admitted): AsyncGenerator<JobEvent> {
-    using _slot = admitted.ticket;
-    using _turn = admitted.turn;
-    using job = admitted.job;
-    let hasEnded = false;
+  /**
+   * The whole story of a job. The caller gets the end before the processes are gone, and the conversation is free for its
+   * next turn; the slot is free only when the last process has gone.
+   */
+  async #perform(job: Job): Promise<void> {
+    const { acquireCli, observer } = this.#resources;
+    let cli: JobCli | null = null;
+    let kept: ConversationState | null = null;
     try {
-      for await (const event of this.#endingWell(job, this.#execute(admitted))) {
-        if (hasEnded) continue; // the process broke as it was ended: the job has its outcome already
-        hasEnded = event.type === 'job-end';
-        if (event.type === 'job-end') this.#ended(admitted, event);
-        yield event;
-      }
-    } finally {
-      this.#open.delete(job);
-    }
-  }
-
-  /** The conversation is free at once, the slot only when the last process has gone. */
-  #ended({ request, turn, job }: Admitted, end: JobEnd): void {
-    turn?.[Symbol.dispose]();
-    this.#resources.observer.jobEnded(request, end, job.hasStarted);
-  }
-
-  async *#execute(admitted: Admitted): AsyncGenerator<JobEvent> {
-    const { request, launch, ticket, turn, job } = admitted;
-    job.limitWaiting(this.#limits.queueTimeoutMs);
-    void turn?.mine(job.signal).then(
-      () => ticket.unpark(),
-      () => {}, // the ticket is told by the same signal
-    );
-    if (request.wantsPositions) yield* positionsOf(ticket, job);
-    await ticket.granted(job.signal);
-    job.start(this.#limits.executionMs);
-    this.#resources.observer.jobStarted(job.queueMs);
-    yield { type: 'job-start', queueMs: job.queueMs };
-    await using cli = await this.#resources.takeCli(launch, turn?.state ?? null, job.signal);
-    // The end is told inside this scope: the caller has it before the process tree is gone.
-    yield* this.#endingWell(job, this.#answer(cli, admitted));
-  }
-
-  async *#answer(cli: JobCli, { request, launch, turn, job }: Admitted): AsyncGenerator<JobEvent> {
-    const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
-    const history = turn?.history ?? [];
-    let hasSpoken = false;
-    for await (const event of cli.turn({ text: request.text, system: launch.system, history }, job.signal)) {
-      if (event.type === 'text-delta') {
-        if (!hasSpoken) this.#resources.observer.firstDelta(request, job.executionMs);
-        hasSpoken = true;
-        record?.add(event.text);
-      }
-      const conversation = event.type === 'turn-end' && record ? await record.commit(event.text, job.signal) : null;
-      if (conversation !== null) cli.keepFor(() => turn?.stateAt(conversation.messageCount) ?? null);
-      yield event.type === 'turn-end' ? job.done(event, launch.model ?? this.#models.label, conversation) : event;
-    }
-  }
-
-  /** What is thrown becomes the job's end. */
-  async *#endingWell(job: Job, events: AsyncIterable<JobEvent>): AsyncGenerator<JobEvent> {
-    try {
-      yield* events;
+      await this.#untilGranted(job);
+      job.start(this.#limits.executionMs);
+      observer.jobStarted(job.queueMs);
+      cli = await acquireCli(job.launch, job.turn?.state ?? null, job.signal);
+      const { end, conversation } = await this.#answer(job, cli);
+      kept = job.turn?.stateAt(conversation?.messageCount) ?? null;
+      this.#end(job, job.done(end, job.launch.model ?? this.#models.label, conversation));
     } catch (error) {
-      if (isDefect(error)) this.#resources.observer.jobBroke(error);
-      yield job.failed(error);
+      if (isDefect(error)) observer.jobBroke(error);
+      this.#end(job, job.failed(error));
+    } finally {
+      await cli?.release(kept).catch((error) => observer.jobBroke(error));
+      this.#open.delete(job.ticket);
+      job.ticket.release();
     }
   }
-}
 
-async function* positionsOf(ticket: Ticket, job: Job): AsyncGenerator<JobEvent> {
-  for await (const position of ticket.positions(job.signal)) yield { type: 'job-queued', position };
-}
+  /** Waits for the earlier turns of the same conversation, then for a slot. */
+  async #untilGranted(job: Job): Promise<void> {
+    const { ticket, turn, stream, signal } = job;
+    job.limitWaiting(this.#limits.queueTimeoutMs);
+    ticket.onPosition = (position) => stream.queued(position);
+    if (ticket.isWaiting) stream.queued(ticket.position);
+    void turn?.mine(signal).then(
+      () => ticket.unpark(),
+      () => {}, // the same signal ends the ticket's waiting
+    );
+    await ticket.granted(signal);
+  }
 
-function bytesOf(request: JobRequest): number {
-  return Buffer.byteLength(request.text) + Buffer.byteLength(request.system ?? '');
+  async #answer(job: Job, cli: JobCli): Promise<{ end: TurnEnd; conversation: ConversationSnapshot | null }> {
+    const { request, launch, turn, signal } = job;
+    const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
+    const input = { text: request.text, system: launch.system, history: turn?.history ?? [] };
+    const end = await cli.turn(input, this.#sinkOf(job, record), signal).finally(() => {
+      job.usage = cli.usage() ?? job.usage;
+    });
+    return { end, conversation: record && (await record.commit(end.text, signal)) };
+  }
+
+  /** Where the text of the answer goes: to the reader, and into the record of the turn. */
+  #sinkOf(job: Job, record: TurnRecord | null): TextSink {
+    const { stream, request } = job;
+    let hasBegun = false;
+    return {
+      write: (text) => {
+        if (!hasBegun) this.#resources.observer.firstDelta(request, job.executionMs);
+        hasBegun = true;
+        record?.add(text);
+        stream.write(text);
+      },
+      get isFull() {
+        return stream.isFull;
+      },
+      room: () => stream.room(),
+    };
+  }
+
+  /** The one end of a job. */
+  #end(job: Job, end: JobEnd): void {
+    job.close();
+    job.turn?.[Symbol.dispose]();
+    job.stream.end(end);
+    this.#resources.observer.jobEnded(job.request, end, job.hasStarted);
+  }
 }

@@ -1,29 +1,54 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { Cancelled, RelayError, toRelayError } from '../../shared/errors.js';
-import { type FailedOutcome, type JobDone, type JobFailed, outcomes } from '../../shared/job.js';
-import type { TurnEnd } from '../cli/adapter.js';
+import { RelayError, toRelayError, toWire } from '../../shared/errors.js';
+import {
+  type FailedOutcome,
+  type JobDone,
+  type JobFailed,
+  type JobRequest,
+  outcomes,
+  unknownJobUsage,
+} from '../../shared/job.js';
+import type { Launch, TurnEnd } from '../cli/adapter.js';
+import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import { JobStream } from './job-stream.js';
+import type { Ticket } from './slot-queue.js';
+
+/** What a job holds from its admission to its end. */
+type Admission = Pick<Job, 'request' | 'launch' | 'ticket' | 'turn'>;
 
 /**
- * One admitted job's life: its signal, its limits, its times. The signal is aborted by the caller, by a limit or by the
- * end of a drain; the first reason wins and is the error that the job ends with.
+ * One admitted job: what it holds, its signal, its limits and its times. The signal is aborted by the caller, by a limit
+ * or by the end of a drain. The first reason wins, and is the error that the job ends with.
  */
-export class Job implements Disposable {
+export class Job {
+  readonly request: JobRequest;
+  readonly launch: Launch;
+  readonly ticket: Ticket;
+  /** For `chat`: its turn on the conversation. */
+  readonly turn: ConversationTurn | null;
+  readonly stream: JobStream;
+  usage = unknownJobUsage;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
-  // A controller of its own: AbortSignal.any over a signal that outlives many jobs leaks on Node 20.
+  // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
   readonly #controller = new AbortController();
-  readonly #cancel = () => this.cut(this.#caller.reason);
+  readonly #onCallerAbort = () => this.cut(this.#caller.reason);
   readonly #arrivedMs: number;
   #startedMs: number | null = null;
   #stopTimer: StopTimer = () => {};
 
-  constructor(clock: Clock, caller: AbortSignal) {
+  constructor({ request, launch, ticket, turn }: Admission, caller: AbortSignal, clock: Clock) {
+    this.request = request;
+    this.launch = launch;
+    this.ticket = ticket;
+    this.turn = turn;
+    this.stream = new JobStream(request.isStreamed);
     this.#clock = clock;
     this.#caller = caller;
     this.#arrivedMs = clock.monotonicMs();
-    if (caller.aborted) this.#cancel();
-    else caller.addEventListener('abort', this.#cancel, { once: true });
+    if (caller.aborted) this.#onCallerAbort();
+    else caller.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
 
   get signal(): AbortSignal {
@@ -47,45 +72,39 @@ export class Job implements Disposable {
     this.#limit(limitMs, () => new RelayError('queue_timeout', `waited ${limitMs} ms for a slot`));
   }
 
-  /** The slot is granted: from here the execution time counts. */
+  /** The slot is granted: from here on the execution time counts. */
   start(limitMs: number): void {
     this.#startedMs = this.#clock.monotonicMs();
     this.#limit(limitMs, () => new RelayError('timeout', `the model took longer than ${limitMs} ms`));
+    this.stream.started(this.queueMs);
   }
 
   cut(reason: Error): void {
     this.#controller.abort(reason);
   }
 
-  done(end: TurnEnd, model: string | null, conversation: ConversationSnapshot | null): JobDone {
-    const { text, usage } = end;
-    const { queueMs, executionMs } = this;
-    return {
-      type: 'job-end',
-      outcome: 'ok',
-      text,
-      model: end.model ?? model,
-      usage,
-      conversation,
-      queueMs,
-      executionMs,
-    };
+  /** No limit applies any more. */
+  close(): void {
+    this.#stopTimer();
+    this.#caller.removeEventListener('abort', this.#onCallerAbort);
+  }
+
+  done(
+    { text, usage, model }: TurnEnd,
+    fallbackModel: string | null,
+    conversation: ConversationSnapshot | null,
+  ): JobDone {
+    const answer = { text, usage, model: model ?? fallbackModel, conversation };
+    return { type: 'job-end', outcome: 'ok', ...answer, ...this.#figures() };
   }
 
   failed(thrown: unknown): JobFailed {
-    const { code, message, details, retryAfterSeconds } = toRelayError(thrown);
-    return {
-      type: 'job-end',
-      outcome: outcomeOf(thrown),
-      failure: { code, message, details, retryAfterSeconds },
-      queueMs: this.queueMs,
-      executionMs: this.executionMs,
-    };
+    return { type: 'job-end', outcome: outcomeOf(thrown), failure: toWire(thrown), ...this.#figures() };
   }
 
-  [Symbol.dispose](): void {
-    this.#stopTimer();
-    this.#caller.removeEventListener('abort', this.#cancel);
+  #figures() {
+    const { queueMs, executionMs, usage } = this;
+    return { queueMs, executionMs, ...usage };
   }
 
   #limit(limitMs: number, reason: () => Error): void {
@@ -95,7 +114,6 @@ export class Job implements Disposable {
 }
 
 function outcomeOf(thrown: unknown): FailedOutcome {
-  if (thrown instanceof Cancelled) return 'cancelled';
   const { code } = toRelayError(thrown);
   return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';
 }

@@ -1,5 +1,8 @@
+import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { FairOrder, type Place } from './fair-order.js';
+import { orAborted } from '../../shared/or-aborted.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import { FairOrder } from './fair-order.js';
 
 export interface SlotLimits {
   /** Jobs that may hold a slot at once. */
@@ -10,24 +13,30 @@ export interface SlotLimits {
   readonly maxWaitingBytes: number;
 }
 
+/** Positions are told at most this often: with every change, a long queue would be busy with telling them. */
+const tellEveryMs = 50;
+const tellEveryMsPerWaiting = 0.5;
+
 /**
- * Owns the slots and the jobs that wait for one. Nothing else counts slots.
- * Admission is decided at once; a slot goes to the next in fair order at the very moment one is released.
+ * Owns the slots and the jobs that wait for one. Nothing else counts slots. Admission is decided at once; a slot goes to
+ * the next job in fair order at the very moment one is released.
  */
 export class SlotQueue {
   readonly limits: SlotLimits;
-  readonly #waiting = new FairOrder<Ticket>();
-  readonly #idleWaiters: (() => void)[] = [];
-  /** Admitted and not yet in order: they wait for something else first. */
+  readonly #clock: Clock;
+  readonly #order = new FairOrder<Ticket>();
+  /** Admitted and not in order yet: they wait for something else first. */
   readonly #parked = new Set<Ticket>();
-  /** Called once each at the next change of the order. */
-  #onChange: (() => void)[] = [];
+  readonly #idleWaiters: (() => void)[] = [];
+  #onChange: () => void = () => {};
+  #isTelling = false;
   #waitingBytes = 0;
   #active = 0;
   #refused = 0;
 
-  constructor(limits: SlotLimits) {
+  constructor(limits: SlotLimits, clock: Clock) {
     this.limits = limits;
+    this.#clock = clock;
   }
 
   get active(): number {
@@ -35,12 +44,23 @@ export class SlotQueue {
   }
 
   get waiting(): number {
-    return this.#waiting.size + this.#parked.size;
+    return this.#order.size + this.#parked.size;
   }
 
   /** Jobs refused because the queue was full, since the start. */
   get refused(): number {
     return this.#refused;
+  }
+
+  /** `listener` is called when a job has come or gone. There is one listener. */
+  onChange(listener: () => void): void {
+    this.#onChange = listener;
+  }
+
+  /** The tickets in fair order, in the order in which they are to get a slot. */
+  next(count: number): Ticket[] {
+    const order = this.#order[Symbol.iterator]();
+    return Array.from({ length: Math.min(count, this.#order.size) }, () => order.next().value as Ticket);
   }
 
   /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
@@ -64,54 +84,56 @@ export class SlotQueue {
     await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
   }
 
-  /** Slots to be granted until this waiting ticket has one; a parked ticket stands behind all that are in order. */
+  /** For tickets alone, as the two below. A parked one stands behind all that are in order. */
   positionOf(ticket: Ticket): number {
-    return ticket.place === null ? this.#waiting.size + 1 : this.#waiting.positionOf(ticket.place);
+    return this.#parked.has(ticket) ? this.#order.size + 1 : this.#order.positionOf(ticket.client, ticket);
   }
 
-  /** Resolves when somebody has come or gone. */
-  changed(): Promise<void> {
-    return new Promise((resolve) => this.#onChange.push(resolve));
-  }
-
-  /** For tickets alone, as `leave` is: a slot now, or the end of its client's line. */
+  /** A slot now, or the end of its client's line. */
   lineUp(ticket: Ticket): void {
     if (this.#active < this.limits.maxActive) {
       this.#leaveQueue(ticket);
       this.#grant(ticket);
-    } else if (this.#parked.delete(ticket)) ticket.place = this.#waiting.add(ticket.client, ticket);
-    this.#announceChange();
+    } else if (this.#parked.delete(ticket)) this.#order.add(ticket.client, ticket);
+    this.#changed();
   }
 
   /** A ticket gives back its slot, or its place in the queue. */
   leave(ticket: Ticket, heldSlot: boolean): void {
-    if (ticket.place !== null) this.#waiting.remove(ticket.place);
     if (heldSlot) this.#release();
     else this.#leaveQueue(ticket);
-    this.#announceChange();
+    this.#changed();
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
-  #announceChange(): void {
-    for (const resolve of this.#onChange.splice(0)) resolve();
+  #changed(): void {
+    this.#onChange();
+    if (!this.#isTelling && this.waiting > 0) void this.#tellPositions();
+  }
+
+  async #tellPositions(): Promise<void> {
+    this.#isTelling = true;
+    await delay(this.#clock, Math.max(tellEveryMs, this.waiting * tellEveryMsPerWaiting));
+    this.#isTelling = false;
+    let position = 0;
+    for (const ticket of this.#order) ticket.onPosition(++position);
+    for (const ticket of this.#parked) ticket.onPosition(position + 1);
   }
 
   #takePlace(ticket: Ticket): void {
     const bytes = this.#waitingBytes + ticket.bytes;
     if (this.waiting >= this.limits.maxWaiting || bytes > this.limits.maxWaitingBytes) {
       this.#refused++;
-      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', {
-        retryAfterSeconds: 1,
-      });
+      const extras = { retryAfterSeconds: 1 };
+      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', extras);
     }
     this.#parked.add(ticket);
     this.#waitingBytes = bytes;
   }
 
   #leaveQueue(ticket: Ticket): void {
-    if (ticket.place === null && !this.#parked.delete(ticket)) return;
-    ticket.place = null;
-    this.#waitingBytes -= ticket.bytes;
+    const wasThere = this.#parked.delete(ticket) || this.#order.remove(ticket.client, ticket);
+    if (wasThere) this.#waitingBytes -= ticket.bytes;
   }
 
   #grant(ticket: Ticket): void {
@@ -121,22 +143,22 @@ export class SlotQueue {
 
   #release(): void {
     this.#active--;
-    const next = this.#waiting.takeNext();
+    const next = this.#order.takeNext();
     if (next === null) return;
-    this.#leaveQueue(next);
+    this.#waitingBytes -= next.bytes;
     this.#grant(next);
   }
 }
 
-/** The right to a slot, or to a place in the queue, until it is disposed. */
-export class Ticket implements Disposable {
+/** The right to a slot, or to a place in the queue, until it is released. */
+export class Ticket {
   readonly client: string;
   readonly bytes: number;
-  /** Where it stands in the order; null while it is parked, and once it holds a slot. Written by the queue alone. */
-  place: Place<Ticket> | null = null;
+  /** Called with its position from time to time while it waits. */
+  onPosition: (position: number) => void = () => {};
   readonly #queue: SlotQueue;
-  #state: 'waiting' | 'granted' | 'left' = 'waiting';
-  #wake: (() => void) | undefined;
+  readonly #granted = withResolvers();
+  #state: 'waiting' | 'granted' | 'released' = 'waiting';
 
   constructor(client: string, bytes: number, queue: SlotQueue) {
     this.client = client;
@@ -147,56 +169,40 @@ export class Ticket implements Disposable {
   /** Called by the queue alone. */
   grant(): void {
     this.#state = 'granted';
-    this.#wake?.();
+    this.#granted.resolve();
   }
 
-  /** Slots to be granted until it has one, as things stand. */
+  get isWaiting(): boolean {
+    return this.#state === 'waiting';
+  }
+
+  /** Slots that must become free until it has one, as things stand. */
   get position(): number {
     return this.#queue.positionOf(this);
   }
 
-  /** For a parked one: takes a slot, or its place in the order. Later calls, and calls on others, do nothing. */
+  /** For a parked one: takes a slot, or its place in the order. Does nothing otherwise. */
   unpark(): void {
-    if (this.#state === 'waiting' && this.place === null) this.#queue.lineUp(this);
+    if (this.isWaiting) this.#queue.lineUp(this);
   }
 
-  /** Resolves when the slot is granted; rejects with the signal's reason, and the place in the queue is free at once. */
+  /** Resolves when the slot is granted. Rejects with the signal's reason; its place in the queue is free at once. */
   async granted(signal: AbortSignal): Promise<void> {
-    if (this.#state === 'granted') return signal.throwIfAborted();
-    await new Promise<void>((resolve, reject) => {
-      const abort = () => {
-        this[Symbol.dispose]();
-        reject(signal.reason);
-      };
-      this.#wake = () => {
-        signal.removeEventListener('abort', abort);
-        resolve();
-      };
-      if (signal.aborted) abort();
-      else signal.addEventListener('abort', abort, { once: true });
-    });
-  }
-
-  /** The position, again whenever it changes, until the slot is granted; throws the signal's reason. */
-  async *positions(signal: AbortSignal): AsyncGenerator<number> {
-    let told = 0;
-    const granted = this.granted(signal);
-    granted.catch(() => {}); // thrown below, where it is awaited
-    while (this.#state === 'waiting') {
-      const changed = this.#queue.changed(); // from before the look: what changes while the listener is slow counts
-      const { position } = this;
-      if (position !== told) yield position;
-      told = position;
-      await Promise.race([granted, changed]);
+    const leave = () => this.isWaiting && this.release();
+    signal.addEventListener('abort', leave, { once: true });
+    try {
+      await orAborted(this.#granted.promise, signal);
+    } finally {
+      signal.removeEventListener('abort', leave);
+      if (signal.aborted) leave(); // it may have been aborted before
     }
-    await granted;
   }
 
-  /** Releases the slot, or leaves the queue. */
-  [Symbol.dispose](): void {
-    if (this.#state === 'left') return;
+  /** Gives back the slot, or the place in the queue. */
+  release(): void {
+    if (this.#state === 'released') return;
     const heldSlot = this.#state === 'granted';
-    this.#state = 'left';
+    this.#state = 'released';
     this.#queue.leave(this, heldSlot);
   }
 }

@@ -1,4 +1,4 @@
-import { FairOrder, type Place } from '../../../src/primary/jobs/fair-order.js';
+import { FairOrder } from '../../../src/primary/jobs/fair-order.js';
 import { randomNumbers } from '../../support/random.js';
 
 function order(...members: readonly (readonly [client: string, member: string])[]): FairOrder<string> {
@@ -41,7 +41,9 @@ describe('the fair order', () => {
   it('counts its members', () => {
     const waiting = order(['a', '1'], ['b', '2']);
     expect(waiting.size).toBe(2);
-    waiting.remove(waiting.add('a', '3'));
+    waiting.add('a', '3');
+    expect(waiting.remove('a', '3')).toBe(true);
+    expect(waiting.remove('a', '3')).toBe(false);
     expect(waiting.size).toBe(2);
     takeAll(waiting);
     expect(waiting.size).toBe(0);
@@ -51,24 +53,25 @@ describe('the fair order', () => {
 
   it.each([0, 1, 2])('forgets the one who is removed and no other: number %d of a line', (index) => {
     const waiting = order(['b', 'b']);
-    const places = ['a0', 'a1', 'a2'].map((member) => waiting.add('a', member));
-    waiting.remove(places[index] as Place<string>);
+    for (const member of ['a0', 'a1', 'a2']) waiting.add('a', member);
+    waiting.remove('a', `a${index}`);
     expect(takeAll(waiting)).toEqual(['b', 'a0', 'a1', 'a2'].filter((member) => member !== `a${index}`));
   });
 
   it('forgets a client with its last member, and takes it in again', () => {
     const waiting = order(['b', 'b1']);
-    waiting.remove(waiting.add('a', 'a1'));
+    waiting.add('a', 'a1');
+    waiting.remove('a', 'a1');
     waiting.add('a', 'a2');
     expect(takeAll(waiting)).toEqual(['b1', 'a2']);
   });
 
   it('keeps the turn of a client whose first member is removed', () => {
     const waiting = new FairOrder<string>();
-    const first = waiting.add('a', 'a1');
+    waiting.add('a', 'a1');
     waiting.add('b', 'b1');
     waiting.add('a', 'a2');
-    waiting.remove(first);
+    waiting.remove('a', 'a1');
     expect(takeAll(waiting)).toEqual(['a2', 'b1']);
   });
 
@@ -76,27 +79,60 @@ describe('the fair order', () => {
     const random = randomNumbers(seed);
     const waiting = new FairOrder<number>();
     const model = new PlainOrder();
-    const places = new Map<number, Place<number>>();
+    const clients = new Map<number, string>();
     for (let step = 0; step < 3000; step++) {
       const dice = random();
       if (dice < 0.5) {
         const client = `client ${Math.floor(random() * 6)}`;
-        places.set(step, waiting.add(client, step));
+        waiting.add(client, step);
+        clients.set(step, client);
         model.add(client, step);
       } else if (dice < 0.75) {
         const taken = waiting.takeNext();
         expect(taken).toBe(model.takeNext());
-        if (taken !== null) places.delete(taken);
+        if (taken !== null) clients.delete(taken);
       } else {
-        const [member, place] = [...places][Math.floor(random() * places.size)] ?? [];
-        if (member === undefined || place === undefined) continue;
-        waiting.remove(place);
+        const [member, client] = [...clients][Math.floor(random() * clients.size)] ?? [];
+        if (member === undefined || client === undefined) continue;
+        expect(waiting.remove(client, member)).toBe(true);
         model.remove(member);
-        places.delete(member);
+        clients.delete(member);
       }
-      expect(waiting.size).toBe(places.size);
+      expect(waiting.size).toBe(clients.size);
     }
-    expect(takeAll(waiting)).toHaveLength(places.size);
+    expect(takeAll(waiting)).toHaveLength(clients.size);
+  });
+
+  it.each([1, 2, 3])(
+    'lists its members in the order in which it takes them, each at its position (seed %d)',
+    (seed) => {
+      const random = randomNumbers(seed);
+      const waiting = new FairOrder<number>();
+      const clients = new Map<number, string>();
+      for (let step = 0; step < 300; step++) {
+        if (random() < 0.7) {
+          const client = `client ${Math.floor(random() ** 2 * 8)}`;
+          waiting.add(client, step);
+          clients.set(step, client);
+        } else clients.delete(waiting.takeNext() ?? -1);
+        if (step % 20 !== 0) continue;
+        const listed = [...waiting];
+        expect(listed).toHaveLength(waiting.size);
+        expect(listed.map((member) => waiting.positionOf(String(clients.get(member)), member))).toEqual(
+          listed.map((_, index) => index + 1),
+        );
+      }
+      const listed = [...waiting];
+      expect(listed.length).toBeGreaterThan(50);
+      expect(takeAll(waiting)).toEqual(listed);
+    },
+  );
+
+  it('can be listed in part, and is not changed by that', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const [first, second] = waiting;
+    expect([first, second, ...waiting]).toEqual(['a1', 'b1', 'a1', 'b1', 'a2']);
+    expect([...new FairOrder<string>()]).toEqual([]);
   });
 
   // With a cost that grows with the length of the line, this would be 10^10 steps, and not end in time.
@@ -104,9 +140,10 @@ describe('the fair order', () => {
     const count = 200_000;
     const clients = 1000;
     const waiting = new FairOrder<number>();
-    const places = Array.from({ length: count }, (_, member) => waiting.add(`client ${member % clients}`, member));
-    const removed = places.filter((_, member) => member % 3 === 0);
-    for (const place of removed.toReversed()) waiting.remove(place);
+    const members = Array.from({ length: count }, (_, member) => member);
+    for (const member of members) waiting.add(`client ${member % clients}`, member);
+    const removed = members.filter((member) => member % 3 === 0);
+    for (const member of removed.toReversed()) waiting.remove(`client ${member % clients}`, member);
     expect(waiting.size).toBe(count - removed.length);
 
     const taken = takeAll(waiting);
@@ -119,6 +156,7 @@ describe('the fair order', () => {
   it('is as good when all 200,000 are of one client', () => {
     const waiting = new FairOrder<number>();
     for (let member = 0; member < 200_000; member++) waiting.add('one', member);
+    expect([...waiting]).toHaveLength(200_000);
     expect(isFirstComeFirstServed(takeAll(waiting), 1)).toBe(true);
   });
 });

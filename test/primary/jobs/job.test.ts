@@ -1,14 +1,20 @@
 import { Job } from '../../../src/primary/jobs/job.js';
-import { Cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
+import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
+import { cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
+import { unknownJobUsage } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import { jobRequest } from '../../support/job-records.js';
 
 function open(caller = new AbortController()) {
   const clock = new FakeClock();
-  return { clock, caller, job: new Job(clock, caller.signal) };
+  const slots = new SlotQueue({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0 }, clock);
+  const launch = { model: null, system: null };
+  const admission = { request: jobRequest(), launch, ticket: slots.admit('a', 2), turn: null };
+  return { clock, caller, job: new Job(admission, caller.signal, clock) };
 }
 
-const gone = new Cancelled('gone');
-const shutdown = new RelayError('shutting_down', 'good night');
+const gone = cancelled('gone');
+const shutdown = new RelayError('shutting_down', 'the service ends');
 const usage = { inputTokens: 1, outputTokens: 2, costUsd: null };
 
 describe("a job's signal", () => {
@@ -19,7 +25,7 @@ describe("a job's signal", () => {
     expect(job.signal.reason).toBe(gone);
   });
 
-  it('is aborted from the start for a caller who has gone already', () => {
+  it('is aborted from the start for a caller that has gone already', () => {
     const caller = new AbortController();
     caller.abort(gone);
     expect(open(caller).job.signal.reason).toBe(gone);
@@ -42,7 +48,7 @@ describe("a job's signal", () => {
     await clock.advance(1999);
     expect(job.signal.aborted).toBe(false);
     await clock.advance(1);
-    expect(job.signal.reason).toMatchObject({ code: 'timeout' });
+    expect(job.signal.reason).toMatchObject({ code: 'timeout', message: 'the model took longer than 2000 ms' });
   });
 
   it('keeps its first reason', async () => {
@@ -54,10 +60,10 @@ describe("a job's signal", () => {
     expect(job.signal.reason).toBe(shutdown);
   });
 
-  it('is left alone once the job is over, and nothing is left running', async () => {
+  it('is not aborted any more once the job is over, and no timer is left', async () => {
     const { clock, caller, job } = open();
     job.start(1000);
-    job[Symbol.dispose]();
+    job.close();
     caller.abort(gone);
     await clock.advance(5000);
     expect(job.signal.aborted).toBe(false);
@@ -69,24 +75,40 @@ describe("a job's times", () => {
   it('are the wait for a slot, then the execution', async () => {
     const { clock, job } = open();
     await clock.advance(120.4);
-    expect([job.queueMs, job.executionMs]).toEqual([120, 0]);
+    expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 0, false]);
     job.start(10_000);
     await clock.advance(30.2);
-    expect([job.queueMs, job.executionMs]).toEqual([120, 30]);
+    expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 30, true]);
+  });
+
+  it('stand in the event of its start', async () => {
+    const { clock, job } = open();
+    await clock.advance(120);
+    job.start(10_000);
+    expect(await job.stream.next()).toEqual({ value: { type: 'job-start', queueMs: 120 }, done: false });
   });
 });
 
 describe("a job's end", () => {
-  it('is ok with what the CLI said, its model before the requested one', async () => {
+  it('is ok with what the CLI said, its model before the one that was requested', async () => {
     const { clock, job } = open();
     await clock.advance(5);
     job.start(10_000);
     await clock.advance(7);
     const end = { type: 'turn-end', text: 'hi', usage } as const;
-    const done = { type: 'job-end', outcome: 'ok', text: 'hi', usage, conversation: null, queueMs: 5, executionMs: 7 };
+    const answer = { type: 'job-end', outcome: 'ok', text: 'hi', usage, conversation: null };
+    const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
     expect(job.done({ ...end, model: 'full-name' }, 'short', null)).toEqual({ ...done, model: 'full-name' });
     expect(job.done({ ...end, model: null }, 'short', null)).toEqual({ ...done, model: 'short' });
     expect(job.done({ ...end, model: null }, null, null)).toEqual({ ...done, model: null });
+  });
+
+  it('carries what its processes have used, however it ends', () => {
+    const { job } = open();
+    job.usage = { processorMs: 120, peakMemoryBytes: 4096 };
+    const end = { type: 'turn-end', text: null, model: null, usage } as const;
+    expect(job.done(end, null, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+    expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
   });
 
   it.each([
@@ -95,19 +117,19 @@ describe("a job's end", () => {
     [cliError('quota', 'm'), 'cli_error', 'cli_error'],
     [new RelayError('spawn_error', 'm'), 'spawn_error', 'spawn_error'],
     [shutdown, 'shutting_down', 'shutting_down'],
-    [gone, 'cancelled', 'internal_error'],
+    [gone, 'cancelled', 'cancelled'],
     [new TypeError('secret'), 'internal_error', 'internal_error'],
     ['secret', 'internal_error', 'internal_error'],
     [new RelayError('not_found', 'm'), 'internal_error', 'not_found'],
-  ])('is told by what was thrown: %p is %s', (thrown, outcome, code) => {
+  ])('follows from what was thrown: %p is %s', (thrown, outcome, code) => {
     const end = open().job.failed(thrown);
     expect(end).toMatchObject({ type: 'job-end', outcome, failure: { code }, queueMs: 0, executionMs: 0 });
     expect(JSON.stringify(end)).not.toContain('secret');
   });
 
-  it('carries details and the time to wait', () => {
+  it('carries the reason of the CLI and the time to wait', () => {
     const { failure } = open().job.failed(cliError('quota', 'used up'));
-    expect(failure).toMatchObject({ message: 'used up', details: [{ path: 'reason', message: 'quota' }] });
+    expect(failure).toMatchObject({ code: 'cli_error', message: 'used up', reason: 'quota' });
     expect(open().job.failed(new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({
       retryAfterSeconds: 5,
     });

@@ -1,149 +1,172 @@
 import { setMaxListeners } from 'node:events';
 import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
-import { settled } from '../../support/settled.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { randomNumbers } from '../../support/random.js';
 
-const gone = new Error('gone');
+/** The least time between two tellings. */
+const tellEveryMs = 50;
 const never = new AbortController().signal;
 setMaxListeners(0, never);
 
-function queue(maxActive: number) {
-  const slots = new SlotQueue({ maxActive, maxWaiting: 100, maxWaitingBytes: 1000 });
-  return { slots, admit: (client = 'a') => slots.admit(client, 1), park: (client = 'a') => slots.park(client, 1) };
+/** A queue with one slot, which is taken, and room for a great many. */
+class Harness {
+  readonly clock = new FakeClock();
+  readonly slots: SlotQueue;
+  readonly running: Ticket;
+
+  constructor() {
+    this.slots = new SlotQueue({ maxActive: 1, maxWaiting: 1_000_000, maxWaitingBytes: 1_000_000 }, this.clock);
+    this.running = this.slots.admit('running', 1);
+  }
+
+  admit(client = 'a'): Ticket {
+    return this.slots.admit(client, 1);
+  }
+
+  park(client = 'a'): Ticket {
+    return this.slots.park(client, 1);
+  }
 }
 
-function release(ticket: Ticket): void {
-  ticket[Symbol.dispose]();
-}
-
-/** What a ticket is told, as it is told it; ends with how the waiting ended. */
-function listen(ticket: Ticket, signal = never): (number | string)[] {
-  const told: (number | string)[] = [];
-  const follow = async () => {
-    for await (const position of ticket.positions(signal)) told.push(position);
-  };
-  void follow().then(
-    () => told.push('granted'),
-    (error: Error) => told.push(error.message),
-  );
+/** The positions that a ticket is told from now on. */
+function listen(ticket: Ticket): number[] {
+  const told: number[] = [];
+  ticket.onPosition = (position) => told.push(position);
   return told;
 }
 
+describe('the position of a ticket', () => {
+  it('says how many slots are granted until it has one, in fair order between clients', () => {
+    const { admit, park } = bound(new Harness());
+    const [a1, a2, a3, b1, parked] = [admit('a'), admit('a'), admit('a'), admit('b'), park('b')];
+    expect([a1, a2, a3, b1, parked].map(({ position }) => position)).toEqual([1, 3, 4, 2, 5]);
+  });
+
+  it('changes at once with those who come and go before it', () => {
+    const { running, admit } = bound(new Harness());
+    const [first, second] = [admit('a'), admit('a')];
+    const modest = admit('b');
+    expect([second.position, modest.position]).toEqual([3, 2]);
+    modest.release();
+    expect(second.position).toBe(2);
+    running.release();
+    expect([first.isWaiting, second.position]).toEqual([false, 1]);
+  });
+});
+
 describe('positions', () => {
-  it('are none for a job that has its slot', async () => {
-    const told = listen(queue(1).admit());
-    await settled();
-    expect(told).toEqual(['granted']);
+  it('are told 50 ms after a change, to every ticket that waits', async () => {
+    const { clock, running, admit, park } = bound(new Harness());
+    const tickets = [admit('a'), admit('a'), admit('b'), park('b')];
+    const told = tickets.map(listen);
+    await clock.advance(tellEveryMs - 1);
+    expect(told).toEqual([[], [], [], []]);
+    await clock.advance(1);
+    expect(told).toEqual([[1], [3], [2], [4]]);
+    running.release();
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([[1], [3, 2], [2, 1], [4, 3]]);
   });
 
-  it('count down to the slot, each told once', async () => {
-    const { admit } = queue(1);
-    const tickets = [admit(), admit(), admit(), admit()];
-    const told = tickets.map((ticket) => listen(ticket));
-    for (const ticket of tickets) {
-      await settled();
-      release(ticket);
-    }
-    await settled();
-    expect(told).toEqual([['granted'], [1, 'granted'], [2, 1, 'granted'], [3, 2, 1, 'granted']]);
-  });
-
-  it('say how many slots are granted first, in fair order between clients', async () => {
-    const { admit } = queue(1);
-    const running = admit('a');
-    const [a1, a2] = [listen(admit('a')), listen(admit('a'))];
-    await settled();
-    const b = admit('b');
-    const b1 = listen(b);
-    await settled();
-    expect([a1, a2, b1]).toEqual([[1], [2, 3], [2]]); // the modest client goes before the second of the greedy one
-    release(b);
-    await settled();
-    expect([a1, a2]).toEqual([[1], [2, 3, 2]]);
-    release(running);
-    await settled();
-    expect([a1, a2]).toEqual([
-      [1, 'granted'],
-      [2, 3, 2, 1],
-    ]);
-  });
-
-  it('are not told again where others come and go behind', async () => {
-    const { admit } = queue(1);
-    admit();
+  it('are told once for many changes, as they stand by then', async () => {
+    const { clock, admit } = bound(new Harness());
+    const earlier = Array.from({ length: 20 }, () => admit());
     const told = listen(admit());
-    await settled();
-    for (let count = 0; count < 5; count++) {
-      release(admit());
-      await settled();
+    for (const ticket of earlier) {
+      await clock.advance(1);
+      ticket.release();
     }
+    await clock.advance(tellEveryMs);
     expect(told).toEqual([1]);
   });
 
-  it('stand behind all in order for a parked job, and change with them', async () => {
-    const { admit, park } = queue(1);
-    const running = admit();
+  it('are not told while nothing changes, and need no timer then', async () => {
+    const { clock, admit } = bound(new Harness());
+    const told = listen(admit());
+    await clock.advance(tellEveryMs);
+    await clock.advance(60_000);
+    expect([told, clock.pending]).toEqual([[1], 0]);
+  });
+
+  it('need no timer where nobody waits', () => {
+    const { clock, running } = new Harness();
+    running.release();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('are told less often in a long queue: one millisecond later for every two that wait', async () => {
+    const { clock, admit } = bound(new Harness());
+    const tickets = Array.from({ length: 2000 }, () => admit());
+    const told = listen(tickets.at(-1) as Ticket);
+    await clock.advance(tellEveryMs); // the first telling was due when only one waited
+    tickets[0]?.release();
+    await clock.advance(998);
+    expect(told).toEqual([2000]);
+    await clock.advance(2);
+    expect(told).toEqual([2000, 1999]);
+  });
+
+  it('are told to a parked ticket as behind all in order, until it is unparked', async () => {
+    const { clock, running, admit, park } = bound(new Harness());
     const parked = park();
     const told = listen(parked);
-    await settled();
+    expect(parked.position).toBe(1);
     const other = admit();
-    await settled();
-    expect(told).toEqual([1, 2]);
+    await clock.advance(tellEveryMs);
     parked.unpark();
-    await settled();
-    release(running);
-    await settled();
-    release(other);
-    await settled();
-    expect(told).toEqual([1, 2, 1, 'granted']);
+    running.release();
+    await clock.advance(tellEveryMs);
+    other.release();
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([2, 1]);
+    expect(parked.isWaiting).toBe(false);
   });
 
-  it('end with the signal, whether the job is parked or in order', async () => {
-    const { slots, admit, park } = queue(1);
-    admit();
-    const controller = new AbortController();
-    const told = [listen(admit(), controller.signal), listen(park(), controller.signal)];
-    await settled();
-    controller.abort(gone);
-    await settled();
-    expect(told).toEqual([
-      [1, 'gone'],
-      [2, 'gone'],
-    ]);
-    expect([slots.active, slots.waiting]).toEqual([1, 0]);
+  it('are not told any more to a ticket that has its slot, or has left', async () => {
+    const { clock, running, admit } = bound(new Harness());
+    const [granted, left] = [admit(), admit()];
+    const last = admit();
+    const told = [granted, left, last].map(listen);
+    running.release();
+    left.release();
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([[], [], [1]]);
   });
 
-  it('skip what a slow listener has missed', async () => {
-    const { admit } = queue(1);
-    const tickets = [admit(), admit(), admit()];
-    const positions = admit().positions(never);
-    expect(await positions.next()).toEqual({ value: 3, done: false });
-    for (const ticket of tickets.slice(0, 2)) release(ticket);
-    expect(await positions.next()).toEqual({ value: 1, done: false });
-    release(tickets[2] as Ticket);
-    expect(await positions.next()).toEqual({ value: undefined, done: true });
-  });
-
-  it('leave nobody waiting for a change when all have gone', async () => {
-    const { slots, admit } = queue(2);
-    const tickets = Array.from({ length: 20 }, (_, index) => admit(`client ${index % 3}`));
-    const told = tickets.map((ticket) => listen(ticket));
-    let changes = 0;
-    const changed = slots.changed.bind(slots);
-    let waiting = 0;
-    slots.changed = () => {
-      waiting++;
-      return changed().finally(() => {
-        waiting--;
-        changes++;
-      });
-    };
-    for (const ticket of tickets) {
-      await settled();
-      release(ticket);
+  it.each([1, 2, 3])('are told as each ticket itself would say them (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const { clock, admit, park } = bound(new Harness());
+    const tickets: Ticket[] = [];
+    for (let step = 0; step < 200; step++) {
+      const client = `client ${Math.floor(random() * 5)}`;
+      if (random() < 0.6) tickets.push(random() < 0.2 ? park(client) : admit(client));
+      else tickets.splice(Math.floor(random() * tickets.length), 1)[0]?.release();
+      if (random() < 0.1) tickets[Math.floor(random() * tickets.length)]?.unpark();
     }
-    await settled();
-    expect(changes).toBeGreaterThan(100);
-    expect(waiting).toBe(0);
-    expect(told.every((words) => words.at(-1) === 'granted')).toBe(true);
+    const told = tickets.map(listen);
+    await clock.advance(tellEveryMs);
+    const waiting = tickets.flatMap((ticket, index) => (ticket.isWaiting ? [[ticket.position, told[index]]] : []));
+    expect(waiting.length).toBeGreaterThan(10);
+    expect(waiting.map(([, positions]) => positions)).toEqual(waiting.map(([position]) => [position]));
+  });
+
+  // If each ticket looked for its own position, this would be 10^10 steps, and not end in time.
+  it('are told to 200,000 tickets of one client in one pass', async () => {
+    const { clock, admit } = bound(new Harness());
+    const tickets = Array.from({ length: 200_000 }, () => admit());
+    let sum = 0;
+    for (const ticket of tickets) {
+      ticket.onPosition = (position) => {
+        sum += position;
+      };
+    }
+    await clock.advance(tellEveryMs);
+    expect(sum).toBe((200_000 * 200_001) / 2);
   });
 });
+
+/** Its parts, to be used without it. */
+function bound(harness: Harness) {
+  const { clock, running } = harness;
+  return { clock, running, admit: harness.admit.bind(harness), park: harness.park.bind(harness) };
+}

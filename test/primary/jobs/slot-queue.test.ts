@@ -1,5 +1,6 @@
 import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
 import { RelayError } from '../../../src/shared/errors.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';
 import { settled } from '../../support/settled.js';
 
@@ -7,12 +8,8 @@ const gone = new Error('gone');
 const never = new AbortController().signal;
 
 function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000) {
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes });
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, new FakeClock());
   return { slots, admit: (client = 'a', bytes = 1) => slots.admit(client, bytes) };
-}
-
-function release(ticket: Ticket): void {
-  ticket[Symbol.dispose]();
 }
 
 /** Which of these hold a slot, in the order they got it. */
@@ -56,7 +53,7 @@ describe('admission', () => {
     const { admit } = queue(1, 0);
     const only = admit();
     expect(refusalOf(admit)).toMatchObject({ code: 'concurrency_limited' });
-    release(only);
+    only.release();
     expect(refusalOf(admit)).toBeNull();
   });
 
@@ -79,14 +76,14 @@ describe('admission', () => {
     const isFull = () => refusalOf(() => admit('a', 1)) !== null;
 
     expect(isFull()).toBe(true);
-    release(left);
-    release(admit('a', 30));
+    left.release();
+    admit('a', 30).release();
     controller.abort(gone);
     await expect(waiting).rejects.toBe(gone);
-    release(admit('a', 60));
-    release(running);
+    admit('a', 60).release();
+    running.release();
     await granted.granted(never);
-    release(admit('a', 100));
+    admit('a', 100).release();
     admit('a', 100);
     expect(isFull()).toBe(true);
   });
@@ -97,11 +94,11 @@ describe('a slot', () => {
     const { slots, admit } = queue(1, 2);
     const [first, second, third] = [admit(), admit(), admit()];
     const granted = watch({ first, second, third });
-    release(first);
+    first.release();
     expect([slots.active, slots.waiting]).toEqual([1, 1]);
     await settled();
     expect(granted).toEqual(['first', 'second']);
-    release(second);
+    second.release();
     await settled();
     expect(granted).toEqual(['first', 'second', 'third']);
   });
@@ -110,7 +107,7 @@ describe('a slot', () => {
     const { slots, admit } = queue(1, 5);
     const running = admit();
     const waiting = admit();
-    release(running);
+    running.release();
     const late = admit();
     const granted = watch({ late, waiting });
     await settled();
@@ -128,38 +125,38 @@ describe('a slot', () => {
       modest: admit('modest'),
     };
     const granted = watch(tickets);
-    release(running);
+    running.release();
     for (let turn = 0; turn < 4; turn++) {
       await settled();
-      release(tickets[granted.at(-1) as string] as Ticket);
+      (tickets[granted.at(-1) as string] as Ticket).release();
     }
     expect(granted).toEqual(['greedy1', 'modest', 'greedy2', 'greedy3']);
   });
 
-  it('is released once, however often its ticket is disposed', () => {
+  it('is released once, however often its ticket is released', () => {
     const { slots, admit } = queue(2, 5);
     const [first] = [admit(), admit(), admit(), admit()];
-    release(first as Ticket);
-    release(first as Ticket);
+    (first as Ticket).release();
+    (first as Ticket).release();
     expect([slots.active, slots.waiting]).toEqual([2, 1]);
   });
 });
 
 describe('a place in the queue', () => {
-  it('is free at once when its ticket is disposed', async () => {
+  it('is free at once when its ticket is released', async () => {
     const { slots, admit } = queue(1, 1);
     const [running, leaver] = [admit(), admit()];
-    release(leaver);
-    release(leaver);
+    leaver.release();
+    leaver.release();
     expect([slots.active, slots.waiting]).toEqual([1, 0]);
     const next = admit();
     const granted = watch({ next, leaver });
-    release(running);
+    running.release();
     await settled();
     expect(granted).toEqual(['next']);
   });
 
-  it('is free at once when its signal is aborted, and its owner hears why', async () => {
+  it('is free at once when its signal is aborted, and its owner is told why', async () => {
     const { slots, admit } = queue(1, 1);
     admit();
     const controller = new AbortController();
@@ -182,15 +179,98 @@ describe('a place in the queue', () => {
     const controller = new AbortController();
     const [running, next] = [admit(), admit()];
     const granted = next.granted(controller.signal);
-    release(running);
+    running.release();
     controller.abort(gone);
     await granted;
     expect(slots.active).toBe(1);
     await expect(next.granted(controller.signal)).rejects.toBe(gone);
     expect(slots.active).toBe(1);
-    release(next);
+    next.release();
     expect(slots.active).toBe(0);
   });
+});
+
+describe('a parked ticket', () => {
+  it('takes a place in the queue, but no slot, until it is unparked', async () => {
+    const { slots } = queue(1, 1);
+    const parked = slots.park('a', 1);
+    expect([slots.active, slots.waiting]).toEqual([0, 1]);
+    expect(refusalOf(() => slots.park('a', 1))).toMatchObject({ code: 'concurrency_limited' });
+    parked.unpark();
+    expect([slots.active, slots.waiting, parked.isWaiting]).toEqual([1, 0, false]);
+    await parked.granted(never);
+  });
+
+  it("goes to the end of its client's line where no slot is free", async () => {
+    const { slots, admit } = queue(1, 5);
+    const [running, parked] = [admit(), slots.park('a', 1)];
+    const earlier = admit();
+    parked.unpark();
+    parked.unpark();
+    const later = admit();
+    const granted = watch({ later, parked, earlier });
+    for (const ticket of [running, earlier, parked]) {
+      ticket.release();
+      await settled();
+    }
+    expect(granted).toEqual(['earlier', 'parked', 'later']);
+  });
+
+  it('gives its bytes back however it leaves', () => {
+    const { slots } = queue(1, 10, 100);
+    const isFull = () => refusalOf(() => slots.park('a', 1)) !== null;
+    const [left, granted] = [slots.park('a', 50), slots.park('a', 50)];
+    expect(isFull()).toBe(true);
+    left.release();
+    granted.unpark();
+    slots.park('a', 100);
+    expect(isFull()).toBe(true);
+  });
+
+  it('is not unparked any more once it has left', () => {
+    const { slots } = queue(1, 5);
+    const parked = slots.park('a', 1);
+    parked.release();
+    parked.unpark();
+    expect([slots.active, slots.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe('those who are next', () => {
+  it('are listed in the order in which they get their slots, without those that are parked', () => {
+    const { slots, admit } = queue(1, 10);
+    admit();
+    const [a1, a2, b1] = [admit('a'), admit('a'), admit('b')];
+    slots.park('c', 1);
+    expect(slots.next(2)).toEqual([a1, b1]);
+    expect(slots.next(10)).toEqual([a1, b1, a2]);
+    expect(slots.next(0)).toEqual([]);
+  });
+
+  it('are none where nobody waits', () => {
+    const { slots, admit } = queue(2, 10);
+    admit();
+    expect(slots.next(2)).toEqual([]);
+  });
+});
+
+it('tells when a job gets a slot or a place in the order, and when one leaves', () => {
+  const { slots, admit } = queue(1, 2);
+  const counts: [active: number, waiting: number][] = [];
+  slots.onChange(() => counts.push([slots.active, slots.waiting]));
+  const [running, parked] = [admit(), slots.park('a', 1)];
+  parked.unpark();
+  admit().release();
+  running.release();
+  parked.release();
+  expect(counts).toEqual([
+    [1, 0],
+    [1, 1],
+    [1, 2],
+    [1, 1],
+    [1, 0],
+    [0, 0],
+  ]);
 });
 
 describe('idleness', () => {
@@ -203,11 +283,11 @@ describe('idleness', () => {
     const [running, waiting, leaver] = [admit(), admit(), admit()];
     let idle = 0;
     for (let times = 0; times < 2; times++) void slots.idle().then(() => idle++);
-    release(leaver);
-    release(running);
+    leaver.release();
+    running.release();
     await settled();
     expect(idle).toBe(0);
-    release(waiting);
+    waiting.release();
     await settled();
     expect(idle).toBe(2);
   });
@@ -219,17 +299,17 @@ describe('idleness', () => {
     void slots.idle().then(() => {
       isIdle = true;
     });
-    release(running);
+    running.release();
     await settled();
     expect(isIdle).toBe(false);
-    release(parked);
+    parked.release();
     await settled();
     expect(isIdle).toBe(true);
   });
 
   it('comes again after new work', async () => {
     const { slots, admit } = queue(1, 0);
-    release(admit());
+    admit().release();
     await slots.idle();
     const ticket = admit();
     let isIdle = false;
@@ -238,7 +318,7 @@ describe('idleness', () => {
     });
     await settled();
     expect(isIdle).toBe(false);
-    release(ticket);
+    ticket.release();
     await settled();
     expect(isIdle).toBe(true);
   });
@@ -261,7 +341,7 @@ it.each([1, 2, 3])('never exceeds a limit and never leaves a slot unused, whatev
       if (refusal !== null) expect(slots.active).toBe(3);
     } else {
       if (random() < 0.5) controllers.get(held)?.abort(gone);
-      release(held);
+      held.release();
       controllers.delete(held);
     }
     expect(slots.active).toBeLessThanOrEqual(3);
@@ -269,7 +349,7 @@ it.each([1, 2, 3])('never exceeds a limit and never leaves a slot unused, whatev
     if (slots.waiting > 0) expect(slots.active).toBe(3);
     if (step % 100 === 0) await settled(1);
   }
-  for (const ticket of controllers.keys()) release(ticket);
+  for (const ticket of controllers.keys()) ticket.release();
   await slots.idle();
   expect([slots.active, slots.waiting]).toEqual([0, 0]);
 });

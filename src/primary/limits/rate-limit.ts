@@ -1,0 +1,30 @@
+import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import type { RateVerdict } from '../../shared/ipc/protocol.js';
+
+export interface RateLimitSettings {
+  /** Requests of one address in one window. */
+  readonly maxRequests: number;
+  readonly windowMs: number;
+}
+
+/** Owns the rate windows, one for each address, for all workers together. */
+export class RateLimit {
+  readonly #limiter: RateLimiterMemory;
+
+  constructor({ maxRequests, windowMs }: RateLimitSettings) {
+    this.#limiter = new RateLimiterMemory({ points: maxRequests, duration: windowMs / 1000 });
+  }
+
+  async take(address: string): Promise<RateVerdict> {
+    try {
+      return verdict(true, await this.#limiter.consume(address));
+    } catch (refusal) {
+      if (!(refusal instanceof RateLimiterRes)) throw refusal;
+      return verdict(false, refusal);
+    }
+  }
+}
+
+function verdict(isAllowed: boolean, { remainingPoints, msBeforeNext }: RateLimiterRes): RateVerdict {
+  return { isAllowed, remaining: remainingPoints, resetSeconds: Math.max(1, Math.ceil(msBeforeNext / 1000)) };
+}

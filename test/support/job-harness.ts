@@ -1,0 +1,198 @@
+import type { Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import type { ModelChoice } from '../../src/primary/cli/models.js';
+import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
+import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import { type JobCli, type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
+import type { JobStream } from '../../src/primary/jobs/job-stream.js';
+import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
+import { cancelled, RelayError } from '../../src/shared/errors.js';
+import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
+import { orAborted } from '../../src/shared/or-aborted.js';
+import { FakeClock } from './fake-clock.js';
+import { jobRequest } from './job-records.js';
+
+export type Script = (sink: TextSink, signal: AbortSignal) => Promise<TurnEnd>;
+export type Usage = ReturnType<JobCli['usage']>;
+
+export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null };
+export const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };
+export const gone = cancelled('the client has gone');
+export const shutdown = new RelayError('shutting_down', 'the service ends', { retryAfterSeconds: 5 });
+export const forever = new Promise<never>(() => {});
+
+export const answers: Script = async (sink) => {
+  sink.write('Hel');
+  sink.write('lo');
+  return turnEnd;
+};
+
+/** Writes something, then nothing until it is aborted. */
+export const hangs: Script = (sink, signal) => {
+  sink.write('Well');
+  return orAborted(forever, signal);
+};
+
+export function throws(error: unknown): Script {
+  return () => Promise.reject(error);
+}
+
+/** A CLI process that follows a script. */
+class FakeCli implements JobCli {
+  readonly turns: Turn[] = [];
+  /** The conversation that it was left to at each release; null where it was to be ended. */
+  readonly released: (ConversationState | null)[] = [];
+  usages: Usage[] = [];
+  readonly #script: Script;
+  readonly #release: () => Promise<void>;
+
+  constructor(script: Script, release: () => Promise<void>) {
+    this.#script = script;
+    this.#release = release;
+  }
+
+  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
+    this.turns.push(turn);
+    return this.#script(sink, signal);
+  }
+
+  /** As a real one: what was used since the last call. */
+  usage(): Usage {
+    return this.usages.shift() ?? null;
+  }
+
+  release(conversation: ConversationState | null): Promise<void> {
+    this.released.push(conversation);
+    return this.#release();
+  }
+}
+
+class RecordingObserver implements JobObserver {
+  readonly ends: { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[] = [];
+  readonly broken: unknown[] = [];
+  readonly waits: number[] = [];
+  readonly firstDeltas: number[] = [];
+
+  jobStarted(queueMs: number): void {
+    this.waits.push(queueMs);
+  }
+
+  firstDelta(_request: JobRequest, ms: number): void {
+    this.firstDeltas.push(ms);
+  }
+
+  jobEnded({ requestId }: JobRequest, end: JobEnd, hadSlot: boolean): void {
+    this.ends.push({ requestId, end, hadSlot });
+  }
+
+  jobBroke(thrown: unknown): void {
+    this.broken.push(thrown);
+  }
+}
+
+export interface JobOptions {
+  readonly script?: Script;
+  readonly maxActive?: number;
+  readonly maxWaiting?: number;
+  readonly models?: Partial<ModelChoice>;
+  /** What the processes have used, one entry for each time that one is asked. */
+  readonly usages?: readonly Usage[];
+  /** Awaited when a process is started, or released. */
+  readonly start?: (signal: AbortSignal) => Promise<void>;
+  readonly release?: () => Promise<void>;
+}
+
+const atOnce = async () => {};
+
+/** A job runner with real slots and conversations, whose CLI processes follow a script. */
+export class JobHarness {
+  readonly clock = new FakeClock();
+  readonly observer = new RecordingObserver();
+  readonly launches: Launch[] = [];
+  /** The conversation that each process was asked for. */
+  readonly wanted: (ConversationState | null)[] = [];
+  readonly processes: FakeCli[] = [];
+  readonly slots: SlotQueue;
+  readonly conversations: ConversationStore;
+  readonly runner: JobRunner;
+  countTokens = async (texts: readonly string[]) => texts.join('').length;
+  #requests = 0;
+
+  constructor({ maxActive = 1, maxWaiting = 10, models, ...options }: JobOptions = {}) {
+    const { clock, observer } = this;
+    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock);
+    this.conversations = new ConversationStore({ ttlMs: 60_000, maxConversations: 10, maxBytes: 10_000 }, clock);
+    const choice = { fallback: null, allowed: null, label: null, ...models };
+    const resources = {
+      slots: this.slots,
+      conversations: this.conversations,
+      acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
+        this.#acquire(options, launch, of, signal),
+      countTokens: (texts: readonly string[]) => this.countTokens(texts),
+      observer,
+      clock,
+    };
+    this.runner = new JobRunner(resources, choice, { queueTimeoutMs: 15_000, executionMs: 120_000 });
+  }
+
+  run(differences: Partial<JobRequest> = {}, caller = new AbortController().signal): JobStream {
+    return this.runner.run(jobRequest({ requestId: `job ${++this.#requests}`, ...differences }), caller);
+  }
+
+  /** Runs a turn to its end; returns its conversation's id. */
+  async turn(conversationId: string | null = null): Promise<string> {
+    const end = endOf(await all(this.run({ operation: 'chat', conversationId })));
+    if (end.outcome !== 'ok' || end.conversation === null) throw new Error(end.outcome);
+    return end.conversation.id;
+  }
+
+  get outcomes(): (readonly [requestId: string, outcome: string])[] {
+    return this.observer.ends.map(({ requestId, end }) => [requestId, end.outcome]);
+  }
+
+  /** Everything that was taken has been given back, once. */
+  async expectTidy(): Promise<void> {
+    await this.clock.advance(50); // the queue tells positions once more
+    expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
+    expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));
+    expect(this.runner.ages).toEqual([]);
+  }
+
+  async #acquire(
+    { script = answers, start = atOnce, release = atOnce, usages = [] }: JobOptions,
+    launch: Launch,
+    of: ConversationState | null,
+    signal: AbortSignal,
+  ): Promise<FakeCli> {
+    this.launches.push(launch);
+    this.wanted.push(of);
+    await start(signal);
+    signal.throwIfAborted();
+    const cli = new FakeCli(script, release);
+    cli.usages = [...usages];
+    this.processes.push(cli);
+    return cli;
+  }
+}
+
+export async function all(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
+  const seen: JobEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+export function endOf(events: readonly JobEvent[]): JobEnd {
+  const ends = events.filter((event) => event.type === 'job-end');
+  expect(ends).toHaveLength(1);
+  expect(events.at(-1)).toBe(ends[0]);
+  return ends[0] as JobEnd;
+}
+
+/** A promise for `start` or `release`, and what resolves it. */
+export function barrier() {
+  let open = () => {};
+  const opened = new Promise<void>((resolve) => {
+    open = resolve;
+  });
+  return { wait: () => opened, open: () => open() };
+}
