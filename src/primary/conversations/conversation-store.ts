@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
 import { invalid, RelayError } from '../../shared/errors.js';
-import { LinkedList } from '../linked-list.js';
+import { LinkedList } from '../../shared/linked-list.js';
 import { Conversation } from './conversation.js';
-import { ConversationTurn, type TurnKeeper } from './conversation-turn.js';
+import { ConversationTurn } from './conversation-turn.js';
 
 export interface ConversationLimits {
   /** Time from the last activity until a conversation expires. */
@@ -18,33 +18,37 @@ export interface ConversationLimits {
 const idBytes = 18;
 
 /**
- * Owns the conversations, in order of their last activity: the least recently active is the first to expire and the
- * first to be evicted. One with a turn that runs or waits keeps its place, and is passed over.
+ * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
+ * first to be evicted. One with a turn that runs or waits keeps its place and is skipped.
  */
-export class ConversationStore implements TurnKeeper {
+export class ConversationStore {
   readonly #limits: ConversationLimits;
   readonly #clock: Clock;
-  readonly #onRemoved: (cause: RemovalCause, id: string) => void;
+  #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
   readonly #byId = new Map<string, Conversation>();
   readonly #byActivity = new LinkedList<Conversation>();
-  /** Conversations with a turn that runs or waits: those included that begin with it, without those removed meanwhile. */
+  /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
   #inUse = 0;
   #bytes = 0;
   #tokens = 0;
   #created = 0;
   #refused = 0;
 
-  constructor(limits: ConversationLimits, clock: Clock, onRemoved: (cause: RemovalCause, id: string) => void) {
+  constructor(limits: ConversationLimits, clock: Clock) {
     this.#limits = limits;
     this.#clock = clock;
-    this.#onRemoved = onRemoved;
+  }
+
+  /** `listener` is called when a conversation has been removed. There is one listener. */
+  onRemoved(listener: (cause: RemovalCause, id: string) => void): void {
+    this.#onRemoved = listener;
   }
 
   get counts() {
     return { conversations: this.#byId.size, bytes: this.#bytes, tokens: this.#tokens, created: this.#created };
   }
 
-  /** Turns refused because every conversation was in use, since the start. */
+  /** Turns refused because every conversation was in use, counted from the start. */
   get refused(): number {
     return this.#refused;
   }
@@ -60,9 +64,9 @@ export class ConversationStore implements TurnKeeper {
   }
 
   /**
-   * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Takes nothing before
-   * `open`. Throws `validation_error` for an id that can't be used, `concurrency_limited` when as many conversations are
-   * in use as may be kept: so one that begins always finds an idle one to evict.
+   * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Nothing is taken before
+   * `open`. Throws `validation_error` for an id that can't be used, and `concurrency_limited` when as many conversations
+   * are in use as may be kept: a new one must always find an idle one to evict.
    */
   turn(id: string | null, owner: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
@@ -74,7 +78,7 @@ export class ConversationStore implements TurnKeeper {
     return new ConversationTurn(conversation, this);
   }
 
-  /** Takes away what has expired. Called at every turn, and from time to time. */
+  /** Removes what has expired. Called at every turn, and from time to time. */
   expire(): void {
     for (const conversation of this.#idleOnes()) {
       if (!this.#hasExpired(conversation)) return;

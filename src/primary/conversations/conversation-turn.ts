@@ -1,26 +1,19 @@
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { orAborted } from '../../shared/or-aborted.js';
+import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/adapter.js';
-import type { ConversationState } from '../cli/live-sessions.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Conversation } from './conversation.js';
+import type { ConversationStore } from './conversation-store.js';
 
-/** Who owns the conversations, as a turn needs it. */
-export interface TurnKeeper {
-  open(conversation: Conversation, turn: { wake(): void }): void;
-  commit(
-    conversation: Conversation,
-    texts: readonly [user: string, assistant: string],
-    tokens: number,
-  ): ConversationSnapshot;
-  close(conversation: Conversation, turn: { wake(): void }): void;
-}
+type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
-/** The lease on a conversation for one turn. Nothing changes in the conversation unless `commit` is called. */
+/** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements Disposable {
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
-  #wake: () => void = () => {};
+  readonly #woken = withResolvers();
 
   constructor(conversation: Conversation, keeper: TurnKeeper) {
     this.#conversation = conversation;
@@ -42,8 +35,8 @@ export class ConversationTurn implements Disposable {
     return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
   }
 
-  /** `state`, if it has not gone on from there: the next turn may run and end while a slow client still reads this one. */
-  stateAt(messageCount: number): ConversationState | null {
+  /** `state`, unless the conversation has been deleted or has gone on since it had so many messages. */
+  stateAt(messageCount: number | undefined): ConversationState | null {
     const { state } = this;
     return state?.messageCount === messageCount ? state : null;
   }
@@ -63,15 +56,12 @@ export class ConversationTurn implements Disposable {
   async mine(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     if (!this.mustWait) return;
-    const woken = new Promise<void>((resolve) => {
-      this.#wake = resolve;
-    });
-    await orAborted(woken, signal);
+    await orAborted(this.#woken.promise, signal);
   }
 
   /** Called by the store when it is this turn's time. */
   wake(): void {
-    this.#wake();
+    this.#woken.resolve();
   }
 
   commit(user: string, assistant: string, tokens: number): ConversationSnapshot {

@@ -1,5 +1,5 @@
+import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
-import type { Node } from '../linked-list.js';
 
 /** One conversation's text and times. Kept small: there may be a million. Changed by the store alone. */
 export class Conversation {

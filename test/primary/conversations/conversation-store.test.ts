@@ -1,14 +1,14 @@
-import { failureOf, StoreHouse, ttlMs } from '../../support/conversations.js';
+import { failureOf, StoreHarness, ttlMs } from '../../support/conversations.js';
 import { settled } from '../../support/settled.js';
 
-/** Of a caller who stays. */
+/** The signal of a caller that stays. */
 const calm = () => new AbortController().signal;
 const elsewhere = 'A'.repeat(24);
 
 describe('a conversation', () => {
   it('has an id of 128 random bits at least, fit for a path', () => {
-    const house = new StoreHouse({ maxConversations: 1000 });
-    const ids = Array.from({ length: 1000 }, () => house.chat());
+    const harness = new StoreHarness({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => harness.chat());
     expect(new Set(ids).size).toBe(1000);
     expect(ids.filter((id) => !/^[A-Za-z0-9_-]{22,}$/.test(id))).toEqual([]);
     for (let at = 0; at < (ids[0] as string).length; at++) {
@@ -17,7 +17,7 @@ describe('a conversation', () => {
   });
 
   it('holds the turns that were committed, and their times and figures', async () => {
-    const { clock, store } = new StoreHouse();
+    const { clock, store } = new StoreHarness();
     const first = store.turn(null, 'alice', 'Be brief.', 2);
     first.open();
     const { id } = first.commit('Hi', 'Hello', 5);
@@ -40,27 +40,28 @@ describe('a conversation', () => {
   });
 
   it('is as it was after a turn that was not committed, and none after such a first turn', () => {
-    const house = new StoreHouse();
-    const { store } = house;
-    const id = house.chat();
+    const harness = new StoreHarness();
+    const { store } = harness;
+    const id = harness.chat();
     const before = store.snapshot(id, 'alice');
-    house.open(id)[Symbol.dispose]();
-    house.open(null)[Symbol.dispose]();
+    harness.open(id)[Symbol.dispose]();
+    harness.open(null)[Symbol.dispose]();
     expect(store.snapshot(id, 'alice')).toEqual(before);
     expect(store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 1 });
   });
 
-  it('is the same error to a stranger, after its end, and where it never was', async () => {
-    const house = new StoreHouse({ maxConversations: 2 });
-    const { store, clock } = house;
-    const gone = [house.chat(null, 'bob'), house.chat(), house.chat(), house.chat()];
+  it('is the same error for a stranger, after its end, and where it never was', async () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    const { store, clock } = harness;
+    const gone = [harness.chat(null, 'bob'), harness.chat(), harness.chat(), harness.chat()];
     store.remove(gone[2] as string, 'alice');
     await clock.advance(ttlMs);
     store.expire();
-    expect(house.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
-    const foreign = house.chat(null, 'bob');
+    expect(harness.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
+    expect(harness.removedIds).toEqual(gone);
+    const foreign = harness.chat(null, 'bob');
     const ids = [...gone, foreign, elsewhere, '', '__proto__', 'x'.repeat(10_240)];
-    const known = new Set(ids.flatMap((id) => reactionsTo(house, id).map((reaction) => JSON.stringify(reaction))));
+    const known = new Set(ids.flatMap((id) => reactionsTo(harness, id).map((reaction) => JSON.stringify(reaction))));
     expect([...known].map((text) => JSON.parse(text))).toEqual([
       { code: 'not_found', message: 'no such conversation' },
       {
@@ -69,37 +70,37 @@ describe('a conversation', () => {
         details: [{ path: 'conversation_id', message: 'no such conversation' }],
       },
     ]);
-    expect(house.has(foreign, 'bob')).toBe(true);
+    expect(harness.has(foreign, 'bob')).toBe(true);
   });
 
   it('lives until its time after the last activity is over, by a clock that never jumps', async () => {
-    const house = new StoreHouse();
-    const id = house.chat();
-    await house.clock.advance(ttlMs - 1);
-    house.clock.now = () => 0; // someone sets the wall clock back
-    house.chat(id);
-    await house.clock.advance(ttlMs - 1);
-    expect(house.has(id)).toBe(true); // looking at it is no activity
-    await house.clock.advance(1);
-    expect([house.has(id), house.removed]).toEqual([false, ['expired']]);
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    await harness.clock.advance(ttlMs - 1);
+    harness.clock.now = () => 0; // someone sets the wall clock back
+    harness.chat(id);
+    await harness.clock.advance(ttlMs - 1);
+    expect(harness.has(id)).toBe(true); // looking at it is no activity
+    await harness.clock.advance(1);
+    expect([harness.has(id), harness.removed]).toEqual([false, ['expired']]);
   });
 
   it('does not expire while a turn runs or waits, and is gone after one that changed nothing', async () => {
-    const house = new StoreHouse();
-    const id = house.chat();
-    const turn = house.open(id);
-    await house.clock.advance(2 * ttlMs);
-    house.store.expire();
-    expect(house.has(id)).toBe(true);
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const turn = harness.open(id);
+    await harness.clock.advance(2 * ttlMs);
+    harness.store.expire();
+    expect(harness.has(id)).toBe(true);
     turn[Symbol.dispose]();
-    expect(house.has(id)).toBe(false);
+    expect(harness.has(id)).toBe(false);
   });
 
   it('stays deleted when a turn on it ends, and the turns that wait still have its text', async () => {
-    const house = new StoreHouse();
-    const id = house.chat();
-    const [running, waiting] = [house.open(id), house.open(id)];
-    house.store.remove(id, 'alice');
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const [running, waiting] = [harness.open(id), harness.open(id)];
+    harness.store.remove(id, 'alice');
     const mine = waiting.mine(calm());
     expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
     running[Symbol.dispose]();
@@ -107,17 +108,17 @@ describe('a conversation', () => {
     expect(waiting.history).toHaveLength(4);
     waiting.commit('Even more', 'Yes', 2);
     waiting[Symbol.dispose]();
-    expect(house.has(id)).toBe(false);
-    expect(house.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
-    expect(house.removed).toEqual(['deleted']);
+    expect(harness.has(id)).toBe(false);
+    expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
+    expect(harness.removed).toEqual(['deleted']);
   });
 });
 
 describe('turns on one conversation', () => {
   it('have it one after the other, in the order they came', async () => {
-    const house = new StoreHouse();
-    const id = house.chat();
-    const turns = Array.from({ length: 20 }, () => house.open(id));
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const turns = Array.from({ length: 20 }, () => harness.open(id));
     const order: number[] = [];
     await Promise.all(
       turns.map(async (turn, number) => {
@@ -130,15 +131,15 @@ describe('turns on one conversation', () => {
       }),
     );
     expect(order).toEqual([...turns.keys()]);
-    using last = house.open(id);
+    using last = harness.open(id);
     expect(last.history).toHaveLength(42);
     expect(last.history.at(-1)).toEqual({ role: 'assistant', text: 'after 40' });
   });
 
   it('may leave from anywhere in the line, and hold nobody up', async () => {
-    const house = new StoreHouse();
-    const id = house.chat();
-    const [first, second, third] = [house.open(id), house.open(id), house.open(id)];
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const [first, second, third] = [harness.open(id), harness.open(id), harness.open(id)];
     const caller = new AbortController();
     const given = second.mine(caller.signal);
     const patient = third.mine(calm());
@@ -150,12 +151,12 @@ describe('turns on one conversation', () => {
     first[Symbol.dispose]();
     await patient;
     third[Symbol.dispose]();
-    expect(house.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
+    expect(harness.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
   });
 });
 
-/** What a stranger and its owner are told of an id that can't be used. */
-function reactionsTo({ store }: StoreHouse, id: string) {
+/** What a caller is told who looks up, removes or continues a conversation that can't be used. */
+function reactionsTo({ store }: StoreHarness, id: string) {
   const attempts = [
     () => store.snapshot(id, 'alice'),
     () => store.remove(id, 'alice'),
