@@ -1,54 +1,55 @@
-import { chmod, readFile } from 'node:fs/promises';
+import '../shared/small-heap.js';
+
+import { readFile } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
-import type { Inspection } from '../shared/inspection.js';
-import { blockingOutput, LogOutput, openForLog } from '../shared/log-output.js';
+import { fullCollection, HeapKeeper } from '../shared/heap.js';
+import { type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
-import { instanceOfProcess } from '../shared/proc/proc-fs.js';
-import { removeDirectoryOf, runtimeParent } from '../shared/proc/runtime-directory.js';
-import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
+import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/process/leftovers.js';
+import { instanceOfProcess } from '../shared/process/proc.js';
 import { readProduct } from '../shared/product.js';
-import { searchPathOf } from './cli/launch-env.js';
-import {
-  findFreePort,
-  findHostTools,
-  findNotifier,
-  makeRuntimeDirectory,
-  removeRuntimeDirectory,
-} from './host/host.js';
-import { checkSocketPath, clearStaleSocket } from './host/socket-path.js';
-import { type Handover, Systemd, takeHandover } from './host/systemd.js';
-import { takeSettings } from './host/take-settings.js';
-import type { World } from './host/world.js';
-import { inspectSetup } from './inspection.js';
-import { chooseAdapter } from './model-cli.js';
-import { Service } from './service.js';
+import type { SetupReport } from '../shared/setup-report.js';
+import { reportSetup } from './api/setup-report.js';
+import { searchPathOf } from './cli/environment.js';
+import { chooseAdapter } from './cli/registry.js';
+import { cgroupParent } from './cli/terminate/cgroup-home.js';
+import { chooseTermination } from './cli/terminate/termination.js';
+import { Service } from './compose.js';
+import { openAddresses } from './fleet/addresses.js';
+import type { Host } from './lifecycle/host.js';
+import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
+import { makeRuntimeDirectory, removeRuntimeDirectory, runtimeParent } from './lifecycle/runtime-directory.js';
+import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
+import { type Handover, Systemd, takeHandover } from './lifecycle/systemd.js';
 
-/** A defect ends the service, whatever the disk does. */
+/** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;
+
+const noOutput: LogDestination = { write: () => {}, flush: async () => true };
 
 /** Runs the service in this process, until it ends the process. */
 export function start(): void {
   main().catch(failToStart);
 }
 
-/** What a service started here and now would use. Throws a ConfigFault. The caller ends the process. */
-export async function inspect(): Promise<Inspection> {
+/** What a service that is started here and now would use. Throws a ConfigFault. The caller ends the process. */
+export async function inspectSetup(): Promise<SetupReport> {
   const given = takeGiven();
   const config = await readConfig(given.env);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
-  const world = await createWorld(given, createLogger('silent', 'primary', blockingOutput()), () => 0);
   try {
-    return await inspectSetup(config, world);
+    const log = createLogger('silent', 'primary', noOutput);
+    return await reportSetup(config, await createHost(config, given, log, 'visitor'));
   } finally {
-    await removeRuntimeDirectory(world.runtimeDirectory);
+    await removeOwnDirectory(given.env);
   }
 }
 
-/** What this process was started with; what children are not to inherit is taken out of its environment. */
+/** What this process was started with. What its children must not inherit has been removed from its environment. */
 interface Given {
   readonly handover: Handover;
   readonly env: Environment;
@@ -59,115 +60,143 @@ function takeGiven(): Given {
   return { handover, env: takeSettings(process.env) };
 }
 
+/** There are credentials among our variables, perhaps under a mistyped name. Returns the environment as it was. */
+export function takeSettings(env: Record<string, string | undefined>): Environment {
+  const whole = Object.freeze({ ...env });
+  for (const name of Object.keys(env).filter((name) => /^MODEL_(API|CODE)_/.test(name))) delete env[name];
+  return whole;
+}
+
 function readConfig(env: Environment): Promise<Config> {
   return loadConfig(env, (path) => readFile(path, 'utf8'));
 }
 
-/** What signals have asked for, and who answers them once it is there. */
-interface Heard {
-  end: NodeJS.Signals | null;
+/** A signal that came before the service was there, and the service once it is. */
+interface PendingSignal {
+  signal: NodeJS.Signals | null;
   service: Service | null;
 }
 
-/** From the first moment on: a start goes on to where it can end in order. A second word ends one that hangs. */
-function hearSignals(): Heard {
-  const heard: Heard = { end: null, service: null };
-  const end = (signal: NodeJS.Signals) => {
-    if (heard.service !== null) void heard.service.terminate(signal);
-    else if (heard.end !== null) endAtOnce(signal, end);
-    else heard.end = signal;
+/** A start goes on to where it can end in order. A second signal ends one that hangs. */
+function listenForSignals(): PendingSignal {
+  const pending: PendingSignal = { signal: null, service: null };
+  const terminate = (signal: NodeJS.Signals) => {
+    if (pending.service !== null) void pending.service.terminate(signal);
+    else if (pending.signal !== null) endAtOnce(signal, terminate);
+    else pending.signal = signal;
   };
-  process.on('SIGTERM', end);
-  process.on('SIGINT', end);
-  process.on('SIGHUP', () => void heard.service?.reload());
-  return heard;
+  process.on('SIGTERM', terminate);
+  process.on('SIGINT', terminate);
+  process.on('SIGHUP', () => void pending.service?.reload());
+  return pending;
 }
 
-/** As the system does it without us: an exit would wait for a disk that does not answer. */
+/** As the system would without us: process.exit would wait for a disk that does not answer. */
 function endAtOnce(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): void {
   process.off(signal, listener);
   process.kill(process.pid, signal);
 }
 
 async function main(): Promise<void> {
-  const heard = hearSignals();
+  const pending = listenForSignals();
   const given = takeGiven();
-  const lostRecords = { count: 0 };
   const config = await readConfig(given.env);
-  const log = createLogger(
-    config.logLevel,
-    'primary',
-    new LogOutput(openForLog(process.stdout.fd), systemClock, () => lostRecords.count++),
-  );
+  const lost = { count: 0 };
+  const output = openOutput(() => lost.count++);
+  const log = createLogger(config.logLevel, 'primary', output);
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  const service = await createService(config, given, log, () => lostRecords.count);
-  heard.service = service;
-  if (heard.end === null) service.start(join(__dirname, '..', 'worker', 'main.js'));
-  else await service.terminate(heard.end);
+  await endPredecessors(config, given, log);
+  const host = await createHost(config, given, log, 'service', () => lost.count);
+  const { adapter, warnings } = await chooseAdapter(config, host.searchPath);
+  const addresses = await openAddresses(config, host.systemd.passedFds).catch((error: Error) => {
+    log.error('listen_failed', { error: error.message });
+    log.error('workers_unavailable', { reason: 'the address cannot be used' });
+    host.exit(serviceExits.unavailable);
+  });
+  if (!addresses) return;
+  pending.service = new Service({ config, host, adapter, addresses });
+  const allWarnings = [...config.warnings, ...warnings, ...host.termination.warnings];
+  if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'), allWarnings);
+  else await pending.service.terminate(pending.signal);
 }
 
-/** Clears up after the dead, and starts nothing. */
-async function createService(
-  config: Config,
-  given: Given,
-  log: Logger,
-  logWriteErrors: () => number,
-): Promise<Service> {
-  const reaped = await sweepOrphans(systemClock, runtimeParent(given.env));
+async function endPredecessors(config: Config, { env }: Given, log: Logger): Promise<void> {
+  const reaped = await endLeftovers(systemClock, await tracesOf(config, env));
   if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
   if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
-  const world = await createWorld(given, log, logWriteErrors);
-  const port = config.port === 0 ? await findFreePort(config.host) : config.port;
-  return new Service(config, world, await chooseAdapter(config, world), port);
 }
 
-async function createWorld({ handover, env }: Given, log: Logger, logWriteErrors: () => number): Promise<World> {
+async function tracesOf(config: Config, env: Environment): Promise<TracePlaces> {
+  const parent = await cgroupParent(config.cgroup);
+  return { runtimeParent: runtimeParent(env).path, cgroupParent: parent?.path ?? null };
+}
+
+/** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
+async function createHost(
+  config: Config,
+  { handover, env }: Given,
+  log: Logger,
+  role: 'visitor' | 'service',
+  logWriteErrors: () => number = () => 0,
+): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
+  const traces = await tracesOf(config, env);
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
+  const tools = await findHostTools(searchPath);
+  const settings = { cgroup: config.cgroup, maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
   return {
     env,
     product: readProduct(),
     instance,
-    tools: await findHostTools(searchPath),
+    termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
+    traces,
     runtimeDirectory,
     searchPath,
     clock: systemClock,
+    heap: new HeapKeeper(systemClock, fullCollection()),
     log,
     logWriteErrors,
     freeMemory: freemem,
     random: Math.random,
-    openSocket: (path) => chmod(path, 0o660),
-    exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => exit(log, code)),
+    exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => void exit(log, code)),
   };
 }
 
-/** Workers notice that the primary has gone, end what is left of its process trees, and go too. */
+/** The workers notice that the primary has gone, end what is left of its processes, and exit too. */
 function die(log: Logger, reason: unknown): void {
   log.error('internal_error', { error: describeError(reason) });
   void leave(log, serviceExits.internal);
 }
 
-/** The end that was not foreseen: nobody may have been told yet where the runtime directory is. */
-async function leave(log: Logger, code: ServiceExit): Promise<never> {
-  const removed = removeDirectoryOf(await instanceOfProcess(process.pid), runtimeParent(process.env));
-  await Promise.race([removed, delay(systemClock, removeLimitMs)]);
+/** An end that was not foreseen: it may not be known yet where the runtime directory is. */
+async function leave(log: Logger, code: ServiceExit): Promise<void> {
+  await Promise.race([removeOwnDirectory(process.env), delay(systemClock, removeLimitMs)]);
   return exit(log, code);
 }
 
-function exit(log: Logger, code: ServiceExit): never {
-  log.flush();
-  process.exit(code);
+async function removeOwnDirectory(env: Environment): Promise<void> {
+  await removeDirectoryOf(await instanceOfProcess(process.pid), runtimeParent(env).path);
 }
 
-/** For people on stderr, for machines in the log: its level is not known yet, or is a fault itself. */
-function failToStart(error: unknown): Promise<never> {
+async function exit(log: Logger, code: ServiceExit): Promise<void> {
+  if (await log.flush()) process.exit(code);
+  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a write that blocks
+}
+
+function openOutput(onLost: () => void): LogDestination {
+  return new LogOutput(openForLog(stdoutFd), systemClock, onLost);
+}
+
+/** On stderr for people, in the log for machines. The log level may not be known yet, or be the fault itself. */
+function failToStart(error: unknown): Promise<void> {
   const isConfigFault = error instanceof ConfigFault;
   const faults = isConfigFault ? error.faults : [describeError(error)];
   process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
-  const log = createLogger('info', 'primary', blockingOutput());
+  const output = openOutput(() => {});
+  const log = createLogger('info', 'primary', output);
   for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
   return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal);
 }

@@ -1,13 +1,8 @@
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../../shared/readiness.js';
+import type { Verdict } from '../cli/program.js';
 import { Credential } from './credential.js';
-
-export interface Verdict {
-  readonly version: string | null;
-  /** Why jobs can't be run; null when they can. */
-  readonly error: string | null;
-}
 
 export interface ReadinessSettings {
   readonly adapter: string;
@@ -16,9 +11,9 @@ export interface ReadinessSettings {
   readonly historyLimit: number;
 }
 
-/** A check that takes longer counts as not ready; what it started is ended by its own limits. */
+/** A check that takes longer counts as not ready. The programs that it has started have limits of their own. */
 const checkLimitMs = 20_000;
-/** Spread over ±10 %, so that the checks of several services do not meet. */
+/** Intervals vary by ±10 %, so that the checks of several services do not fall together. */
 const jitter = 0.1;
 const refusal =
   "the model CLI's credential was refused when a job used it: log in anew and recheck, or replace it and restart";
@@ -30,8 +25,8 @@ interface Check {
 }
 
 /**
- * Owns the readiness of the model CLI and the history of its checks. One check runs at a time; who asks for the same
- * cause shares it. A check finds the CLI ready if it says so itself, and no job has shown that its credential is refused.
+ * Owns the readiness of the model CLI and the history of its checks. One check runs at a time and is shared by all who ask
+ * for the same cause. The CLI is ready if it says so itself and no job has shown that its credential is refused.
  */
 export class Readiness {
   readonly #probe: () => Promise<Verdict>;
@@ -40,6 +35,7 @@ export class Readiness {
   readonly #random: () => number;
   readonly #onChecked: (entry: ReadinessEntry) => void;
   readonly #credential: Credential;
+  readonly #unchecked: ReadinessEntry;
   readonly #history: ReadinessEntry[] = [];
   #running: Check | null = null;
   /** Begins when the running one has ended. */
@@ -53,7 +49,7 @@ export class Readiness {
     settings: ReadinessSettings,
     clock: Clock,
     random: () => number,
-    onChecked: (entry: ReadinessEntry) => void,
+    onChecked: (entry: ReadinessEntry) => void = () => {},
   ) {
     this.#probe = probe;
     this.#settings = settings;
@@ -61,10 +57,12 @@ export class Readiness {
     this.#random = random;
     this.#onChecked = onChecked;
     this.#credential = new Credential(clock);
+    const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
+    this.#unchecked = { ...nothing, adapter: settings.adapter, version: null, error: null };
   }
 
   get current(): ReadinessEntry {
-    return this.#history.at(-1) ?? this.#entry('start', 'unknown', null, 0, { version: null, error: null });
+    return this.#history.at(-1) ?? this.#unchecked;
   }
 
   get isCredentialRefused(): boolean {
@@ -81,34 +79,31 @@ export class Readiness {
     this.#schedule();
   }
 
-  /** The service ends, and with it the programs of a check that runs: what is known stays as it is. */
+  /** The service ends, and with it the programs of a running check. The last entry stays as it is. */
   stop(): void {
     this.#isOver = true;
     this.#stopTimer();
   }
 
-  /** A job failed in a way that casts doubt on the CLI: looks again, unless it is known already. */
+  /** A job failed in a way that casts doubt on the CLI: checks again, unless it is known not to be ready. */
   doubt(): void {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
-  /** The API refused the credential of a job that began `agoMs` ago: not ready, until a later job or a forced check clears it. */
+  /** The API refused the credential of a job that began `agoMs` ago. The CLI is not ready until a later job is answered, or a check is forced. */
   refused(agoMs: number): void {
-    if (this.#credential.refused(agoMs)) void this.check('failure');
+    if (this.#credential.learn(agoMs, true)) void this.check('failure');
     else this.doubt();
   }
 
   /** A job that began `agoMs` ago was answered. Returns whether the credential counted as refused until now. */
   answered(agoMs: number): boolean {
-    const isNews = this.#credential.taken(agoMs);
+    const isNews = this.#credential.learn(agoMs, false);
     if (isNews) void this.check('failure');
     return isNews;
   }
 
-  /**
-   * Who forces a check, or has seen a failure, asks about now: a check that began earlier for another cause does not
-   * answer that. Never rejects.
-   */
+  /** A forced check, or one after a failure, asks about now: it shares no check that began earlier. Never rejects. */
   check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
     if (this.#isOver) return Promise.resolve(this.current);
     if (this.#running === null) return this.#begin(trigger);
@@ -119,7 +114,7 @@ export class Readiness {
   }
 
   #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
-    if (trigger === 'forced') this.#credential.forget();
+    if (trigger === 'forced') this.#credential.learn(0, false); // it may have been replaced
     const entry = this.#check(trigger).finally(() => {
       this.#running = null;
     });
@@ -141,7 +136,7 @@ export class Readiness {
     const error = ownError ?? (this.#credential.isRefused ? refusal : null);
     const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
     const status = error === null ? 'ready' : 'not_ready';
-    const entry = this.#entry(trigger, status, checkedAt, durationMs, { version, error });
+    const entry = { ...this.#unchecked, status, checkedAt, durationMs, trigger, version, error } as const;
     this.#history.push(entry);
     if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
     this.#onChecked(entry);
@@ -155,16 +150,6 @@ export class Readiness {
     } catch (error) {
       return { version: null, error: error instanceof RelayError ? error.message : 'the check itself failed' };
     }
-  }
-
-  #entry(
-    trigger: ReadinessTrigger,
-    status: ReadinessEntry['status'],
-    checkedAt: number | null,
-    durationMs: number,
-    { version, error }: Verdict,
-  ): ReadinessEntry {
-    return { status, checkedAt, durationMs, trigger, adapter: this.#settings.adapter, version, error };
   }
 
   #schedule(): void {

@@ -1,18 +1,18 @@
-import type { ModelsBody } from '../shared/api/models.js';
-import { shuttingDown } from '../shared/errors.js';
-import type { DoorSettings } from '../shared/ipc/protocol.js';
-import type { Phase } from '../shared/phase.js';
-import type { ConversationStore } from './conversations/conversation-store.js';
-import type { SharedHandlers } from './fleet/worker-peer.js';
-import type { JobRunner } from './jobs/job-runner.js';
-import type { JobMetrics } from './metrics/job-metrics.js';
-import type { RateLimit } from './rate-limit.js';
+import type { ModelsBody } from '../../shared/api/models.js';
+import { shuttingDown } from '../../shared/errors.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { Phase } from '../../shared/phase.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { SharedHandlers } from '../fleet/worker-peer.js';
+import type { JobRunner } from '../jobs/job-runner.js';
+import type { RateLimit } from '../limits/rate-limit.js';
+import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { Status } from './status.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
   phase(): Phase;
-  doorSettings(): DoorSettings;
+  workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -21,14 +21,19 @@ export interface Services {
   recheck(): Promise<void>;
   models(): Promise<ModelsBody>;
   metrics(): Promise<string>;
+  /** Is told of each call that leaves garbage behind. */
+  worked(): void;
 }
 
-/** Every call of the protocol, for one worker; its heartbeat is the fleet's own business. */
+/** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { runner, conversations, status, jobMetrics } = services;
-  const healthText = () => ({ text: JSON.stringify(status.health()), isUsable: status.isUsable });
+  const healthText = () => {
+    services.worked();
+    return { text: JSON.stringify(status.health()), isUsable: status.isUsable };
+  };
   return {
-    hello: () => services.doorSettings(),
+    hello: () => services.workerSettings(),
     health: healthText,
     history: ({ since }) => status.history(since),
     version: () => status.version(),
@@ -39,23 +44,22 @@ export function apiHandlers(services: Services): SharedHandlers {
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
     conversation: ({ id, owner }) => conversations.snapshot(id, owner),
-    deleteConversation: ({ id, owner }) => {
-      conversations.remove(id, owner);
-      return {};
-    },
-    refusedDraining: () => {
-      jobMetrics.refusedDraining();
-      return {};
-    },
+    deleteConversation: ({ id, owner }) => conversations.remove(id, owner),
+    refusedDraining: () => jobMetrics.refusedDraining(),
     rate: async ({ address }) => {
       const verdict = await services.rateLimit.take(address);
       if (!verdict.isAllowed) jobMetrics.rateLimited();
       return verdict;
     },
     run: (request, signal) => {
-      if (services.phase() === 'ready') return runner.run(request, signal);
-      jobMetrics.refusedDraining(); // the worker has not heard of the drain yet
+      services.worked();
+      if (!isOver(services.phase())) return runner.run(request, signal);
+      jobMetrics.refusedDraining(); // the worker does not know of the drain yet
       throw shuttingDown();
     },
   };
+}
+
+function isOver(phase: Phase): boolean {
+  return phase === 'draining' || phase === 'stopped';
 }

@@ -1,0 +1,43 @@
+import type { Config } from '../../shared/config/config.js';
+import type { ReadinessEntry } from '../../shared/readiness.js';
+import type { SetupReport } from '../../shared/setup-report.js';
+import { localUrl } from '../../shared/url.js';
+import { createModelCli, type ModelCli } from '../cli/model-cli.js';
+import { modelCatalog } from '../cli/models.js';
+import { chooseAdapter } from '../cli/registry.js';
+import type { Host } from '../lifecycle/host.js';
+import { cliMetrics } from '../metrics/cli-metrics.js';
+import { Readiness } from '../readiness/readiness.js';
+
+/** Asks the model CLI what a readiness check would ask, and starts nothing else. */
+export async function reportSetup(config: Config, host: Host): Promise<SetupReport> {
+  const { adapter, warnings } = await chooseAdapter(config, host.searchPath);
+  const cli = createModelCli(config, host, adapter, cliMetrics());
+  const check = await checkOnce(cli, host);
+  const models = await modelCatalog(() => cli.program.listModels(), cli.models, host.clock)();
+  await cli.pool.close();
+  const { containments, fault } = host.termination;
+  return {
+    url: localUrl(config.host, config.port),
+    socket: config.socketPath,
+    keys: config.apiKeys.map(({ name }) => name),
+    workers: config.workers,
+    max_concurrent: config.maxConcurrent,
+    max_queue: config.maxQueue,
+    queue_timeout_ms: config.queueTimeoutMs,
+    execution_timeout_ms: config.executionMs,
+    model_cli: { command: adapter.command, ...verdictOf(check) },
+    models: models.models.map((model) => ({ id: model.id, default: model.default })),
+    termination: { means: containments.means, no_cgroup: fault },
+    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
+  };
+}
+
+function checkOnce({ program, adapter }: ModelCli, { clock, random }: Host): Promise<ReadinessEntry> {
+  const settings = { adapter: adapter.name, intervalMs: 0, historyLimit: 1 };
+  return new Readiness(() => program.check(), settings, clock, random).check('forced');
+}
+
+function verdictOf({ adapter, version, status, durationMs, error }: ReadinessEntry) {
+  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error };
+}

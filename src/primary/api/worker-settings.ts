@@ -1,0 +1,31 @@
+import type { Config } from '../../shared/config/config.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { Phase } from '../../shared/phase.js';
+
+/** A worker inherits the open addresses behind its standard streams and its channel. */
+const firstInheritedFd = 4;
+
+/** The part of the configuration that workers need: no credential of the CLI, no key in clear text. */
+export function workerSettings(
+  config: Config,
+  addressCount: number,
+  traces: WorkerSettings['traces'],
+  phase: Phase,
+): WorkerSettings {
+  return {
+    fds: Array.from({ length: addressCount }, (_, index) => firstInheritedFd + index),
+    bodyLimitBytes: config.bodyLimitBytes,
+    allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
+    allowedOrigins: config.allowedOrigins,
+    trustedProxies: config.trustedProxies,
+    keys: [...config.apiKeys],
+    logLevel: config.logLevel,
+    rateLimit: config.rateMaxRequests === 0 ? null : rateLimitOf(config),
+    phase,
+    traces,
+  };
+}
+
+function rateLimitOf({ rateMaxRequests, rateWindowMs }: Config) {
+  return { maxRequests: rateMaxRequests, windowSeconds: rateWindowMs / 1000 };
+}

@@ -1,0 +1,225 @@
+import type { Config } from '../shared/config/config.js';
+import { serviceExits } from '../shared/exit-codes.js';
+import { describeError } from '../shared/logger.js';
+import { apiHandlers } from './api/handlers.js';
+import { Status } from './api/status.js';
+import { workerSettings } from './api/worker-settings.js';
+import type { Adapter } from './cli/adapter.js';
+import { createModelCli, type ModelCli } from './cli/model-cli.js';
+import { modelCatalog } from './cli/models.js';
+import { Caretaker } from './cli/pool/caretaker.js';
+import { HostLoad } from './cli/pool/host-load.js';
+import { ConversationStore } from './conversations/conversation-store.js';
+import type { Addresses } from './fleet/addresses.js';
+import { Fleet, type FleetObserver } from './fleet/fleet.js';
+import { JobRunner } from './jobs/job-runner.js';
+import { SlotQueue } from './jobs/slot-queue.js';
+import type { Host } from './lifecycle/host.js';
+import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
+import { RateLimit } from './limits/rate-limit.js';
+import { PrimaryMetrics } from './metrics/primary-metrics.js';
+import { Scrape } from './metrics/scrape.js';
+import { addServiceGauges } from './metrics/service-gauges.js';
+import { observeJobs } from './readiness/job-observer.js';
+import { Readiness } from './readiness/readiness.js';
+import { TokenCounter } from './tokens/token-counter.js';
+
+const expiryCheckMs = 10_000;
+const maxWaitingBytes = 64 * 1024 * 1024;
+/** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
+const exchangeOverheadMs = 60_000;
+
+/** What the service is made from. */
+export interface Setup {
+  readonly config: Config;
+  readonly host: Host;
+  readonly adapter: Adapter;
+  readonly addresses: Addresses;
+}
+
+/** The parts of the primary, in the order in which they are built: each knows only those before it. */
+export interface Parts extends Setup {
+  readonly slots: SlotQueue;
+  readonly conversations: ConversationStore;
+  readonly metrics: PrimaryMetrics;
+  readonly cli: ModelCli;
+  readonly readiness: Readiness;
+  readonly runner: JobRunner;
+  readonly supervisor: Supervisor;
+  readonly caretaker: Caretaker;
+  readonly scrape: Scrape;
+  readonly fleet: Fleet;
+}
+
+/** Builds all parts and ties them together. Nothing runs yet. */
+export function compose(setup: Setup): Parts {
+  const { config, host, adapter } = setup;
+  const { clock, log } = host;
+  const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock);
+  const conversations = createConversations(setup);
+  const metrics = new PrimaryMetrics(slots, conversations);
+  const cli = createModelCli(config, host, adapter, metrics.cli);
+  const readiness = createReadiness({ ...setup, metrics, cli });
+  const runner = createRunner({ ...setup, slots, conversations, metrics, cli, readiness });
+  const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
+  const caretaker = createCaretaker({ ...setup, cli, runner, supervisor });
+  const scrape = new Scrape(metrics.registry, clock, () => metrics.scrapeFailed());
+  const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
+  const parts = { slots, conversations, metrics, cli, readiness, runner, supervisor, caretaker, scrape, fleet };
+  linkBack({ ...setup, ...parts });
+  return { ...setup, ...parts };
+}
+
+/** What an earlier part tells a later one. */
+function linkBack(parts: Parts): void {
+  const { host, slots, conversations, metrics, cli, supervisor, caretaker, fleet } = parts;
+  slots.onChange(() => caretaker.changed());
+  conversations.onRemoved((cause, id) => {
+    metrics.conversations.removed(cause);
+    cli.pool.forget(id);
+  });
+  supervisor.attach(shutdownSteps(parts), (phase) => {
+    fleet.tell(phase);
+    host.systemd.announce(phase);
+    caretaker.changed();
+  });
+  addServiceGauges(metrics.registry, parts);
+}
+
+function createConversations({ config, host }: Setup): ConversationStore {
+  const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = config;
+  return new ConversationStore({ ttlMs, maxConversations, maxBytes }, host.clock);
+}
+
+function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cli' | 'metrics'>): Readiness {
+  const { clock, random, log } = host;
+  const { readinessIntervalMs: intervalMs, historyLimit } = config;
+  const settings = { adapter: cli.adapter.name, intervalMs, historyLimit };
+  const check = () => cli.program.check();
+  return new Readiness(check, settings, clock, random, (entry) => {
+    metrics.readiness.checked(entry);
+    const { status, trigger, durationMs, error } = entry;
+    log.info('readiness_checked', { status, trigger, check_ms: durationMs, error });
+  });
+}
+
+type BeforeRunner = 'slots' | 'conversations' | 'metrics' | 'cli' | 'readiness';
+
+function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
+  const { clock, log } = host;
+  const { slots, conversations, metrics, cli, readiness } = parts;
+  const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
+  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const observer = observeJobs({ jobs: metrics.jobs, readiness, pool: cli.pool, log });
+  const resources = { slots, conversations, acquireCli: cli.acquire, countTokens, observer, clock };
+  return new JobRunner(resources, cli.models, config);
+}
+
+function createCaretaker(parts: Setup & Pick<Parts, 'cli' | 'runner' | 'supervisor'>): Caretaker {
+  const { config, host, cli, runner, supervisor } = parts;
+  const { clock, freeMemory } = host;
+  const { pool, history, findProgram } = cli;
+  const load = new HostLoad(clock, freeMemory);
+  const isReady = () => supervisor.phase === 'ready';
+  const waitingJobs = () => runner.next;
+  return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
+}
+
+function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scrape'>): Fleet {
+  const { config, host, addresses, metrics, supervisor, scrape } = parts;
+  const { clock, log } = host;
+  const { workers: size, queueTimeoutMs, executionMs } = config;
+  const maxExchangeMs = queueTimeoutMs + executionMs + exchangeOverheadMs;
+  const observer: FleetObserver = {
+    listening: (worker) => {
+      scrape.joined(worker);
+      if (supervisor.becomeReady()) log.info('service_ready', { ...addresses.main });
+    },
+    unavailable: (reason) => {
+      log.error('workers_unavailable', { reason });
+      void supervisor.fail(serviceExits.unavailable);
+    },
+    counted: (worker, families) => scrape.counted(worker, families),
+    left: (worker) => scrape.left(worker),
+    restarted: (cause) => metrics.workerRestarted(cause),
+  };
+  return new Fleet({ size, maxExchangeMs, fds: addresses.fds }, observer, clock, log);
+}
+
+function shutdownSteps({ addresses, slots, runner, fleet, readiness, caretaker, cli }: Parts): ShutdownSteps {
+  return {
+    idle: () => slots.idle(),
+    counts: () => ({ running: slots.active, queued: slots.waiting }),
+    cutAll: (reason) => runner.cutAll(reason),
+    stopWorkers: (limitMs) => {
+      addresses.close(); // else clients would wait for a worker that never comes
+      return fleet.stop(limitMs);
+    },
+    endProcesses: async () => {
+      readiness.stop();
+      caretaker.stop();
+      await cli.pool.close();
+    },
+  };
+}
+
+/** The service as its main file drives it. */
+export class Service {
+  readonly #parts: Parts;
+
+  constructor(setup: Setup) {
+    this.#parts = compose(setup);
+  }
+
+  start(workerProgram: string, warnings: readonly string[]): void {
+    const { config, host, cli, fleet, supervisor, slots, readiness, caretaker, conversations } = this.#parts;
+    const { log, product, clock, systemd, termination } = host;
+    for (const warning of warnings) log.warn('config_warning', { warning });
+    const { means } = termination.containments;
+    const started = { version: product.version, adapter: cli.adapter.name, workers: config.workers };
+    log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
+    fleet.start(workerProgram, this.#handlers());
+    systemd.start({ phase: () => supervisor.phase, slots, fleet });
+    readiness.start();
+    caretaker.start();
+    clock.every(expiryCheckMs, () => conversations.expire());
+  }
+
+  /** Drains. At the second call, what is left is cut. */
+  terminate(signal: string): Promise<void> {
+    return this.#parts.supervisor.terminate(signal);
+  }
+
+  /** Replaces the workers. Jobs, queue and conversations stay as they are. */
+  async reload(): Promise<void> {
+    const { host, supervisor, fleet } = this.#parts;
+    if (supervisor.phase !== 'ready') return;
+    host.log.info('reload_start');
+    if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
+  }
+
+  #handlers() {
+    const { config, host, addresses, supervisor, runner, conversations, metrics, cli, scrape } = this.#parts;
+    const { rateWindowMs: windowMs, rateMaxRequests: maxRequests } = config;
+    return apiHandlers({
+      phase: () => supervisor.phase,
+      workerSettings: () => workerSettings(config, addresses.fds.length, host.traces, supervisor.phase),
+      runner,
+      conversations,
+      rateLimit: new RateLimit({ windowMs, maxRequests }),
+      jobMetrics: metrics.jobs,
+      status: new Status(this.#parts),
+      recheck: () => this.#recheck(),
+      models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
+      metrics: () => scrape.text(),
+      worked: () => host.heap.worked(),
+    });
+  }
+
+  async #recheck(): Promise<void> {
+    const { readiness, cli } = this.#parts;
+    if (readiness.isCredentialRefused) void cli.pool.flush(); // what waits holds the refused credential
+    await readiness.check('forced');
+  }
+}

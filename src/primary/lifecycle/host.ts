@@ -1,0 +1,21 @@
+import type { ServiceExit } from '../../shared/exit-codes.js';
+import type { TracePlaces } from '../../shared/process/leftovers.js';
+import type { CliHost } from '../cli/model-cli.js';
+import type { Systemd } from './systemd.js';
+
+/** What the service is given of the world outside. */
+export interface Host extends CliHost {
+  readonly product: { readonly version: string; readonly commit: string | null };
+  readonly systemd: Systemd;
+  /** Where the service leaves traces, should it be killed. */
+  readonly traces: TracePlaces;
+  /** Is told that work was done, and gives memory back later. */
+  readonly heap: { worked(): void };
+  /** Log records of the primary that could not be written. */
+  logWriteErrors(): number;
+  /** Memory that can be had without swapping, bytes. */
+  freeMemory(): number;
+  /** Numbers from 0 to 1. */
+  random(): number;
+  exit(code: ServiceExit): void;
+}

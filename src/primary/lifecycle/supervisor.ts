@@ -1,0 +1,149 @@
+import { type Clock, delay } from '../../shared/clock.js';
+import { shuttingDown } from '../../shared/errors.js';
+import { type ServiceExit, serviceExits } from '../../shared/exit-codes.js';
+import type { Logger } from '../../shared/logger.js';
+import type { Phase } from '../../shared/phase.js';
+
+/** What a shutdown does, in this order. */
+export interface ShutdownSteps {
+  /** Resolves when no job runs or waits. */
+  idle(): Promise<void>;
+  counts(): { readonly running: number; readonly queued: number };
+  /** Ends every job that runs or waits, for this reason. */
+  cutAll(reason: Error): void;
+  /** Resolves when no process of the model CLI is left. Nothing more is started. */
+  endProcesses(): Promise<void>;
+  /** Resolves when every worker has exited, with whether all answers were sent. May be called again, for less time. */
+  stopWorkers(limitMs: number): Promise<boolean>;
+}
+
+/** Work that was cut gets this long to end its processes. */
+const cutLimitMs = 15_000;
+/** The last answers get what is left of the drain time to reach their clients, and at least this long. */
+const minSendMs = 2000;
+/** One Ctrl-C may arrive twice within this time: npm passes on what the terminal has sent to the whole group. */
+const echoMs = 500;
+
+const nextPhases: Readonly<Record<Phase, readonly Phase[]>> = {
+  starting: ['ready', 'draining'],
+  ready: ['draining'],
+  draining: ['stopped'],
+  stopped: [],
+};
+
+const nothingToStop: ShutdownSteps = {
+  idle: async () => {},
+  counts: () => ({ running: 0, queued: 0 }),
+  cutAll: () => {},
+  endProcesses: async () => {},
+  stopWorkers: async () => true,
+};
+
+/** Owns the phase of the service, and the drain. */
+export class Supervisor {
+  readonly #drainMs: number;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #exit: (code: ServiceExit) => void;
+  #steps: ShutdownSteps = nothingToStop;
+  #phase: Phase = 'starting';
+  #onPhase: (phase: Phase) => void = () => {};
+  #hurry: () => void = () => {};
+  #firstSignal = '';
+  #drainingSinceMs = 0;
+
+  /** `exit` is called once, as the very last step. */
+  constructor(drainMs: number, clock: Clock, log: Logger, exit: (code: ServiceExit) => void) {
+    this.#drainMs = drainMs;
+    this.#clock = clock;
+    this.#log = log;
+    this.#exit = exit;
+  }
+
+  get phase(): Phase {
+    return this.#phase;
+  }
+
+  /** Gives it what it is to stop, and whom to tell each new phase. Called once, before the service starts. */
+  attach(steps: ShutdownSteps, onPhase: (phase: Phase) => void): void {
+    this.#steps = steps;
+    this.#onPhase = onPhase;
+  }
+
+  /** A worker listens. Returns whether it is the first one. */
+  becomeReady(): boolean {
+    return this.#phase === 'starting' && this.#become('ready');
+  }
+
+  /** At the first signal new work is refused and old work is finished. At the second, what is left is cut at once. */
+  async terminate(signal: string): Promise<void> {
+    if (this.#phase === 'draining' && !this.#isEchoOf(signal)) return this.#hurry();
+    if (!this.#become('draining')) return;
+    this.#firstSignal = signal;
+    this.#log.info('shutdown_start', { signal, ...this.#steps.counts() });
+    const isFinished = await this.#drain();
+    if (!isFinished) await this.#cut();
+    await this.#stop(isFinished ? serviceExits.clean : serviceExits.cut);
+  }
+
+  /** Nothing can be served: all work is cut, and the process exits with this code. */
+  async fail(code: ServiceExit): Promise<void> {
+    if (!this.#become('draining')) return;
+    await this.#cut();
+    await this.#stop(code);
+  }
+
+  /** The only place where the phase changes. Returns false where it can't become this one from where it is. */
+  #become(phase: Phase): boolean {
+    if (!nextPhases[this.#phase].includes(phase)) return false;
+    this.#phase = phase;
+    if (phase === 'draining') this.#drainingSinceMs = this.#clock.monotonicMs();
+    this.#onPhase(phase);
+    return true;
+  }
+
+  #isEchoOf(signal: string): boolean {
+    return signal === this.#firstSignal && this.#drainedMs() < echoMs;
+  }
+
+  #drainedMs(): number {
+    return this.#clock.monotonicMs() - this.#drainingSinceMs;
+  }
+
+  /** Returns whether all work came to its end by itself. */
+  #drain(): Promise<boolean> {
+    const hurried = new Promise<boolean>((resolve) => {
+      this.#hurry = () => resolve(false);
+    });
+    const timedOut = delay(this.#clock, this.#drainMs).then(() => false);
+    return Promise.race([this.#steps.idle().then(() => true), timedOut, hurried]);
+  }
+
+  async #cut(): Promise<void> {
+    this.#steps.cutAll(shuttingDown());
+    await Promise.race([this.#steps.idle(), delay(this.#clock, cutLimitMs)]);
+  }
+
+  async #stop(code: ServiceExit): Promise<void> {
+    let isHurried = false;
+    this.#hurry = () => {
+      isHurried = true;
+    };
+    await this.#steps.endProcesses();
+    // The workers go last: until then every request gets an answer instead of a refused connection.
+    const isAllSent = await this.#send(isHurried);
+    this.#become('stopped');
+    this.#end(code === serviceExits.clean && !isAllSent ? serviceExits.cut : code);
+  }
+
+  #send(isHurried: boolean): Promise<boolean> {
+    this.#hurry = () => void this.#steps.stopWorkers(0);
+    return this.#steps.stopWorkers(isHurried ? 0 : Math.max(minSendMs, this.#drainMs - this.#drainedMs()));
+  }
+
+  #end(code: ServiceExit): void {
+    if (code === serviceExits.cut) this.#log.error('shutdown_timeout', this.#steps.counts());
+    else this.#log.info('shutdown_complete', this.#steps.counts());
+    this.#exit(code);
+  }
+}

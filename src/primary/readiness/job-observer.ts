@@ -1,0 +1,42 @@
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { describeError, type Logger } from '../../shared/logger.js';
+import type { ProcessPool } from '../cli/pool/process-pool.js';
+import type { JobObserver } from '../jobs/job-runner.js';
+import type { JobMetrics } from '../metrics/job-metrics.js';
+import type { Readiness } from './readiness.js';
+
+export interface JobListeners {
+  readonly jobs: JobMetrics;
+  readonly readiness: Readiness;
+  readonly pool: Pick<ProcessPool, 'flush'>;
+  readonly log: Logger;
+}
+
+/** What is learned from jobs: figures, defects of ours, and doubts about the CLI. */
+export function observeJobs({ jobs, readiness, pool, log }: JobListeners): JobObserver {
+  return {
+    jobStarted: (queueMs) => jobs.jobStarted(queueMs),
+    firstDelta: (request, ms) => jobs.firstDelta(request, ms),
+    jobEnded: (request, end, hadSlot) => {
+      jobs.jobEnded(request, end, hadSlot);
+      logFailure(log, request, end);
+      if (learnFrom(end, readiness)) void pool.flush();
+    },
+    jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
+  };
+}
+
+/** Tells the readiness what a job's end shows of the CLI. Returns whether processes that wait may hold an invalid credential. */
+export function learnFrom(end: JobEnd, readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt'>): boolean {
+  if (end.outcome === 'ok') return readiness.answered(end.executionMs);
+  if (end.outcome === 'cli_error' && end.failure.reason === 'auth') readiness.refused(end.executionMs);
+  else if (end.outcome === 'spawn_error') readiness.doubt();
+  else return false;
+  return true;
+}
+
+/** Never the message: it holds the CLI's own words, which may repeat the prompt. */
+function logFailure(log: Logger, { requestId }: JobRequest, end: JobEnd): void {
+  if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
+  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason: end.failure.reason });
+}

@@ -1,0 +1,92 @@
+import { apiHandlers, type Services } from '../../../src/primary/api/handlers.js';
+import { phases } from '../../../src/shared/phase.js';
+import { jobRequest } from '../../support/job-records.js';
+
+const signal = new AbortController().signal;
+
+/** Handlers over these services, which record what is counted and done, in order. */
+function createHandlers(services: object = {}) {
+  const told: string[] = [];
+  const jobMetrics = { refusedDraining: () => told.push('refused'), rateLimited: () => told.push('rate limited') };
+  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, ...services };
+  return { handlers: apiHandlers(all as unknown as Services), told };
+}
+
+describe('a job that a worker asks for', () => {
+  it('is run, with the signal of its caller', () => {
+    const calls: unknown[] = [];
+    const runner = { run: (...call: unknown[]) => calls.push(call) };
+    const { handlers, told } = createHandlers({ runner });
+    const request = jobRequest();
+    handlers.run(request, signal);
+    expect(calls).toEqual([[request, signal]]);
+    expect(told).toEqual([]);
+  });
+
+  it.each(phases)('is refused, and counted, only where the service drains or has stopped: %s', (phase) => {
+    const runner = { run: () => told.push('run') };
+    const { handlers, told } = createHandlers({ phase: () => phase, runner });
+    const run = () => handlers.run(jobRequest(), signal);
+    if (phase === 'starting' || phase === 'ready') {
+      run();
+      expect(told).toEqual(['run']);
+    } else {
+      expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 }));
+      expect(told).toEqual(['refused']);
+    }
+  });
+
+  it('is counted where a worker has refused it', async () => {
+    const { handlers, told } = createHandlers();
+    await handlers.refusedDraining({});
+    expect(told).toEqual(['refused']);
+  });
+});
+
+describe('a request of an address', () => {
+  it.each([
+    [true, []],
+    [false, ['rate limited']],
+  ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
+    const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
+    const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
+    expect(await handlers.rate({ address: '192.0.2.1' })).toEqual(verdict);
+    expect(told).toEqual(counted);
+  });
+});
+
+describe('the health', () => {
+  it('is told as text, with whether the service can be used', async () => {
+    const { handlers } = createHandlers({ status: { health: () => ({ status: 'ok' }), isUsable: true } });
+    expect(await handlers.health({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
+  });
+
+  it('is that after the check where one is forced', async () => {
+    const status = { health: () => ({ status: status.isUsable ? 'ok' : 'degraded' }), isUsable: false };
+    const recheck = async () => {
+      status.isUsable = true;
+    };
+    const { handlers } = createHandlers({ status, recheck });
+    expect(await handlers.recheck({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
+  });
+
+  it('has a history, from a moment on', async () => {
+    const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
+    expect(await handlers.history({ since: 5 })).toEqual({ since: 5 });
+  });
+});
+
+describe('a conversation', () => {
+  it('is looked up and deleted for its owner', async () => {
+    const calls: unknown[] = [];
+    const conversations = {
+      snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
+      remove: (...call: unknown[]) => calls.push(call),
+    };
+    const { handlers } = createHandlers({ conversations });
+    const key = { id: 'id', owner: 'alice' };
+    expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'alice'] });
+    await handlers.deleteConversation(key);
+    expect(calls).toEqual([['id', 'alice']]);
+  });
+});

@@ -1,0 +1,121 @@
+import { Status, type StatusSources } from '../../../src/primary/api/status.js';
+import { healthBody, historyBody } from '../../../src/shared/api/health.js';
+import { versionBody } from '../../../src/shared/api/version.js';
+import type { Phase } from '../../../src/shared/phase.js';
+import type { ReadinessEntry } from '../../../src/shared/readiness.js';
+import { FakeClock } from '../../support/fake-clock.js';
+
+const ready: ReadinessEntry = {
+  status: 'ready',
+  checkedAt: Date.UTC(2026, 0, 1, 12),
+  durationMs: 40,
+  trigger: 'start',
+  adapter: 'demo',
+  version: '1.0',
+  error: null,
+};
+const notReady: ReadinessEntry = { ...ready, status: 'not_ready', error: 'nobody is logged in' };
+const unknown: ReadinessEntry = { ...ready, status: 'unknown', checkedAt: null, version: null };
+
+interface Options {
+  readonly phase?: Phase;
+  readonly readiness?: ReadinessEntry;
+  readonly strictHealth?: boolean;
+}
+
+function createStatus({ phase = 'ready', readiness = ready, strictHealth = false }: Options = {}) {
+  const clock = new FakeClock();
+  const sources = {
+    supervisor: { phase },
+    slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 } },
+    metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
+    runner: { ages: [900, 30] },
+    fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    readiness: { current: readiness, history: () => [unknown, readiness] },
+    cli: {
+      adapter: { name: 'demo' },
+      program: { version: '1.0' },
+      pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
+    },
+    config: { strictHealth },
+    host: {
+      clock,
+      product: { version: '1.2.3', commit: 'abc' },
+      termination: { containments: { means: 'cgroup' } },
+    },
+  };
+  return { clock, status: new Status(sources as unknown as StatusSources) };
+}
+
+describe('GET /health', () => {
+  it.each<[Options, string, boolean]>([
+    [{}, 'ok', true],
+    [{ phase: 'starting' }, 'ok', true],
+    [{ readiness: notReady }, 'degraded', true],
+    [{ readiness: unknown }, 'degraded', true],
+    [{ readiness: notReady, strictHealth: true }, 'degraded', false],
+    [{ readiness: unknown, strictHealth: true }, 'degraded', false],
+    [{ readiness: ready, strictHealth: true }, 'ok', true],
+    [{ phase: 'draining' }, 'draining', false],
+    [{ phase: 'stopped', strictHealth: true }, 'draining', false],
+  ])('tells by status and usability where the service stands (%#)', (options, word, isUsable) => {
+    const { status } = createStatus(options);
+    expect([status.health().status, status.isUsable]).toEqual([word, isUsable]);
+  });
+
+  it('shows the figures of their owners, as its schema says', async () => {
+    const { clock, status } = createStatus({ readiness: notReady });
+    await clock.advance(1500);
+    const body = status.health();
+    expect(healthBody.parse(body)).toEqual(body);
+    expect(body.readiness.model_cli).toEqual({
+      status: 'not_ready',
+      checked_at: '2026-01-01T12:00:00.000Z',
+      duration_ms: 40,
+      trigger: 'start',
+      adapter: 'demo',
+      version: '1.0',
+      error: 'nobody is logged in',
+    });
+    expect(body.observability).toEqual({
+      started_at: '2026-01-01T00:00:00.000Z',
+      uptime_seconds: 1.5,
+      model_runtime: {
+        active_requests: 2,
+        queued_requests: 5,
+        active_ages_ms: [900, 30],
+        max_concurrent: 4,
+        max_queue: 100,
+        rejected_total: 6,
+        queue_timeouts_total: 1,
+      },
+      cli_processes: { standby: 1, live: 2, busy: 3, stopping: 4 },
+      workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
+    });
+  });
+
+  it('has no error where there is none, and no time before the first check', () => {
+    const { model_cli } = createStatus({ readiness: unknown }).status.health().readiness;
+    expect(model_cli).not.toHaveProperty('error');
+    expect(model_cli.checked_at).toBeNull();
+  });
+});
+
+it('GET /health/history shows the checks, as its schema says', () => {
+  const body = createStatus().status.history(null);
+  expect(historyBody.parse(body)).toEqual(body);
+  expect(body.history.map(({ status }) => status)).toEqual(['unknown', 'ready']);
+});
+
+it('GET /version names the product, the CLI and the means of termination, as its schema says', () => {
+  const body = createStatus().status.version();
+  expect(versionBody.parse(body)).toEqual(body);
+  expect(body).toMatchObject({
+    name: 'prompt-relay',
+    version: '1.2.3',
+    commit: 'abc',
+    model_cli: { adapter: 'demo', version: '1.0' },
+    termination: 'cgroup',
+    uptime_seconds: 0,
+  });
+});

@@ -1,0 +1,41 @@
+import { workerSettings } from '../../../src/primary/api/worker-settings.js';
+import { loadConfig } from '../../../src/shared/config/config.js';
+import { workerSettingsSchema } from '../../../src/shared/ipc/protocol.js';
+
+const traces = { runtimeParent: '/run', cgroupParent: null };
+
+async function settingsOf(env: Record<string, string> = {}, addressCount = 1) {
+  return workerSettings(await loadConfig(env, async () => ''), addressCount, traces, 'starting');
+}
+
+describe('the settings of a worker', () => {
+  it('are what a worker expects', async () => {
+    const settings = await settingsOf();
+    expect(workerSettingsSchema.parse(settings)).toEqual(settings);
+    expect(settings).toMatchObject({ phase: 'starting', traces });
+  });
+
+  it('name the inherited addresses: the numbers after its streams and its channel', async () => {
+    expect((await settingsOf({}, 1)).fds).toEqual([4]);
+    expect((await settingsOf({}, 3)).fds).toEqual([4, 5, 6]);
+  });
+
+  it('hold no key in clear text, and no credential of the CLI', async () => {
+    const secrets = { MODEL_API_KEY: 'a-long-secret-key', MODEL_CODE_OAUTH_TOKEN: 'a-long-secret-token' };
+    const settings = await settingsOf(secrets);
+    expect(settings.keys).toEqual([{ name: 'default', digest: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
+    expect(JSON.stringify(settings)).not.toContain('secret');
+  });
+
+  it('have a cap where one is configured, in requests for each window of seconds', async () => {
+    expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '0' })).rateLimit).toBeNull();
+    const cap = { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30', MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '60' };
+    expect((await settingsOf(cap)).rateLimit).toEqual({ maxRequests: 30, windowSeconds: 60 });
+  });
+
+  it('name the allowed hosts, or none where any will do', async () => {
+    expect((await settingsOf()).allowedHosts).toEqual(['localhost', '127.0.0.1', '::1']);
+    const open = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'a-long-secret-key' };
+    expect((await settingsOf(open)).allowedHosts).toBeNull();
+  });
+});

@@ -1,0 +1,117 @@
+import { Registry } from 'prom-client';
+import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
+import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-observer.js';
+import type { Readiness } from '../../../src/primary/readiness/readiness.js';
+import type { CliReason } from '../../../src/shared/errors.js';
+import type { JobEnd, JobFailed } from '../../../src/shared/job.js';
+import { Exposition } from '../../support/exposition.js';
+import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
+import { LogBook } from '../../support/log-book.js';
+
+function cliFailed(reason: CliReason, message = ''): JobFailed {
+  return jobFailed('cli_error', { failure: { code: 'cli_error', message, reason }, executionMs: 70 });
+}
+
+/** A readiness that only records what it is told. */
+class FakeReadiness {
+  readonly told: string[] = [];
+  /** Whether the credential counted as refused until a job was answered. */
+  isNews = false;
+
+  answered(agoMs: number): boolean {
+    this.told.push(`answered ${agoMs}`);
+    return this.isNews;
+  }
+
+  refused(agoMs: number): void {
+    this.told.push(`refused ${agoMs}`);
+  }
+
+  doubt(): void {
+    this.told.push('doubt');
+  }
+}
+
+describe('what the end of a job shows of the CLI', () => {
+  it.each<[string, JobEnd, string[], boolean]>([
+    ['that it could not be started', jobFailed('spawn_error'), ['doubt'], true],
+    ['that its credential was refused', cliFailed('auth'), ['refused 70'], true],
+    ['that it answers', jobDone({ executionMs: 50 }), ['answered 50'], false],
+    ['nothing, where the quota is used up', cliFailed('quota'), [], false],
+    ['nothing, where it crashed', cliFailed('crashed'), [], false],
+    ['nothing, where it took too long', jobFailed('timeout'), [], false],
+    ['nothing, where the caller has gone', jobFailed('cancelled'), [], false],
+  ])('is %s', (_, end, told, mayHoldInvalidCredential) => {
+    const readiness = new FakeReadiness();
+    expect(learnFrom(end, readiness)).toBe(mayHoldInvalidCredential);
+    expect(readiness.told).toEqual(told);
+  });
+
+  it('is that a credential is taken again, which processes that wait may not hold', () => {
+    const readiness = new FakeReadiness();
+    readiness.isNews = true;
+    expect(learnFrom(jobDone(), readiness)).toBe(true);
+  });
+});
+
+describe('the observer of jobs', () => {
+  function createObserver() {
+    const registry = new Registry();
+    const jobs = new JobMetrics(registry, () => ({ queue_full: 0, conversations_busy: 0 }));
+    const [readiness, log] = [new FakeReadiness(), new LogBook()];
+    const flushes: string[] = [];
+    const pool = { flush: async () => void flushes.push('flush') };
+    const observer = observeJobs({ jobs, readiness: readiness as unknown as Readiness, pool, log });
+    return { observer, readiness, log, flushes, read: async () => new Exposition(await registry.metrics()) };
+  }
+
+  it('counts what it is told', async () => {
+    const { observer, read } = createObserver();
+    observer.jobStarted(500);
+    observer.firstDelta(jobRequest(), 250);
+    observer.jobEnded(jobRequest(), jobDone(), true);
+    const scrape = await read();
+    expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
+    expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
+    expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
+  });
+
+  it('ends the processes that wait where their credential may be invalid, or they may not start', () => {
+    const { observer, flushes } = createObserver();
+    for (const end of [jobDone(), cliFailed('quota'), jobFailed('timeout')]) {
+      observer.jobEnded(jobRequest(), end, true);
+    }
+    expect(flushes).toEqual([]);
+    observer.jobEnded(jobRequest(), cliFailed('auth'), true);
+    observer.jobEnded(jobRequest(), jobFailed('spawn_error'), true);
+    expect(flushes).toHaveLength(2);
+  });
+
+  it('logs failures of the CLI with their reason, and never with its own words', () => {
+    const { observer, log } = createObserver();
+    const request = jobRequest({ requestId: 'request 7' });
+    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true);
+    observer.jobEnded(request, jobFailed('spawn_error'), true);
+    expect(log.entries).toEqual([
+      { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
+      { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
+    ]);
+    expect(JSON.stringify(log.entries)).not.toContain('prompt');
+  });
+
+  it('logs nothing of jobs that end otherwise', () => {
+    const { observer, log } = createObserver();
+    for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
+      observer.jobEnded(jobRequest(), end, true);
+    }
+    expect(log.events).toEqual([]);
+  });
+
+  it('logs defects of ours', () => {
+    const { observer, log } = createObserver();
+    observer.jobBroke(new TypeError('x is not a function'));
+    expect(log.entries).toMatchObject([
+      { level: 'error', event: 'internal_error', fields: { error: expect.stringContaining('x is not a function') } },
+    ]);
+  });
+});
