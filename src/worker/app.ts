@@ -1,14 +1,10 @@
 import express, { type Express, type IRoute } from 'express';
 import type { Route } from '../shared/api/endpoints.js';
-import { shuttingDown } from '../shared/errors.js';
-import type { DoorSettings } from '../shared/ipc/protocol.js';
+import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
-import { authenticate, authenticateOperator } from './http/authenticate.js';
+import { authenticate, authenticateOperator, hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
-import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
-import { hostGuard } from './http/host-guard.js';
-import { rateCap } from './http/rate-cap.js';
-import type { Primary } from './primary.js';
+import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
@@ -16,11 +12,11 @@ import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck }
 
 export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
-  readonly settings: DoorSettings;
+  readonly settings: WorkerSettings;
   readonly phase: () => Phase;
 }
 
-/** Every route, with the checks before it in the order the contract gives. */
+/** Every route, with the checks before it in the order that the contract has. */
 export function createApp(parts: AppParts): Express {
   const { primary, settings, log } = parts;
   const app = express();
@@ -49,7 +45,7 @@ function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppPart
       .post(needsKey, needsService, capped, handler(primary, settings, clock))
       .all(methodNotAllowed('POST'));
   }
-  endpoint(app, '/chat/{id}')
+  endpoint(app, '/chat/{conversation_id}')
     .get(needsKey, getConversation(primary))
     .delete(needsKey, deleteConversation(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
@@ -70,7 +66,7 @@ function addReadingRoutes(app: Express, { primary, clock }: AppParts): void {
   }
 }
 
-/** The route of a template; what is written `{id}` there is `:id` in express. */
+/** Adds the route of a template: `{id}` there is `:id` in express. */
 function endpoint(app: Express, route: Route): IRoute {
   return app.route(route.replace(/\{(\w+)\}/g, ':$1')).all(atRoute(route));
 }
@@ -78,12 +74,4 @@ function endpoint(app: Express, route: Route): IRoute {
 function onlyReading(): Handler {
   const refuse = methodNotAllowed('GET', 'HEAD');
   return (req, res, next) => (req.method === 'GET' || req.method === 'HEAD' ? next() : refuse(req, res, next));
-}
-
-function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
-  return (_req, _res, next) => {
-    if (phase() !== 'draining') return next();
-    void primary.call('refusedDraining', {}).catch(() => {});
-    throw shuttingDown();
-  };
 }

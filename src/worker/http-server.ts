@@ -1,35 +1,26 @@
 import { createServer, type Server } from 'node:http';
-import { type AddressInfo, Server as NetServer, type Socket } from 'node:net';
+import { Server as NetServer, type Socket } from 'node:net';
 import type { StopTimer } from '../shared/clock.js';
+import { listenOn } from '../shared/listening-socket.js';
 import { Connection, type Listener } from './http/connection.js';
 import { answerRaw, type RefusalParts, refusalOf } from './http/refusal.js';
 
-/** Milliseconds. */
-export interface HttpLimits {
-  readonly headersMs: number;
-  readonly requestMs: number;
-  readonly keepAliveMs: number;
-  /** From the moment an answer is complete, the longest time in which its client takes nothing of it. */
-  readonly unreadMs: number;
-  readonly checkEveryMs: number;
-}
-
-export type Address = { readonly host: string; readonly port: number } | { readonly path: string } | Socket;
-
-const httpLimits: HttpLimits = {
+const httpLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 5_000,
+  /** From the moment an answer is complete, the longest time in which its client takes nothing of it. */
   unreadMs: 60_000,
-  checkEveryMs: 1_000,
+  checkEveryMs: 2_000,
 };
+export type HttpLimits = typeof httpLimits;
 const maxHeaderBytes = 16 * 1024;
-/** Who has connected just before the end has this long to send its request. */
+/** A client that has connected just before the end gets this long to send its request. */
 const firstRequestMs = 500;
-/** At the end, what belongs to no job has this long to be asked and answered. */
+/** At the end, exchanges without a job get this long. */
 const joblessMs = 2000;
 
-/** Owns one listener and its connections: time limits, JSON bodies for the errors Node answers itself, one request at a time per socket. */
+/** Owns one listening server and its connections: time limits, JSON bodies for errors that Node answers itself, one request at a time per socket. */
 export class HttpServer {
   readonly #parts: RefusalParts;
   readonly #limits: HttpLimits;
@@ -46,7 +37,7 @@ export class HttpServer {
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.checkEveryMs,
       maxHeaderSize: maxHeaderBytes,
-      requireHostHeader: false, // answered by the host guard, with a body
+      requireHostHeader: false, // checked by the host guard, which answers with a body
     });
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
     const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
@@ -57,29 +48,19 @@ export class HttpServer {
     });
   }
 
-  get address(): AddressInfo {
-    return this.#server.address() as AddressInfo;
-  }
-
   /** Connections that are open. */
   get size(): number {
     return this.#connections.size;
   }
 
-  listen(address: Address): Promise<void> {
-    return new Promise((resolve, reject) => {
-      this.#server.once('error', reject);
-      this.#server.listen(address, () => {
-        this.#server.off('error', reject);
-        resolve();
-      });
-    });
+  /** Listens at an address that is open under this number. */
+  listen(fd: number): Promise<void> {
+    return listenOn(this.#server, fd);
   }
 
   /**
-   * Takes no new connection, and ends each as soon as what it was asked is answered. Resolves when the last one has gone,
-   * after `limitMs` at the latest: with whether the answer of every job had been sent. May be called again, for less
-   * time.
+   * Accepts no new connection, and closes each one when its requests are answered. Resolves when the last one has gone,
+   * after `limitMs` at the latest, with whether the answer of every job was sent. May be called again, for less time.
    */
   async stop(limitMs: number): Promise<boolean> {
     for (const connection of this.#connections.values()) connection.finish();
@@ -92,12 +73,12 @@ export class HttpServer {
     return isWhole;
   }
 
-  /** As `stop`, but an idle connection is left to its keep-alive limit: to close it could cross with the client's next request, and lose that. */
+  /** As `stop`, but idle connections are left to their keep-alive limit: closing one could lose a request that is on its way. */
   async retire(limitMs: number): Promise<boolean> {
     const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
-    // The HTTP server's own close would destroy every connection whose answer has been written, be it sent or not.
+    // The HTTP server's own close would destroy connections whose answer has been written and not been sent yet.
     await new Promise<void>((resolve) => void NetServer.prototype.close.call(this.#server, () => resolve()));
-    // It says so just before its last sockets do: only then the exchange of a client that went away has ended too.
+    // Its callback comes just before the last sockets close, and an exchange ends with its socket.
     await Promise.all([...this.#connections.keys()].map(closed));
     stopTimer();
     return !this.#hasCut;

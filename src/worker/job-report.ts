@@ -1,23 +1,22 @@
 import type { Clock } from '../shared/clock.js';
-import type { JobEnd, JobEvent, Outcome } from '../shared/job.js';
+import { type JobEnd, type JobEvent, type JobUsage, type Outcome, unknownJobUsage } from '../shared/job.js';
 
-type State =
-  | { readonly name: 'asked' }
-  | { readonly name: 'waiting' }
+type JobProgress =
+  | { readonly name: 'asked' | 'waiting' }
   | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
   | { readonly name: 'ended'; readonly end: JobEnd };
 
-export interface JobFigures {
+export interface JobFigures extends JobUsage {
   readonly outcome: Outcome;
   readonly queueMs: number;
   readonly executionMs: number;
 }
 
-/** What the request log says of a job. One that has not ended when its response closes is cancelled by that. */
+/** What the request log says of a job. A job that has not ended when its response closes is cancelled by that. */
 export class JobReport {
   readonly #clock: Clock;
   readonly #arrivedMs: number;
-  #state: State = { name: 'asked' };
+  #state: JobProgress = { name: 'asked' };
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -38,17 +37,10 @@ export class JobReport {
   }
 
   figures(): JobFigures {
+    if (this.#state.name === 'ended') return this.#state.end;
     const now = this.#clock.monotonicMs();
-    switch (this.#state.name) {
-      case 'asked':
-      case 'waiting':
-        return { outcome: 'cancelled', queueMs: Math.round(now - this.#arrivedMs), executionMs: 0 };
-      case 'running': {
-        const { queueMs, sinceMs } = this.#state;
-        return { outcome: 'cancelled', queueMs, executionMs: Math.round(now - sinceMs) };
-      }
-      case 'ended':
-        return this.#state.end;
-    }
+    const { sinceMs, queueMs } =
+      this.#state.name === 'running' ? this.#state : { sinceMs: now, queueMs: Math.round(now - this.#arrivedMs) };
+    return { outcome: 'cancelled', queueMs, executionMs: Math.round(now - sinceMs), ...unknownJobUsage };
   }
 }

@@ -1,7 +1,7 @@
 import { brokenHttp, commonErrors, type Endpoint, endpoints, type Route } from '../shared/api/endpoints.js';
 import { httpStatusOf } from '../shared/errors.js';
 
-/** What a request is counted by: the route that it matched, else `other`. */
+/** The route that a request matched, else `other`. */
 export type RouteLabel = Route | 'other';
 
 /** What a response is counted under. */
@@ -22,22 +22,22 @@ export function methodLabel(method: string): (typeof methods)[number] {
 }
 
 /**
- * Whether an endpoint gave it, and not the door, where none takes the path or the method. Only these are timed: a
- * histogram is fourteen series for every label set, and most label sets are refusals.
+ * Whether an endpoint gave the response. Only these are timed: a histogram has fourteen series for each label set, and
+ * most label sets are refusals of unknown paths and methods.
  */
 export function isOfEndpoint({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
   return route !== other && code !== method_not_allowed;
 }
 
 function codesOf({ method, route, errors }: Endpoint): readonly number[] {
-  const own = [...commonErrors, ...errors].filter((error) => error !== 'forbidden'); // told before the route is known
+  const own = [...commonErrors, ...errors].filter((error) => error !== 'forbidden'); // sent before the route is known
   const readsBody = method === 'POST' && route !== '/health/recheck';
   const broken = readsBody ? Object.values(brokenHttp) : [];
   return [200, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
 }
 
 function extraCodesOf(route: Route): readonly number[] {
-  if (route === '/docs') return [not_found]; // every path below it
+  if (route === '/docs') return [not_found]; // for unknown paths below it
   // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
   return route === '/health' || route === '/health/recheck' ? [503] : [];
 }

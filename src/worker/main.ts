@@ -1,117 +1,118 @@
+import '../shared/small-heap.js';
+
 import { delay, systemClock } from '../shared/clock.js';
 import { workerExits } from '../shared/exit-codes.js';
+import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
-import { type DoorSettings, primaryCalls, type WorkerCalls, workerCalls } from '../shared/ipc/protocol.js';
-import { LogOutput, openForLog } from '../shared/log-output.js';
+import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
+import { LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
-import { runtimeParent } from '../shared/proc/runtime-directory.js';
-import { sweepOrphans } from '../shared/proc/sweep-orphans.js';
+import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { createApp } from './app.js';
+import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
 import { HttpMetrics } from './metrics.js';
-import type { Primary } from './primary.js';
 
 const heartbeatMs = 2000;
-const lastBeatLimitMs = 500;
-
-async function main(): Promise<void> {
-  // A terminal's Ctrl-C and a unit's stop reach every process of the group: the primary leads, workers wait for its word.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
-  const primaryPid = process.ppid;
-  process.once('disconnect', () => void follow(primaryPid));
-
-  const metrics = new HttpMetrics();
-  const output = new LogOutput(openForLog(process.stdout.fd), systemClock, () => metrics.logWriteFailed());
-  const log = createLogger('info', 'worker', output);
-  const state: WorkerState = { phase: 'starting', log, listeners: new Listeners(), metrics };
-  process.on('uncaughtException', (error) => die(state.log, error));
-  process.on('unhandledRejection', (reason) => die(state.log, reason));
-  const primary = connect(state);
-  const settings = await primary.call('hello', {});
-  state.log = createLogger(settings.logLevel, 'worker', output);
-  state.phase = settings.phase;
-  await serve(state, primary, settings);
-  systemClock.every(heartbeatMs, () => void beat(primary, state.metrics));
-}
+/** What was counted is told this often, so that little is lost with a worker that is killed. */
+const figuresMs = 10_000;
+const lastFiguresLimitMs = 500;
 
 /** What this worker knows of itself and of the service. */
-interface WorkerState {
+interface WorkerContext {
   phase: Phase;
-  /** Of the usual level until the primary has told which one is wanted. */
+  /** At the level `info` until the primary has told which one is configured. */
   log: Logger;
+  /** Where the primary leaves traces; null before it has told. */
+  traces: TracePlaces | null;
   readonly listeners: Listeners;
   readonly metrics: HttpMetrics;
 }
 
-function connect(state: WorkerState): Primary {
-  const { listeners, metrics } = state;
-  const leaveWith = (isWhole: boolean) => leave(peer, state, isWhole ? workerExits.clean : workerExits.cut);
+async function main(): Promise<void> {
+  // A terminal's Ctrl-C and a unit's stop reach every process of the group. Workers wait for the primary's word.
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => {});
+  const primaryPid = process.ppid;
+  const metrics = new HttpMetrics();
+  const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());
+  const log = createLogger('info', 'worker', output);
+  const context: WorkerContext = { phase: 'starting', log, traces: null, listeners: new Listeners(), metrics };
+  process.once('disconnect', () => void outlive(primaryPid, context));
+  process.on('uncaughtException', (error) => void die(context.log, error));
+  process.on('unhandledRejection', (reason) => void die(context.log, reason));
+  const primary = connect(context);
+  const settings = await primary.call('hello', {});
+  context.log = createLogger(settings.logLevel, 'worker', output);
+  context.phase = settings.phase;
+  context.traces = settings.traces;
+  await serve(context, primary, settings);
+  systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
+  systemClock.every(figuresMs, () => metrics.hasNews && void tellFigures(primary, metrics));
+}
+
+function connect(context: WorkerContext): Primary {
+  const { listeners, metrics } = context;
+  const leaveWith = (isWhole: boolean) => leave(peer, context, isWhole ? workerExits.clean : workerExits.cut);
   const handlers: Handlers<WorkerCalls> = {
     phase: ({ phase }) => {
-      state.phase = phase;
-      return {};
+      context.phase = phase;
     },
-    snapshot: async () => ({ text: await metrics.snapshot() }),
-    stop: ({ limitMs }) => {
-      void listeners.stop(limitMs).then(leaveWith);
-      return {};
-    },
-    retire: ({ limitMs }) => {
-      void listeners.retire(limitMs).then(leaveWith);
-      return {};
-    },
+    figures: async () => ({ families: await metrics.changes() }),
+    stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
+    retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
   };
-  const onFault = (fault: unknown) => state.log.error('internal_error', { error: describeError(fault) });
+  const onFault = (fault: unknown) => context.log.error('internal_error', { error: describeError(fault) });
   const peer: Primary = new Peer(channelToPrimary(process), primaryCalls, workerCalls, handlers, onFault);
   return peer;
 }
 
-async function serve(state: WorkerState, primary: Primary, settings: DoorSettings): Promise<void> {
-  const { listeners, metrics, log } = state;
-  const phase = () => state.phase;
-  const isClosing = () => state.phase === 'draining' || listeners.isClosing;
+async function serve(context: WorkerContext, primary: Primary, settings: WorkerSettings): Promise<void> {
+  const { listeners, metrics, log } = context;
+  const phase = () => context.phase;
+  const isClosing = () => context.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
-  const app = createApp({ primary, settings, phase, isClosing, ...parts });
+  const heap = new HeapKeeper(systemClock, fullCollection());
+  const app = createApp({ primary, settings, phase, isClosing, heap, ...parts });
   try {
-    const passed = await listeners.open(settings, () => new HttpServer(app, parts));
-    if (passed !== null) await primary.call('listening', passed);
+    await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
-    exit(log, workerExits.cannotListen);
+    return exit(log, workerExits.cannotListen);
   }
+  await tellFigures(primary, metrics); // every series is there from the first scrape on
+  await primary.call('listening', {});
 }
 
-/** Shows that this loop turns, and hands over what has been counted, so that it outlives this process. */
-async function beat(primary: Primary, metrics: HttpMetrics): Promise<void> {
-  await primary.call('heartbeat', { text: await metrics.snapshot() }).catch(() => {});
+async function tellFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {
+  await primary.call('figures', { families: await metrics.changes() }).catch(() => {});
 }
 
-/** What was counted since the last beat goes with it. A primary that is gone, or has no time, is not waited for. */
-async function leave(primary: Primary, { metrics, log }: WorkerState, code: number): Promise<never> {
-  await Promise.race([beat(primary, metrics), delay(systemClock, lastBeatLimitMs)]);
+/** Tells what was counted last. A primary that has gone, or has no time, is not waited for. */
+async function leave(primary: Primary, { metrics, log }: WorkerContext, code: number): Promise<void> {
+  await Promise.race([tellFigures(primary, metrics), delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);
 }
 
-/** The primary has gone. What it can no longer end is ended here, by every worker: doing it twice does no harm. */
-async function follow(primaryPid: number): Promise<never> {
-  // Its channel closes a moment before it is gone; as long as it counts as alive, its processes are not orphans.
+/** The primary has died. Every worker ends what it has left behind: doing so twice does no harm. */
+async function outlive(primaryPid: number, { traces }: WorkerContext): Promise<never> {
+  // Its channel closes a moment before it is gone, and as long as it lives, its processes are not left behind.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
-  await sweepOrphans(systemClock, runtimeParent(process.env));
+  if (traces !== null) await endLeftovers(systemClock, traces);
   process.exit(workerExits.clean);
 }
 
-function die(log: Logger, reason: unknown): never {
+function die(log: Logger, reason: unknown): Promise<void> {
   log.error('internal_error', { error: describeError(reason) });
   return exit(log, workerExits.broken);
 }
 
-function exit(log: Logger, code: number): never {
-  log.flush();
-  process.exit(code);
+async function exit(log: Logger, code: number): Promise<void> {
+  if (await log.flush()) process.exit(code);
+  process.kill(process.pid, 'SIGKILL'); // process.exit() would wait for a write that blocks
 }
 
 main().catch((error: unknown) => {

@@ -1,11 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import type { MetricObjectWithValues, MetricValue } from 'prom-client';
 import { delay, systemClock } from '../../src/shared/clock.js';
-import type { LogFields, Logger } from '../../src/shared/logger.js';
+import { bindTcp } from '../../src/shared/listening-socket.js';
 import type { Listener } from '../../src/worker/http/connection.js';
 import { HttpServer } from '../../src/worker/http-server.js';
 import { HttpMetrics } from '../../src/worker/metrics.js';
+import { LogBook } from '../support/log-book.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
@@ -35,30 +35,20 @@ class Exchanges {
   };
 }
 
-class Records {
-  readonly all: LogFields[] = [];
-  readonly log: Logger = {
-    debug: () => {},
-    info: (event, fields) => void this.all.push({ event, ...fields }),
-    warn: () => {},
-    error: () => {},
-    flush: () => {},
-  };
-}
-
 async function start() {
   const exchanges = new Exchanges();
-  const records = new Records();
+  const log = new LogBook();
   const metrics = new HttpMetrics();
-  const server = new HttpServer(exchanges.listener, { log: records.log, metrics, clock: systemClock }, limits);
-  await server.listen({ host: '127.0.0.1', port: 0 });
-  const { port } = server.address;
+  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, limits);
+  const { fd, address } = await bindTcp('127.0.0.1', 0);
+  await server.listen(fd);
+  const port = address?.port ?? 0;
   const connection = await RawConnection.open(port);
   const stop = async () => {
     connection[Symbol.dispose]();
     await server.stop(0);
   };
-  return { server, port, exchanges, records, metrics, connection, [Symbol.asyncDispose]: stop };
+  return { server, port, exchanges, log, metrics, connection, [Symbol.asyncDispose]: stop };
 }
 
 const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
@@ -125,7 +115,7 @@ describe('One connection', () => {
     expect(exchanges.begun).toEqual(['/closing']);
   });
 
-  it('is closed when its client takes nothing of an answer, and not while it takes little', async () => {
+  it('is closed when its client reads nothing of an answer, and not while it reads slowly', async () => {
     await using house = await start();
     const { exchanges, port } = house;
     const socket = connect(port, '127.0.0.1').pause();
@@ -140,7 +130,7 @@ describe('One connection', () => {
     socket.destroy();
   });
 
-  it('has all the time it needs for an answer that follows another', async () => {
+  it('may take any time for an answer that follows another', async () => {
     await using house = await start();
     const { connection, exchanges } = house;
     connection.send(get('/1', '/held'));
@@ -159,24 +149,17 @@ describe('One connection', () => {
   });
 });
 
-describe('What is no request', () => {
-  it('is answered with 400, logged, and the connection is closed even if the client keeps its side open', async () => {
+describe('Bytes that are no request', () => {
+  it('are answered with 400 and logged, and the connection is closed even if the client keeps its side open', async () => {
     await using server = await start();
-    const { connection, records } = server;
+    const { connection, log } = server;
     connection.send(garbage);
     const { status, headers, body } = await connection.answer();
     expect([status, body]).toEqual([400, refusal('the request is not valid HTTP')]);
     expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': body.request_id, connection: 'close' });
-    expect(records.all).toEqual([
-      {
-        event: 'http_request_completed',
-        request_id: body.request_id,
-        method: '',
-        path: '',
-        status_code: 400,
-        duration_ms: 0,
-        error: 'validation_error',
-      },
+    const fields = { request_id: body.request_id, method: '', path: '', status_code: 400, duration_ms: 0 };
+    expect(log.entries).toEqual([
+      { level: 'info', event: 'http_request_completed', fields: { ...fields, error: 'validation_error' } },
     ]);
     await connection.closed();
     await until(() => server.server.size === 0, 'the server to let go');
@@ -186,21 +169,21 @@ describe('What is no request', () => {
     [400, garbage],
     [408, 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
     [431, request('GET /', [`X-Padding: ${'x'.repeat(20_000)}`])],
-  ])('is counted under its status: %d', async (code, bytes) => {
+  ])('are counted under their status: %d', async (code, bytes) => {
     await using server = await start();
     server.connection.send(bytes);
     expect(await server.connection.answer()).toMatchObject({ status: code });
-    const counts = async (family: string) => {
-      const families = JSON.parse(await server.metrics.snapshot()) as MetricObjectWithValues<MetricValue<string>>[];
+    const families = await server.metrics.changes();
+    const countsOf = (family: string) => {
       const { values = [] } = families.find(({ name }) => name === `model_api_${family}`) ?? {};
       return values.filter(({ value }) => value > 0);
     };
     const labels = { method: 'other', route: 'other', code: String(code) };
-    expect(await counts('http_requests_total')).toEqual([{ value: 1, labels }]);
-    expect(await counts('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
+    expect(countsOf('http_requests_total')).toEqual([{ value: 1, labels }]);
+    expect(countsOf('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
   });
 
-  it('is answered with 431 when its headers are too large, however much is still being sent', async () => {
+  it('are answered with 431 when the headers are too large, however much is still being sent', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(request('GET /', [`X-Padding: ${'x'.repeat(4_000_000)}`]));
@@ -208,7 +191,7 @@ describe('What is no request', () => {
     expect([status, body]).toEqual([431, refusal('the headers are too large')]);
   });
 
-  it('is answered with 408 when its headers come too slowly', async () => {
+  it('are answered with 408 when the headers come too slowly', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
@@ -217,9 +200,9 @@ describe('What is no request', () => {
     expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
   });
 
-  it('is answered after the answers that are due', async () => {
+  it('are answered after the answers that are due', async () => {
     await using server = await start();
-    const { connection, exchanges, records } = server;
+    const { connection, exchanges, log } = server;
     connection.send(Buffer.concat([get('/held', '/2'), Buffer.from(garbage)]));
     const answer = await until(() => exchanges.held[0], 'the first request');
     connection.send(garbage);
@@ -228,10 +211,10 @@ describe('What is no request', () => {
     expect(await connection.answer()).toMatchObject({ status: 400, headers: { connection: 'close' } });
     await connection.closed();
     expect(connection.hasMore).toBe(false);
-    expect(records.all).toHaveLength(1);
+    expect(log.entries).toHaveLength(1);
   });
 
-  it('is answered on a connection that has served a request before', async () => {
+  it('are answered on a connection that has served a request before', async () => {
     await using server = await start();
     const { connection } = server;
     connection.send(get('/1'));
@@ -240,7 +223,7 @@ describe('What is no request', () => {
     expect((await connection.answer()).status).toBe(400);
   });
 
-  it('does not begin a request that waits and whose body breaks off', async () => {
+  it('do not begin a waiting request whose body they break off', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
     connection.send(Buffer.concat([get('/held'), jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked'])]));
@@ -254,13 +237,13 @@ describe('What is no request', () => {
 describe('A request that has been begun', () => {
   it('is answered with 408 in its own exchange when its body comes too slowly', async () => {
     await using server = await start();
-    const { connection, records } = server;
+    const { connection, log } = server;
     connection.send(jsonPost('/body', '{', ['Content-Length: 99']));
     const { status, headers, body } = await connection.answer();
     expect([status, body]).toEqual([408, refusal('the request did not arrive in time', 'of /body')]);
     expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': 'of /body', connection: 'close' });
     expect(await connection.closed()).toBeGreaterThan(limits.requestMs);
-    expect(records.all).toEqual([]);
+    expect(log.entries).toEqual([]);
   });
 
   it('is answered with 400 in its own exchange when its body is no HTTP', async () => {
@@ -327,7 +310,7 @@ describe('A server that stops', () => {
     expect(await stopped).toBe(true);
   });
 
-  it('waits two seconds for what belongs to no job, and does not count it as cut', async () => {
+  it('waits two seconds for requests without a job, and does not count them as cut', async () => {
     await using house = await start();
     const { server, connection, exchanges, port } = house;
     using half = await RawConnection.open(port);
@@ -337,7 +320,7 @@ describe('A server that stops', () => {
     expect(await server.stop(60_000)).toBe(true);
   });
 
-  it('has heard of the end of every exchange when it tells of its own, also where the client went away', async () => {
+  it('has seen the end of every exchange when it has stopped, also where the client went away', async () => {
     await using house = await start();
     const { server, connection, exchanges } = house;
     connection.send(get('/held'));
@@ -347,7 +330,7 @@ describe('A server that stops', () => {
     expect(await closed).toEqual(['/held']);
   });
 
-  it('tells that it had to cut an answer at its limit, and can be hurried', async () => {
+  it('tells that it had to cut an answer at its limit, and can be told to stop sooner', async () => {
     await using house = await start();
     const { server, connection, exchanges } = house;
     connection.send(get('/held'));

@@ -2,13 +2,10 @@ import { isUtf8 } from 'node:buffer';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
-import { Cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
+import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
 
-/**
- * Reads and checks a JSON body. The bytes are checked here because body parsers accept other encodings and mend bad
- * UTF-8, and hold a 413 back until the upload has ended; here the answer is given at once.
- */
+/** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
 export async function readBody<T>(req: Request, res: Reply, limitBytes: number, schema: z.ZodType<T>): Promise<T> {
   const declared = req.get('content-length');
   if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
@@ -21,7 +18,7 @@ function tooLarge(limitBytes: number): RelayError {
   return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes`);
 }
 
-/** An HTTP/1.0 client knows no interim answer; any other expectation is one we ignore. */
+/** An HTTP/1.0 client does not know interim responses. Other expectations are ignored. */
 function expectsContinue(req: Request): boolean {
   return req.httpVersion === '1.1' && /\b100-continue\b/i.test(req.headers.expect ?? '');
 }
@@ -42,7 +39,7 @@ function checkHeaders(req: Request): void {
   if (coding !== 'chunked') throw invalid('Transfer-Encoding', 'must be chunked, and no other'); // Node takes it for that
 }
 
-/** Rejects as soon as the limit is passed; what the client still sends is then read and dropped by the HTTP server. */
+/** Rejects as soon as the limit is exceeded. The HTTP server reads and drops what the client still sends. */
 function readBytes(req: Request, limitBytes: number): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const chunks: Buffer[] = [];
@@ -55,7 +52,7 @@ function readBytes(req: Request, limitBytes: number): Promise<Buffer> {
     };
     req.on('data', onData);
     req.once('end', () => resolve(Buffer.concat(chunks)));
-    const gone = () => req.readableEnded || reject(new Cancelled('the client has gone'));
+    const gone = () => req.readableEnded || reject(cancelled('the client has gone'));
     req.once('error', gone).once('close', gone);
   });
 }
@@ -65,16 +62,16 @@ function parse(bytes: Buffer): unknown {
   try {
     return JSON.parse(bytes.toString('utf8'));
   } catch {
-    throw invalid('body', 'must be valid JSON'); // the parser's own message would echo the body
+    throw invalid('body', 'must be valid JSON'); // the parser's own message would quote the body
   }
 }
 
 function check<T>(value: unknown, schema: z.ZodType<T>): T {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid('body', 'must be a JSON object');
-  // JSON.parse makes it an own key, and copying would lose it on the way to the schema.
+  // JSON.parse makes it an own key, which would be lost before the schema sees it.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
-  const parsed = schema.safeParse(value, { reportInput: true }); // tells what is missing from what has the wrong type
+  const parsed = schema.safeParse(value, { reportInput: true }); // so that a missing field can be told from one of the wrong type
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];

@@ -2,8 +2,8 @@ import { isIP } from 'node:net';
 import type { Request } from 'express';
 
 /**
- * The address a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`).
- * IPv4 addresses in IPv6 clothing are undressed; an IPv6 client counts by its /64, which is what one site gets.
+ * The address that a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`). An IPv4
+ * address mapped into IPv6 counts as IPv4. An IPv6 client counts by its /64, which is what one site gets.
  */
 export function addressOf(req: Request): string {
   const named = withoutPort(req.ip ?? '');
@@ -12,7 +12,7 @@ export function addressOf(req: Request): string {
   return isIP(plain) === 6 ? `${networkOf(plain)}::/64` : plain;
 }
 
-/** Some proxies say where from to the port. */
+/** Some proxies add the port. */
 function withoutPort(named: string): string {
   const [, bracketed, dotted] = /^(?:\[([^\]]*)\](?::\d+)?|(\d+\.\d+\.\d+\.\d+):\d+)$/.exec(named) ?? [];
   return bracketed ?? dotted ?? named;
@@ -29,7 +29,7 @@ function networkOf(address: string): string {
     .join(':');
 }
 
-/** A dotted tail counts as two groups; its value never reaches the first four. */
+/** A dotted end counts as two groups. It never reaches the first four. */
 function groups(text: string): string[] {
   return text === '' ? [] : text.split(':').flatMap((group) => (group.includes('.') ? ['0', '0'] : [group]));
 }

@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Reply } from './exchange.js';
-import { answerRefusal, type Refusal } from './refusal.js';
+import { answerRefusal, type HttpRefusal } from './refusal.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
 
-interface Exchange {
+interface OpenExchange {
   readonly req: Parameters<Listener>[0];
   readonly res: Parameters<Listener>[1];
 }
@@ -13,26 +13,25 @@ interface Exchange {
 const maxWaiting = 32;
 
 /**
- * Owns the order on one socket: the exchange that is open, those that wait for its end, and what is said after them.
- * Pipelined requests wait because Node tells only one of them that the client has gone, and a request that has not
- * been begun needs no telling.
+ * Owns the order of exchanges on one socket: the open one, those that wait for its end, and a refusal after them. Pipelined
+ * requests wait because Node tells only one of them that the client has gone.
  */
 export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
-  readonly #sayLast: (refusal: Refusal) => void;
+  readonly #sayLast: (refusal: HttpRefusal) => void;
   readonly #unreadMs: number;
-  readonly #waiting: Exchange[] = [];
-  #open: Exchange | null = null;
-  #newest: Exchange | null = null;
-  #last: Refusal | null = null;
+  readonly #waiting: OpenExchange[] = [];
+  #open: OpenExchange | null = null;
+  #newest: OpenExchange | null = null;
+  #last: HttpRefusal | null = null;
   #isFinishing = false;
 
   /**
-   * `sayLast` answers what is no request, and closes the socket. A client that takes nothing of a complete answer for
-   * `unreadMs` is given up: the answer would lie in memory for ever, and its job's slot no longer bounds how many do.
+   * `sayLast` answers what is no request, and closes the socket. A client that reads nothing of a complete answer for
+   * `unreadMs` is given up: the answer would stay in memory, and no slot limits how many do.
    */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: Refusal) => void, unreadMs: number) {
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, unreadMs: number) {
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
@@ -44,16 +43,13 @@ export class Connection {
     return this.#open === null;
   }
 
-  /** The answer of a job is open: what is waited for longest. */
+  /** The answer of a job is open. */
   get isAnsweringJob(): boolean {
     const reply = this.#open?.res as Partial<Reply> | undefined;
     return (reply?.locals?.job ?? null) !== null;
   }
 
-  /**
-   * Closes the socket as soon as it is idle: that is when its last answer has left, not only been written. On a new
-   * connection the first request may be on its way: it is waited for.
-   */
+  /** Closes the socket when its last answer has been sent. A new one may have its first request on the way. */
   finish(): void {
     this.#isFinishing = true;
     if (this.isIdle && this.#newest !== null) this.#socket.destroySoon();
@@ -64,12 +60,12 @@ export class Connection {
     if (this.isIdle) this.#socket.destroySoon();
   }
 
-  /** Closes the socket, unless the answer of a job is open: a client that neither asks nor reads is not waited for. */
+  /** Closes the socket, unless the answer of a job is open. */
   closeIfJobless(): void {
     if (!this.isAnsweringJob) this.#socket.destroy();
   }
 
-  serve(req: Exchange['req'], res: Exchange['res']): void {
+  serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
     if (this.#last !== null) return;
     const exchange = { req, res };
     this.#newest = exchange;
@@ -78,8 +74,8 @@ export class Connection {
     else this.#socket.destroy();
   }
 
-  /** What the socket sent is no HTTP, too much of it, or too slow: the answer stands where the request would have had its own. */
-  refuse(refusal: Refusal): void {
+  /** The bytes are no HTTP, too many, or too slow. The refusal takes the place of the broken request's answer. */
+  refuse(refusal: HttpRefusal): void {
     if (this.#last !== null) return;
     const broken = this.#newest?.req.complete === false ? this.#newest : null;
     if (broken === null) return this.#refuseAfterOthers(refusal);
@@ -87,17 +83,17 @@ export class Connection {
       this.#waiting.pop();
       return this.#refuseAfterOthers(refusal);
     }
-    // What has its answer already, such as a body that was refused for its size, gets no second one.
+    // A request that has its answer already, such as one with a body that is too large, gets no second one.
     if (broken !== this.#open || broken.res.headersSent) return void this.#socket.destroy();
     answerRefusal(broken.res, refusal);
   }
 
-  #refuseAfterOthers(refusal: Refusal): void {
+  #refuseAfterOthers(refusal: HttpRefusal): void {
     this.#last = refusal;
     if (this.#open === null) this.#sayLast(refusal);
   }
 
-  #begin(exchange: Exchange): void {
+  #begin(exchange: OpenExchange): void {
     this.#open = exchange;
     this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
     exchange.res.on('prefinish', () => this.#socket.setTimeout(this.#unreadMs));

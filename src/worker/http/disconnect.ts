@@ -1,15 +1,15 @@
-import { Cancelled } from '../../shared/errors.js';
+import { cancelled } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
 
 /**
- * A signal that is aborted when the client goes away before its answer is out; free again when disposed. Half of a
- * connection is none: Node closes the other half, but waits with it until a reader that may never read has read.
+ * A signal that is aborted when the client goes away before its answer has been sent, until it is disposed. A client that
+ * has closed only its own half counts as gone: Node would close the other half only when all data has been read.
  */
 export function untilGone(res: Reply): Disposable & { readonly signal: AbortSignal } {
   const controller = new AbortController();
   const { socket } = res;
   const gone = () => {
-    if (!res.writableFinished) controller.abort(new Cancelled('the client has gone'));
+    if (!res.writableFinished) controller.abort(cancelled('the client has gone'));
   };
   if (res.destroyed || socket?.destroyed || socket?.readableEnded) gone();
   res.once('close', gone);

@@ -1,10 +1,10 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { Reply } from './exchange.js';
 
-/** Proxies give up on a connection that stays silent. */
+/** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
 
-/** Server-sent events on a response: begun with the first one, slowed down by a slow reader. */
+/** Server-sent events on a response. It begins with the first event, and a slow reader slows it down. */
 export class EventStream implements Disposable {
   readonly #res: Reply;
   readonly #clock: Clock;
@@ -15,7 +15,7 @@ export class EventStream implements Disposable {
     this.#clock = clock;
   }
 
-  /** From here on, the status is 200 and failures are events. */
+  /** From here on the status is 200, and failures are events. */
   begin(): void {
     if (this.#res.headersSent) return;
     this.#res.status(200).set({

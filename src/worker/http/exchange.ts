@@ -1,11 +1,16 @@
+import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
-import type { ErrorCode } from '../../shared/errors.js';
+import type { PublicCode } from '../../shared/errors.js';
+import type { Peer } from '../../shared/ipc/peer.js';
+import type { PrimaryCalls, WorkerCalls } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/logger.js';
-import type { JobReport } from '../job-report.js';
+import type { JobFigures, JobReport } from '../job-report.js';
 import type { RouteLabel } from '../known-responses.js';
 import type { HttpMetrics } from '../metrics.js';
-import { requestIdFrom } from './request-id.js';
+
+/** The primary, as a worker sees it. */
+export type Primary = Peer<PrimaryCalls, WorkerCalls>;
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
@@ -13,7 +18,7 @@ export interface Exchange extends Record<string, unknown> {
   /** Template of the route that matched; `other` until one has. */
   route: RouteLabel;
   /** Code of the error body that was sent, if one was. */
-  error: ErrorCode | null;
+  error: PublicCode | null;
   /** The unit of fairness: the API key's name, else the address. Empty where nobody was asked for a key. */
   client: string;
   /** Name of the API key, empty without one: whose conversations the request may see. */
@@ -26,7 +31,7 @@ export type Reply = Response<unknown, Exchange>;
 export type Handler = (req: Request, res: Reply, next: NextFunction) => void;
 export type AsyncHandler = (req: Request, res: Reply, next: NextFunction) => Promise<void>;
 
-/** On every response, whoever gives it. */
+/** On every response. */
 export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
 
 const commonLines = Object.entries(commonHeaders);
@@ -39,24 +44,26 @@ export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
-  /** Whether this worker is about to go: then each response is the last one on its connection, so that no request crosses with its end. */
+  readonly heap: { worked(): void };
+  /** Whether this worker is about to exit: then each response is the last one on its connection, so that no request is lost with it. */
   readonly isClosing: () => boolean;
 }
 
-/** Opens every exchange: request id, headers that every response carries; at its end the log record and the counts. */
-export function openExchange({ log, metrics, clock, isClosing }: ExchangeParts): Handler {
+/** Opens every exchange: sets the request id and the common headers, and at the end writes the log record and the counts. */
+export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeParts): Handler {
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
     res.locals = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
-    // Who was not told to continue may or may not send its body: only a closed connection is unambiguous.
+    // A client that was not told to continue may or may not send its body: only a closed connection is unambiguous.
     if (req.headers.expect !== undefined || isClosing()) res.set('Connection', 'close');
     const { method, url } = req;
     metrics.opened();
     res.on('close', () => {
       const durationMs = clock.monotonicMs() - startedMs;
+      heap.worked();
       count(metrics, method, res, durationMs / 1000);
       log.info('http_request_completed', record(res, method, pathOf(url), durationMs));
     });
@@ -71,7 +78,7 @@ function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number
   if (error !== null) metrics.failed(route, error);
 }
 
-/** Names the route that matched, for all that is counted by route. */
+/** Sets the route that the request is counted by. */
 export function atRoute(route: RouteLabel): Handler {
   return (_req, res, next) => {
     res.locals.route = route;
@@ -90,13 +97,30 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     duration_ms: Math.round(durationMs * 10) / 10,
     ...(client !== '' && { client: client.slice(0, maxClientLength) }),
     ...(error !== null && { error }),
-    ...(job && { outcome: job.outcome, queue_ms: job.queueMs, execution_ms: job.executionMs }),
+    ...(job && jobFields(job)),
   };
 }
 
-/** Without the query, and without the scheme and authority of an absolute target: they may hold what is nobody's business. */
+function jobFields({ outcome, queueMs, executionMs, processorMs, peakMemoryBytes }: JobFigures) {
+  return {
+    outcome,
+    queue_ms: queueMs,
+    execution_ms: executionMs,
+    ...(processorMs !== null && { processor_ms: processorMs }),
+    ...(peakMemoryBytes !== null && { peak_memory_bytes: peakMemoryBytes }),
+  };
+}
+
+/** Without the query, and without the scheme and authority of an absolute target: they may hold secrets. */
 function pathOf(url: string): string {
   const path = url.startsWith('/') ? url : url.replace(/^[a-z][a-z0-9+.-]*:\/\/[^/?#]*/i, '');
   const end = path.search(/[?#]/);
   return path.slice(0, end < 0 ? maxPathLength : Math.min(end, maxPathLength));
+}
+
+const acceptableId = /^[A-Za-z0-9._-]{1,64}$/;
+
+/** The client's own request id where it is well formed, else a new UUID. */
+export function requestIdFrom(header: string | undefined): string {
+  return header !== undefined && acceptableId.test(header) ? header : randomUUID();
 }

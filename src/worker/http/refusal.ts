@@ -2,46 +2,45 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { brokenHttp } from '../../shared/api/endpoints.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import type { ErrorCode } from '../../shared/errors.js';
-import { commonHeaders, type ExchangeParts } from './exchange.js';
-import { requestIdFrom } from './request-id.js';
+import type { PublicCode } from '../../shared/errors.js';
+import { commonHeaders, type ExchangeParts, requestIdFrom } from './exchange.js';
 
 /** Why a socket's bytes can't become a request, as an HTTP status and a sentence. */
-export interface Refusal {
+export interface HttpRefusal {
   readonly status: number;
   readonly message: string;
 }
 
-const malformed: Refusal = { status: brokenHttp.malformed, message: 'the request is not valid HTTP' };
-const refusals: Readonly<Record<string, Refusal>> = {
+const malformed: HttpRefusal = { status: brokenHttp.malformed, message: 'the request is not valid HTTP' };
+const refusals: Readonly<Record<string, HttpRefusal>> = {
   HPE_HEADER_OVERFLOW: { status: brokenHttp.headersTooLarge, message: 'the headers are too large' },
   ERR_HTTP_REQUEST_TIMEOUT: { status: brokenHttp.tooSlow, message: 'the request did not arrive in time' },
 };
 
-export function refusalOf(error: NodeJS.ErrnoException): Refusal {
+export function refusalOf(error: NodeJS.ErrnoException): HttpRefusal {
   return refusals[error.code ?? ''] ?? malformed;
 }
 
-const code: ErrorCode = 'validation_error';
+const code: PublicCode = 'validation_error';
 
 /** A response that has been begun; `locals` where it is an exchange of ours. */
-export type BegunResponse = ServerResponse & { readonly locals?: { error: ErrorCode | null } };
+export type BegunResponse = ServerResponse & { readonly locals?: { error: PublicCode | null } };
 
-/** For a request that has been begun: its own response says it, its own log record and counts tell of it. */
-export function answerRefusal(res: BegunResponse, refusal: Refusal): void {
+/** For a request that has been begun: its own response, log record and counts tell of the refusal. */
+export function answerRefusal(res: BegunResponse, refusal: HttpRefusal): void {
   if (res.locals !== undefined) res.locals.error = code;
   const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));
   res.writeHead(refusal.status, headers).end(body);
 }
 
-/** A client that is still sending would lose the answer if the socket were closed at once. */
+/** If the socket were closed at once, a client that is still sending would lose the answer. */
 const lingerMs = 1000;
 
-/** What a refusal is told to, and the time it takes. */
+/** What a refusal needs. */
 export type RefusalParts = Pick<ExchangeParts, 'log' | 'metrics' | 'clock'>;
 
-/** There is no request to answer, only a socket. */
-export function answerRaw(socket: Socket, refusal: Refusal, { log, metrics, clock }: RefusalParts): void {
+/** For bytes that never became a request: there is only a socket to answer on. */
+export function answerRaw(socket: Socket, refusal: HttpRefusal, { log, metrics, clock }: RefusalParts): void {
   if (!socket.writable) return void socket.destroy();
   const { status } = refusal;
   const requestId = requestIdFrom(undefined);
@@ -63,7 +62,7 @@ export function answerRaw(socket: Socket, refusal: Refusal, { log, metrics, cloc
   });
 }
 
-function answerOf({ message }: Refusal, requestId: string): [headers: Record<string, string>, body: string] {
+function answerOf({ message }: HttpRefusal, requestId: string): [headers: Record<string, string>, body: string] {
   const content: ErrorBody = { error: code, message, request_id: requestId, details: [] };
   const body = JSON.stringify(content);
   const headers = {

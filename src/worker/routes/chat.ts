@@ -1,14 +1,13 @@
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import type { DoorSettings } from '../../shared/ipc/protocol.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { readBody } from '../http/body.js';
-import type { AsyncHandler } from '../http/exchange.js';
+import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
-import type { Primary } from '../primary.js';
 import { type Answer, answerWithJob, usageOf, wantsStream } from './job.js';
 
-export function postChat(primary: Primary, { bodyLimitBytes }: DoorSettings, clock: Clock): AsyncHandler {
+export function postChat(primary: Primary, { bodyLimitBytes }: WorkerSettings, clock: Clock): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, bodyLimitBytes, chatRequest);
     const { message: text, conversation_id: conversationId = null, system, model } = body;
@@ -44,7 +43,7 @@ export function deleteConversation(primary: Primary): AsyncHandler {
 }
 
 function idOf(params: Readonly<Record<string, string | string[]>>): string {
-  return String(params.id);
+  return String(params.conversation_id);
 }
 
 function figuresOf(snapshot: ConversationSnapshot) {

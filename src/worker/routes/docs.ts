@@ -7,17 +7,17 @@ import type { AsyncHandler, Handler } from '../http/exchange.js';
 /** Committed, and held equal to what the schemas give. */
 const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
 
-/** Reads it at once, and never again: the folder of a running service may be replaced. */
+/** Reads the file at once and only then: the folder of a running service may be replaced. */
 export function getOpenApi(): AsyncHandler {
   const document = readFile(documentPath);
-  document.catch(() => {}); // told to whoever asks for it: the service needs it for nothing else
+  document.catch(() => {}); // reported to the clients that ask for it
   return async (_req, res) => {
     const bytes = await document;
     res.type('application/yaml').send(bytes);
   };
 }
 
-/** Only what comes from this service, and no script that stands in the page: Swagger UI styles itself inline. */
+/** Only files of this service, and no inline script. Swagger UI has inline styles. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -29,7 +29,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-/** The files of Swagger UI that its page asks for. The package holds more, some as large as all of these. */
+/** The files that Swagger UI's page loads. The package has more, and large ones. */
 const files = [
   '/swagger-ui.css',
   '/swagger-ui-bundle.js',
@@ -39,15 +39,15 @@ const files = [
   '/favicon-16x16.png',
 ];
 
-/** What a client says of a copy that it holds: none may be stored, so there is nothing to compare. */
+/** Conditional requests: no answer may be stored, so there is nothing to compare. */
 const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
 
-/** Swagger UI with all its files from here; nothing is loaded from anywhere else. */
+/** Swagger UI with all its files from this service. */
 export function docsPages(): Router {
   const page = generateHTML(undefined, {
     customSiteTitle: 'prompt-relay',
     swaggerUrl: '/openapi.yaml',
-    customCss: '.swagger-ui .topbar { display: none }', // another house's sign
+    customCss: '.swagger-ui .topbar { display: none }', // Swagger's own brand
     swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
   }).replace('<head>', '<head>\n  <base href="/docs/">');
   const secure: Handler = (req, res, next) => {

@@ -1,17 +1,16 @@
 import type { Request } from 'express';
 import type { UsageBody } from '../../shared/api/ask.js';
 import type { Clock } from '../../shared/clock.js';
-import { Cancelled, RelayError, toRelayError } from '../../shared/errors.js';
+import { fromWire, isCancelled, toRelayError } from '../../shared/errors.js';
 import type { JobDone, JobEvent, JobRequest, Operation, Usage } from '../../shared/job.js';
 import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
-import type { Reply } from '../http/exchange.js';
-import { errorBodyOf, sendJson } from '../http/send-json.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { errorBodyOf, publicCodeOf, sendJson } from '../http/send-json.js';
 import { JobReport } from '../job-report.js';
-import type { Primary } from '../primary.js';
 
-/** What a body asks for. */
-export interface Order {
+/** What a request body asks for. */
+export interface JobOrder {
   readonly operation: Operation;
   readonly conversationId: string | null;
   readonly text: string;
@@ -25,15 +24,15 @@ export interface Answer {
   readonly end: JobDone;
 }
 
-/** Makes the body of the plain response, which is also the last event of a streamed one. */
+/** Makes the body of a plain response, which is also the last event of a streamed one. */
 export type BodyOf = (answer: Answer, requestId: string) => object;
 
 export function wantsStream(req: Request, stream: boolean | undefined): boolean {
   return stream ?? req.accepts(['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 
-/** Has the primary run the job, for as long as the client stays, and answers with its outcome. Throws what can still be an error body. */
-export async function answerWithJob(primary: Primary, res: Reply, order: Order, bodyOf: BodyOf, clock: Clock) {
+/** Has the primary run the job for as long as the client stays, and answers with its outcome. Throws what can still be sent as an error body. */
+export async function answerWithJob(primary: Primary, res: Reply, order: JobOrder, bodyOf: BodyOf, clock: Clock) {
   using client = untilGone(res);
   const report = new JobReport(clock);
   const events = primary.stream('run', requestOf(order, res), client.signal);
@@ -42,22 +41,19 @@ export async function answerWithJob(primary: Primary, res: Reply, order: Order, 
     if (order.stream) await stream(reported(events, report), res, bodyOf, client.signal, clock);
     else sendJson(res, bodyOf(await collect(reported(events, report)), res.locals.requestId));
   } catch (error) {
-    if (!report.wasAdmitted && !(error instanceof Cancelled)) res.locals.job = null; // refused: there never was a job
+    if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // refused: there never was a job
     throw error;
   }
 }
 
-function requestOf(order: Order, res: Reply): JobRequest {
-  const { operation, conversationId, text, stream: wantsPositions } = order;
+function requestOf(order: JobOrder, res: Reply): JobRequest {
+  const { operation, conversationId, text, stream: isStreamed } = order;
   const { requestId, client, owner } = res.locals;
   const { system = null, model = null } = order;
-  return { operation, conversationId, text, system, model, requestId, client, owner, wantsPositions };
+  return { operation, conversationId, text, system, model, requestId, client, owner, isStreamed };
 }
 
-/**
- * After a job's end its processes are still being ended. Nobody waits for that, and whoever leaves then has not cancelled
- * the job: the last step is taken in advance.
- */
+/** Takes the last step in advance: a client that leaves after the job's end has not cancelled it. */
 async function* reported(events: AsyncGenerator<JobEvent>, report: JobReport): AsyncGenerator<JobEvent> {
   let hasEnded = false;
   try {
@@ -83,10 +79,10 @@ async function collect(events: AsyncIterable<JobEvent>): Promise<Answer> {
 
 function answerOf(end: Extract<JobEvent, { type: 'job-end' }>, texts: readonly string[]): Answer {
   if (end.outcome === 'ok') return { text: end.text ?? texts.join(''), end };
-  throw new RelayError(end.failure.code, end.failure.message, end.failure);
+  throw fromWire(end.failure);
 }
 
-/** The stream begins when the job is admitted: until then a failure is an ordinary error body, after it an event. */
+/** The stream begins when the job is admitted. Before that a failure is an ordinary error body, after it an event. */
 async function stream(
   events: AsyncIterable<JobEvent>,
   res: Reply,
@@ -99,12 +95,12 @@ async function stream(
     const answer = await collect(forwarded(events, out, signal));
     await out.send('done', bodyOf(answer, res.locals.requestId), signal);
   } catch (error) {
-    if (error instanceof Cancelled || !res.headersSent) throw error;
+    if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);
-    res.locals.error = failure.code;
+    res.locals.error = publicCodeOf(failure);
     await out.send('error', errorBodyOf(failure, res.locals.requestId), signal);
     out.end();
-    if (error !== failure) throw error; // a defect of ours: the client has been told, the log has not
+    if (error !== failure) throw error; // a defect of ours: it belongs in the log, too
   }
   out.end();
 }

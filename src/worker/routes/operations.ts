@@ -3,17 +3,15 @@ import type { Clock } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import type { AsyncHandler, Reply } from '../http/exchange.js';
+import { cached, coalesced } from '../../shared/shared-calls.js';
+import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/send-json.js';
-import { joined } from '../joined.js';
-import { leased } from '../leased.js';
-import type { Primary } from '../primary.js';
 
-/** What runs changes with a readiness check at most, and nobody reads the time since the start more closely. */
+/** The answer changes only with a readiness check, apart from the time since the start. */
 const versionAgeMs = 100;
 
 export function getHealth(primary: Primary): AsyncHandler {
-  const health = joined(() => primary.call('health', {}));
+  const health = coalesced(() => primary.call('health', {}));
   return async (_req, res) => sendHealth(res, await health());
 }
 
@@ -39,7 +37,7 @@ function sinceOf(value: unknown): number | null {
 }
 
 export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
-  const version = leased(async () => JSON.stringify(await primary.call('version', {})), versionAgeMs, clock);
+  const version = cached(async () => JSON.stringify(await primary.call('version', {})), versionAgeMs, clock);
   return async (_req, res) => sendWritten(res, await version());
 }
 

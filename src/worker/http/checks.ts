@@ -1,0 +1,134 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Request } from 'express';
+import { invalid, RelayError, shuttingDown } from '../../shared/errors.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { Phase } from '../../shared/phase.js';
+import { addressOf } from './client-address.js';
+import type { AsyncHandler, Handler, Primary } from './exchange.js';
+
+/** The checks before a route, in the order in which the contract has them: host, key, drain, rate. */
+
+/**
+ * Refuses requests that a foreign web page could have caused: a Host that is not ours (DNS rebinding), or an Origin that
+ * is neither this host nor allowed. Only allowed origins get CORS headers.
+ */
+export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allowedOrigins'>): Handler {
+  const origins = new Set(settings.allowedOrigins);
+  return (req, res, next) => {
+    const authority = authorityOf(req);
+    if (settings.allowedHosts !== null && !settings.allowedHosts.includes(hostName(authority))) {
+      throw new RelayError('forbidden', 'this Host is not allowed');
+    }
+    const origin = req.headers.origin;
+    if (origin === undefined || isSameOrigin(origin, authority)) return next();
+    if (!origins.has(origin)) throw new RelayError('forbidden', 'this Origin is not allowed');
+    res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
+    if (!isPreflight(req)) return next();
+    res.set({ 'Access-Control-Allow-Methods': 'GET, POST, DELETE', 'Access-Control-Allow-Headers': allowed });
+    res.set('Access-Control-Max-Age', '600').status(204).end();
+  };
+}
+
+const exposed = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy';
+const allowed = 'Content-Type, Authorization, X-API-Key, X-Request-Id';
+
+function isPreflight(req: Request): boolean {
+  return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
+}
+
+/** The authority that the request is for: from an absolute request target, else from the Host header. */
+function authorityOf(req: Request): string {
+  if (hostHeaders(req) !== 1) throw invalid('Host', 'exactly one Host header is needed');
+  const absolute = req.url.startsWith('/') ? undefined : /^[a-z][a-z0-9+.-]*:\/\/([^/?#]*)/i.exec(req.url)?.[1];
+  return absolute ?? req.headers.host ?? '';
+}
+
+/** Counted as they were sent: of several, `req.headers` shows only the first. */
+function hostHeaders({ rawHeaders }: Request): number {
+  let count = 0;
+  for (let index = 0; index < rawHeaders.length; index += 2) {
+    const name = rawHeaders[index] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') count++;
+  }
+  return count;
+}
+
+/** Lower case, without port and brackets. */
+function hostName(authority: string): string {
+  return authority
+    .toLowerCase()
+    .replace(/:\d*$/, '')
+    .replace(/^\[(.*)\]$/, '$1');
+}
+
+function isSameOrigin(origin: string, authority: string): boolean {
+  return origin.toLowerCase() === `http://${authority.toLowerCase()}`;
+}
+
+type Keys = WorkerSettings['keys'];
+
+/** Accepts a request that carries a configured key; without configured keys, every request. Names the client. */
+export function authenticate(keys: Keys): Handler {
+  return (req, res, next) => {
+    res.locals.client = `address ${addressOf(req)}`; // set first, so that the log names it for a refused request too
+    if (keys.length === 0) return next();
+    const name = nameOfKey(req, keys);
+    res.locals.owner = name;
+    res.locals.client = `key ${name}`;
+    next();
+  };
+}
+
+/** For what only an operator may do. Without a configured key, nobody may. */
+export function authenticateOperator(keys: Keys): Handler {
+  if (keys.length > 0) return authenticate(keys);
+  return () => {
+    throw unauthorized('this needs an API key, and none is configured: set MODEL_API_KEY');
+  };
+}
+
+function nameOfKey(req: Request, keys: Keys): string {
+  const presented = presentedKey(req);
+  const digest = createHash('sha256').update(presented).digest();
+  // Every key is compared, and digests have one length, so the time taken tells nothing.
+  const matches = keys.filter((key) => timingSafeEqual(digest, Buffer.from(key.digest, 'hex')));
+  const [match] = matches;
+  if (match === undefined) throw unauthorized('the API key is not valid');
+  return match.name;
+}
+
+/** Reads every header line: of two Authorization headers, `req.headers` would show only the first. */
+function presentedKey(req: Request): string {
+  const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
+  const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
+  const [key, ...others] = new Set([...plain, ...bearers]);
+  if (key === undefined) throw unauthorized('an API key is needed: send X-API-Key or Authorization: Bearer');
+  if (others.length > 0) throw unauthorized('the request carries different API keys: send one');
+  return key;
+}
+
+function unauthorized(message: string): RelayError {
+  return new RelayError('unauthorized', message);
+}
+
+/** Refuses what would start a job, once the service drains. */
+export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
+  return (_req, _res, next) => {
+    if (phase() !== 'draining') return next();
+    void primary.call('refusedDraining', {}).catch(() => {});
+    throw shuttingDown();
+  };
+}
+
+/** Takes each request from the window of its address, which the primary keeps for all workers, and tells what is left. */
+export function rateCap(primary: Primary, limit: WorkerSettings['rateLimit']): AsyncHandler {
+  if (limit === null) return async (_req, _res, next) => next();
+  const policy = `"per-address";q=${limit.maxRequests};w=${Math.ceil(limit.windowSeconds)}`; // whole seconds only
+  return async (req, res, next) => {
+    const { isAllowed, remaining, resetSeconds } = await primary.call('rate', { address: addressOf(req) });
+    res.set('RateLimit-Policy', policy).set('RateLimit', `"per-address";r=${remaining};t=${resetSeconds}`);
+    if (isAllowed) return next();
+    const message = `this address may send ${limit.maxRequests} requests in ${limit.windowSeconds} s`;
+    throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
+  };
+}

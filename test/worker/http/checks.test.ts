@@ -1,0 +1,236 @@
+import { createHash } from 'node:crypto';
+import type { Phase } from '../../../src/shared/phase.js';
+import {
+  authenticate,
+  authenticateOperator,
+  hostGuard,
+  rateCap,
+  refuseWhileDraining,
+} from '../../../src/worker/http/checks.js';
+import { type ExpressServer, passed, serveWith } from '../../support/express-server.js';
+import { FakePrimary } from '../../support/fake-primary.js';
+import { request } from '../../support/raw-http.js';
+
+function keyOf(name: string, key: string) {
+  return { name, digest: createHash('sha256').update(key).digest('hex') };
+}
+
+const keys = [keyOf('ada', 'first-key'), keyOf('bob', 'second-key')];
+const asPassed = { status: 200, body: { passed: true } };
+
+describe('The guard of the Host', () => {
+  const settings = { allowedHosts: ['localhost', '127.0.0.1', '::1'], allowedOrigins: ['https://app.example'] };
+  const open = () => serveWith([hostGuard(settings), passed]);
+
+  it.each(['localhost', 'LocalHost:5051', '127.0.0.1:1', '[::1]', '[::1]:5051'])('lets through %s', async (host) => {
+    await using server = await open();
+    expect(await server.get(`Host: ${host}`)).toMatchObject(asPassed);
+  });
+
+  it.each(['evil.example', 'localhost.evil.example', 'localhost@evil.example', '', '127.0.0.2'])(
+    'refuses %j',
+    async (host) => {
+      await using server = await open();
+      expect(await server.get(`Host: ${host}`)).toMatchObject({
+        status: 403,
+        body: { error: 'forbidden', message: 'this Host is not allowed' },
+      });
+    },
+  );
+
+  it('lets through any name where no list is given', async () => {
+    await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [] }), passed]);
+    expect(await server.get('Host: anything.example')).toMatchObject(asPassed);
+  });
+
+  it.each<[string, Buffer]>([
+    ['no Host', Buffer.from('GET / HTTP/1.1\r\n\r\n')],
+    ['two Hosts', request('GET /', ['Host: localhost', 'Host: localhost'])],
+  ])('refuses a request with %s', async (_, bytes) => {
+    await using server = await open();
+    expect(await server.send(bytes)).toMatchObject({
+      status: 400,
+      body: { message: 'Host: exactly one Host header is needed' },
+    });
+  });
+
+  it('goes by the authority of an absolute target, and not by the Host beside it', async () => {
+    await using server = await open();
+    expect((await server.send(request('GET http://evil.example/', ['Host: localhost']))).status).toBe(403);
+    expect(await server.send(request('GET http://localhost:1/', ['Host: evil.example']))).toMatchObject(asPassed);
+  });
+});
+
+describe('The guard of the Origin', () => {
+  const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
+  const open = () => serveWith([hostGuard(settings), passed]);
+  const preflight = (...headers: string[]) =>
+    request('OPTIONS /', ['Origin: https://app.example', 'Access-Control-Request-Method: POST', ...headers]);
+
+  function corsOf({ headers }: Awaited<ReturnType<ExpressServer['get']>>): string[] {
+    return Object.keys(headers).filter((name) => name.startsWith('access-control-'));
+  }
+
+  it('lets through the origin of the service itself, without CORS headers', async () => {
+    await using server = await open();
+    const answer = await server.get('Host: Localhost:5051', 'Origin: http://localhost:5051');
+    expect(answer).toMatchObject(asPassed);
+    expect(corsOf(answer)).toEqual([]);
+  });
+
+  it.each(['https://evil.example', 'null', 'https://localhost', 'https://app.example:444', 'https://APP.example'])(
+    'refuses %s, also in a preflight, without CORS headers',
+    async (origin) => {
+      await using server = await open();
+      for (const bytes of [request('GET /', [`Origin: ${origin}`]), request('OPTIONS /', [`Origin: ${origin}`])]) {
+        const answer = await server.send(bytes);
+        expect(answer).toMatchObject({ status: 403, body: { message: 'this Origin is not allowed' } });
+        expect(corsOf(answer)).toEqual([]);
+      }
+    },
+  );
+
+  it('tells an allowed origin what its page may read', async () => {
+    await using server = await open();
+    expect(await server.get('Origin: https://app.example')).toMatchObject({
+      ...asPassed,
+      headers: {
+        'access-control-allow-origin': 'https://app.example',
+        'access-control-expose-headers': 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy',
+        vary: 'Origin',
+      },
+    });
+  });
+
+  it('answers the preflight of an allowed origin itself', async () => {
+    await using server = await open();
+    expect(await server.send(preflight())).toMatchObject({
+      status: 204,
+      headers: {
+        'access-control-allow-origin': 'https://app.example',
+        'access-control-allow-methods': 'GET, POST, DELETE',
+        'access-control-allow-headers': 'Content-Type, Authorization, X-API-Key, X-Request-Id',
+        'access-control-max-age': '600',
+      },
+    });
+  });
+
+  it('lets through an OPTIONS that is no preflight', async () => {
+    await using server = await open();
+    expect(await server.send(request('OPTIONS /', ['Origin: https://app.example']))).toMatchObject(asPassed);
+  });
+});
+
+describe('The check of the key', () => {
+  it('lets everybody through where no key is configured, and names the client by its address', async () => {
+    await using server = await serveWith([authenticate([]), passed]);
+    expect((await server.get('X-API-Key: anything')).body).toEqual({
+      passed: true,
+      client: 'address 127.0.0.1',
+      owner: '',
+    });
+  });
+
+  it.each([
+    ['X-API-Key', 'X-API-Key: second-key'],
+    ['a bearer token', 'Authorization: Bearer second-key'],
+    ['a bearer token in small letters', 'authorization: bearer  second-key '],
+  ])('accepts a key in %s, and names its client', async (_, header) => {
+    await using server = await serveWith([authenticate(keys), passed]);
+    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob', owner: 'bob' });
+  });
+
+  it('accepts the same key twice', async () => {
+    await using server = await serveWith([authenticate(keys), passed]);
+    const answer = await server.get('X-API-Key: first-key', 'Authorization: Bearer first-key');
+    expect(answer).toMatchObject(asPassed);
+  });
+
+  it.each<[string, string[], string]>([
+    ['no key', [], 'an API key is needed: send X-API-Key or Authorization: Bearer'],
+    ['a key of another scheme', ['Authorization: Basic first-key'], 'an API key is needed'],
+    ['a wrong key', ['X-API-Key: third-key'], 'the API key is not valid'],
+    ['the name of a key', ['X-API-Key: ada'], 'the API key is not valid'],
+    ['the digest of a key', [`X-API-Key: ${keys[0]?.digest}`], 'the API key is not valid'],
+    [
+      'two keys',
+      ['X-API-Key: first-key', 'Authorization: Bearer second-key'],
+      'the request carries different API keys',
+    ],
+    ['two tokens', ['Authorization: Bearer first-key', 'Authorization: Bearer x'], 'the request carries different'],
+  ])('refuses %s, and never shows it', async (_, headers, message) => {
+    await using server = await serveWith([authenticate(keys), passed]);
+    const answer = await server.get(...headers);
+    expect(answer).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': 'Bearer realm="prompt-relay"' },
+      body: { error: 'unauthorized', message: expect.stringContaining(message) },
+    });
+    expect(answer.text).not.toMatch(/first-key|second-key|third-key/);
+  });
+
+  it('lets nobody be an operator where no key is configured', async () => {
+    await using server = await serveWith([authenticateOperator([]), passed]);
+    expect(await server.get('X-API-Key: anything')).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
+  });
+
+  it('lets every key be an operator', async () => {
+    await using server = await serveWith([authenticateOperator(keys), passed]);
+    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
+    expect((await server.get()).status).toBe(401);
+  });
+});
+
+describe('The check of the phase', () => {
+  it.each<Phase>(['starting', 'ready', 'stopped'])('lets requests through while the service is %s', async (phase) => {
+    const primary = new FakePrimary();
+    await using server = await serveWith([refuseWhileDraining(() => phase, primary.asPrimary), passed]);
+    expect(await server.get()).toMatchObject(asPassed);
+    expect(primary.calls).toEqual([]);
+  });
+
+  it.each([
+    ['', {}],
+    [', even if the primary has gone', { refusedDraining: new Error('gone') }],
+  ])('refuses while the service drains, and has that counted%s', async (_, answers) => {
+    const primary = new FakePrimary(answers);
+    await using server = await serveWith([refuseWhileDraining(() => 'draining', primary.asPrimary), passed]);
+    expect(await server.get()).toMatchObject({
+      status: 503,
+      headers: { 'retry-after': '5', connection: 'close' },
+      body: { error: 'shutting_down', retry_after_seconds: 5 },
+    });
+    expect(primary.calls).toEqual([{ name: 'refusedDraining', request: {} }]);
+  });
+});
+
+describe('The cap of the rate', () => {
+  const limit = { maxRequests: 10, windowSeconds: 1.5 };
+
+  it('is off where none is configured', async () => {
+    const primary = new FakePrimary();
+    await using server = await serveWith([rateCap(primary.asPrimary, null), passed]);
+    const { headers, status } = await server.get();
+    expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
+  });
+
+  it('takes each request from the window of its address, and tells what is left', async () => {
+    const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2 } });
+    await using server = await serveWith([rateCap(primary.asPrimary, limit), passed]);
+    expect(await server.get()).toMatchObject({
+      ...asPassed,
+      headers: { 'ratelimit-policy': '"per-address";q=10;w=2', ratelimit: '"per-address";r=3;t=2' },
+    });
+    expect(primary.calls).toEqual([{ name: 'rate', request: { address: '127.0.0.1' } }]);
+  });
+
+  it('refuses when the window is used up', async () => {
+    const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2 } });
+    await using server = await serveWith([rateCap(primary.asPrimary, limit), passed]);
+    expect(await server.get()).toMatchObject({
+      status: 429,
+      headers: { 'retry-after': '2', ratelimit: '"per-address";r=0;t=2' },
+      body: { error: 'rate_limited', message: 'this address may send 10 requests in 1.5 s', retry_after_seconds: 2 },
+    });
+  });
+});

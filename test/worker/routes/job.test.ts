@@ -1,0 +1,244 @@
+import type { Request } from 'express';
+import { systemClock } from '../../../src/shared/clock.js';
+import { cancelled, RelayError } from '../../../src/shared/errors.js';
+import type { JobDone, JobEvent, JobRequest } from '../../../src/shared/job.js';
+import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
+import { answerWithJob, type JobOrder, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
+import { type ExpressServer, serveWith } from '../../support/express-server.js';
+import { FakePrimary } from '../../support/fake-primary.js';
+import { RawConnection, request } from '../../support/raw-http.js';
+import { until } from '../../support/until.js';
+
+const order: JobOrder = {
+  operation: 'ask',
+  conversationId: null,
+  text: 'hello',
+  system: undefined,
+  model: undefined,
+  stream: false,
+};
+const figures = { queueMs: 1, executionMs: 2, processorMs: null, peakMemoryBytes: null };
+const started: JobEvent[] = [
+  { type: 'job-queued', position: 1 },
+  { type: 'job-start', queueMs: 1 },
+];
+const deltas: JobEvent[] = [
+  { type: 'text-delta', text: 'good ' },
+  { type: 'text-delta', text: 'day' },
+];
+const done: JobDone = {
+  type: 'job-end',
+  outcome: 'ok',
+  text: null,
+  model: 'eliza',
+  usage: { inputTokens: 1, outputTokens: 2, costUsd: null },
+  conversation: null,
+  ...figures,
+};
+const failed: JobEvent = {
+  type: 'job-end',
+  outcome: 'timeout',
+  failure: { code: 'timeout', message: 'too long' },
+  ...figures,
+};
+
+/** Serves one job, whose events are these. */
+async function serveJob(run: (signal: AbortSignal) => AsyncGenerator<JobEvent>, changes: Partial<JobOrder> = {}) {
+  const primary = new FakePrimary({}, (_request, signal) => run(signal));
+  const bodyOf = ({ text, end }: { text: string; end: JobDone }, id: string) => ({ text, model: end.model, id });
+  const handler: AsyncHandler = (_req, res) =>
+    answerWithJob(primary.asPrimary, res, { ...order, ...changes }, bodyOf, systemClock);
+  return { server: await serveWith([handler]), primary };
+}
+
+async function* events(...list: readonly JobEvent[]): AsyncGenerator<JobEvent> {
+  yield* list;
+}
+
+/** Yields these and then waits until it is cancelled. */
+async function* hanging(signal: AbortSignal, ...list: readonly JobEvent[]): AsyncGenerator<JobEvent> {
+  yield* list;
+  await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+}
+
+// biome-ignore lint/correctness/useYield: fails before its first event
+async function* throwing(error: Error): AsyncGenerator<JobEvent> {
+  throw error;
+}
+
+async function recordOf({ log }: ExpressServer) {
+  const find = () => log.entries.find(({ event }) => event === 'http_request_completed');
+  return (await until(find, 'the record')).fields;
+}
+
+/** The whole text of a streamed answer. */
+async function streamOf(server: ExpressServer): Promise<string> {
+  return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
+}
+
+describe('A job with a plain answer', () => {
+  it('is requested with everything that the primary needs', async () => {
+    const { server, primary } = await serveJob(() => events(...started, done), { model: 'echo' });
+    await using _ = server;
+    await server.get('X-Request-Id: mine');
+    const expected: JobRequest = {
+      operation: 'ask',
+      requestId: 'mine',
+      client: '',
+      owner: '',
+      conversationId: null,
+      text: 'hello',
+      system: null,
+      model: 'echo',
+      isStreamed: false,
+    };
+    expect(primary.calls).toEqual([{ name: 'run', request: expected }]);
+  });
+
+  it('is answered with the sum of the deltas, and logged with its figures', async () => {
+    const { server } = await serveJob(() => events(...started, ...deltas, done));
+    await using _ = server;
+    expect(await server.get('X-Request-Id: mine')).toMatchObject({
+      status: 200,
+      body: { text: 'good day', model: 'eliza', id: 'mine' },
+    });
+    expect(await recordOf(server)).toMatchObject({ outcome: 'ok', queue_ms: 1, execution_ms: 2 });
+  });
+
+  it('is answered with the text of the end where the CLI has corrected itself', async () => {
+    const { server } = await serveJob(() => events(...started, ...deltas, { ...done, text: 'good night' }));
+    await using _ = server;
+    expect((await server.get()).body.text).toBe('good night');
+  });
+
+  it('is answered with its failure', async () => {
+    const { server } = await serveJob(() => events(...started, ...deltas, failed));
+    await using _ = server;
+    expect(await server.get()).toMatchObject({ status: 504, body: { error: 'timeout', message: 'too long' } });
+    expect(await recordOf(server)).toMatchObject({ outcome: 'timeout', error: 'timeout' });
+  });
+
+  it('is no job in the log where it was refused', async () => {
+    const { server } = await serveJob(() => throwing(new RelayError('concurrency_limited', 'full')));
+    await using _ = server;
+    expect((await server.get()).status).toBe(429);
+    expect(await recordOf(server)).not.toHaveProperty('outcome');
+  });
+
+  it('is answered with internal_error where its stream ends without an end, which is a defect', async () => {
+    const { server } = await serveJob(() => events(...started));
+    await using _ = server;
+    expect(await server.get()).toMatchObject({ status: 500, body: { error: 'internal_error' } });
+    expect(server.log.events).toContain('internal_error');
+  });
+
+  it('is cancelled when its client goes, and logged so', async () => {
+    const signals: AbortSignal[] = [];
+    const { server } = await serveJob((signal) => {
+      signals.push(signal);
+      return hanging(signal, ...started);
+    });
+    await using _ = server;
+    using connection = await RawConnection.open(server.port);
+    connection.send(request('GET /'));
+    const signal = await until(() => signals[0], 'the job');
+    connection.reset();
+    expect(await recordOf(server)).toMatchObject({ status_code: 499, outcome: 'cancelled' });
+    expect(signal.aborted).toBe(true);
+    expect(server.log.events).not.toContain('internal_error');
+  });
+
+  it('lets its stream end by itself after the end of the job', async () => {
+    let hasEnded = false;
+    async function* toTheEnd(): AsyncGenerator<JobEvent> {
+      yield* events(...started, done);
+      hasEnded = true;
+    }
+    const { server } = await serveJob(toTheEnd);
+    await using _ = server;
+    expect((await server.get()).status).toBe(200);
+    expect(hasEnded).toBe(true);
+  });
+});
+
+describe('A job with a streamed answer', () => {
+  it('tells each event as it comes, and the whole answer at last', async () => {
+    const { server } = await serveJob(() => events(...started, ...deltas, done), { stream: true });
+    await using _ = server;
+    expect((await streamOf(server)).split('\n\n')).toEqual([
+      'event: queued\ndata: {"position":1}',
+      'event: started\ndata: {"queue_ms":1}',
+      'event: delta\ndata: {"text":"good "}',
+      'event: delta\ndata: {"text":"day"}',
+      expect.stringMatching(/^event: done\ndata: \{"text":"good day","model":"eliza","id":"[^"]+"\}$/),
+      '',
+    ]);
+  });
+
+  it('has an ordinary error where it was refused', async () => {
+    const refused = () => throwing(new RelayError('concurrency_limited', 'full'));
+    const { server } = await serveJob(refused, { stream: true });
+    await using _ = server;
+    expect(await server.get()).toMatchObject({ status: 429, body: { error: 'concurrency_limited' } });
+  });
+
+  it('ends with an event of its failure, which is counted', async () => {
+    const { server } = await serveJob(() => events(...started, ...deltas, failed), { stream: true });
+    await using _ = server;
+    expect(await streamOf(server)).toMatch(/event: error\ndata: \{"error":"timeout","message":"too long",.*\}\n\n$/);
+    expect(await recordOf(server)).toMatchObject({ status_code: 200, outcome: 'timeout', error: 'timeout' });
+  });
+
+  it('ends with internal_error where it has a defect, which is logged', async () => {
+    async function* broken(): AsyncGenerator<JobEvent> {
+      yield* started;
+      throw new TypeError('secret');
+    }
+    const { server } = await serveJob(broken, { stream: true });
+    await using _ = server;
+    expect(await streamOf(server)).toMatch(/event: error\ndata: \{"error":"internal_error","message":"internal error"/);
+    await recordOf(server);
+    expect(server.log.events).toContain('internal_error');
+  });
+
+  it('is cut where the job was cancelled after it had begun', async () => {
+    async function* lost(): AsyncGenerator<JobEvent> {
+      yield* started;
+      throw cancelled('the channel has closed');
+    }
+    const { server } = await serveJob(lost, { stream: true });
+    await using _ = server;
+    await expect(streamOf(server)).rejects.toThrow();
+    expect(server.log.events).not.toContain('internal_error');
+  });
+});
+
+describe('A request for a stream', () => {
+  it.each<[boolean | undefined, string | false, boolean]>([
+    [true, 'application/json', true],
+    [false, 'text/event-stream', false],
+    [undefined, 'text/event-stream', true],
+    [undefined, 'application/json', false],
+    [undefined, false, false],
+  ])('goes by the field %p before the header, which prefers %p', (field, preferred, expected) => {
+    expect(wantsStream({ accepts: () => preferred } as unknown as Request, field)).toBe(expected);
+  });
+});
+
+describe('The usage in an answer', () => {
+  it('is null where the CLI reports nothing', () => {
+    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: null })).toBeNull();
+  });
+
+  it('holds what the CLI reports, and the cost only where there is one', () => {
+    expect(usageOf({ inputTokens: 1, outputTokens: null, costUsd: null })).toEqual({
+      input_tokens: 1,
+      output_tokens: null,
+    });
+    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: 0 })).toEqual({
+      input_tokens: null,
+      output_tokens: null,
+      cost_usd: 0,
+    });
+  });
+});
