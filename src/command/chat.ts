@@ -1,71 +1,70 @@
 import { chatResult } from '../shared/api/chat.js';
-import { ChatLines, Interrupted } from './chat-lines.js';
-import { type Client, Refusal } from './client.js';
-import { addressFlags, type Command, clientOf, type Given } from './command.js';
-import { CommandFault, exitCodes } from './exit-codes.js';
-import { runJob } from './job.js';
+import { printJob } from './answer-printer.js';
+import { ChatInput } from './chat-input.js';
+import type { Client } from './client.js';
+import { addressFlags, type Command, type CommandArguments, clientFor } from './command.js';
+import { CommandError, exitCodes, InterruptedError, ServiceError } from './errors.js';
 import { plain } from './render/paint.js';
-import { SpokenAnswer } from './spoken-answer.js';
 import type { Terminal } from './terminal.js';
 
 export const chat: Command = {
   name: 'chat',
-  takes: '',
+  synopsis: '',
   summary: 'have a conversation; Ctrl-C cancels an answer, /exit or Ctrl-D leaves',
   flags: {
-    model: { type: 'string', value: '<id>', meaning: 'the model to talk with; prompt-relay models lists them' },
-    system: { type: 'string', value: '<text>', meaning: 'instructions, for a new conversation only' },
-    conversation: { type: 'string', value: '<id>', meaning: 'the conversation to go on with' },
+    model: { type: 'string', placeholder: '<id>', description: 'model to use; see "prompt-relay models"' },
+    system: { type: 'string', placeholder: '<text>', description: 'instructions, for a new conversation only' },
+    conversation: { type: 'string', placeholder: '<id>', description: 'conversation to continue' },
     ...addressFlags,
   },
-  maxWords: 0,
-  run: async (given, surroundings) => {
-    const { terminal } = surroundings;
-    const talk = new Talk(await clientOf(given, surroundings), given, terminal);
-    if (terminal.isTyped) terminal.say(terminal.talkPaint.dim(`Talking with ${talk.url}.\n${help}`));
-    using lines = new ChatLines(terminal.talkPaint.bold('you> '), terminal);
-    const code = await converse(lines, talk, terminal);
-    if (terminal.isTyped) terminal.say(terminal.talkPaint.dim(talk.farewell));
+  maxPositionals: 0,
+  run: async (args, context) => {
+    const { terminal } = context;
+    const conversation = new ChatConversation(await clientFor(args, context), args, terminal);
+    if (terminal.isStdinTty) terminal.message(terminal.messagePaint.dim(`Service: ${conversation.url}\n${help}`));
+    using input = new ChatInput(terminal.messagePaint.bold('you> '), terminal);
+    const code = await converse(input, conversation, terminal);
+    if (terminal.isStdinTty) terminal.message(terminal.messagePaint.dim(conversation.resumeHint));
     return code;
   },
 };
 
-const help = 'Ctrl-C cancels an answer, /new begins anew, /exit or Ctrl-D leaves.';
+const help = 'Ctrl-C cancels an answer, /new starts a new conversation, /exit or Ctrl-D leaves.';
 
-/** A typed chat outlives a turn that failed; one that is read from elsewhere ends with it. */
-async function converse(lines: ChatLines, talk: Talk, terminal: Terminal): Promise<number> {
+/** At a terminal, the chat continues after a failed turn. With input from a file or a pipe, it ends there. */
+async function converse(input: ChatInput, conversation: ChatConversation, terminal: Terminal): Promise<number> {
   for (;;) {
-    const line = await lines.next();
+    const line = await input.nextLine();
     const word = line?.trim();
-    if (word === undefined && terminal.isTyped) terminal.say('');
+    if (word === undefined && terminal.isStdinTty) terminal.message('');
     if (word === undefined || word === '/exit' || word === '/quit') return exitCodes.ok;
-    if (word === '/help') terminal.say(help);
-    else if (word === '/new') talk.forget();
+    if (word === '/help') terminal.message(help);
+    else if (word === '/new') conversation.restart();
     else if (word !== '') {
-      const code = await lines.during((signal) => talk.say(line as string, signal));
-      if (code !== exitCodes.ok && !terminal.isTyped) return code;
+      const code = await input.runTurn((signal) => conversation.send(line as string, signal));
+      if (code !== exitCodes.ok && !terminal.isStdinTty) return code;
     }
   }
 }
 
-/** One conversation with the service. */
-class Talk {
+/** Owns the ID of the current conversation. */
+class ChatConversation {
   readonly #client: Client;
   readonly #terminal: Terminal;
   readonly #model: string | undefined;
   readonly #system: string | undefined;
   #id: string | undefined;
 
-  constructor(client: Client, given: Given, terminal: Terminal) {
+  constructor(client: Client, args: CommandArguments, terminal: Terminal) {
     this.#client = client;
     this.#terminal = terminal;
-    this.#model = given.text('model');
-    this.#system = given.text('system');
-    this.#id = given.text('conversation');
+    this.#model = args.value('model');
+    this.#system = args.value('system');
+    this.#id = args.value('conversation');
     if (this.#id !== undefined && this.#system !== undefined)
-      throw new CommandFault(
+      throw new CommandError(
         exitCodes.usage,
-        '--system is only for a new conversation: leave out --system or --conversation',
+        '--system and --conversation cannot be used together: --system is for new conversations only',
       );
   }
 
@@ -73,47 +72,45 @@ class Talk {
     return this.#client.url;
   }
 
-  get farewell(): string {
+  get resumeHint(): string {
     return this.#id === undefined
       ? 'There is no conversation to continue.'
       : `To continue: prompt-relay chat --conversation ${this.#id}`;
   }
 
-  forget(): void {
+  /** The next message starts a new conversation. */
+  restart(): void {
     this.#id = undefined;
-    this.#terminal.say(this.#terminal.talkPaint.dim('A new conversation.'));
+    this.#terminal.message(this.#terminal.messagePaint.dim('Started a new conversation.'));
   }
 
-  /** Says it, and shows the answer. Resolves with the exit code that tells how it went. */
-  async say(message: string, signal: AbortSignal): Promise<number> {
-    const spoken = new SpokenAnswer(this.#terminal);
+  /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */
+  async send(message: string, signal: AbortSignal): Promise<number> {
     const system = this.#id === undefined ? this.#system : undefined;
     const body = { message, conversation_id: this.#id, model: this.#model, system };
+    const call = { path: '/chat', body, schema: chatResult } as const;
     try {
-      const answer = await runJob(this.#client, { path: '/chat', body, schema: chatResult }, spoken, signal);
-      this.#id = answer.conversation_id;
-      await spoken.end(answer);
+      this.#id = (await printJob(this.#client, call, signal, this.#terminal)).conversation_id;
       return exitCodes.ok;
     } catch (error) {
-      await spoken.breakOff();
-      return this.#explain(error);
+      return this.#report(error);
     }
   }
 
-  #explain(error: unknown): number {
-    const { dim, red } = this.#terminal.talkPaint;
-    if (error instanceof Interrupted) this.#terminal.say(dim('Cancelled: the conversation is as it was before.'));
-    else if (error instanceof Refusal && error.isOf('conversation_id')) this.#lose();
-    else if (error instanceof CommandFault) this.#terminal.say(red(plain(error.message)));
+  #report(error: unknown): number {
+    const { dim, red } = this.#terminal.messagePaint;
+    if (error instanceof InterruptedError) this.#terminal.message(dim('Cancelled. The conversation is unchanged.'));
+    else if (error instanceof ServiceError && error.concerns('conversation_id')) this.#reportLost();
+    else if (error instanceof CommandError) this.#terminal.message(red(plain(error.message)));
     else throw error;
-    return error instanceof CommandFault ? error.exitCode : exitCodes.interrupted;
+    return error instanceof CommandError ? error.exitCode : exitCodes.interrupted;
   }
 
-  /** The service has been restarted, has forgotten it, or never knew it: every further turn of it would fail as well. */
-  #lose(): void {
-    const { dim, red } = this.#terminal.talkPaint;
-    this.#terminal.say(red(`The service has no conversation ${plain(String(this.#id))} (any more).`));
-    if (this.#terminal.isTyped) this.#terminal.say(dim('What you say next begins a new one.'));
+  /** Forgets the ID, which would make every later turn fail as well. */
+  #reportLost(): void {
+    const { dim, red } = this.#terminal.messagePaint;
+    this.#terminal.message(red(`The service has no conversation ${plain(String(this.#id))}.`));
+    if (this.#terminal.isStdinTty) this.#terminal.message(dim('Your next message starts a new one.'));
     this.#id = undefined;
   }
 }

@@ -1,59 +1,56 @@
 import type { Clock } from '../shared/clock.js';
-import type { AddressFlags } from './address.js';
 import type { Client } from './client.js';
+import type { AddressFlags } from './service-address.js';
 import type { Terminal } from './terminal.js';
+
+/** One subcommand of prompt-relay. */
+export interface Command {
+  readonly name: string;
+  /** Its positional arguments, as shown in the help. */
+  readonly synopsis: string;
+  readonly summary: string;
+  readonly flags: Readonly<Record<string, Flag>>;
+  readonly maxPositionals: number;
+  /** Resolves with the exit code, or with null if the process must keep running. */
+  run(args: CommandArguments, context: CommandContext): Promise<number | null>;
+}
 
 export interface Flag {
   readonly type: 'string' | 'boolean';
-  /** What stands for its value in the help. */
-  readonly value?: string;
-  readonly meaning: string;
+  /** Stands for the value in the help, such as `<url>`. */
+  readonly placeholder?: string;
+  readonly description: string;
 }
 
-/** The flags as they were given; which of them there can be is the command's own list. */
-export interface Given {
-  readonly words: readonly string[];
-  text(flag: string): string | undefined;
+/** The parsed arguments of one command. */
+export interface CommandArguments {
+  readonly positionals: readonly string[];
+  value(flag: string): string | undefined;
   has(flag: string): boolean;
 }
 
-/** What a command may use of the world. */
-export interface Surroundings {
+/** What a command needs from its environment. */
+export interface CommandContext {
   readonly terminal: Terminal;
   readonly clock: Clock;
-  /** With the key that is configured, so that a command without a use for one does not fail for want of it. */
-  client(flags: AddressFlags): Promise<Client>;
-}
-
-/** One subcommand. */
-export interface Command {
-  readonly name: string;
-  /** Arguments, for the help. */
-  readonly takes: string;
-  readonly summary: string;
-  readonly flags: Readonly<Record<string, Flag>>;
-  readonly maxWords: number;
-  /** Resolves with the exit code, or null when the program is to live on. */
-  run(given: Given, surroundings: Surroundings): Promise<number | null>;
+  /** Reads the address only when called: a command without a client does not fail on a bad address. */
+  createClient(flags: AddressFlags): Promise<Client>;
 }
 
 export const addressFlags = {
-  url: {
-    type: 'string',
-    value: '<url>',
-    meaning: 'the service; else MODEL_API_HOST and MODEL_API_PORT say where it is',
-  },
+  url: { type: 'string', placeholder: '<url>', description: 'service URL; default: MODEL_API_HOST and MODEL_API_PORT' },
   key: {
     type: 'string',
-    value: '<key>',
-    meaning: 'the API key; else MODEL_API_KEY or MODEL_API_KEY_FILE (seen in ps: prefer those)',
+    placeholder: '<key>',
+    description: 'API key, visible in ps; default: MODEL_API_KEY or MODEL_API_KEY_FILE',
   },
 } as const satisfies Record<string, Flag>;
 
-export const jsonFlag = {
-  json: { type: 'boolean', meaning: 'print JSON' },
-} as const satisfies Record<string, Flag>;
+export const jsonFlag = { json: { type: 'boolean', description: 'print JSON' } } as const satisfies Record<
+  string,
+  Flag
+>;
 
-export function clientOf(given: Given, surroundings: Surroundings): Promise<Client> {
-  return surroundings.client({ url: given.text('url'), key: given.text('key') });
+export function clientFor(args: CommandArguments, context: CommandContext): Promise<Client> {
+  return context.createClient({ url: args.value('url'), key: args.value('key') });
 }

@@ -7,26 +7,65 @@ export interface HttpRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   /** Longest time without a byte, milliseconds. */
-  readonly silentMs: number;
+  readonly idleTimeoutMs: number;
   readonly signal: AbortSignal | undefined;
 }
 
 /**
- * Resolves with the head of the answer, whose body is still to be read; both fail when nothing comes for too long. No
- * fetch: on Node 20.20 it leaves a request for ever unanswered whose connection is closed at once, and may lose sight of
- * its signal.
+ * Resolves when the headers have arrived; the body is still to be read. Both fail after the idle timeout.
+ * Not fetch: on Node 20.20 it can wait forever when a connection closes at once, and can miss its signal.
  */
-export function send({ method, url, headers, body, silentMs, signal }: HttpRequest): Promise<IncomingMessage> {
+export function send({ method, url, headers, body, idleTimeoutMs, signal }: HttpRequest): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, timeout: silentMs, agent: false, ...(signal && { signal }) });
-    sent.once('timeout', () => sent.destroy(new Error(`nothing came for ${silentMs / 1000} s`)));
+    const sent = request(url, { method, headers, timeout: idleTimeoutMs, agent: false, ...(signal && { signal }) });
+    sent.once('timeout', () => sent.destroy(new Error(`no data for ${idleTimeoutMs / 1000} s`)));
     sent.once('response', (response) => {
-      // What ends the request ends its answer, too, but with a reason that tells nothing.
+      // Without this, the response would fail with an error that does not name the cause.
       sent.once('error', (error) => response.destroy(error));
       resolve(response);
     });
     sent.on('error', reject);
     sent.end(body);
   });
+}
+
+/** One server-sent event. */
+export interface ServerEvent {
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Parses server-sent events, wherever the chunks are split. An unfinished event at the end is dropped. */
+export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
+  let event = 'message';
+  let data: string[] = [];
+  for await (const line of readLines(chunks)) {
+    const [, field, value = ''] = /^([^:]*)(?:: ?([\s\S]*))?$/.exec(line) ?? [];
+    if (field === 'event') event = value;
+    if (field === 'data') data.push(value);
+    if (line !== '') continue;
+    if (data.length > 0) yield { event, data: data.join('\n') };
+    event = 'message';
+    data = [];
+  }
+}
+
+/** Lines end in LF, CR or CR LF. A CR and its LF may arrive in different chunks. */
+async function* readLines(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<string> {
+  const decoder = new TextDecoder();
+  let parts: string[] = [];
+  let endedInCr = false;
+  for await (const chunk of chunks) {
+    const decoded = decoder.decode(chunk, { stream: true });
+    if (decoded === '') continue;
+    const text = endedInCr && decoded.startsWith('\n') ? decoded.slice(1) : decoded;
+    endedInCr = decoded.endsWith('\r');
+    const [first = '', ...others] = text.split(/\r\n|\r|\n/);
+    parts.push(first);
+    for (const next of others) {
+      yield parts.join('');
+      parts = [next];
+    }
+  }
 }

@@ -1,53 +1,59 @@
 import { z } from 'zod';
 import { errorBody } from '../shared/api/error.js';
-import { type Client, Refusal } from './client.js';
-import { CommandFault, exitCodes } from './exit-codes.js';
+import type { Client } from './client.js';
+import { CommandError, exitCodes, ServiceError } from './errors.js';
 
-/** Hears of a job while it waits and runs. */
+/** Receives the progress of a job. */
 export interface JobListener {
-  queued(position: number): void;
-  started(): void;
-  delta(text: string): Promise<void>;
-  /** What was heard is not how the answer begins: the model began anew. The whole answer. */
-  corrected(response: string): Promise<void>;
+  onQueued(position: number): void;
+  onStarted(): void;
+  onDelta(text: string): Promise<void>;
+  /** The final answer does not begin with the deltas so far. `response` is the whole answer. */
+  onReplaced(response: string): Promise<void>;
 }
 
-export interface Answer {
+export interface JobAnswer {
   readonly response: string;
 }
 
-const queued = z.looseObject({ position: z.int() });
-const delta = z.looseObject({ text: z.string() });
-
-/** Runs one job; returns the body that ends it. Throws a CommandFault, or the signal's reason. */
-export async function runJob<T extends Answer>(
-  client: Client,
-  request: { readonly path: string; readonly body: object; readonly schema: z.ZodType<T> },
-  listener: JobListener,
-  signal: AbortSignal,
-): Promise<T> {
-  let heard = '';
-  for await (const { event, data } of client.stream(request.path, request.body, signal)) {
-    if (event === 'queued') listener.queued(client.parse(data, queued).position);
-    if (event === 'started') listener.started();
-    if (event === 'error') throw new Refusal(client.parse(data, errorBody));
-    if (event === 'delta') {
-      const { text } = client.parse(data, delta);
-      heard += text;
-      await listener.delta(text);
-    }
-    if (event === 'done') return await finished(client.parse(data, request.schema), heard, listener);
-  }
-  throw new CommandFault(
-    exitCodes.unavailable,
-    `the service at ${client.url} broke off before the answer was complete`,
-  );
+export interface JobCall<T extends JobAnswer> {
+  readonly path: '/ask' | '/chat';
+  readonly body: object;
+  /** Of the final answer. */
+  readonly schema: z.ZodType<T>;
 }
 
-/** The last word is the body's: a model may correct at the end what it said on the way. */
-async function finished<T extends Answer>(body: T, heard: string, listener: JobListener): Promise<T> {
-  const { response } = body;
-  if (!response.startsWith(heard)) await listener.corrected(response);
-  else if (response.length > heard.length) await listener.delta(response.slice(heard.length));
-  return body;
+const queuedEvent = z.looseObject({ position: z.int() });
+const deltaEvent = z.looseObject({ text: z.string() });
+
+/** Runs one job and returns its answer. Throws a CommandError, or the reason of the signal. */
+export async function runJob<T extends JobAnswer>(
+  client: Client,
+  { path, body, schema }: JobCall<T>,
+  signal: AbortSignal,
+  listener?: JobListener,
+): Promise<T> {
+  let received = '';
+  for await (const { event, data } of client.stream(path, body, signal)) {
+    if (event === 'queued') listener?.onQueued(client.parse(data, queuedEvent).position);
+    if (event === 'started') listener?.onStarted();
+    if (event === 'error') throw new ServiceError(client.parse(data, errorBody));
+    if (event === 'delta') {
+      const { text } = client.parse(data, deltaEvent);
+      received += text;
+      await listener?.onDelta(text);
+    }
+    if (event === 'done') {
+      const answer = client.parse(data, schema);
+      await reportRest(answer.response, received, listener);
+      return answer;
+    }
+  }
+  throw new CommandError(exitCodes.unavailable, `the response from ${client.url} was cut off before the answer ended`);
+}
+
+/** The final answer takes precedence over the deltas: a model may start over. */
+async function reportRest(response: string, received: string, listener?: JobListener): Promise<void> {
+  if (!response.startsWith(received)) await listener?.onReplaced(response);
+  else if (response.length > received.length) await listener?.onDelta(response.slice(received.length));
 }

@@ -2,54 +2,52 @@
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/product.js';
-import { addressFrom } from './address.js';
-import { orderOf } from './arguments.js';
+import { parseCommandLine } from './arguments.js';
 import { ask } from './ask.js';
 import { chat } from './chat.js';
-import { Interrupted } from './chat-lines.js';
-import { check } from './check.js';
 import { Client } from './client.js';
 import type { Command } from './command.js';
-import { CommandFault, exitCodes } from './exit-codes.js';
+import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { models } from './models.js';
-import { recheck } from './recheck.js';
 import { commandHelp, programHelp } from './render/help.js';
 import { plain } from './render/paint.js';
-import { serve } from './serve.js';
-import { status } from './status.js';
+import { check, serve } from './serve.js';
+import { addressFrom } from './service-address.js';
+import { recheck, status } from './status.js';
 import { Terminal } from './terminal.js';
 
-/** The first one is meant where none is named. */
+/** The first one is the default. */
 const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models];
 
 const terminal = new Terminal(process.env);
 
-/** Resolves with the exit code, or null when the program is to live on. */
+/** Resolves with the exit code, or with null if the process must keep running. */
 async function main(): Promise<number | null> {
-  const order = orderOf(process.argv.slice(2), commands);
-  if (order.type === 'version') await terminal.line(`prompt-relay ${readProduct().version}`);
-  if (order.type === 'help') {
-    await terminal.line(order.command === null ? programHelp(commands) : commandHelp(order.command));
+  const invocation = parseCommandLine(process.argv.slice(2), commands);
+  if (invocation.type === 'version') await terminal.writeLine(`prompt-relay ${readProduct().version}`);
+  if (invocation.type === 'help') {
+    await terminal.writeLine(invocation.command === null ? programHelp(commands) : commandHelp(invocation.command));
   }
-  if (order.type !== 'run') return exitCodes.ok;
-  return await order.command.run(order.given, {
+  if (invocation.type !== 'run') return exitCodes.ok;
+  return await invocation.command.run(invocation.args, {
     terminal,
     clock: systemClock,
-    client: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
+    createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
   });
 }
 
-function explain(error: unknown): number {
-  if (error instanceof Interrupted) return exitCodes.interrupted;
-  const isFault = error instanceof CommandFault;
-  const text = isFault ? error.message : ((error as Error).stack ?? String(error));
-  terminal.say(`${terminal.talkPaint.red('prompt-relay:')} ${terminal.isTalkative ? plain(text) : text}`);
-  return isFault ? error.exitCode : exitCodes.internal;
+/** Prints the error and returns the exit code. */
+function report(error: unknown): number {
+  if (error instanceof InterruptedError) return exitCodes.interrupted;
+  const isExpected = error instanceof CommandError;
+  const text = isExpected ? error.message : ((error as Error).stack ?? String(error));
+  terminal.message(`${terminal.messagePaint.red('prompt-relay:')} ${terminal.isStderrTty ? plain(text) : text}`);
+  return isExpected ? error.exitCode : exitCodes.internal;
 }
 
 void main()
-  .catch(explain)
+  .catch(report)
   .then((code) => {
-    // Connections that are kept for a next request would keep the program.
+    // Open connections would keep the process running.
     if (code !== null) process.exit(code);
   });

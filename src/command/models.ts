@@ -1,19 +1,32 @@
-import { modelsBody } from '../shared/api/models.js';
-import { addressFlags, type Command, clientOf, jsonFlag } from './command.js';
-import { exitCodes } from './exit-codes.js';
-import { renderModels } from './render/models.js';
+import { type ModelsBody, modelsBody } from '../shared/api/models.js';
+import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
+import { exitCodes } from './errors.js';
+import { alignColumns } from './render/format.js';
+import { type Paint, plain } from './render/paint.js';
 
 export const models: Command = {
   name: 'models',
-  takes: '',
-  summary: 'list the models that may be asked',
+  synopsis: '',
+  summary: 'list the models that requests can name',
   flags: { ...jsonFlag, ...addressFlags },
-  maxWords: 0,
-  run: async (given, surroundings) => {
-    const { terminal } = surroundings;
-    const body = await (await clientOf(given, surroundings)).get('/models', modelsBody);
-    if (given.has('json')) await terminal.json(body);
-    else for (const line of renderModels(body, terminal.paint)) await terminal.line(line);
+  maxPositionals: 0,
+  run: async (args, context) => {
+    const { terminal } = context;
+    const body = await (await clientFor(args, context)).get('/models', modelsBody);
+    if (args.has('json')) await terminal.writeJson(body);
+    else await terminal.writeLines(renderModels(body, terminal.paint));
     return exitCodes.ok;
   },
 };
+
+/** The ID is in the first column, for use with `cut`. A star marks the default model. */
+function renderModels({ models: list }: ModelsBody, paint: Paint): string[] {
+  const rows = list.map(({ id, name, default: isDefault, description }) => [
+    id,
+    isDefault ? '*' : '',
+    [name === id ? '' : name, description ?? ''].filter((text) => text !== '').join(': '),
+  ]);
+  return alignColumns(rows.map((row) => row.map(plain))).map((line, index) =>
+    list[index]?.default ? paint.bold(line) : line,
+  );
+}

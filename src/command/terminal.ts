@@ -2,42 +2,36 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
-import { exitCodes } from './exit-codes.js';
+import { exitCodes } from './errors.js';
 import { type Paint, paintFor, plain, plainJson } from './render/paint.js';
 
-/** What a shell reports of a program whose reader has gone: 128 and the number of SIGPIPE. */
-const exitReaderGone = 141;
-
-/** The person, or the script, that the command speaks with: data goes to stdout, talk to stderr. */
+/** The standard streams of the process: data goes to stdout, messages to stderr. */
 export class Terminal {
   readonly #env: Environment;
-  #isGuarded = false;
+  #handlesStdoutErrors = false;
 
   constructor(env: Environment) {
     this.#env = env;
   }
 
-  /** Whether stdout is looked at, rather than read by a program. */
-  get isScreen(): boolean {
+  get isStdoutTty(): boolean {
     return process.stdout.isTTY === true;
   }
 
-  /** Whether talk is read by a person, and not kept in a file. */
-  get isTalkative(): boolean {
+  get isStderrTty(): boolean {
     return process.stderr.isTTY === true;
   }
 
-  /** Whether lines are typed; else they come from a file or a program. */
-  get isTyped(): boolean {
+  get isStdinTty(): boolean {
     return process.stdin.isTTY === true;
   }
 
-  /** Whether typed lines are edited here, which takes a terminal to echo them on; else the terminal itself does it. */
-  get isEdited(): boolean {
-    return this.isTyped && this.isTalkative;
+  /** Whether readline edits the input, which it echoes to stderr. Otherwise the terminal driver edits it. */
+  get editsLines(): boolean {
+    return this.isStdinTty && this.isStderrTty;
   }
 
-  /** A terminal that has not been told its size says 0. */
+  /** A terminal of unknown size reports 0. */
   get columns(): number {
     return process.stdout.columns || 80;
   }
@@ -46,84 +40,92 @@ export class Terminal {
     return process.stdout.rows || 24;
   }
 
+  /** For stdout. */
   get paint(): Paint {
-    return paintFor(this.#hasColours(this.isScreen));
+    return paintFor(this.#hasColours(this.isStdoutTty));
   }
 
-  get talkPaint(): Paint {
-    return paintFor(this.#hasColours(this.isTalkative));
+  /** For stderr. */
+  get messagePaint(): Paint {
+    return paintFor(this.#hasColours(this.isStderrTty));
   }
 
-  /** Data, as it is. Resolves when there is room for more. */
+  /** Writes to stdout. Resolves when there is room for more. */
   async write(data: string): Promise<void> {
-    this.#guard();
+    this.#handleStdoutErrors();
     if (process.stdout.write(data)) return;
     await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
   }
 
-  /** Text from elsewhere: as it is for a program, without control characters for a screen. */
-  writeForeign(data: string): Promise<void> {
-    return this.write(this.isScreen ? plain(data) : data);
+  /** Writes the text of a model. Control characters are removed if stdout is a terminal. */
+  writeUntrusted(data: string): Promise<void> {
+    return this.write(this.isStdoutTty ? plain(data) : data);
   }
 
-  line(data: string): Promise<void> {
+  writeLine(data: string): Promise<void> {
     return this.write(`${data}\n`);
   }
 
-  json(value: unknown): Promise<void> {
-    return this.line(plainJson(value));
+  async writeLines(lines: readonly string[]): Promise<void> {
+    for (const line of lines) await this.writeLine(line);
   }
 
-  say(talk: string): void {
-    process.stderr.write(`${talk}\n`);
+  writeJson(value: unknown): Promise<void> {
+    return this.writeLine(plainJson(value));
   }
 
-  /** Talk that is answered on its own line. */
-  ask(talk: string): void {
-    process.stderr.write(talk);
+  /** Writes a line to stderr. */
+  message(line: string): void {
+    process.stderr.write(`${line}\n`);
   }
 
-  /** A word on the line where the cursor is, that the next one replaces; nothing for a log file. */
-  hint(talk: string): void {
-    if (this.isTalkative) process.stderr.write(`\r\u001b[K${talk}`);
+  /** Writes to stderr, without ending the line. */
+  showPrompt(prompt: string): void {
+    process.stderr.write(prompt);
   }
 
-  /** The whole of stdin. */
-  readAll(): Promise<string> {
+  /** Replaces the current line of stderr, if that is a terminal. */
+  showProgress(line: string): void {
+    if (this.isStderrTty) process.stderr.write(`\r\u001b[K${line}`);
+  }
+
+  /** Reads stdin to its end. */
+  readStdin(): Promise<string> {
     return text(process.stdin);
   }
 
-  /** Ctrl-C, where no line is being typed. The signal no longer ends the program until this is disposed. */
-  onInterrupt(act: () => void): Disposable {
-    process.on('SIGINT', act);
-    return { [Symbol.dispose]: () => void process.off('SIGINT', act) };
+  /** Handles SIGINT, which then does not end the process until the handler is disposed. */
+  onInterrupt(handler: () => void): Disposable {
+    process.on('SIGINT', handler);
+    return { [Symbol.dispose]: () => void process.off('SIGINT', handler) };
   }
 
-  /** Lines from stdin, edited and remembered where they are typed. `isQuiet` tells when nothing may be echoed. */
+  /** Lines from stdin; at a terminal with editing and history. While `isQuiet` returns true, nothing is echoed. */
   openLines(isQuiet: () => boolean): Interface {
     const echo = new Writable({
       write: (chunk, _encoding, done) => {
         if (!isQuiet()) process.stderr.write(chunk);
-        done(); // at once: what is said directly must not overtake what is echoed
+        done(); // without waiting, so that the echo stays in order with messages
       },
     });
-    // Where a line wraps depends on the width, and readline looks for it on its output.
+    // readline wraps lines at the width of its output.
     Object.defineProperty(echo, 'columns', { get: () => process.stderr.columns });
-    const { isEdited } = this;
-    return createInterface({ input: process.stdin, terminal: isEdited, ...(isEdited && { output: echo }) });
+    const { editsLines } = this;
+    return createInterface({ input: process.stdin, terminal: editsLines, ...(editsLines && { output: echo }) });
   }
 
   #hasColours(isTerminal: boolean): boolean {
     return isTerminal && !this.#env.NO_COLOR && this.#env.TERM !== 'dumb';
   }
 
-  /** `prompt-relay ask … | head -1` ends as any other program does there. */
-  #guard(): void {
-    if (this.#isGuarded) return;
-    this.#isGuarded = true;
+  /** Node ignores SIGPIPE: without this, `prompt-relay ask … | head -1` would end with a stack trace. */
+  #handleStdoutErrors(): void {
+    if (this.#handlesStdoutErrors) return;
+    this.#handlesStdoutErrors = true;
     process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
-      if (code !== 'EPIPE') this.say(`${this.talkPaint.red('prompt-relay:')} can't write its output: ${message}`);
-      process.exit(code === 'EPIPE' ? exitReaderGone : exitCodes.output);
+      if (code !== 'EPIPE')
+        this.message(`${this.messagePaint.red('prompt-relay:')} cannot write to stdout: ${message}`);
+      process.exit(code === 'EPIPE' ? exitCodes.brokenPipe : exitCodes.output);
     });
   }
 }

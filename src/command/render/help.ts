@@ -1,40 +1,42 @@
-import type { Command, Flag } from '../command.js';
-import { labelled } from './words.js';
+import type { Command } from '../command.js';
+import { labelledRows } from './format.js';
 
-/** The page of the whole program. */
+/** The help of the whole program. */
 export function programHelp(commands: readonly Command[]): string {
   return [
     'Usage: prompt-relay [command] [flags]',
     '',
-    'Turns a local model command-line tool into a REST API, and talks to that service.',
+    'Runs a local model command-line tool as a REST API, and sends requests to that API.',
     '',
-    ...indented(labelled(commands.map(({ name, takes, summary }) => [`${name} ${takes}`.trim(), summary]))),
+    ...indented(labelledRows(commands.map(({ name, synopsis, summary }) => [`${name} ${synopsis}`.trim(), summary]))),
     '',
     ...indented(
-      labelled([
-        ['<command> --help', 'its flags'],
-        ['--version', 'the version of this program'],
+      labelledRows([
+        ['<command> --help', 'show the flags of a command'],
+        ['--version', 'show the version of this program'],
       ]),
     ),
     '',
-    'The address of the service and the API key are taken from the flags --url and --key, else from the variables that',
-    'the service itself reads: MODEL_API_HOST, MODEL_API_PORT, MODEL_API_KEY, MODEL_API_KEY_FILE.',
+    'Set the URL of the service with --url and the API key with --key. The defaults come from the environment',
+    'variables of the service: MODEL_API_HOST, MODEL_API_PORT, MODEL_API_KEY, MODEL_API_KEY_FILE.',
     '',
-    'Exit codes: 0 done · 1 the model failed, or the service is not ok · 64 bad flags · 65 the request was refused',
-    '69 no service, or no model CLI · 70 a defect · 75 try again later · 76 not a prompt-relay · 77 API key · 78 configuration',
+    'Exit codes: 0 success · 1 model failed, or service not ok · 64 usage error · 65 invalid request · 69 no service,',
+    'or no model CLI · 70 internal error · 74 output error · 75 try again later · 76 not a prompt-relay service ·',
+    '77 not authorized · 78 configuration error',
   ].join('\n');
 }
 
-export function commandHelp({ name, takes, summary, flags }: Command): string {
-  const rows = Object.entries(flags).map(([flag, { value = '', meaning }]: [string, Flag]): [string, string] => [
-    `--${flag} ${value}`.trimEnd(),
-    meaning,
+export function commandHelp({ name, synopsis, summary, flags }: Command): string {
+  const rows = Object.entries(flags).map(([flag, { placeholder = '', description }]): [string, string] => [
+    `--${flag} ${placeholder}`.trimEnd(),
+    description,
   ]);
+  const usage = ['Usage: prompt-relay', name, synopsis, rows.length > 0 ? '[flags]' : ''];
   return [
-    `Usage: prompt-relay ${[name, takes].filter((word) => word !== '').join(' ')}${rows.length > 0 ? ' [flags]' : ''}`,
+    usage.filter((word) => word !== '').join(' '),
     '',
     summary,
-    ...(rows.length > 0 ? ['', ...indented(labelled(rows))] : []),
+    ...(rows.length > 0 ? ['', ...indented(labelledRows(rows))] : []),
   ].join('\n');
 }
 

@@ -1,6 +1,6 @@
 const csi = '\u001b[';
 
-/** Colours a piece of text, or leaves it as it is. */
+/** Styles text with terminal colours, or returns it unchanged. */
 export interface Paint {
   bold(text: string): string;
   dim(text: string): string;
@@ -23,14 +23,14 @@ export function paintFor(isColoured: boolean): Paint {
   };
 }
 
-const codes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
+const colourCodes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
 
-/** Cuts a line to so many columns, but none of its colours. */
+/** Cuts a line to this number of columns. Colour codes take no space and are all kept. */
 export function clip(line: string, columns: number): string {
-  const text = line.replace(codes, '');
+  const text = line.replace(colourCodes, '');
   if ([...text].length <= columns) return line;
   let left = Math.max(0, columns - 1);
-  const kept = line.split(new RegExp(`(${codes.source})`)).map((piece) => {
+  const kept = line.split(new RegExp(`(${colourCodes.source})`)).map((piece) => {
     if (piece.startsWith(csi)) return piece;
     const cut = [...piece].slice(0, left);
     left -= cut.length;
@@ -39,12 +39,12 @@ export function clip(line: string, columns: number): string {
   return `${kept.join('')}…`;
 }
 
-/** What a terminal may be given of a text from elsewhere: no control character but line feed and tab. */
+/** Removes control characters except line feed and tab, so that untrusted text cannot control the terminal. */
 export function plain(text: string): string {
   return text.replace(/(?![\n\t])\p{Cc}/gu, '');
 }
 
-/** JSON that a terminal may be given: JSON.stringify leaves U+007F to U+009F as they are, and U+009B begins a sequence. */
+/** JSON that is safe for a terminal. JSON.stringify leaves U+009B unescaped, which begins an escape sequence. */
 export function plainJson(value: unknown): string {
   const escaped = (control: string) => `\\u00${control.charCodeAt(0).toString(16)}`;
   return JSON.stringify(value).replace(/\p{Cc}/gu, escaped);

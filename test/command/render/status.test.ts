@@ -1,7 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { paintFor } from '../../../src/command/render/paint.js';
-import { gauge, readinessStrip, renderStatus, type Snapshot } from '../../../src/command/render/status.js';
+import { gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
+import type { ServiceSnapshot } from '../../../src/command/snapshot.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
 import { root } from '../../support/sources.js';
 
@@ -32,7 +33,7 @@ const totals = {
   firstSeconds: 0,
 };
 
-const snapshot: Snapshot = {
+const snapshot: ServiceSnapshot = {
   url: 'http://127.0.0.1:5051',
   takenAt: Date.parse('2026-01-31T12:00:12.000Z'),
   version: {
@@ -41,6 +42,7 @@ const snapshot: Snapshot = {
     commit: null,
     node: 'v20.20.2',
     model_cli: { adapter: 'claude', version: '2.1.328' },
+    termination: 'cgroup',
     uptime_seconds: 11_520,
   },
   health: {
@@ -70,31 +72,31 @@ const snapshot: Snapshot = {
   change: null,
 };
 
-describe('the view of a service', () => {
-  it('says everything on a line of its own', () => {
+describe('the output of status', () => {
+  it('has one line for each kind of state', () => {
     expect(renderStatus(snapshot, paint)).toEqual([
       'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',
-      'model CLI  claude 2.1.328: ready (checked 12 s ago in 41 ms, interval)',
+      'model CLI  claude 2.1.328: ready (checked 12 s ago in 41 ms, trigger: interval)',
       'checks     ✗▪  1 of 2 checks ready',
       'slots      4 of 4     ████',
       'queue      17 of 100  ███░░░░░░░░░░░░░░░░░',
-      'processes  4 busy, 2 held for conversations, 1 standing by, 0 stopping',
+      'processes  4 busy, 2 kept for conversations, 1 on standby, 0 stopping',
       'workers    ● 4711   ○ – starting, 3 restarts',
-      'in all     1,234 requests · 45 jobs · 0 failed · 2 cancelled · 0 refused · 900 tokens out',
+      'total      1,234 requests · 45 jobs · 0 failed · 2 cancelled · 0 refused · 900 output tokens',
     ]);
   });
 
-  it('says how long the jobs have had their slots, the longest first', () => {
+  it('shows how long each job has held its slot, longest first', () => {
     const { observability } = snapshot.health;
     const runtime = { ...observability.model_runtime, active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] };
     const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('ages'));
-    expect(ages).toMatch(/^ages {7}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
+    const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('job ages'));
+    expect(ages).toMatch(/^job ages {3}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
   });
 
-  it('has in the document the very lines that it has', () => {
+  it('has the same labels as the example in the documentation', () => {
     const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
-    const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nCtrl-C ends this view$/ms.exec(page) ?? [];
+    const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nPress Ctrl-C to exit\.$/ms.exec(page) ?? [];
     const { observability } = snapshot.health;
     const runtime = { ...observability.model_runtime, active_ages_ms: [2400, 2300] };
     const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
@@ -103,7 +105,7 @@ describe('the view of a service', () => {
     expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
   });
 
-  it('adds rates when it has seen two moments', () => {
+  it('shows rates from the second snapshot on', () => {
     const change = {
       ...totals,
       seconds: 2,
@@ -115,11 +117,11 @@ describe('the view of a service', () => {
       firstSeconds: 0.1,
     };
     expect(renderStatus({ ...snapshot, change }, paint).at(-1)).toBe(
-      'now        2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s tokens out · first text after 50 ms',
+      'now        2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s output tokens · first text after 50 ms',
     );
   });
 
-  it('says why the model CLI is not ready, and obeys nothing that stands there', () => {
+  it('shows why the model CLI is not ready, without control characters', () => {
     const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
     const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
     const [head, line] = renderStatus({ ...snapshot, health }, paint);
@@ -127,7 +129,7 @@ describe('the view of a service', () => {
     expect(line).toContain('claude 2.1.328: not ready: not [2Jlogged in (checked');
   });
 
-  it('says that nothing has been checked yet', () => {
+  it('shows that no check has been made yet', () => {
     const found = check({ status: 'unknown', checked_at: null, version: null });
     const health = { ...snapshot.health, readiness: { model_cli: found } };
     expect(renderStatus({ ...snapshot, health, checks: [] }, paint).slice(1, 3)).toEqual([
@@ -137,7 +139,7 @@ describe('the view of a service', () => {
   });
 });
 
-describe('its parts', () => {
+describe('the elements of status', () => {
   it('show the last forty checks, the newest at the right', () => {
     const checks = [...Array.from({ length: 60 }, () => check()), check({ status: 'not_ready' })];
     expect(readinessStrip(checks, paint)).toBe(`${'▪'.repeat(39)}✗  60 of 61 checks ready`);
@@ -151,12 +153,12 @@ describe('its parts', () => {
     [1, 2, '█░'],
     [0, 0, '░'.repeat(20)],
     [5, 4, '████'],
-  ])('show %d of %d as a bar', (taken, whole, bar) => {
-    expect(gauge(taken, whole, paint)).toBe(bar);
+  ])('show %d of %d as a bar', (used, limit, bar) => {
+    expect(gauge(used, limit, paint)).toBe(bar);
   });
 
   it('turn yellow at three quarters and red when full', () => {
-    expect([1, 3, 4].map((taken) => gauge(taken, 4, coloured).slice(0, 5))).toEqual([
+    expect([1, 3, 4].map((used) => gauge(used, 4, coloured).slice(0, 5))).toEqual([
       '\u001b[32m',
       '\u001b[33m',
       '\u001b[31m',

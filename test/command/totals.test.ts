@@ -1,6 +1,6 @@
-import { changeBetween, totalsOf } from '../../../src/command/render/totals.js';
+import { parseTotals, totalsChange } from '../../src/command/totals.js';
 
-const exposition = `# HELP model_api_http_requests_total Requests.
+const metrics = `# HELP model_api_http_requests_total Requests.
 # TYPE model_api_http_requests_total counter
 model_api_http_requests_total{method="POST",route="/ask",code="200"} 7
 model_api_http_requests_total{method="GET",route="/metrics",code="200"} 100
@@ -29,17 +29,17 @@ const totals = {
 };
 
 describe('the totals of a scrape', () => {
-  it('sum the families that are shown, without the requests of those who only look', () => {
-    expect(totalsOf(exposition)).toEqual(totals);
+  it('are sums over labels, without requests that only monitor the service', () => {
+    expect(parseTotals(metrics)).toEqual(totals);
   });
 
-  it('are nothing where the scrape is', () => {
-    expect(Object.values(totalsOf('')).every((total) => total === 0)).toBe(true);
+  it('are zero for an empty scrape', () => {
+    expect(Object.values(parseTotals('')).every((total) => total === 0)).toBe(true);
   });
 
-  it('give what has been counted between two', () => {
+  it('yield what was counted between two scrapes', () => {
     const later = { ...totals, requests: 12, tokensOut: 1600 };
-    expect(changeBetween(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
-    expect(changeBetween(null, later, 2)).toMatchObject({ requests: 12 });
+    expect(totalsChange(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
+    expect(totalsChange(null, later, 2)).toMatchObject({ requests: 12 });
   });
 });

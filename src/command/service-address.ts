@@ -2,10 +2,11 @@ import { readApiKey, readClearKeys } from '../shared/config/api-keys.js';
 import type { Environment, ReadFile } from '../shared/config/config.js';
 import { variables } from '../shared/config/variables.js';
 import { localUrl } from '../shared/url.js';
-import { CommandFault, exitCodes } from './exit-codes.js';
+import { CommandError, exitCodes } from './errors.js';
 
-/** Which service to speak with, and as whom. */
-export interface Address {
+/** The URL of a service, and the API key to send to it. */
+export interface ServiceAddress {
+  /** Without a slash at the end. */
   readonly url: string;
   readonly key: string | null;
 }
@@ -15,15 +16,15 @@ export interface AddressFlags {
   readonly key?: string | undefined;
 }
 
-/** From the flags, else from the variables the service itself reads. Throws a CommandFault. */
-export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<Address> {
+/** Flags take precedence over the environment variables of the service. Throws a CommandError. */
+export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<ServiceAddress> {
   return { url: urlFrom(flags, env), key: await keyFrom(flags, env, readFile) };
 }
 
 function urlFrom({ url }: AddressFlags, env: Environment): string {
   if (url !== undefined) return checkedUrl(url);
   const port = Number(settingOf(env, 'MODEL_API_PORT'));
-  if (port === 0) throw configFault('MODEL_API_PORT: 0 does not tell where the service listens: use --url');
+  if (port === 0) throw configError('MODEL_API_PORT: 0 means any free port: use --url to name the service');
   return localUrl(String(settingOf(env, 'MODEL_API_HOST')), port);
 }
 
@@ -32,17 +33,17 @@ function checkedUrl(url: string): string {
   if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
     return parsed.href.replace(/\/+$/, '');
   }
-  throw new CommandFault(exitCodes.usage, '--url: must be a URL such as http://127.0.0.1:5051');
+  throw new CommandError(exitCodes.usage, '--url: must be a URL such as http://127.0.0.1:5051');
 }
 
 function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {
-  const { schema, fallback } = variables[name];
+  const [, schema, fallback] = variables[name];
   const parsed = schema.safeParse(env[name] ?? fallback);
-  if (!parsed.success) throw configFault(`${name}: ${parsed.error.issues[0]?.message}`);
+  if (!parsed.success) throw configError(`${name}: ${parsed.error.issues[0]?.message}`);
   return parsed.data;
 }
 
-/** Of a file with several keys, the first. */
+/** If the key file has several keys, the first one is used. */
 async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFile): Promise<string | null> {
   if (key !== undefined) return checkedKey(key, '--key', exitCodes.usage);
   if (env.MODEL_API_KEY) return checkedKey(env.MODEL_API_KEY, 'MODEL_API_KEY', exitCodes.config);
@@ -51,20 +52,20 @@ async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFi
   try {
     return readClearKeys(await readFile(file))[0] ?? null;
   } catch (error) {
-    throw configFault(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
+    throw configError(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
   }
 }
 
-/** What no header can carry would be told in clear by whoever is asked to send it. */
+/** Node's own error for an invalid header would show the key. */
 function checkedKey(key: string, source: string, exitCode: number): string {
   try {
     readApiKey(key);
     return key;
   } catch (error) {
-    throw new CommandFault(exitCode, `${source}: ${(error as Error).message}`);
+    throw new CommandError(exitCode, `${source}: ${(error as Error).message}`);
   }
 }
 
-function configFault(message: string): CommandFault {
-  return new CommandFault(exitCodes.config, message);
+function configError(message: string): CommandError {
+  return new CommandError(exitCodes.config, message);
 }

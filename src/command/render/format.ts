@@ -1,0 +1,48 @@
+/** At most two units, such as `3 h 12 min`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 10) return `${Number(seconds.toFixed(1))} s`;
+  const wholeSeconds = Math.round(seconds);
+  if (wholeSeconds < 60) return `${wholeSeconds} s`;
+  if (wholeSeconds < 3600) return twoUnits(Math.floor(wholeSeconds / 60), 'min', wholeSeconds % 60, 's');
+  const minutes = Math.floor(wholeSeconds / 60);
+  if (minutes < 24 * 60) return twoUnits(Math.floor(minutes / 60), 'h', minutes % 60, 'min');
+  const hours = Math.floor(minutes / 60);
+  return twoUnits(Math.floor(hours / 24), 'd', hours % 24, 'h');
+}
+
+function twoUnits(large: number, largeUnit: string, small: number, smallUnit: string): string {
+  return small === 0 ? `${large} ${largeUnit}` : `${large} ${largeUnit} ${small} ${smallUnit}`;
+}
+
+/** Rounds fractions to three significant digits or fewer: 0.25, 3.1, 42, 1,234. */
+export function formatNumber(value: number): string {
+  const digits = value === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return new Intl.NumberFormat('en', { maximumFractionDigits: digits }).format(value);
+}
+
+/** A number and its noun, such as `1 job` or `2 jobs`. */
+export function formatCount(count: number, noun: string): string {
+  return `${formatNumber(count)} ${noun}${count === 1 ? '' : 's'}`;
+}
+
+/** Pads all labels to the same width. */
+export function labelledRows(
+  rows: readonly (readonly [label: string, text: string])[],
+  style = (label: string) => label,
+): string[] {
+  const width = Math.max(...rows.map(([label]) => label.length));
+  return rows.map(([label, text]) => `${style(label.padEnd(width))}  ${text}`);
+}
+
+/** Pads the cells of each column to the same width, except the last column. */
+export function alignColumns(rows: readonly (readonly string[])[]): string[] {
+  const widthOf = (column: number) => Math.max(...rows.map((row) => row[column]?.length ?? 0));
+  return rows.map((row) =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : cell.padEnd(widthOf(column))))
+      .join('  ')
+      .trimEnd(),
+  );
+}

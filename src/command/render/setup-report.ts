@@ -1,0 +1,38 @@
+import type { SetupReport } from '../../shared/setup-report.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from './format.js';
+import { type Paint, plain } from './paint.js';
+
+/** The output of `check`. */
+export function renderSetupReport(setup: SetupReport, paint: Paint): string[] {
+  const { model_cli: cli } = setup;
+  const rows: [string, string][] = [
+    ['address', [setup.url, ...(setup.socket === null ? [] : [setup.socket])].join(' and ')],
+    ['API keys', setup.keys.length > 0 ? setup.keys.join(', ') : paint.yellow('none: /ask and /chat need no key')],
+    ['workers', formatNumber(setup.workers)],
+    ['jobs', `up to ${formatNumber(setup.max_concurrent)} at once, ${formatDuration(setup.execution_timeout_ms)} each`],
+    ['queue', `up to ${formatCount(setup.max_queue, 'job')}, ${formatDuration(setup.queue_timeout_ms)} each`],
+    ['model CLI', [cli.adapter, cli.version ?? ''].join(' ').trimEnd()],
+    ['command', cli.command.map(quoted).join(' ')],
+    ['models', setup.models.map((model) => model.id + (model.default ? ' (default)' : '')).join(', ')],
+    ['ready', readiness(cli, paint)],
+    ['processes', terminationOf(setup.termination)],
+    ...setup.warnings.map((warning): [string, string] => ['warning', paint.yellow(plain(warning))]),
+  ];
+  return labelledRows(rows, paint.dim);
+}
+
+function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], paint: Paint): string {
+  return ready
+    ? `${paint.green('yes')} (checked in ${formatDuration(ms)})`
+    : `${paint.red('no')}: ${plain(error ?? '')}`;
+}
+
+function terminationOf({ means, no_cgroup: reason }: SetupReport['termination']): string {
+  if (means === 'cgroup') return 'each in a cgroup of its own';
+  return `each in a process group of its own${reason === null ? '' : `; no cgroups: ${plain(reason)}`}`;
+}
+
+/** Quotes a word for a POSIX shell, if it needs quotes. */
+function quoted(word: string): string {
+  return /^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
+}

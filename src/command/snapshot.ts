@@ -1,0 +1,54 @@
+import { type HealthBody, healthBody, historyBody, type ReadinessBody } from '../shared/api/health.js';
+import { type VersionBody, versionBody } from '../shared/api/version.js';
+import type { Clock } from '../shared/clock.js';
+import type { Client } from './client.js';
+import { parseTotals, type Totals, type TotalsChange, totalsChange } from './totals.js';
+
+/** The state of a service at one moment. */
+export interface ServiceSnapshot {
+  readonly url: string;
+  /** Milliseconds since the epoch. */
+  readonly takenAt: number;
+  readonly version: VersionBody;
+  readonly health: HealthBody;
+  /** Readiness checks, oldest first. */
+  readonly checks: readonly ReadinessBody[];
+  readonly totals: Totals;
+  /** Since the previous snapshot; null for the first one. */
+  readonly change: TotalsChange | null;
+}
+
+/** Takes snapshots of one service, and keeps the totals of the last one. */
+export class SnapshotReader {
+  readonly #client: Client;
+  readonly #clock: Clock;
+  #previous: { readonly totals: Totals; readonly atMs: number; readonly startedAt: string } | null = null;
+
+  constructor(client: Client, clock: Clock) {
+    this.#client = client;
+    this.#clock = clock;
+  }
+
+  /** Throws a CommandError, or the reason of the signal. */
+  async read(signal?: AbortSignal): Promise<ServiceSnapshot> {
+    const [health, version, { history }, metrics] = await Promise.all([
+      this.#client.getState('/health', healthBody, signal),
+      this.#client.getState('/version', versionBody, signal),
+      this.#client.getState('/health/history', historyBody, signal),
+      this.#client.getText('/metrics', signal),
+    ]);
+    const totals = parseTotals(metrics);
+    const change = this.#changeTo(totals, health.observability.started_at);
+    const takenAt = this.#clock.now();
+    return { url: this.#client.url, takenAt, health, version, checks: history, totals, change };
+  }
+
+  #changeTo(totals: Totals, startedAt: string): TotalsChange | null {
+    const atMs = this.#clock.monotonicMs();
+    const previous = this.#previous;
+    this.#previous = { totals, atMs, startedAt };
+    if (previous === null) return null;
+    const hasRestarted = previous.startedAt !== startedAt; // and counts from zero
+    return totalsChange(hasRestarted ? null : previous.totals, totals, (atMs - previous.atMs) / 1000);
+  }
+}
