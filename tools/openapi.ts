@@ -1,8 +1,8 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { openApiDocument } from '../src/shared/api/openapi.js';
 import { readProduct } from '../src/shared/product.js';
+import { openApiDocument } from './openapi-document.js';
 
 /** The document as it is committed and served: `npm run openapi` writes it, a test holds it equal. */
 export function openApiText(): string {

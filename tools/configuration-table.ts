@@ -1,0 +1,80 @@
+import { type VariableName, variables } from '../src/shared/config/variables.js';
+
+/** What each variable means, and how its default is shown where that is not simply the value. */
+const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDefault?: string]>> = {
+  MODEL_API_HOST: ['bind address; anything but loopback needs an API key'],
+  MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it'],
+  MODEL_API_SOCKET: ['also listen on this Unix socket, mode 0660'],
+  MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
+  MODEL_API_KEY: ['the API key'],
+  MODEL_API_KEY_FILE: ['file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`'],
+  MODEL_API_ALLOWED_HOSTS: [
+    'Host names accepted, separated by commas; the port is not compared',
+    'loopback names and the bind address; any on a wildcard address',
+  ],
+  MODEL_API_ALLOWED_ORIGINS: ['browser origins accepted (and given CORS headers)', 'none'],
+  MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For is believed', 'none'],
+  MODEL_API_BODY_LIMIT: ['largest request body; a larger one is 413, answered before it has been sent'],
+  MODEL_API_TIMEOUT: ['execution time-out, seconds'],
+  MODEL_API_FIRST_OUTPUT_TIMEOUT: ['longest wait for the first output of the model, seconds; 0 is off'],
+  MODEL_API_STALL_TIMEOUT: ['longest silence of the model CLI once the model has begun, seconds; 0 is off'],
+  MODEL_API_MAX_CONCURRENT: ['model jobs at once'],
+  MODEL_API_MAX_QUEUE: ['jobs waiting; 64 MiB of text at most'],
+  MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot, milliseconds'],
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time that running and queued jobs get at shutdown'],
+  MODEL_API_KILL_GRACE_MS: [
+    'longest time between SIGTERM and SIGKILL; where a slot waits for the end, at most 400 ms of it',
+  ],
+  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['length of the rate window of one IP address, seconds'],
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: ['requests of one IP address per window on POST /ask and POST /chat; 0 is off'],
+  MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
+  MODEL_API_READINESS_INTERVAL_SECONDS: [
+    'time between readiness checks, seconds; 0: only at start, when forced and when a job shows otherwise',
+  ],
+  MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks kept for /health/history'],
+  MODEL_API_CONVERSATION_TTL_SECONDS: ['life of a conversation since its last activity, seconds'],
+  MODEL_API_MAX_CONVERSATIONS: ['conversations kept; beyond it the least recently active goes'],
+  MODEL_API_CONVERSATION_MEMORY_MB: ['text held by all conversations together, MB'],
+  MODEL_API_CLI: [
+    '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
+  ],
+  MODEL_API_CLI_COMMAND: [
+    'the program, and for `command` its arguments too (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`); split as a shell splits words, run without a shell in an empty folder',
+    "the adapter's own",
+  ],
+  MODEL_API_CLI_ARGS: ['extra arguments, for the operator to open up more (tools, directories)', 'none'],
+  MODEL_API_CLI_ENV: ['names of further variables that the CLI may see, separated by commas', 'none'],
+  MODEL_API_DEFAULT_MODEL: [
+    'model of a request that names none',
+    "the first of `MODEL_API_ALLOWED_MODELS`, else the CLI's own",
+  ],
+  MODEL_API_ALLOWED_MODELS: [
+    'models a request may name, separated by commas; any other is 400. A command without `{model}` has only its own',
+    'any',
+  ],
+  MODEL_API_MAX_OUTPUT_BYTES: ['longest answer, bytes; a longer one is `cli_error` (output_too_large)'],
+  MODEL_API_STANDBY: ['CLI processes kept started and waiting, for each launch in use; 0 is off'],
+  MODEL_API_LIVE_SESSIONS: ['conversations whose CLI process stays up between turns; 0 is off'],
+  MODEL_API_SESSION_IDLE_SECONDS: ['time without a turn after which such a process ends, seconds'],
+  MODEL_API_CGROUP: [
+    '`auto`: each CLI process runs in a cgroup (v2) of its own where the service may make one, else in a process group; `off`; or the folder of the cgroup below which to make them',
+  ],
+  MODEL_API_CLI_MEMORY_MB: [
+    'memory limit of each CLI process with everything it starts, MB; needs a cgroup with the memory controller',
+    'none',
+  ],
+  MODEL_API_CLI_PROCESSES: [
+    'limit of processes and threads of each CLI process with everything it starts; needs a cgroup with the pids controller',
+    'none',
+  ],
+  MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
+  MODEL_CODE_OAUTH_TOKEN: ['handed to the CLI as its own credential variable, to nothing else'],
+};
+
+/** The rows of the table of variables: name, default, meaning. */
+export function configurationRows(): [name: string, shownDefault: string, meaning: string][] {
+  return Object.entries(variables).map(([name, [, , fallback]]) => {
+    const [meaning, shown = fallback ?? '–'] = meanings[name as VariableName];
+    return [name, shown, meaning];
+  });
+}

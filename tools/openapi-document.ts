@@ -1,0 +1,208 @@
+import { z } from 'zod';
+import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponsesObject } from 'zod-openapi';
+import { askRequest, askResult } from '../src/shared/api/ask.js';
+import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
+import {
+  brokenHttp,
+  commonErrors,
+  type Endpoint,
+  type EndpointName,
+  endpoints,
+  nameOf,
+  type Route,
+} from '../src/shared/api/endpoints.js';
+import { errorBody } from '../src/shared/api/error.js';
+import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
+import { modelsBody } from '../src/shared/api/models.js';
+import { versionBody } from '../src/shared/api/version.js';
+import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
+
+type Operation = Pick<
+  ZodOpenApiOperationObject,
+  'summary' | 'description' | 'requestBody' | 'requestParams' | 'security'
+> & {
+  readonly ok: z.ZodType | string;
+  readonly okText: string;
+};
+
+const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
+const keyNeededIfConfigured = [...keyNeeded, {}];
+const conversationId = {
+  path: z.object({ conversation_id: z.string().meta({ description: 'Id of the conversation.' }) }),
+};
+
+/** The example is what the documentation page sends unless it is told otherwise. */
+function json(schema: z.ZodType, example: object) {
+  return { required: true, content: { 'application/json': { schema, example } } };
+}
+
+/** The parts the document is in. */
+const tagOf: Readonly<Record<Route, string>> = {
+  '/ask': 'The model',
+  '/chat': 'The model',
+  '/chat/{conversation_id}': 'The model',
+  '/models': 'The model',
+  '/health': 'The service',
+  '/health/history': 'The service',
+  '/health/recheck': 'The service',
+  '/metrics': 'The service',
+  '/version': 'The service',
+  '/openapi.yaml': 'This document',
+  '/docs': 'This document',
+};
+
+/** What stands in the document beside what `endpoints` knows. */
+const operations: Readonly<Record<EndpointName, Operation>> = {
+  'POST /ask': {
+    summary: 'Ask the model one prompt',
+    requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
+    security: keyNeededIfConfigured,
+    ok: askResult,
+    okText: 'The answer.',
+  },
+  'POST /chat': {
+    summary: 'Begin a conversation, or continue one',
+    description: 'Conversations are held in memory and belong to the API key that began them.',
+    requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
+    security: keyNeededIfConfigured,
+    ok: chatResult,
+    okText: 'The answer, and the conversation with this turn in it.',
+  },
+  'GET /chat/{conversation_id}': {
+    summary: 'Look at a conversation',
+    requestParams: conversationId,
+    security: keyNeededIfConfigured,
+    ok: conversationBody,
+    okText: 'All that is known of it, except its text.',
+  },
+  'DELETE /chat/{conversation_id}': {
+    summary: 'Forget a conversation',
+    requestParams: conversationId,
+    security: keyNeededIfConfigured,
+    ok: deletedBody,
+    okText: 'It is gone.',
+  },
+  'GET /health': { summary: 'Liveness and readiness', ok: healthBody, okText: 'The service takes jobs.' },
+  'GET /health/history': {
+    summary: 'The last readiness checks, oldest first',
+    requestParams: { query: z.object({ since: sinceQuery.optional() }) },
+    ok: historyBody,
+    okText: 'The checks.',
+  },
+  'POST /health/recheck': {
+    summary: 'Check the model CLI now',
+    description:
+      'Calls made at the same time share one check. If a job has shown that the credential is refused, that is forgotten: the next job will show it again. Without a configured API key this is refused.',
+    security: keyNeeded,
+    ok: healthBody,
+    okText: 'The health after the check.',
+  },
+  'GET /metrics': { summary: 'Metrics for Prometheus', ok: 'text/plain', okText: 'Text format 0.0.4.' },
+  'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
+  'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
+  'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
+  'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
+};
+
+/** The OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names are those of the code. */
+export function openApiDocument(version: string) {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const endpoint of endpoints) {
+    paths[endpoint.route] = { ...paths[endpoint.route], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
+  }
+  return createDocument(
+    {
+      openapi: '3.1.0',
+      info: {
+        title: 'prompt-relay',
+        version,
+        description: 'A local model command-line tool as a REST API for everyone on a shared workstation.',
+        license: { name: 'MIT', identifier: 'MIT' },
+      },
+      servers: [{ url: '/' }],
+      paths,
+      components: {
+        securitySchemes: {
+          apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
+          bearer: { type: 'http', scheme: 'bearer' },
+        },
+      },
+    },
+    { override: ({ jsonSchema }) => withoutSafeLimit(jsonSchema) },
+  );
+}
+
+/** What JavaScript can count to is no limit of ours, and no example to show. */
+function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: number | undefined }): void {
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
+}
+
+function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
+  const operation = operations[nameOf(endpoint)];
+  const { ok: _ok, okText: _okText, ...rest } = operation;
+  return {
+    operationId:
+      `${endpoint.method.toLowerCase()}${endpoint.route.replace(/[\W_]+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
+        /\W/g,
+        '',
+      ),
+    tags: [tagOf[endpoint.route]],
+    security: [],
+    ...rest,
+    responses: {
+      '200': okResponse(operation),
+      ...unusable(endpoint),
+      ...errorResponses(endpoint),
+      default: unforeseen,
+    },
+  } as ZodOpenApiOperationObject;
+}
+
+const errorContent = { 'application/json': { schema: errorBody } };
+const unforeseen = {
+  description:
+    `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
+    `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`,
+  content: errorContent,
+};
+
+/** What a job's answer is with `stream`, or where only this type is accepted. */
+const eventStream = z.string().meta({
+  description:
+    'Server-sent events, each `data` one JSON object: `queued` {position}, again whenever it changes; `started` ' +
+    '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
+});
+
+function okResponse({ ok, okText: description, requestBody }: Operation) {
+  if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
+  const streamed = requestBody === undefined ? {} : { 'text/event-stream': { schema: eventStream } };
+  return { description, content: { 'application/json': { schema: ok }, ...streamed } };
+}
+
+/** Health says with its own body that the service can't be used. */
+function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
+  if (route !== '/health' && route !== '/health/recheck') return {};
+  const description = 'The service drains, or in strict mode: the model CLI is not ready.';
+  return { '503': { description, content: { 'application/json': { schema: healthBody } } } };
+}
+
+/** One response a status; its description names the codes that share it. */
+function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
+  const byStatus = new Map<number, PublicCode[]>();
+  for (const code of [...commonErrors, ...errors]) {
+    byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);
+  }
+  const entries = [...byStatus].map(([status, codes]) => [
+    String(status),
+    {
+      description: codes.map((code) => `\`${code}\``).join(', '),
+      content: { 'application/json': { schema: errorBody, example: exampleOf(codes) } },
+    },
+  ]);
+  return Object.fromEntries(entries);
+}
+
+function exampleOf([code]: readonly PublicCode[]) {
+  return { error: code, message: 'why, in a sentence', request_id: '0b8f6f5e-7c36-4a53-9d0b-0a9a54a1c0de' };
+}
