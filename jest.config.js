@@ -4,7 +4,8 @@ module.exports = {
   testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/'],
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
+  reporters: ['default', '<rootDir>/dist/test/support/second-chance-reporter.js'],
   coverageProvider: 'v8',
   testTimeout: 30_000,
-  maxWorkers: 2,
+  maxWorkers: 3,
 };
