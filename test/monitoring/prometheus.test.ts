@@ -5,7 +5,7 @@ import { untilJobs } from '../support/jobs.js';
 import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../support/monitoring.js';
 import { describeWith } from '../support/needs.js';
 import { type Prometheus, prometheusProgram, startPrometheus } from '../support/prometheus.js';
-import { programs, type Service, script, startService, startWithProgram } from '../support/service.js';
+import { programs, type Service, script, startService, startWithProgram, twoWorkers } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const ruleFiles = ['rules.yml', 'alerts.yml'].map((file) => join(monitoringFolder, file));
@@ -27,6 +27,7 @@ function substituted(expr: string): string {
 /** One slot and one place in the queue, for a model that answers, `fail`s or `hang`s. */
 function startNarrow(port = 0): Promise<Service> {
   return startWithProgram(script('tells-what-it-heard.pl'), {
+    ...twoWorkers,
     MODEL_API_PORT: String(port),
     MODEL_API_MAX_CONCURRENT: '1',
     MODEL_API_MAX_QUEUE: '1',
@@ -118,7 +119,11 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'program');
     await symlink(join(programs, 'leaves-children.pl'), program);
-    await using leaving = await startWithProgram(program, { ...keyed, MODEL_API_READINESS_INTERVAL_SECONDS: '1' });
+    await using leaving = await startWithProgram(program, {
+      ...twoWorkers,
+      ...keyed,
+      MODEL_API_READINESS_INTERVAL_SECONDS: '1',
+    });
     let narrow = await startNarrow();
     const port = narrow.port;
     await using _narrow = { [Symbol.asyncDispose]: () => narrow[Symbol.asyncDispose]() };

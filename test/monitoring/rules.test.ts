@@ -6,7 +6,7 @@ import { parse } from 'yaml';
 import { tableUnder } from '../support/markdown.js';
 import { monitoringFolder, readAlertTests, readRules } from '../support/monitoring.js';
 import { describeWith } from '../support/needs.js';
-import { startService } from '../support/service.js';
+import { startService, twoWorkers } from '../support/service.js';
 
 const promtool = '/usr/bin/promtool';
 const run = promisify(execFile);
@@ -30,7 +30,7 @@ describeWith(promtool)('promtool', () => {
   });
 
   it('finds nothing to say about a live scrape', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     await service.post('/ask', { prompt: 'Hello' });
     await service.post('/ask', { prompt: '' });
     const { text } = await service.get('/metrics');

@@ -7,6 +7,7 @@ import { text } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { promisify } from 'node:util';
 import type { HealthBody } from '../../src/shared/api/health.js';
+import type { VersionBody } from '../../src/shared/api/version.js';
 import { root } from './sources.js';
 import { until } from './until.js';
 
@@ -43,6 +44,9 @@ const installed = '/opt/prompt-relay';
 export const checkout = '/root/checkout';
 const programs = join('test', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
+const cgroups = '/sys/fs/cgroup';
+/** The cgroup of the service. */
+export const serviceCgroup = `${cgroups}/system.slice/${unit}`;
 
 /** A machine of its own with a real systemd: loopback only, and nothing of what is written there stays. */
 export class SystemdLab implements AsyncDisposable {
@@ -57,7 +61,16 @@ export class SystemdLab implements AsyncDisposable {
   static async boot(): Promise<SystemdLab> {
     const lab = new SystemdLab(join(await mkdtemp(join(tmpdir(), 'lab-')), 'state'));
     await promisify(execFile)(tool, ['up'], { env: lab.#env });
+    await lab.#useCgroup2();
     return lab;
+  }
+
+  /** On a host that still has cgroup v1, systemd boots with both. When it starts over, it uses what it finds mounted. */
+  async #useCgroup2(): Promise<void> {
+    if ((await this.run('stat', '--file-system', '--format', '%T', cgroups)) === 'cgroup2fs') return;
+    await this.attempt('umount', '--lazy', `${cgroups}/unified`);
+    await this.run('mount', '--types', 'cgroup2', 'cgroup2', cgroups);
+    await this.systemctl('daemon-reexec');
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -140,9 +153,15 @@ export class SystemdLab implements AsyncDisposable {
     return body === null ? null : (JSON.parse(body) as HealthBody);
   }
 
-  /** Of the product; waits for as long as the socket holds the question. */
-  async version(): Promise<string> {
-    return JSON.parse(await this.run('curl', '--silent', `${url}/version`)).version;
+  /** Waits for as long as the socket holds the question. */
+  async version(): Promise<VersionBody> {
+    return JSON.parse(await this.run('curl', '--silent', `${url}/version`));
+  }
+
+  /** The last record of this event. */
+  async logged(event: string): Promise<Readonly<Record<string, unknown>>> {
+    const lines = (await this.journal()).split('\n').filter((line) => line.includes(`"event":"${event}"`));
+    return JSON.parse(lines.at(-1) ?? '{}');
   }
 
   async uptimeSeconds(): Promise<number> {
