@@ -1,6 +1,11 @@
-import { readSources, type Source } from './support/sources.js';
+import { existsSync } from 'node:fs';
+import { join } from 'node:path';
+import { publishedDependencies, readSources, root, type Source } from './support/sources.js';
 
 const sources = readSources('src');
+const known = new Map(sources.map((source) => [source.name, source]));
+
+type SourceFilter = (source: Source) => boolean;
 
 /** Every import that `breaks` says is against the rule, as a sentence. */
 function importsThat(breaks: (source: Source, target: string, isType: boolean) => boolean): string[] {
@@ -12,7 +17,7 @@ function importsThat(breaks: (source: Source, target: string, isType: boolean) =
 }
 
 /** Every place in the code, outside the files allowed, where the pattern stands. */
-function placesOf(pattern: RegExp, isAllowed: (source: Source) => boolean): string[] {
+function placesOf(pattern: RegExp, isAllowed: SourceFilter): string[] {
   return sources
     .filter((source) => !isAllowed(source))
     .flatMap((source) =>
@@ -23,38 +28,59 @@ function placesOf(pattern: RegExp, isAllowed: (source: Source) => boolean): stri
     );
 }
 
-function isOneOf(...names: readonly string[]): (source: Source) => boolean {
+function isOneOf(...names: readonly string[]): SourceFilter {
   return (source) => names.includes(source.name);
 }
 
-function isIn(...folders: readonly string[]): (source: Source) => boolean {
+function isIn(...folders: readonly string[]): SourceFilter {
   return (source) => folders.some((folder) => source.path.startsWith(`src/${folder}/`));
 }
 
+function either(...filters: readonly SourceFilter[]): SourceFilter {
+  return (source) => filters.some((filter) => filter(source));
+}
+
 const isMain = isOneOf('src/primary/main', 'src/worker/main');
-/** The program that people type: its bin, and what stands for their terminal. */
 const isCommandMain = isOneOf('src/command/main');
 const isTerminal = isOneOf('src/command/terminal');
-/** A program like any other model CLI: it is started, never imported. */
+/** A program like any other model CLI. It is started, never imported. */
 const isDemo = isIn('demo');
 
-describe('what may import what', () => {
-  it('sees the imports there are', () => {
-    const { imports = [] } = sources.find(({ name }) => name === 'src/primary/fleet/fleet') ?? {};
-    expect(imports).toEqual(
+describe('The imports', () => {
+  it('are all seen', () => {
+    expect(known.get('src/primary/fleet/fleet')?.imports).toEqual(
       expect.arrayContaining([
         { target: 'node:cluster', isType: false },
         { target: 'src/shared/clock', isType: true },
-        { target: 'src/primary/fleet/seat', isType: false },
+        { target: 'src/primary/fleet/worker-handle', isType: false },
         { target: 'src/primary/fleet/worker-peer', isType: false },
       ]),
     );
-    const known = new Set(sources.map(({ name }) => name));
     expect(importsThat((_, target) => target.startsWith('src/') && !known.has(target))).toEqual([]);
     expect(importsThat(() => true).length).toBeGreaterThan(2 * sources.length);
   });
 
-  it('keeps worker and primary apart, and shared apart from both', () => {
+  it('form no circle of files', () => {
+    const graph = new Map(
+      sources.map(({ name, imports }) => [name, imports.filter(({ isType }) => !isType).map(({ target }) => target)]),
+    );
+    expect(inCircles(graph)).toEqual([]);
+  });
+
+  it('form no circle of folders in the primary, where main.ts and compose.ts alone stand outside a folder', () => {
+    const primary = sources.filter(isIn('primary'));
+    const graph = new Map<string, string[]>();
+    for (const { name, imports } of primary) {
+      const room = roomOf(name);
+      const targets = imports.map(({ target }) => roomOf(target)).filter((target) => target !== room);
+      graph.set(room, [...(graph.get(room) ?? []), ...targets]);
+    }
+    expect(inCircles(graph)).toEqual([]);
+    const loose = primary.filter(({ path }) => path.split('/').length === 3);
+    expect(loose.map(({ path }) => path).toSorted()).toEqual(['src/primary/compose.ts', 'src/primary/main.ts']);
+  });
+
+  it('keep worker and primary apart, and shared apart from both', () => {
     const crosses = (source: Source, target: string) =>
       (isIn('worker')(source) && target.startsWith('src/primary/')) ||
       (isIn('primary')(source) && target.startsWith('src/worker/')) ||
@@ -62,156 +88,170 @@ describe('what may import what', () => {
     expect(importsThat(crosses)).toEqual([]);
   });
 
-  it('has no circle among the rooms of the primary: its folders, and the files beside them', () => {
-    const rooms = new Map<string, Set<string>>();
-    for (const { name, imports } of sources.filter(isIn('primary'))) {
-      const room = roomOf(name);
-      const targets = imports.map(({ target }) => roomOf(target)).filter((other) => other !== room);
-      rooms.set(room, new Set([...(rooms.get(room) ?? []), ...targets]));
-    }
-    const isGround = (room: string) => [...(rooms.get(room) ?? [])].every((target) => !rooms.has(target));
-    for (
-      let ground = [...rooms.keys()].filter(isGround);
-      ground.length > 0;
-      ground = [...rooms.keys()].filter(isGround)
-    ) {
-      for (const room of ground) rooms.delete(room);
-    }
-    expect([...rooms.keys()]).toEqual([]);
-  });
-
-  it('keeps the command apart from the service, which it can start and ask but never holds', () => {
-    const isDoor = isOneOf('src/command/serve', 'src/command/check');
+  it('let the command start the service, and hold nothing else of it', () => {
     const isAllowed = (source: Source, target: string) =>
       !target.startsWith('src/') ||
       target.startsWith('src/command/') ||
       target.startsWith('src/shared/') ||
-      (isDoor(source) && target === 'src/primary/main');
+      (source.name === 'src/command/serve' && target === 'src/primary/main');
     const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
     const enters = (source: Source, target: string) => !isIn('command')(source) && target.startsWith('src/command/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
-    const doors = sources.filter(({ imports }) => imports.some(({ target }) => target === 'src/primary/main'));
-    expect(doors.map(({ name }) => name).sort()).toEqual(['src/command/check', 'src/command/serve']);
-    for (const door of doors) expect(door.text).toContain("await import('../primary/main.js')");
+    const starters = sources.filter(({ imports }) => imports.some(({ target }) => target === 'src/primary/main'));
+    expect(starters.map(({ name }) => name)).toEqual(['src/command/serve']);
+    for (const { text } of starters) expect(text).toContain("await import('../primary/main.js')");
   });
 
-  it('keeps what the command shows pure: no effect is imported there', () => {
+  it('bring no effect into what the command shows', () => {
     const strays = (source: Source, target: string, isType: boolean) =>
       isIn('command/render')(source) && !isType && !target.startsWith('src/command/render/');
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('leaves nothing in the demo program of the house around it', () => {
+  it('keep the demo program apart from everything else', () => {
     const leaves = (source: Source, target: string) =>
       isDemo(source) && !target.startsWith('src/demo/') && !target.startsWith('node:');
     const enters = (source: Source, target: string) => !isDemo(source) && target.startsWith('src/demo/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
   });
 
-  it.each<[string, (source: Source) => boolean]>([
-    ['node:cluster', isOneOf('src/primary/main', 'src/primary/fleet/fleet', 'src/shared/ipc/channel')],
-    // Processes are started where they are also ended; the two others are short-lived helpers of the host.
+  it.each<[string, SourceFilter]>([
+    ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/channel'), isIn('primary/fleet'))],
+    // Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
     [
       'node:child_process',
-      isOneOf('src/primary/cli/process-tree', 'src/primary/host/probe', 'src/primary/host/systemd'),
+      either(
+        isOneOf('src/primary/cli/process/spawn'),
+        isIn('primary/cli/terminate'),
+        isOneOf('src/primary/lifecycle/host-tools', 'src/primary/lifecycle/systemd'),
+      ),
     ],
-    ['tree-kill', isOneOf('src/primary/cli/process-tree')],
+    ['tree-kill', isIn('primary/cli/terminate')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape/.test(source.path)],
-  ])('has %s only where it belongs', (module, isAllowed) => {
+  ])('have %s only where it belongs', (module, isAllowed) => {
     const bare = module.replace('node:', '');
     const strays = (source: Source, target: string, isType: boolean) =>
       (target === module || target === bare) && !isType && !isAllowed(source);
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('lets adapters know the adapter contract, the cutting of lines, the errors and zod, and nothing else', () => {
-    const known = ['src/primary/cli/adapter', 'src/primary/cli/lines', 'src/shared/errors', 'zod'];
+  it('let adapters know the adapter contract, the cutting of lines, the errors and zod', () => {
+    const lines = 'src/primary/cli/adapters/lines';
+    const allowed = ['src/primary/cli/adapter', lines, 'src/shared/errors', 'zod'];
     const strays = (source: Source, target: string) =>
-      isIn('primary/cli/adapters')(source) && !known.includes(target) && !isPartOf(source, target);
+      isIn('primary/cli/adapters')(source) && !allowed.includes(target) && !isPartOfAdapter(source, target);
     expect(importsThat(strays)).toEqual([]);
-    expect(importsThat((source) => source.name === 'src/primary/cli/lines')).toEqual([]);
+    expect(known.get(lines)?.imports).toEqual([]);
   });
 
-  it('names adapters in the registry only', () => {
+  it('name adapters in the registry only', () => {
     const names = (source: Source, target: string) =>
-      target.startsWith('src/primary/cli/adapters/') &&
+      /^src\/primary\/cli\/adapters\/(?!lines$)/.test(target) &&
       source.name !== 'src/primary/cli/registry' &&
       !isIn('primary/cli/adapters')(source);
     expect(importsThat(names)).toEqual([]);
   });
 
-  it('has zod at the doors: configuration, HTTP, arriving messages, lines of a CLI', () => {
-    const isDoor = isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters');
-    const isClient = isOneOf('src/command/client', 'src/command/job');
-    const isManifest = isOneOf('src/shared/product');
+  it('have zod where something arrives: configuration, HTTP, messages, lines of a CLI, answers to the command', () => {
+    const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
+    const isProtocol = isOneOf(...imports.map(({ target }) => target));
+    const isEntrance = either(
+      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters'),
+      isProtocol,
+      isOneOf('src/shared/errors', 'src/shared/product', 'src/command/client', 'src/command/job'),
+    );
     const strays = (source: Source, target: string, isType: boolean) =>
-      target === 'zod' &&
-      !isDoor(source) &&
-      !isManifest(source) &&
-      !isClient(source) &&
-      !(isType && source.name === 'src/worker/http/body');
+      target === 'zod' && !isEntrance(source) && !(isType && source.name === 'src/worker/http/body');
     expect(importsThat(strays)).toEqual([]);
+  });
+
+  it('need no package that is not installed with the published one, and leave none of those unused', () => {
+    const packages = publishedDependencies();
+    const isPackage = (target: string) => !target.startsWith('node:') && !target.startsWith('src/');
+    expect(importsThat((_, target) => isPackage(target) && !packages.includes(packageOf(target)))).toEqual([]);
+    const used = new Set(sources.flatMap(({ imports }) => imports.map(({ target }) => packageOf(target))));
+    expect(packages.filter((name) => !used.has(name))).toEqual([]);
   });
 });
 
-/** `src/primary/jobs` of all that is in it, `src/primary/service` of that file. */
+/** Those that are on a circle, or lead to one. */
+function inCircles(graph: ReadonlyMap<string, readonly string[]>): string[] {
+  const left = new Map(graph);
+  for (;;) {
+    const ground = [...left].filter(([, targets]) => targets.every((target) => !left.has(target)));
+    if (ground.length === 0) return [...left.keys()];
+    for (const [name] of ground) left.delete(name);
+  }
+}
+
+/** `src/primary/jobs` of all that is in it, `src/primary/main` of that file. */
 function roomOf(name: string): string {
   return name.split('/').slice(0, 3).join('/');
 }
 
+/** `@scope/name` or `name` of what may be a file of a package. */
+function packageOf(target: string): string {
+  return target.split('/', target.startsWith('@') ? 2 : 1).join('/');
+}
+
 /** An adapter may have files of its own beside it: `claude.ts` and `claude-lines.ts`. */
-function isPartOf(source: Source, target: string): boolean {
+function isPartOfAdapter(source: Source, target: string): boolean {
   const adapter = /adapters\/([a-z]+)/.exec(source.path)?.[1];
   return adapter !== undefined && new RegExp(`^src/primary/cli/adapters/${adapter}(-[a-z-]+)?$`).test(target);
 }
 
-describe('effects', () => {
-  it('reach the environment, signals, and the end of the process only in the two main files', () => {
+describe('Effects', () => {
+  it('reach the environment, signals, and the end of the process only in the main files', () => {
     const pattern = /\bprocess\s*\.\s*(env|on|once|off|exit|exitCode|abort|stdout|stderr|stdin|chdir|umask)\b/;
-    const isEdge = (source: Source) => isMain(source) || isCommandMain(source) || isTerminal(source);
-    expect(placesOf(pattern, (source) => isEdge(source) || isDemo(source))).toEqual([]);
+    expect(placesOf(pattern, either(isMain, isCommandMain, isTerminal, isDemo))).toEqual([]);
   });
 
-  it('are parted in the command: the environment and the end in its main file, streams and signals in its terminal', () => {
+  it('are split in the command: environment and arguments in its main file, streams and signals in its terminal', () => {
     expect(placesOf(/\bprocess\s*\.\s*(on|once|off|stdout|stderr|stdin)\b/, (s) => !isCommandMain(s))).toEqual([]);
     expect(placesOf(/\bprocess\s*\.\s*(env|argv)\b/, (s) => !isTerminal(s))).toEqual([]);
     const ends = /\bprocess\s*\.\s*exit\b/;
     expect(placesOf(ends, (source) => !isTerminal(source))).toHaveLength(1); // its reader has gone
   });
 
-  it('are spread over two main files that use them', () => {
-    for (const main of sources.filter(isMain)) expect(main.code).toMatch(/\bprocess\.on\(/);
+  it('are in both main files of the service', () => {
     expect(sources.filter(isMain)).toHaveLength(2);
+    for (const main of sources.filter(isMain)) expect(main.code).toMatch(/\bprocess\.on\(/);
   });
 
   it('have time only from the clock', () => {
-    // A socket's own limit is the system's to watch: only it knows whether a client still takes something.
+    // A socket has a time limit of its own: only the system knows whether a client still reads.
     const pattern =
       /(?<![sS]ocket\.)\b(setTimeout|setInterval|setImmediate|Date\.now|performance\.now|new Date\(\)|process\.(hrtime|uptime)|AbortSignal\.timeout)\b/;
-    expect(placesOf(pattern, (source) => source.name === 'src/shared/clock' || isDemo(source))).toEqual([]);
+    expect(placesOf(pattern, either(isOneOf('src/shared/clock'), isDemo))).toEqual([]);
     expect(importsThat((_, target) => /^(node:)?timers|^(node:)?perf_hooks$/.test(target))).toEqual([]);
   });
 
-  it('are built where the program is put together, and handed to everything else', () => {
-    const isComposition = (source: Source) =>
-      isMain(source) ||
-      isCommandMain(source) ||
-      isOneOf('src/primary/service', 'src/primary/model-cli', 'src/shared/proc/sweep-orphans')(source);
-    const effects =
-      /\b(systemClock|createLogger\(|new (Fleet|Supervisor|CliLauncher|CliProgram|ProcessScanner|SlotQueue|JobRunner|Status)\()/;
+  it('are built where the program is put together, and passed to everything else', () => {
+    const isSetupReport = isOneOf('src/primary/api/setup-report'); // puts parts together to look at them
+    const isParts = isOneOf('src/primary/compose', 'src/primary/cli/model-cli');
+    const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/logger');
-    expect(placesOf(effects, (source) => isComposition(source) || isDefinition(source))).toEqual([]);
+    const parts = [
+      ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
+      ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
+      ...['Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd', 'TokenCounter'],
+    ];
+    const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
+    expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);
+    const declared = new Set(sources.flatMap(({ typeNames }) => typeNames));
+    expect(parts.filter((part) => !declared.has(part))).toEqual([]);
   });
 
-  it('never wait in a way that stalls the house', () => {
+  it('never block the event loop', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
-    const known = isOneOf('src/shared/product', 'src/shared/logger', 'src/shared/log-output'); // at the start, and at the very end
-    expect(placesOf(pattern, (source) => known(source) || isDemo(source))).toEqual([]);
+    const atStart = isOneOf('src/shared/product', 'src/shared/log-output');
+    const inMemory = isOneOf('src/shared/process/kernel-files');
+    expect(placesOf(pattern, either(atStart, inMemory, isDemo))).toEqual([]);
   });
 });
 
-describe('the code', () => {
+describe('The code', () => {
   it.each<[string, RegExp]>([
     ['any', /(?<![\w.$])any(?=\s*[;,)>\]}|&=[]|$)/],
     ['default exports', /^\s*export\s+default\b|\bas default\b/],
@@ -227,6 +267,15 @@ describe('the code', () => {
   it('does not switch the type checker off', () => {
     const switches = /@ts-(ignore|nocheck|expect-error)/;
     expect(sources.filter(({ text }) => switches.test(text)).map(({ path }) => path)).toEqual([]);
+  });
+
+  it('declares no type name twice', () => {
+    const places = new Map<string, string[]>();
+    for (const { path, typeNames } of sources) {
+      for (const name of typeNames) places.set(name, [...(places.get(name) ?? []), path]);
+    }
+    expect(places.size).toBeGreaterThan(sources.length);
+    expect([...places].filter(([, paths]) => paths.length > 1)).toEqual([]);
   });
 
   it('is in files of 250 lines at most, half of them of 60 at most', () => {
@@ -247,4 +296,55 @@ describe('the code', () => {
 
 function median(numbers: readonly number[]): number {
   return numbers.toSorted((a, b) => a - b)[Math.floor(numbers.length / 2)] ?? 0;
+}
+
+describe('Every file that decides something', () => {
+  /** What is tested from outside, as a program or over HTTP, with one of the tests that do so. */
+  const fromOutside: Readonly<Record<string, string>> = {
+    'src/command/': 'test/system/command.test.ts',
+    'src/demo/': 'test/demo/program.test.ts',
+    'src/worker/app': 'test/system/door.test.ts',
+    'src/worker/main': 'test/system/life.test.ts',
+    'src/worker/routes/': 'test/system/door.test.ts',
+    'src/primary/tokens/thread': 'test/primary/tokens/token-counter.test.ts',
+  };
+
+  function isTested(source: Source): boolean {
+    const outside = Object.entries(fromOutside).find(([start]) => source.name.startsWith(start));
+    const twin = source.path.replace(/^src\/(.*)\.ts$/, 'test/$1.test.ts');
+    return [twin, ...(outside ?? []).slice(1)].some((test) => existsSync(join(root, test)));
+  }
+
+  /** Whether it is tested with a file that it is a part of: a neighbour that imports it, or its only importer. */
+  function isTestedAsPart(source: Source): boolean {
+    const importers = sources.filter(({ imports }) =>
+      imports.some(({ target, isType }) => target === source.name && !isType),
+    );
+    const wholes =
+      importers.length === 1 ? importers : importers.filter((other) => folderOf(other) === folderOf(source));
+    return wholes.some((whole) => isTested(whole) || isTestedAsPart(whole));
+  }
+
+  it('has a test at the same place in the tests, or is a part of a file that has one', () => {
+    const untested = sources.filter((source) => source.decides && !isTested(source) && !isTestedAsPart(source));
+    expect(untested.map(({ path }) => path)).toEqual([]);
+  });
+
+  it('is told apart from those that hold types and constants', () => {
+    expect(['src/shared/job', 'src/shared/phase', 'src/shared/ipc/protocol'].map(decides)).toEqual([
+      false,
+      false,
+      false,
+    ]);
+    expect(['src/shared/clock', 'src/shared/ipc/peer', 'src/shared/url'].map(decides)).toEqual([false, true, true]);
+    expect(sources.filter((source) => source.decides).length).toBeGreaterThan(sources.length / 2);
+  });
+
+  function decides(name: string): boolean | undefined {
+    return known.get(name)?.decides;
+  }
+});
+
+function folderOf({ name }: Source): string {
+  return name.slice(0, name.lastIndexOf('/'));
 }

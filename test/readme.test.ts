@@ -2,17 +2,16 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../src/shared/config/config.js';
 import { shellWords } from '../src/shared/config/shell-words.js';
-import { variables } from '../src/shared/config/variables.js';
 import { httpStatusOf } from '../src/shared/errors.js';
 import { serviceExits } from '../src/shared/exit-codes.js';
 import { logEvents } from '../src/shared/logger.js';
+import { configurationRows } from '../tools/configuration-table.js';
 import { tableUnder } from './support/markdown.js';
 import { root } from './support/sources.js';
 
 describe('the README', () => {
   it('shows every variable with its default and its meaning, as the code has them', () => {
-    const documented = Object.entries(variables).map(([name, { shown, meaning }]) => [name, shown, meaning]);
-    expect(tableUnder('Configuration')).toEqual(documented);
+    expect(tableUnder('Configuration')).toEqual(configurationRows());
   });
 
   it('starts the service with commands that it takes, and that take stdin for the whole prompt', async () => {

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { variables } from '../src/shared/config/variables.js';
-import { cliReasons, errorCodes } from '../src/shared/errors.js';
+import { cliReasons, publicCodes } from '../src/shared/errors.js';
 import { logEvents } from '../src/shared/logger.js';
 import { families } from './support/families.js';
 import { tableUnder } from './support/markdown.js';
@@ -41,7 +41,7 @@ describe('the runbook', () => {
   });
 
   it('has every error code, and every reason of cli_error', () => {
-    expect(firstColumn('Error codes')).toEqual(errorCodes);
+    expect(firstColumn('Error codes')).toEqual(publicCodes);
     expect(firstColumn('Reasons of cli_error')).toEqual(cliReasons);
   });
 

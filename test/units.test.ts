@@ -9,7 +9,7 @@ const units = readdirSync(folder).filter((name) => /\.(service|socket)$/.test(na
 describe('the systemd units', () => {
   it.each(units)('lead to the documentation page where the service has it by default: %s', (name) => {
     const [, address] = /^Documentation=(.*)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? [];
-    const [host, port] = [variables.MODEL_API_HOST.fallback, variables.MODEL_API_PORT.fallback];
+    const [host, port] = [variables.MODEL_API_HOST[2], variables.MODEL_API_PORT[2]];
     expect(address).toBe(`http://${host}:${port}/docs`); // the service itself speaks no TLS
   });
 });

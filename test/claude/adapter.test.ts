@@ -59,7 +59,7 @@ function lastConversation() {
 beforeAll(async () => {
   program = await installClaude();
   await using lodging = await makeClaudeHome();
-  dialect = await claudeAdapter([program], { extraArgs: [] }).inspect(consultIn(lodging, program));
+  dialect = await claudeAdapter([program], { extraArgs: [] }).learn(consultIn(lodging, program));
 }, 600_000);
 
 beforeEach(async () => {

@@ -1,7 +1,6 @@
-import { readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { untilJobs } from '../support/jobs.js';
-import type { Service } from '../support/service.js';
+import { programs } from '../support/service.js';
 import { keys, type Open, oneKey } from './house.js';
 
 const ask = { path: '/ask', body: { prompt: 'Hello' } } as const;
@@ -11,14 +10,18 @@ const { alice } = keys;
 export function describeFailures(open: Open): void {
   describe('when jobs fail', () => {
     it('says why the model CLI failed, and that the service itself is broken where it is', async () => {
-      await using service = await open('fails', { MODEL_API_STANDBY: '0' });
+      const defect = `--require=${join(programs, 'breaks-at-a-prompt.js')}`;
+      await using service = await open('fails', { MODEL_API_STANDBY: '0', NODE_OPTIONS: defect });
       for (const { path, body } of [ask, chat]) {
         const { status, body: error } = await service.post(path, body);
         expect([status, error.error]).toEqual([500, 'cli_error']);
         expect(error.details).toEqual([{ path: 'reason', message: 'overloaded' }]);
       }
-      await removeRuntimeDirectory(service);
-      for (const { path, body } of [ask, chat]) {
+      const breaks = 'Bring out the defect';
+      for (const { path, body } of [
+        { ...ask, body: { prompt: breaks } },
+        { ...chat, body: { message: breaks } },
+      ]) {
         const { status, body: error } = await service.post(path, body);
         expect([status, error.error, error.message]).toEqual([500, 'internal_error', 'internal error']);
       }
@@ -59,10 +62,4 @@ export function describeFailures(open: Open): void {
       await untilJobs(service, 0, 0);
     });
   });
-}
-
-async function removeRuntimeDirectory(service: Service): Promise<void> {
-  const own = (await readdir(service.home)).filter((name) => name.startsWith('prompt-relay-'));
-  expect(own).toHaveLength(1);
-  for (const name of own) await rm(join(service.home, name), { recursive: true });
 }

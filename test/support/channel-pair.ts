@@ -1,8 +1,8 @@
 import type { Channel } from '../../src/shared/ipc/channel.js';
 
 class End implements Channel {
-  /** Every message that was handed to this end, as it went out. */
-  readonly sent: unknown[] = [];
+  /** Every packet that was handed to this end, as it went out. */
+  readonly packets: unknown[] = [];
   readonly #pair: { isOpen: boolean };
   readonly #onMessage: ((message: unknown) => void)[] = [];
   readonly #onClose: (() => void)[] = [];
@@ -12,9 +12,14 @@ class End implements Channel {
     this.#pair = pair;
   }
 
-  send(message: object, done: (error: Error | null) => void): void {
-    const copy: unknown = JSON.parse(JSON.stringify(message));
-    if (this.#pair.isOpen) this.sent.push(copy);
+  /** The messages of all packets, in order. */
+  get sent(): unknown[] {
+    return this.packets.flat();
+  }
+
+  send(packet: object, done: (error: Error | null) => void): void {
+    const copy: unknown = JSON.parse(JSON.stringify(packet));
+    if (this.#pair.isOpen) this.packets.push(copy);
     setImmediate(() => {
       if (!this.#pair.isOpen) return done(new Error('channel closed'));
       for (const listener of this.other.#onMessage) listener(JSON.parse(JSON.stringify(copy)));
@@ -35,7 +40,7 @@ class End implements Channel {
   }
 }
 
-/** Both ends of a channel in memory: delivers in order, later than it was sent, as a copy through JSON. */
+/** Both ends of a channel in memory. It delivers in order, in a later turn of the loop, as a copy through JSON. */
 export class ChannelPair {
   readonly #state = { isOpen: true };
   readonly left = new End(this.#state);
@@ -46,7 +51,7 @@ export class ChannelPair {
     this.right.other = this.left;
   }
 
-  /** What is under way is lost, as when a process is killed; a moment later both ends are told. */
+  /** Loses what is on its way, as when a process is killed. Both ends are told in a later turn of the loop. */
   close(): void {
     if (!this.#state.isOpen) return;
     this.#state.isOpen = false;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { isAlive } from './processes.js';
 
-export const claudeVersion = '2.1.328';
+export const claudeVersion = '2.1.330';
 
 /** The package is 235 MB and not under a free licence: beside the project, never a dependency of it. */
 const cache = join(__dirname, '..', '..', '..', '.cache', 'claude-code');

@@ -6,16 +6,20 @@ import { FakeClock } from './fake-clock.js';
 
 export const ttlMs = 1000;
 
-/** A store whose conversations are begun and gone on with by one line. */
-export class StoreHouse {
+/** A store whose conversations are begun and continued in one line. */
+export class StoreHarness {
   readonly clock = new FakeClock();
+  /** Causes and ids of the conversations that were removed, in order. */
   readonly removed: RemovalCause[] = [];
+  readonly removedIds: string[] = [];
   readonly store: ConversationStore;
 
   constructor({ maxConversations = 10, maxBytes = 100_000 } = {}) {
-    this.store = new ConversationStore({ ttlMs, maxConversations, maxBytes }, this.clock, (cause) =>
-      this.removed.push(cause),
-    );
+    this.store = new ConversationStore({ ttlMs, maxConversations, maxBytes }, this.clock);
+    this.store.onRemoved((cause, id) => {
+      this.removed.push(cause);
+      this.removedIds.push(id);
+    });
   }
 
   /** A turn that runs or waits. */

@@ -1,4 +1,4 @@
-import { errorCodes } from '../../src/shared/errors.js';
+import { publicCodes } from '../../src/shared/errors.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
 
@@ -15,7 +15,7 @@ export interface Family {
 const ofEndpoints: readonly Responses[] = [
   ['POST', '/ask', '200 400 401 408 413 429 431 500 503 504'],
   ['POST', '/chat', '200 400 401 408 413 429 431 500 503 504'],
-  ['GET HEAD DELETE', '/chat/{id}', '200 400 401 404 500'],
+  ['GET HEAD DELETE', '/chat/{conversation_id}', '200 400 401 404 500'],
   ['GET HEAD', '/health', '200 400 500 503'],
   ['GET HEAD', '/health/history', '200 400 500'],
   ['POST', '/health/recheck', '200 400 401 500 503'],
@@ -30,7 +30,7 @@ const ofEndpoints: readonly Responses[] = [
 const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/ask', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/chat', '405'],
-  ['POST PUT PATCH OPTIONS other', '/chat/{id}', '405'],
+  ['POST PUT PATCH OPTIONS other', '/chat/{conversation_id}', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/health', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/health/history', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/health/recheck', '405'],
@@ -65,9 +65,11 @@ export const families: Readonly<Record<string, Family>> = {
   http_request_duration_seconds: { type: 'histogram', labelSets: ofEndpoints.flatMap(labelSetsOf) },
   http_requests_in_flight: gauge(),
   http_aborted_requests_total: counter({ route: routes }),
-  errors_total: counter({ route: routes, error: errorCodes }),
+  errors_total: counter({ route: routes, error: publicCodes }),
   jobs_total: { type: 'counter', labelSets: jobs },
   job_duration_seconds: { type: 'histogram', labelSets: jobs },
+  job_processor_seconds_total: counter({ operation: ['ask', 'chat'] }),
+  job_peak_memory_bytes: { type: 'histogram', labelSets: every({ operation: ['ask', 'chat'] }) },
   queue_wait_seconds: { type: 'histogram', labelSets: every({ outcome: ['started', 'timeout', 'cancelled'] }) },
   jobs_active: gauge(),
   jobs_queued: gauge(),
@@ -97,6 +99,7 @@ export const families: Readonly<Record<string, Family>> = {
   orphans_reaped_total: counter(),
   cli_output_bytes_total: counter({ stream: ['stdout', 'stderr'] }),
   cli_processes: gauge({ state: ['standby', 'live', 'busy', 'stopping'] }),
+  termination_means: gauge({ means: ['cgroup', 'process-group'] }),
   cli_startup_seconds: { type: 'histogram', labelSets: [{}] },
   time_to_first_delta_seconds: { type: 'histogram', labelSets: every({ operation: ['ask', 'chat'] }) },
   standby_total: counter({ result: ['hit', 'miss'] }),

@@ -30,5 +30,7 @@ export class LogBook implements Logger {
     this.entries.push({ level: 'error', event, fields });
   }
 
-  flush(): void {}
+  async flush(): Promise<boolean> {
+    return true;
+  }
 }

@@ -1,13 +1,13 @@
-import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
-import type { Decoder, Dialect, Turn, TurnEvent } from '../../src/primary/cli/adapter.js';
-import { unknownUsage } from '../../src/primary/cli/adapter.js';
-import type { CliObserver, EndReason } from '../../src/primary/cli/cli-observer.js';
-import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/cli-process.js';
-import { LineSplitter } from '../../src/primary/cli/lines.js';
-import type { ExitStatus } from '../../src/primary/cli/process-tree.js';
+import { type Decoder, type Dialect, type Turn, type TurnEvent, unknownUsage } from '../../src/primary/cli/adapter.js';
+import { LineSplitter } from '../../src/primary/cli/adapters/lines.js';
+import type { CliObserver, EndReason } from '../../src/primary/cli/observer.js';
+import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
+import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import type { Child, ExitStatus } from '../../src/primary/cli/process/spawn.js';
 import type { Clock } from '../../src/shared/clock.js';
+import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
 import { settled } from './settled.js';
 
 /** A program and its tree that do what the test says, and nothing by themselves. */
@@ -15,20 +15,25 @@ export class ScriptedTree implements OwnedTree {
   readonly stdin = new PassThrough();
   readonly stdout = new PassThrough();
   readonly stderr = new PassThrough();
-  readonly child: ChildProcessWithoutNullStreams;
-  readonly exited: Promise<ExitStatus>;
+  readonly child: Child;
   /** Why it was ended, each time it was. */
   readonly ends: EndReason[] = [];
+  /** Each pause and each resume, in order. */
+  readonly pauses: string[] = [];
   readonly graces: number[] = [];
+  /** What it has used so far, as the test says. */
+  used: CgroupUsage | null = null;
   #heard = '';
   #isDead = false;
   #isGone: Promise<void> = Promise.resolve();
 
   constructor() {
     const { stdin, stdout, stderr } = this;
-    const child = Object.assign(new EventEmitter(), { stdin, stdout, stderr });
-    this.child = child as unknown as ChildProcessWithoutNullStreams;
-    this.exited = new Promise((resolve) => child.once('exit', (code, signal) => resolve({ code, signal })));
+    const emitter = new EventEmitter();
+    const exited = new Promise<ExitStatus>((resolve) =>
+      emitter.once('exit', (code, signal) => resolve({ code, signal })),
+    );
+    this.child = Object.assign(emitter, { stdin, stdout, stderr, exited }) as unknown as Child;
     stdin.on('data', (bytes: Buffer) => {
       this.#heard += bytes.toString();
     });
@@ -62,7 +67,7 @@ export class ScriptedTree implements OwnedTree {
     this.#isDead = true;
   }
 
-  /** Its end is told only when the returned function is called. */
+  /** It is gone only when the returned function is called. */
   linger(): () => void {
     let release = () => {};
     this.#isGone = new Promise((resolve) => {
@@ -71,8 +76,20 @@ export class ScriptedTree implements OwnedTree {
     return release;
   }
 
-  async hasDied(): Promise<boolean> {
+  get hasDied(): boolean {
     return this.#isDead;
+  }
+
+  pause(): void {
+    this.pauses.push('pause');
+  }
+
+  resume(): void {
+    this.pauses.push('resume');
+  }
+
+  usage(): CgroupUsage | null {
+    return this.used;
   }
 
   async end(graceMs: number, reason: EndReason): Promise<void> {
@@ -80,15 +97,20 @@ export class ScriptedTree implements OwnedTree {
     this.graces.push(graceMs);
     this.child.emit('exit', null, 'SIGTERM');
     await this.#isGone;
+    for (const stream of [this.stdin, this.stdout, this.stderr]) stream.destroy();
+    this.child.emit('close', null, 'SIGTERM');
   }
 }
 
-/** Hears everything, minds nothing. */
+/** Hears everything, counts nothing. */
 export const silentObserver: CliObserver = {
   exited() {},
   killed() {},
   orphansReaped() {},
   output() {},
+  startedUp() {},
+  standbyTaken() {},
+  liveSessionTaken() {},
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `: …` is not the model's. Turns are written as lines, too. */
@@ -134,6 +156,33 @@ function eventsOf(line: string): TurnEvent[] {
   return line === 'fail' ? [turnFailed] : [];
 }
 
+/** Keeps the text of an answer. Its reader may fall behind, and catch up. */
+export class TextBook implements TextSink {
+  readonly texts: string[] = [];
+  isFull = false;
+  #caughtUp = () => {};
+
+  get text(): string {
+    return this.texts.join('');
+  }
+
+  write(text: string): void {
+    this.texts.push(text);
+  }
+
+  room(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#caughtUp = resolve;
+    });
+  }
+
+  async catchUp(): Promise<void> {
+    this.isFull = false;
+    this.#caughtUp();
+    await settled();
+  }
+}
+
 export const noLimits: CliLimits = { maxOutputBytes: 1_000_000, graceMs: 2000, firstOutputMs: 0, stallMs: 0 };
 
 export interface ScriptedCli {
@@ -141,11 +190,21 @@ export interface ScriptedCli {
   readonly process: CliProcess;
 }
 
-/** A real CLI process around a scripted program. */
-export function scriptedCli(clock: Clock, limits: Partial<CliLimits> = {}, dialect = lineDialect()): ScriptedCli {
+export interface ScriptedOptions {
+  readonly next?: 'standby' | 'busy';
+  readonly limits?: Partial<CliLimits>;
+  readonly dialect?: Pick<Dialect, 'write' | 'decoder'>;
+  readonly onChange?: (process: CliProcess) => void;
+}
+
+/** A real CLI process around a scripted program, started. */
+export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): Promise<ScriptedCli> {
+  const { next = 'busy', limits, dialect = lineDialect(), onChange } = options;
   const tree = new ScriptedTree();
   const parts = { dialect, limits: { ...noLimits, ...limits }, clock, observer: silentObserver };
-  return { tree, process: new CliProcess(tree, { ...parts, onEnded: async () => {} }) };
+  const process = new CliProcess(parts, next, onChange);
+  await process.start(Promise.resolve(tree));
+  return { tree, process };
 }
 
 export function turnOf(text: string): Turn {

@@ -1,6 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
+import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -15,14 +16,14 @@ export interface LogRecord {
 }
 
 export interface ServiceOptions {
-  /** Variables beside a port of its own, two workers and the demo model. */
+  /** Variables beside a port of its own, one worker and the demo model. */
   readonly env?: Readonly<Record<string, string>>;
   /** What every answer is held against; services that share one share what it has seen. */
   readonly contract?: Contract;
   /** In a process group of its own, as under a terminal. */
   readonly isDetached?: boolean;
   /** An open file that it logs to, instead of to `logs`. */
-  readonly stdout?: number;
+  readonly stdout?: number | Socket;
   /** The file to run, of another copy than this one. */
   readonly program?: string;
   /** The node that runs the service and its workers; else this very one. */
@@ -43,6 +44,9 @@ export function fixture(name: string, ...args: string[]): string {
 export function script(name: string, ...args: string[]): string {
   return [join(programs, name), ...args].map((word) => `'${word}'`).join(' ');
 }
+
+/** For tests in which it matters that requests go to different workers. */
+export const twoWorkers = { MODEL_API_WORKERS: '2' };
 
 /** A running service of real processes on a free port of loopback. */
 export class Service implements AsyncDisposable {
@@ -156,7 +160,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
       HOME: home,
       TMPDIR: home,
       MODEL_API_PORT: '0',
-      MODEL_API_WORKERS: '2',
+      MODEL_API_WORKERS: '1',
       MODEL_API_CLI: 'demo',
       // A process that waits, for a launch or for its conversation, would count as one left behind.
       MODEL_API_STANDBY: '0',
@@ -190,7 +194,7 @@ export async function failingService(
 export async function startService(options: ServiceOptions = {}): Promise<Service> {
   const service = await spawnService(options);
   try {
-    await untilReady(service, Number(options.env?.MODEL_API_WORKERS ?? 2));
+    await untilReady(service, Number(options.env?.MODEL_API_WORKERS ?? 1));
     return service;
   } catch (error) {
     await service.stop();

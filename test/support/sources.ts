@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import path from 'node:path/posix';
+import { z } from 'zod';
 
 export const root = join(__dirname, '..', '..', '..');
 
@@ -49,6 +50,16 @@ export class Source {
     );
   }
 
+  /** Names of the interfaces, types, classes and enums that it declares at its top level. */
+  get typeNames(): string[] {
+    return [...this.code.matchAll(typeDeclaration)].map(([, name = '']) => name);
+  }
+
+  /** Whether anything in it depends on a condition at run time. Types, constants and straight code do not. */
+  get decides(): boolean {
+    return decision.test(this.code.replace(typeBody, ''));
+  }
+
   /** Functions, methods and arrow functions with a body of several lines, from the first line to the last. */
   get functions(): FunctionSize[] {
     const lines = this.code.split('\n');
@@ -61,6 +72,14 @@ export class Source {
   }
 }
 
+const manifestSchema = z.object({ dependencies: z.record(z.string(), z.string()) });
+
+/** Names of the packages that are installed with the published one. */
+export function publishedDependencies(): string[] {
+  const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+  return Object.keys(manifestSchema.parse(manifest).dependencies);
+}
+
 export function readSources(folder: string): Source[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
@@ -68,9 +87,14 @@ export function readSources(folder: string): Source[] {
     .map((file) => new Source(file.slice(root.length + 1).replaceAll('\\', '/'), readFileSync(file, 'utf8')));
 }
 
+const typeDeclaration = /^(?:export )?(?:declare )?(?:abstract )?(?:interface|type|class|enum) (\w+)(?!.* from )/gm;
+/** A type alias or an interface. The formatter's layout is relied on. */
+const typeBody = /^(?:export )?(?:declare )?(?:interface|type) \w[\s\S]*?(?:^\}|;$)/gm;
+const decision = /\b(?:if|switch|for|while|catch)\b|\?\?|&&|\|\||\s\?\s/;
+
 /** `import … from '…'`, `export … from '…'` and `import '…'` at the beginning of a line, over several lines too. */
 const statement =
-  /^(?:import|export)\s+(?<clause>(?:type\s+)?(?:[\w$*{][^'"`;=()]*?)?)(?:\s*\bfrom\s*)?'(?<specifier>[^']+)'/gm;
+  /^(?:import|export)\s+(?:(?<clause>(?:type\s+)?[\w$*{][^'"`;=()]*?)\s*\bfrom\s*)?'(?<specifier>[^']+)'/gm;
 /** `import('…')` and `require('…')`, wherever they stand. */
 const expression = /\b(?:import|require)\(\s*['"`](?<specifier>[^'"`]+)['"`]/g;
 

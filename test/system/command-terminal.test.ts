@@ -11,11 +11,14 @@ import { type Service, script, startService, startWithProgram } from '../support
 import { until } from '../support/until.js';
 
 const run = promisify(execFile);
-/** What a shell reports of a program that Ctrl-Z has stopped: 128 and the number of SIGTSTP. */
+/** What a shell reports for a program stopped by Ctrl-Z: 128 and the number of SIGTSTP. */
 const stopped = 148;
-const cancelled = 'Cancelled: the conversation is as it was before.';
+const cancelled = 'Cancelled. The conversation is unchanged.';
 
-/** A terminal of 90 columns and 24 rows in which the command runs; then its exit code is shown. Twice, it is continued after Ctrl-Z. */
+/**
+ * A terminal of 90 columns and 24 rows. It runs the command, continues it after Ctrl-Z (twice at most), and then shows its
+ * exit code.
+ */
 class Screen implements AsyncDisposable {
   readonly #tmux: readonly string[];
   readonly #folder: AsyncDisposable;
@@ -25,14 +28,14 @@ class Screen implements AsyncDisposable {
     this.#folder = folder;
   }
 
-  /** `redirected` is for the shell: where the command's output goes instead. */
+  /** `redirected` is a shell redirection for the command. */
   static async open(service: Pick<Service, 'port'>, args: readonly string[], redirected = ''): Promise<Screen> {
     const folder = await temporaryFolder();
     const screen = new Screen(join(folder.path, 'tmux'), folder);
     const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
     const env = Object.entries(envFor(service)).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const goOn = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // bash leaves a loop here
-    const shell = `set -m; ${command} ${redirected}; code=$?; ${goOn}; ${goOn}; echo "ended with $code"; sleep 60`;
+    const resume = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // a loop would end at the Ctrl-Z
+    const shell = `set -m; ${command} ${redirected}; code=$?; ${resume}; ${resume}; echo "ended with $code"; sleep 60`;
     await screen.#run('new-session', '-d', '-x', '90', '-y', '24', ...env, shell);
     return screen;
   }
@@ -45,7 +48,7 @@ class Screen implements AsyncDisposable {
     await this.#run('resize-window', '-x', String(columns), '-y', String(rows));
   }
 
-  /** Its lines, without the blank ones at the end. */
+  /** The lines on the screen, without blank lines at the end. */
   async lines(): Promise<string[]> {
     return (await this.#run('capture-pane', '-p')).trimEnd().split('\n');
   }
@@ -57,7 +60,7 @@ class Screen implements AsyncDisposable {
     }, `the screen to show ${text}`);
   }
 
-  /** Resolves when the command has been stopped so many times, and is in the foreground again. */
+  /** Resolves when the command has been continued this many times, and is in the foreground. */
   async isContinued(times: number): Promise<void> {
     await until(async () => {
       const count = (await this.lines()).filter((line) => line.endsWith('continued')).length;
@@ -78,20 +81,20 @@ class Screen implements AsyncDisposable {
 }
 
 describeWith('/usr/bin/tmux')('in a terminal', () => {
-  it('a chat outlives Ctrl-C, which cancels its turn, and ends with Ctrl-D', async () => {
+  it('a chat cancels a turn at Ctrl-C, and ends at Ctrl-D', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat']);
     await screen.shows('you>');
     await screen.press('hello', 'Enter');
     await screen.shows('done');
     await screen.press('now wait', 'Enter');
-    await screen.shows('begun: A conversation follows'); // to a plain command, turns are told in one text
+    await screen.shows('begun: A conversation follows'); // a plain command gets the history as one text
     await untilJobs(service, 1, 0);
     await screen.press('C-c');
     await screen.shows(cancelled);
     await recovers(service);
     await screen.press('half a line', 'C-c');
-    await screen.shows('Ctrl-D or /exit leaves.');
+    await screen.shows('To leave, press Ctrl-D or type /exit.');
     await screen.press('Up');
     await screen.shows('you> now wait');
     await screen.press('C-u', 'C-d');
@@ -100,7 +103,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     expect(lines.at(-2)).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
   });
 
-  it('what is typed while the model speaks waits for its turn', async () => {
+  it('a chat keeps lines that are typed during a turn', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat']);
     await screen.shows('you>');
@@ -122,7 +125,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.shows('ended with 0');
   });
 
-  it('a chat that Ctrl-Z has stopped goes on where it was, with its line or its turn', async () => {
+  it('a chat resumes after Ctrl-Z, with its line or its turn', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat']);
     await screen.shows('you>');
@@ -142,22 +145,22 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.shows('ended with 0');
   });
 
-  it('a chat whose talk goes elsewhere ends with Ctrl-C, as an interrupt', async () => {
+  it('a chat with redirected messages is interrupted by Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using folder = await temporaryFolder();
-    const talk = join(folder.path, 'talk');
-    await using screen = await Screen.open(service, ['chat'], `2>'${talk}'`);
+    const messages = join(folder.path, 'messages');
+    await using screen = await Screen.open(service, ['chat'], `2>'${messages}'`);
     await screen.press('wait', 'Enter');
     await screen.shows('begun: wait');
     await screen.press('C-c');
-    const asksAnew = async () => (await readFile(talk, 'utf8')).endsWith(`${cancelled}\nyou> `);
-    await until(asksAnew, 'the next prompt');
+    const promptsAgain = async () => (await readFile(messages, 'utf8')).endsWith(`${cancelled}\nyou> `);
+    await until(promptsAgain, 'the next prompt');
     await screen.press('C-c');
     await screen.shows('ended with 130');
-    expect(await asksAnew()).toBe(true);
+    expect(await promptsAgain()).toBe(true);
   });
 
-  it('a chat that another program writes down still shows its prompt', async () => {
+  it('a chat with piped output still shows its prompt', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['chat'], '2>&1 | cat');
     await screen.shows('you>');
@@ -168,7 +171,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await screen.shows('ended with 0');
   });
 
-  it('a chat whose conversation is gone says so, and begins another', async () => {
+  it('a chat reports a lost conversation, and starts another', async () => {
     await using first = await startService();
     await using screen = await Screen.open(first, ['chat', '--model', 'echo']);
     await screen.shows('you>');
@@ -177,8 +180,8 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await first.stop();
     await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
     await screen.press('again', 'Enter');
-    const lost = (await screen.shows('What you say next begins a new one.\nyou>')).at(-3);
-    const [, id] = /^The service has no conversation (\S+) \(any more\)\.$/.exec(lost ?? '') ?? [];
+    const lost = (await screen.shows('Your next message starts a new one.\nyou>')).at(-3);
+    const [, id] = /^The service has no conversation (\S+)\.$/.exec(lost ?? '') ?? [];
     expect(id).toBeDefined();
     await screen.press('once more', 'Enter');
     await screen.shows('once more\nonce more\nyou>');
@@ -188,17 +191,17 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     expect(farewell).not.toContain(id);
   });
 
-  it('a chat that has lost its conversation, and begun no other, recommends none', async () => {
+  it('a chat that has lost its conversation, and started no other, has none to continue', async () => {
     await using service = await startService();
     await using screen = await Screen.open(service, ['chat', '--conversation', 'nonesuch']);
     await screen.shows('you>');
     await screen.press('hello', 'Enter');
-    await screen.shows('begins a new one.\nyou>');
+    await screen.shows('starts a new one.\nyou>');
     await screen.press('C-d');
     expect((await screen.shows('ended with 0')).at(-2)).toBe('There is no conversation to continue.');
   });
 
-  it('a question shows its answer as it comes, and ends with Ctrl-C', async () => {
+  it('ask prints its answer as it arrives, and ends at Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['ask', 'please wait']);
     await screen.shows('begun: please wait');
@@ -206,18 +209,18 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await recovers(service);
   });
 
-  it('marks where a model began its answer anew', async () => {
+  it('ask marks where a model started over', async () => {
     await using service = await ResendingService.start();
     await using screen = await Screen.open(service, ['ask', 'hello']);
     expect(await screen.shows('ended with')).toEqual([
       'The capital of Fra',
-      '(The model started over: ignore what stands above.)',
+      '(The model started over. Ignore the text above.)',
       'It is Paris.',
       'ended with 0',
     ]);
   });
 
-  it('the live view is redrawn in place, also after the window has changed', async () => {
+  it('the live view is redrawn in place, also after the terminal is resized', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using screen = await Screen.open(service, ['status', '--watch', '--interval', '0.1']);
     const isOnce = (lines: readonly string[]) =>
@@ -236,7 +239,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
       return isOnce(lines) && fits(lines);
     }, 'the view to fit');
     await screen.resize(90, 24);
-    expect(isOnce(await screen.shows('Ctrl-C ends this view'))).toBe(true);
+    expect(isOnce(await screen.shows('Press Ctrl-C to exit.'))).toBe(true);
     await screen.press('C-c');
     await screen.shows('ended with 0');
   });

@@ -20,10 +20,10 @@ function answerOf(status: string, body: string): string {
   return `HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
 }
 
-const halfAnAnswer = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\n{';
+const halfAResponse = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\n{';
 
-/** Another program on a port of loopback: it sends these bytes to whoever connects, and hangs up. */
-async function strangerThatSends(bytes: string): Promise<AsyncDisposable & { readonly port: number }> {
+/** A server on a loopback port that sends these bytes to every client, and closes the connection. */
+async function serverThatSends(bytes: string): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer((socket) =>
     socket
       .on('error', () => {})
@@ -35,8 +35,8 @@ async function strangerThatSends(bytes: string): Promise<AsyncDisposable & { rea
   return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
 }
 
-describe('the command, on its own', () => {
-  it('shows its help, that of each command, and its version', async () => {
+describe('the command without a service', () => {
+  it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
     const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models'];
     expect(code).toBe(0);
@@ -52,53 +52,53 @@ describe('the command, on its own', () => {
     [['statsu'], 'did you mean status?'],
     [['status', '--foo'], "unknown option '--foo'"],
     [['--foo'], "unknown option '--foo'"],
-    [['status', 'now'], 'status does not take now'],
+    [['status', 'now'], 'status: unexpected argument now'],
     [['ask', '--model'], '--model'],
     [['status', '--watch', '--interval', '0'], '--interval'],
     [['chat', '--conversation', 'x', '--system', 'y'], '--system'],
-    [['ask', ' '], 'there is no prompt'],
+    [['ask', ' '], 'the prompt is empty'],
     [['models', '--url', 'relay'], '--url'],
-  ])('refuses %j with 64 and a sentence', async (args, sentence) => {
+  ])('rejects %j with exit code 64 and a message', async (args, message) => {
     const { code, stdout, stderr } = await runCommand(args);
     expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
-    expect(stderr).toContain(sentence);
+    expect(stderr).toContain(message);
     expect(stderr).not.toContain(' at ');
   });
 
-  it.each(['status', 'models', 'ask', 'recheck', 'chat'])('says that no service answers: %s', async (name) => {
+  it.each(['status', 'models', 'ask', 'recheck', 'chat'])('reports that no service answers: %s', async (name) => {
     const { code, stderr } = await runCommand([name], { env: { MODEL_API_PORT: '5' }, input: 'hello\n' });
     expect(code).toBe(unavailable);
-    expect(stderr).toContain('no service answers at http://127.0.0.1:5 (nobody listens there)');
+    expect(stderr).toContain('no service answers at http://127.0.0.1:5 (connection refused)');
   });
 
   it.each<[string, string, number, string]>([
-    ['a web page', answerOf('200 OK', '<html>'), 76, 'is not a prompt-relay'],
-    ['a way to another page', answerOf('302 Found', ''), 76, 'is not a prompt-relay'],
-    ['no HTTP', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'is not a prompt-relay'],
-    ['nothing, and hangs up', '', 69, 'no service answers'],
-    ['the half of an answer', halfAnAnswer, 69, 'broke off'],
-  ])('says that something else listens there: it sends %s', async (_what, bytes, expected, sentence) => {
-    await using stranger = await strangerThatSends(bytes);
+    ['a web page', answerOf('200 OK', '<html>'), 76, 'is not a prompt-relay service'],
+    ['a redirect', answerOf('302 Found', ''), 76, 'is not a prompt-relay service'],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'is not a prompt-relay service'],
+    ['nothing, and closes', '', 69, 'no service answers'],
+    ['half a response', halfAResponse, 69, 'was cut off'],
+  ])('reports a server that sends %s', async (_what, bytes, expected, message) => {
+    await using server = await serverThatSends(bytes);
     for (const name of ['models', 'ask']) {
-      const { code, stdout, stderr } = await runCommand([name], { env: envFor(stranger), input: 'hello' });
+      const { code, stdout, stderr } = await runCommand([name], { env: envFor(server), input: 'hello' });
       expect({ code, stdout }).toEqual({ code: expected, stdout: '' });
-      expect(stderr).toContain(sentence);
+      expect(stderr).toContain(message);
       expect(stderr).not.toContain(' at Object');
     }
   });
 });
 
-describe('a key that can not be sent', () => {
+describe('an invalid API key', () => {
   it.each(['ask', 'status'])('is not shown: %s', async (name) => {
     const env = { MODEL_API_KEY: 'my-secret\nother-secret', MODEL_API_PORT: '5' };
     const { code, stdout, stderr } = await runCommand([name], { env, input: 'hello' });
-    const sentence = 'prompt-relay: MODEL_API_KEY: the key may hold printable ASCII only, and no spaces\n';
-    expect({ code, stdout, stderr }).toEqual({ code: config, stdout: '', stderr: sentence });
+    const message = 'prompt-relay: MODEL_API_KEY: the key may hold printable ASCII only, and no spaces\n';
+    expect({ code, stdout, stderr }).toEqual({ code: config, stdout: '', stderr: message });
   });
 });
 
 describe('check', () => {
-  it('tells what would be used, and that it is ready', async () => {
+  it('shows the configuration, and that the model CLI is ready', async () => {
     const env = { MODEL_API_CLI: 'demo', MODEL_API_PORT: '6001', MODEL_API_KEY: 'secret-key', MODEL_API_WROKERS: '2' };
     const plain = await runCommand(['check'], { env });
     expect(plain).toMatchObject({ code: 0, stderr: '' });
@@ -116,14 +116,14 @@ describe('check', () => {
     expect(plain.stdout + stdout).not.toContain('secret-key');
   });
 
-  it('ends with 69 when the model CLI is not there', async () => {
+  it('exits with 69 when the model CLI is not installed', async () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/nonexistent/llm -m big' };
     const { code, stdout } = await runCommand(['check'], { env });
     expect(code).toBe(unavailable);
     expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host$/m);
   });
 
-  it('ends with 78 and lists every fault of the configuration', async () => {
+  it('exits with 78 and lists every fault of the configuration', async () => {
     const env = { MODEL_API_PORT: 'x', MODEL_API_WORKERS: '0' };
     const { code, stdout, stderr } = await runCommand(['check', '--json'], { env });
     expect(code).toBe(config);
@@ -148,13 +148,13 @@ describe('serve', () => {
     expect(log).toContain('"shutdown_complete"');
   });
 
-  it('ends with 78 for a configuration with faults', async () => {
+  it('exits with 78 for an invalid configuration', async () => {
     expect(await runCommand([], { env: { MODEL_API_PORT: 'x' } })).toMatchObject({ code: config });
   });
 });
 
-describe('a question', () => {
-  it('is answered on stdout, whole or as JSON, from arguments or from stdin', async () => {
+describe('ask', () => {
+  it('prints the answer as text or JSON, and reads the prompt from arguments or stdin', async () => {
     await using service = await startService();
     const env = envFor(service);
     const ask = (args: readonly string[], input?: string) =>
@@ -168,7 +168,7 @@ describe('a question', () => {
     expect((await ask(['--json', '\u009b31mred'])).stdout).toContain('"response":"\\u009b31mred"');
   });
 
-  it('ends with its job at Ctrl-C', async () => {
+  it('ends its job at Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     const child = spawnCommand(['ask', 'please wait'], envFor(service));
     await untilJobs(service, 1, 0);
@@ -177,13 +177,13 @@ describe('a question', () => {
     await recovers(service);
   });
 
-  it('writes the answer alone where the model began anew', async () => {
+  it('prints only the final answer when the model starts over', async () => {
     await using service = await ResendingService.start();
     const answer = { code: 0, stdout: 'It is Paris.\n', stderr: '' };
     expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toEqual(answer);
   });
 
-  it('ends when its reader has gone', async () => {
+  it('exits with 141 when the reader of its output is gone', async () => {
     await using service = await startService();
     const child = spawnCommand(['ask', '--model', 'echo'], envFor(service));
     child.stdin?.end('y'.repeat(500_000)); // more than a pipe holds
@@ -192,26 +192,26 @@ describe('a question', () => {
     expect(await once(child, 'exit')).toEqual([141, null]);
   });
 
-  it('ends with a sentence and 74 when its answer can not be written', async () => {
+  it('exits with 74 when its output cannot be written', async () => {
     await using service = await startService();
     const full = openSync('/dev/full', 'w');
     const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service), stdout: full });
     closeSync(full);
     expect({ code, stderr }).toEqual({
       code: 74,
-      stderr: "prompt-relay: can't write its output: ENOSPC: no space left on device, write\n",
+      stderr: 'prompt-relay: cannot write to stdout: ENOSPC: no space left on device, write\n',
     });
   });
 
-  it('that is refused ends with a sentence and a code of its own', async () => {
+  it('has a message and an exit code for each refusal', async () => {
     await using gate = await createGate();
     const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' };
     await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'right' });
     const env = envFor(service);
     const withKey = { ...env, MODEL_API_KEY: 'right' };
-    const stranger = await runCommand(['ask', 'hello'], { env });
-    expect(stranger).toMatchObject({ code: notAllowed, stdout: '' });
-    expect(stranger.stderr).toContain('unauthorized: an API key is needed');
+    const withoutKey = await runCommand(['ask', 'hello'], { env });
+    expect(withoutKey).toMatchObject({ code: notAllowed, stdout: '' });
+    expect(withoutKey.stderr).toContain('unauthorized: an API key is needed');
     expect(await runCommand(['ask', 'hello', '--key', 'wrong'], { env: withKey })).toMatchObject({ code: notAllowed });
     expect(await runCommand(['ask', 'hello', '--model', 'a b'], { env: withKey })).toMatchObject({ code: 65 });
     const running = runCommand(['ask', 'first'], { env: withKey });
@@ -223,12 +223,12 @@ describe('a question', () => {
     expect(await running).toMatchObject({ code: 0, stdout: 'first\n' });
   });
 
-  it('that the model fails at in the middle of its answer leaves nothing of it', async () => {
+  it('prints nothing when the model fails in the middle of its answer', async () => {
     await using service = await startWithProgram(script('dies-by-signal.pl', 'KILL'));
     expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('that the model fails at tells the id that the log knows', async () => {
+  it('shows the request ID of a failed job, which is in the log', async () => {
     await using service = await startWithProgram(script('exits-early.pl', '3'));
     const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service) });
     expect(code).toBe(1);
@@ -237,8 +237,8 @@ describe('a question', () => {
   });
 });
 
-describe('a conversation that is read from a file', () => {
-  it('goes on from line to line, until the end, /exit, or a turn that fails', async () => {
+describe('chat with input from a file', () => {
+  it('runs one turn per line until the end, /exit or a failed turn', async () => {
     await using service = await startService();
     const env = envFor(service);
     const input = 'My name is Ada\n\nWhat is my name?\n/new\nWhat is my name?\n';
@@ -248,13 +248,13 @@ describe('a conversation that is read from a file', () => {
     expect(third).not.toContain('Ada');
     expect(await runCommand(['chat'], { env, input: '/exit\nhello\n' })).toMatchObject({ code: 0, stdout: '' });
     const unknown = await runCommand(['chat', '--conversation', 'nonesuch'], { env, input: 'one\ntwo\n' });
-    const stderr = 'The service has no conversation nonesuch (any more).\n';
+    const stderr = 'The service has no conversation nonesuch.\n';
     expect(unknown).toEqual({ code: 65, stdout: '', stderr });
   });
 });
 
-describe('the operator', () => {
-  it('sees the service, and by the exit code whether it is ok', async () => {
+describe('the commands for operators', () => {
+  it('show the service, and exit with 0 when it is ok', async () => {
     await using service = await startService({ env: { MODEL_API_KEY: 'right' } });
     const env = envFor(service);
     const { code, stdout } = await runCommand(['status'], { env });
@@ -269,7 +269,7 @@ describe('the operator', () => {
     expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^demo 1\.0\.0: ready \(.*forced\)\n$/) });
   });
 
-  it('is told by 1 that the model CLI is not ready, also in strict mode', async () => {
+  it('exit with 1 when the model CLI is not ready, also in strict mode', async () => {
     const env = { MODEL_API_KEY: 'right', MODEL_API_STRICT_HEALTH: 'true' };
     await using service = await startWithProgram('/nonexistent/llm', env);
     const keyed = { ...envFor(service), MODEL_API_KEY: 'right' };
@@ -280,46 +280,49 @@ describe('the operator', () => {
     expect(JSON.parse(checked.stdout).readiness.model_cli.status).toBe('not_ready');
   });
 
-  it('lists the models', async () => {
+  it('list the models', async () => {
     await using service = await startService();
     const env = envFor(service);
     expect((await runCommand(['models'], { env })).stdout).toMatch(/^eliza {2}\* {2}Eliza: .*\necho {6}Echo: /);
     expect(JSON.parse((await runCommand(['models', '--json'], { env })).stdout)).toMatchObject({ count: 2 });
   });
 
-  it('goes on watching a service that breaks off in the middle of an answer', async () => {
-    await using broken = await strangerThatSends(halfAnAnswer);
+  it('keep watching a service whose responses are cut off', async () => {
+    await using broken = await serverThatSends(halfAResponse);
     const child = spawnCommand(['status', '--watch', '--json', '--interval', '0.1'], envFor(broken));
-    const looks: Record<string, unknown>[] = [];
+    const snapshots: Record<string, unknown>[] = [];
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
-      looks.push(JSON.parse(line)),
+      snapshots.push(JSON.parse(line)),
     );
-    const talk = text(child.stderr as NodeJS.ReadableStream);
-    await until(() => looks.length > 11, 'the twelfth look'); // Node warns of the eleventh listener on one signal
-    expect(looks[0]).toEqual({ error: expect.stringContaining('broke off') });
+    const messages = text(child.stderr as NodeJS.ReadableStream);
+    await until(() => snapshots.length > 11, 'the twelfth snapshot'); // Node warns of the eleventh listener on one signal
+    expect(snapshots[0]).toEqual({ error: expect.stringContaining('was cut off') });
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([0, null]);
-    expect(await talk).toBe('');
+    expect(await messages).toBe('');
   });
 
-  it('watches, sees rates, a service that goes and one that comes back, and ends with Ctrl-C', async () => {
+  it('watch rates, a service that stops and one that comes back, until Ctrl-C', async () => {
     await using first = await startService();
     const args = ['status', '--watch', '--json', '--interval', '0.1'];
     const child = spawnCommand(args, envFor(first));
-    const looks: Record<string, unknown>[] = [];
+    const snapshots: Record<string, unknown>[] = [];
     createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
-      looks.push(JSON.parse(line)),
+      snapshots.push(JSON.parse(line)),
     );
-    await until(() => looks.length > 0, 'the first look');
+    await until(() => snapshots.length > 0, 'the first snapshot');
     await first.post('/ask', { prompt: 'hello' });
     await until(
-      () => looks.some(({ change }) => (change as { jobs: number } | null)?.jobs === 1),
+      () => snapshots.some(({ change }) => (change as { jobs: number } | null)?.jobs === 1),
       'the job to be seen',
     );
     await first.stop();
-    await until(() => looks.some(({ error }) => String(error).includes('no service answers')), 'its end to be seen');
+    await until(
+      () => snapshots.some(({ error }) => String(error).includes('no service answers')),
+      'its end to be seen',
+    );
     await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
-    await until(() => looks.at(-1)?.change, 'the next one to be seen');
+    await until(() => snapshots.at(-1)?.change, 'the next one to be seen');
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([0, null]);
   });

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
 import { recovers, runtimeOf, untilJobs } from '../support/jobs.js';
 import { randomNumbers } from '../support/random.js';
-import { type Service, script, startWithProgram } from '../support/service.js';
+import { type Service, script, startWithProgram, twoWorkers } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const seed = 20_240_607;
@@ -43,6 +43,7 @@ describe('The limit of model CLIs at once', () => {
     const random = randomNumbers(seed);
     await using folder = await temporaryFolder();
     await using service = await startWithProgram(script('counts-itself.pl', folder.path, '0.05'), {
+      ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: String(slots),
       MODEL_API_MAX_QUEUE: String(requests),
       MODEL_API_QUEUE_TIMEOUT_MS: '60000',
@@ -64,6 +65,7 @@ describe('A request too many', () => {
   it('is refused at once; the others wait, for their time and no longer', async () => {
     const [slots, places, tooMany] = [2, 3, 7];
     await using service = await startWithProgram(script('forever.pl'), {
+      ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: String(slots),
       MODEL_API_MAX_QUEUE: String(places),
       MODEL_API_QUEUE_TIMEOUT_MS: '2500',
@@ -104,6 +106,7 @@ describe('The order of those who wait', () => {
     const [order, gate] = [join(folder.path, 'order'), join(folder.path, 'gate')];
     await writeFile(join(folder.path, 'keys'), 'greedy key-of-greedy\nmodest key-of-modest\n');
     const service = await startWithProgram(script('takes-turns.pl', order, gate), {
+      ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: '1',
       ...env,
     });

@@ -71,7 +71,7 @@ describe('A service that can not start', () => {
   });
 
   it('exits with 69 and a clear record when its address is in use', async () => {
-    await using first = await startService({ env: { MODEL_API_WORKERS: '1' } });
+    await using first = await startService();
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
     const error = `bind EADDRINUSE 127.0.0.1:${first.port}`;
@@ -97,7 +97,7 @@ describe('A service that starts', () => {
     await using folder = await temporaryFolder();
     const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as busybox does
     await writeFile(join(folder.path, 'setpriv'), `#!/bin/sh\n${refuses}\n`, { mode: 0o755 });
-    const env = { MODEL_API_WORKERS: '1', PATH: `${folder.path}:${process.env.PATH}` };
+    const env = { MODEL_API_CGROUP: 'off', PATH: `${folder.path}:${process.env.PATH}` };
     await using service = await startWithProgram('cat', env);
     expect(await service.post('/ask', { prompt: 'hello' })).toMatchObject({ status: 200, body: { response: 'hello' } });
     expect(warningsOf(service)).toEqual([expect.stringMatching(/^no setpriv on PATH that knows --pdeathsig/)]);
@@ -111,7 +111,7 @@ describe('A service that starts', () => {
 
   it('warns of unknown variables, and names the one that was meant', async () => {
     await using service = await startService({
-      env: { MODEL_API_WORKERS: '1', MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
+      env: { MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
     });
     expect(warningsOf(service)).toEqual([
       'MODEL_API_TIMEOUTS is not a variable of prompt-relay: did you mean MODEL_API_TIMEOUT?',
@@ -121,7 +121,7 @@ describe('A service that starts', () => {
   });
 
   it('warns when the demo model answers because there is no other, and so does a check', async () => {
-    const env = { PATH: '/nonexistent', MODEL_API_WROKERS: '2' };
+    const env = { PATH: '/nonexistent', MODEL_API_WROKERS: '2', MODEL_API_CGROUP: 'off' };
     const { code, stdout } = await runCommand(['check', '--json'], { env });
     const { model_cli, warnings } = JSON.parse(stdout);
     expect([code, model_cli.adapter]).toEqual([0, 'demo']);
@@ -133,7 +133,8 @@ describe('A service that starts', () => {
     expect((await runCommand(['check'], { env })).stdout).toMatch(/^warning {4}no claude on PATH: the demo model/m);
     await using service = await startService({ env: { ...env, MODEL_API_CLI: 'auto' } });
     expect(warningsOf(service)).toEqual(warnings);
-    const chosen = await runCommand(['check', '--json'], { env: { PATH: '/nonexistent', MODEL_API_CLI: 'demo' } });
+    const named = { PATH: '/nonexistent', MODEL_API_CLI: 'demo', MODEL_API_CGROUP: 'off' };
+    const chosen = await runCommand(['check', '--json'], { env: named });
     expect(JSON.parse(chosen.stdout).warnings).toEqual([expect.stringMatching(/^no setpriv/)]);
   });
 

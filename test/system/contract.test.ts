@@ -1,6 +1,6 @@
 import type { Model } from '../contract/house.js';
 import { describeContract } from '../contract/suite.js';
-import { fixture, startService } from '../support/service.js';
+import { fixture, startService, twoWorkers } from '../support/service.js';
 
 const commands: Readonly<Record<Model, Record<string, string>>> = {
   answers: {},
@@ -10,5 +10,5 @@ const commands: Readonly<Record<Model, Record<string, string>>> = {
 };
 
 describeContract('the demo model', (model, { env, ...options }) =>
-  startService({ env: { ...commands[model], ...env }, ...options }),
+  startService({ env: { ...twoWorkers, ...commands[model], ...env }, ...options }),
 );

@@ -19,7 +19,7 @@ describe('The documentation page', () => {
   let service: Service;
 
   beforeAll(async () => {
-    service = await startService({ env: { MODEL_API_WORKERS: '1' } });
+    service = await startService();
   });
   afterAll(() => service.stop());
 

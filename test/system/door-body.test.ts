@@ -6,7 +6,7 @@ import { type Service, startService } from '../support/service.js';
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_WORKERS: '1' } });
+  service = await startService();
 });
 afterAll(() => service.stop());
 

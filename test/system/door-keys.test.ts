@@ -18,7 +18,7 @@ function statusOf(service: Service, key: string): Promise<number> {
 describe('A service with a key', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ env: { MODEL_API_WORKERS: '1', MODEL_API_KEY: 'open-sesame' } });
+    service = await startService({ env: { MODEL_API_KEY: 'open-sesame' } });
   });
   afterAll(async () => {
     await expectSound(service, { 'x-api-key': 'open-sesame' });
@@ -95,14 +95,14 @@ describe('Keys', () => {
 
   it.each(['MODEL_API_KEY_FILE', 'CREDENTIALS_DIRECTORY'])('come from the file that %s tells of', async (variable) => {
     const path = variable === 'CREDENTIALS_DIRECTORY' ? folder : join(folder, 'api_key');
-    await using service = await startService({ env: { MODEL_API_WORKERS: '1', [variable]: path } });
+    await using service = await startService({ env: { [variable]: path } });
     for (const key of ['key-of-ada', 'key-of-bob', 'lone-key']) expect(await statusOf(service, key)).toBe(200);
     for (const key of ['ada', 'default', '#', 'ada key-of-ada']) expect(await statusOf(service, key)).toBe(401);
     expect(JSON.stringify(service.logs)).not.toMatch(/key-of|lone-key/);
   });
 
   it('are not asked for where none is configured, and one that is sent does no harm', async () => {
-    await using service = await startService({ env: { MODEL_API_WORKERS: '1', CREDENTIALS_DIRECTORY: programs } });
+    await using service = await startService({ env: { CREDENTIALS_DIRECTORY: programs } });
     expect(await statusOf(service, 'any')).toBe(200);
     expect((await answerTo(service, jsonPost('/ask', good))).status).toBe(200);
     await expectSound(service);
@@ -112,7 +112,7 @@ describe('Keys', () => {
 describe('A service that drains', () => {
   it('asks for the key first, and refuses before it counts the request or looks at the body', async () => {
     const env = { MODEL_API_KEY: 'open-sesame', MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' };
-    await using service = await startWithProgram('sleep 60', { MODEL_API_WORKERS: '1', ...env });
+    await using service = await startWithProgram('sleep 60', env);
     const cut = service.post('/ask', { prompt: 'hello' }, { 'x-api-key': 'open-sesame' });
     await until(async () => (await service.jobProcesses()).length > 0, 'the job to run');
     service.process.kill('SIGTERM');

@@ -8,7 +8,7 @@ const maxRecordBytes = 4096;
 describe('The record of a request', () => {
   let service: Service;
   beforeAll(async () => {
-    service = await startService({ env: { MODEL_API_WORKERS: '1', MODEL_API_KEY: key } });
+    service = await startService({ env: { MODEL_API_KEY: key } });
   });
   afterAll(async () => {
     await expectSound(service, { 'x-api-key': key });
@@ -26,7 +26,9 @@ describe('The record of a request', () => {
   it('tells of a job how it ended and how long it took', async () => {
     const body = '{"prompt":"my-prompt","system":"my-system","model":"echo"}';
     const record = await recordOf('job-1', jsonPost('/ask?q=my-query', body, [`X-API-Key: ${key}`, id('job-1')]));
-    expect(record).toEqual({
+    const { processor_ms: processorMs, ...rest } = record; // only where there are cgroups
+    expect(typeof processorMs).toMatch(/^(number|undefined)$/);
+    expect(rest).toEqual({
       ...common,
       pid: expect.any(Number),
       event: 'http_request_completed',
@@ -117,7 +119,7 @@ describe('The record of a request', () => {
 
 describe('The record of a job that failed', () => {
   it('holds no word of its prompt, even if the program echoes it on stderr', async () => {
-    await using service = await startWithProgram(`sh -c 'cat >&2; exit 3'`, { MODEL_API_WORKERS: '1' });
+    await using service = await startWithProgram(`sh -c 'cat >&2; exit 3'`);
     const { status, body } = await service.post('/ask', { prompt: 'my-prompt' }, { 'x-request-id': 'failed-1' });
     expect([status, body.error]).toEqual([500, 'cli_error']);
     const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'failed-1');

@@ -11,7 +11,7 @@ let service: Service;
 let connection: RawConnection;
 
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_WORKERS: '1', MODEL_API_BODY_LIMIT: '4kb' } });
+  service = await startService({ env: { MODEL_API_BODY_LIMIT: '4kb' } });
 });
 beforeEach(async () => {
   connection = await RawConnection.open(service.port);
@@ -112,7 +112,7 @@ describe('A body within the limit', () => {
 
 describe('The limit', () => {
   it('is 1 MiB unless it is set', async () => {
-    await using other = await startService({ env: { MODEL_API_WORKERS: '1' } });
+    await using other = await startService();
     const { body, prompt } = bodyOf(1024 ** 2);
     const { status, body: answer } = await other.post('/ask', body);
     expect([status, answer.response === prompt]).toEqual([200, true]);

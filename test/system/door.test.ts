@@ -11,7 +11,7 @@ const notFound = failure('not_found', 'no such path');
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_WORKERS: '1', MODEL_API_ALLOWED_ORIGINS: `${app},http://x.test` } });
+  service = await startService({ env: { MODEL_API_ALLOWED_ORIGINS: `${app},http://x.test` } });
 });
 afterAll(async () => {
   await expectSound(service);
@@ -189,7 +189,7 @@ describe('An Origin', () => {
 describe('The hosts that a service was given', () => {
   it('are served, and no other', async () => {
     const hosts = 'Relay.example.org, 127.0.0.1,[2001:db8::1]';
-    await using other = await startService({ env: { MODEL_API_WORKERS: '1', MODEL_API_ALLOWED_HOSTS: hosts } });
+    await using other = await startService({ env: { MODEL_API_ALLOWED_HOSTS: hosts } });
     const statuses = ['relay.EXAMPLE.org:8443', '[2001:db8::1]', 'localhost', 'evil.example'].map(async (host) => {
       return (await answerTo(other, request('GET /version', [`Host: ${host}`]))).status;
     });

@@ -13,7 +13,7 @@ function refusal(message: string) {
 let service: Service;
 
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_WORKERS: '1' } });
+  service = await startService();
 });
 afterAll(async () => {
   await expectSound(service);

@@ -1,7 +1,7 @@
 import { createGate, type Gate } from '../support/gate.js';
 import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
-import { type Service, startWithProgram } from '../support/service.js';
+import { type Service, startWithProgram, twoWorkers } from '../support/service.js';
 import { expectNothingLeft, lifeEvents } from '../support/shutdown.js';
 
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
@@ -9,7 +9,7 @@ const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
 /** A service with two slots whose answers the gate holds back; a drain that is not meant to end by its limit. */
 function startGated(gate: Gate, isDetached = false): Promise<Service> {
   const env = { MODEL_API_MAX_CONCURRENT: '2', MODEL_API_DRAIN_TIMEOUT_SECONDS: '60', MODEL_API_TIMEOUT: '60' };
-  return startWithProgram(gate.command, env, { isDetached });
+  return startWithProgram(gate.command, { ...twoWorkers, ...env }, { isDetached });
 }
 
 /** Two jobs that run and three that wait, as the answers to come. */

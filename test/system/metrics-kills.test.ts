@@ -3,7 +3,7 @@ import { RawConnection, request } from '../support/raw-http.js';
 import { type Service, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 
-const kills = 50;
+const kills = 25;
 /** A scrape is always answered in this time, also while a worker does not answer. */
 const scrapeLimitMs = 1000;
 /** While workers die and start all the time, whoever asks waits for a processor too: what takes longer has got lost. */
@@ -91,9 +91,8 @@ async function killWorkers(service: Service, scraper: Scraper): Promise<void> {
 }
 
 describe('Scrapes', () => {
-  it('are all answered, and show no counter that falls, while 50 workers are killed under traffic', async () => {
-    // Many workers, because a seat whose workers die young is filled again ever more slowly.
-    await using service = await startService({ env: { MODEL_API_WORKERS: '11' } });
+  it('are all answered, and show no counter that falls, while 25 workers are killed under traffic', async () => {
+    await using service = await startService({ env: { MODEL_API_WORKERS: '4' } });
     using scraper = await Scraper.start(service, limitMs);
     let isOver = false;
     const running = Promise.all([

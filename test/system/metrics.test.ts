@@ -5,7 +5,7 @@ import { families } from '../support/families.js';
 import { createGate } from '../support/gate.js';
 import { recovers, runtimeOf, untilJobs } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
-import { type Service, startService, startWithProgram } from '../support/service.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const promtool = '/usr/bin/promtool';
@@ -40,7 +40,7 @@ async function provoke(service: Service, seed: string): Promise<void> {
 
 describe('The first scrape', () => {
   it('has every family with every known label set, and nothing of ours beside them', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     await service.log('readiness_checked');
     const { types, samples } = await scrape(service);
     const own = [...types].filter(([name]) => !isOfProcess(name));
@@ -55,7 +55,7 @@ describe('The first scrape', () => {
   });
 
   it('has counted nothing but the check at the start', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     await service.log('readiness_checked');
     const { samples } = await scrape(service);
     const counted = samples.filter(
@@ -69,7 +69,9 @@ describe('The first scrape', () => {
   });
 
   it('tells what is running and how it is configured', async () => {
-    await using service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' } });
+    await using service = await startService({
+      env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' },
+    });
     const metrics = await scrape(service);
     const facts = (name: string) => metrics.samples.find((sample) => sample.name === name)?.labels;
     expect(facts('build_info')).toMatchObject({ node_version: process.version });
@@ -89,7 +91,7 @@ describe('The first scrape', () => {
 
 describe('Labels', () => {
   it('are bounded: no id, address, path or text becomes one', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     const seriesAfter = async (seed: string) => {
       await provoke(service, seed);
       const { text } = await service.get('/metrics');
@@ -108,6 +110,7 @@ describe('Counts', () => {
   it('are right after known traffic', async () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, {
+      ...twoWorkers,
       MODEL_API_KEY: 'key',
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_MAX_QUEUE: '1',
@@ -182,7 +185,7 @@ describe('Counts', () => {
   });
 
   it('hold the tokens of the answers, and the requests that came too often', async () => {
-    await using service = await startService({ env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
+    await using service = await startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
     const totals = { input: 0, output: 0 };
     for (const path of ['/ask', '/chat', '/ask']) {
       const { body } = await service.post(path, { [path === '/ask' ? 'prompt' : 'message']: 'Hello, I am Ada.' });
@@ -204,7 +207,7 @@ describe('Counts', () => {
 
 describeWith(promtool)('promtool', () => {
   it('finds nothing to say about a live scrape', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     await provoke(service, 'apple-pie');
     const { text } = await service.get('/metrics');
     const check = promisify(execFile)(promtool, ['check', 'metrics']);

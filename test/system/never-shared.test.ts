@@ -2,10 +2,10 @@ import { type Confession, confessionOf, startConverser, textsOf } from '../suppo
 import { metric } from '../support/exposition.js';
 import { killIfAlive } from '../support/processes.js';
 import { randomNumbers } from '../support/random.js';
-import type { Service } from '../support/service.js';
+import { type Service, twoWorkers } from '../support/service.js';
 
 const seed = 20_240_611;
-const jobs = 1000;
+const jobs = 500;
 const callers = 8;
 const maxPauseMs = 200;
 const limitMs = 240_000;
@@ -91,6 +91,7 @@ describe('A process of the model CLI', () => {
     `never hears two callers, in ${jobs} jobs with standby and live sessions`,
     async () => {
       await using service = await startConverser({
+        ...twoWorkers,
         MODEL_API_STANDBY: '3',
         MODEL_API_LIVE_SESSIONS: '4',
         MODEL_API_MAX_CONCURRENT: '16', // processes are started in advance only while nobody waits

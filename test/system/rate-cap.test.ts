@@ -1,13 +1,13 @@
 import { answerTo } from '../support/door.js';
 import { jsonPost, request } from '../support/raw-http.js';
-import { type Service, startService } from '../support/service.js';
+import { type Service, startService, twoWorkers } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const pid = (record: { readonly [field: string]: unknown }) => record.pid;
 
 /** A service with a cap; no request of these tests gets as far as a job, but all that are let through are counted. */
 function startCapped(maxRequests: number, env: Record<string, string> = {}): Promise<Service> {
-  return startService({ env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
+  return startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
 }
 
 async function statusFor(service: Service, ...headers: string[]): Promise<number> {
@@ -97,7 +97,7 @@ describe('The rate cap', () => {
   });
 
   it('is off unless it is set', async () => {
-    await using service = await startService();
+    await using service = await startService({ env: twoWorkers });
     const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));
     expect([status, headers.ratelimit, headers['ratelimit-policy']]).toEqual([400, undefined, undefined]);
   });

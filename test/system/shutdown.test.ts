@@ -7,7 +7,7 @@ import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
 import { jsonPost } from '../support/raw-http.js';
-import { type Service, script, startWithProgram } from '../support/service.js';
+import { type Service, script, startWithProgram, twoWorkers } from '../support/service.js';
 import { until } from '../support/until.js';
 
 /** One job that runs and one that waits, once both do. */
@@ -24,6 +24,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
     await using service = await startWithProgram(script('takes-turns.pl', join(folder.path, 'order'), gate), {
+      ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '30',
     });
@@ -56,7 +57,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s', (signal) => {
 describe('The listener', () => {
   it('closes last: a process on standby that is slow to end makes nobody meet a refused connection', async () => {
     const env = { MODEL_API_STANDBY: '1', MODEL_API_KILL_GRACE_MS: '3000' };
-    await using service = await startWithProgram(script('ignores-sigterm.pl'), env);
+    await using service = await startWithProgram(script('ignores-sigterm.pl'), { ...twoWorkers, ...env });
     await untilProcesses(service, { standby: 1 });
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
@@ -92,6 +93,7 @@ describe('A drain that is cut', () => {
     'at its time limit: clients are told, trees are gone, the service ends with 1: %s',
     async (program) => {
       await using service = await startWithProgram(script(program), {
+        ...twoWorkers,
         MODEL_API_MAX_CONCURRENT: '1',
         MODEL_API_DRAIN_TIMEOUT_SECONDS: '1',
       });
@@ -101,6 +103,7 @@ describe('A drain that is cut', () => {
 
   it('by a second signal does so at once', async () => {
     await using service = await startWithProgram(script('ignores-sigterm.pl'), {
+      ...twoWorkers,
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_DRAIN_TIMEOUT_SECONDS: '60',
     });
@@ -128,7 +131,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
   }
 
   it('is sent whole, as fast as its client reads', async () => {
-    await using service = await startConverser({ MODEL_API_MAX_OUTPUT_BYTES: String(large) });
+    await using service = await startConverser({ ...twoWorkers, MODEL_API_MAX_OUTPUT_BYTES: String(large) });
     const socket = await unread(service);
     await until(
       () =>
@@ -152,7 +155,7 @@ describe('An answer that is still on its way at the end of a drain', () => {
     [', also by a worker that was being replaced', true],
   ])('is cut at the end of the drain when nobody reads it, and the service ends with 1%s', async (_, isReloaded) => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
-    await using service = await startConverser(env);
+    await using service = await startConverser({ ...twoWorkers, ...twoWorkers, ...env });
     const socket = await unread(service, isReloaded);
     expect(await service.exited).toBe(1);
     socket.destroy();

@@ -55,7 +55,7 @@ describe('A process on standby', () => {
     await untilProcesses(service, { standby: 0 });
     expect((await confess(service, '/ask', { prompt: 'hello' })).pid).not.toBe(killed);
     await untilProcesses(service, { standby: 1, stopping: 0 });
-    expect((await service.jobProcesses()).length).toBe(1);
+    await until(async () => (await service.jobProcesses()).length === 1, 'its one process'); // after its exec
   });
 
   it('is replaced when the program is: no job gets the old one', async () => {
@@ -125,8 +125,10 @@ describe('Processes that wait', () => {
     const service = await startConverser(waiting);
     await confess(service, '/chat', { message: 'hello' });
     await untilProcesses(service, { standby: 2, live: 1 });
-    const pids = await service.jobProcesses();
-    expect(pids).toHaveLength(3);
+    const pids = await until(async () => {
+      const found = await service.jobProcesses(); // in the middle of its exec, a process can't be seen
+      return found.length === 3 ? found : null;
+    }, 'three processes');
     process.kill(service.pid, 'SIGKILL');
     await until(() => pids.every((pid) => !isAlive(pid)), 'all that waited to be gone', 5000);
     await until(async () => (await jobProcesses(service.pid)).length === 0, 'nothing to be left');

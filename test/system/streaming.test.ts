@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { startConverser, untilProcesses } from '../support/converser.js';
-import { namesOf, type StreamEvent, stream, textOf } from '../support/event-stream.js';
+import { namesOf, type StreamAnswer, type StreamEvent, stream, textOf } from '../support/event-stream.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
@@ -86,24 +86,19 @@ describe('A job that waits', () => {
     await using folder = await temporaryFolder();
     const gates = ['a', 'b', 'c'].map((name) => join(folder.path, name));
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
-    const answers: Promise<StreamEvent[]>[] = [];
+    const answers: StreamAnswer[] = [];
     for (const gate of gates) {
-      const answer = await stream(service, '/ask', { prompt: `wait ${gate}` });
-      answers.push(answer.rest());
+      answers.push(await stream(service, '/ask', { prompt: `wait ${gate}` }));
       await untilJobs(service, 1, answers.length - 1);
     }
-    for (const [index, gate] of gates.entries()) {
-      await writeFile(gate, '');
-      await untilJobs(service, index < 2 ? 1 : 0, Math.max(0, 1 - index));
-    }
-    const told = (await Promise.all(answers)).map((events) =>
-      events.map(({ event, data }) => (event === 'queued' ? data.position : event)),
-    );
-    expect(told).toEqual([
-      ['started', 'delta', 'done'],
-      [1, 'started', 'delta', 'done'],
-      [2, 1, 'started', 'delta', 'done'],
-    ]);
+    const [first, second, third] = answers as [StreamAnswer, StreamAnswer, StreamAnswer];
+    expect(await second.next('queued')).toEqual({ position: 1 });
+    expect(await third.next('queued')).toEqual({ position: 2 });
+    await writeFile(gates[0] as string, '');
+    expect(await third.next('queued')).toEqual({ position: 1 });
+    for (const gate of gates) await writeFile(gate, '');
+    for (const answer of [first, second, third])
+      expect(namesOf(await answer.rest())).toEqual(['started', 'delta', 'done']);
   });
 
   it('is told its position, too, where it waits for the turn before', async () => {

@@ -1,6 +1,6 @@
 import { rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram } from '../../src/primary/cli/find-program.js';
+import { findProgram } from '../../src/primary/cli/program.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
