@@ -1,4 +1,4 @@
-import { type Service, startService } from '../test/support/service.js';
+import { type Service, startService, twoWorkers } from '../test/support/service.js';
 import { Generator } from './support/generator.js';
 import type { OneShot } from './support/one-shots.js';
 import { alternately } from './support/pairs.js';
@@ -18,7 +18,9 @@ export async function chat(rounds: number): Promise<Row[]> {
 }
 
 function start(liveSessions: number): Promise<Service> {
-  return startService({ env: { MODEL_API_LIVE_SESSIONS: String(liveSessions), MODEL_API_DEFAULT_MODEL: 'echo' } });
+  return startService({
+    env: { ...twoWorkers, MODEL_API_LIVE_SESSIONS: String(liveSessions), MODEL_API_DEFAULT_MODEL: 'echo' },
+  });
 }
 
 async function overAsk(liveSessions: number, count: number): Promise<Row> {

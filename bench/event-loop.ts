@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { mainProgram, type Service, startWithProgram } from '../test/support/service.js';
+import { mainProgram, type Service, startWithProgram, twoWorkers } from '../test/support/service.js';
 import { until } from '../test/support/until.js';
 import type { LoopDelay } from './support/loop-probe.js';
 import { median, spread } from './support/statistics.js';
@@ -26,6 +26,7 @@ export async function eventLoop(rounds: number): Promise<Row[]> {
 
 async function delayWhileStreaming(file: string, rounds: number): Promise<Row> {
   await using service = await startWithProgram(`'${process.execPath}' '${flood}'`, {
+    ...twoWorkers,
     NODE_OPTIONS: `--require "${join(__dirname, 'support', 'loop-probe.js')}"`,
     BENCH_LOOP_PROBE_FILE: file,
     BENCH_LOOP_PROBE_PROGRAM: mainProgram,

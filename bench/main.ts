@@ -1,12 +1,16 @@
 import { parseArgs } from 'node:util';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
+import { claudeLoad } from './claude-load.js';
 import { conversations } from './conversations.js';
 import { eventLoop } from './event-loop.js';
 import { firstDelta } from './first-delta.js';
+import { fleet } from './fleet.js';
+import { idle } from './idle.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
 import { reading } from './reading.js';
+import { scrape } from './scrape.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
@@ -18,12 +22,16 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   latency,
   'event-loop': eventLoop,
   memory,
+  idle,
+  scrape,
+  fleet,
   reading,
   standby,
   conversations,
   chat,
   'first-delta': firstDelta,
   claude,
+  'claude-load': claudeLoad,
 };
 
 const defaultRounds = 11;

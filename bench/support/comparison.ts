@@ -1,4 +1,4 @@
-import { startWithProgram } from '../../test/support/service.js';
+import { startWithProgram, twoWorkers } from '../../test/support/service.js';
 import { Generator } from './generator.js';
 import type { OneShot } from './one-shots.js';
 import { alternately } from './pairs.js';
@@ -25,7 +25,10 @@ export async function compare(
   rounds: number,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Round[]> {
-  await using service = await startWithProgram(program.command.map((word) => `'${word}'`).join(' '), env);
+  await using service = await startWithProgram(program.command.map((word) => `'${word}'`).join(' '), {
+    ...twoWorkers,
+    ...env,
+  });
   await using relay = Generator.againstRelay(service.port, program);
   await using bare = Generator.spawning(program);
   const relayPids = [relay.pid, service.pid, ...(await service.workers())];

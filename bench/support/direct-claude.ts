@@ -1,10 +1,11 @@
-import { spawn } from 'node:child_process';
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import type { Dialect } from '../../src/primary/cli/adapter.js';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
+import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
 
 export interface DirectRun {
@@ -14,7 +15,9 @@ export interface DirectRun {
   readonly resultMs: number;
 }
 
-/** `claude -p` as the relay would start it, started by hand for one prompt on its stdin. */
+const quietMs = 150;
+
+/** claude started by hand. */
 export class DirectClaude {
   readonly #program: string;
   readonly #home: ClaudeHome;
@@ -24,7 +27,7 @@ export class DirectClaude {
 
   static async find(program: string, home: ClaudeHome, env: Readonly<Record<string, string>>): Promise<DirectClaude> {
     const adapter = claudeAdapter([program], { extraArgs: [] });
-    const dialect = await adapter.inspect(consultIn(home, program));
+    const dialect = await adapter.learn(consultIn(home, program));
     return new DirectClaude(program, home, home.environment({ ...adapter.env, ...env }), dialect);
   }
 
@@ -35,26 +38,98 @@ export class DirectClaude {
     this.#dialect = dialect;
   }
 
+  /** `claude -p` with the flags of the relay, for one prompt on its stdin. */
   async run(): Promise<DirectRun> {
+    const begun = performance.now();
+    const child = await this.#start();
+    const firstByte = once(child.stdout, 'data').then(() => performance.now() - begun);
+    child.stdin.end(this.#input);
+    const resultMs = await nextResult(child).then(() => performance.now() - begun);
+    await once(child, 'exit');
+    return { firstByteMs: await firstByte, resultMs };
+  }
+
+  /** `claude -p "…"` as somebody types it, without any other flag: milliseconds until the answer is there. */
+  async runAsTyped(): Promise<number> {
+    const options = { cwd: this.#home.workingDirectory, env: this.#env };
+    const begun = performance.now();
+    const child = spawn(this.#program, ['-p', prompt], options);
+    const exited = once(child, 'exit');
+    child.stdin.end();
+    child.stderr.resume();
+    await once(child.stdout, 'data');
+    const answeredMs = performance.now() - begun;
+    await exited;
+    return answeredMs;
+  }
+
+  /** One that has started, with the flags of the relay, and waits. */
+  async wait(): Promise<WaitingClaude> {
+    const child = await this.#start();
+    const waiting = new WaitingClaude(child, this.#input);
+    await waiting.quiet();
+    return waiting;
+  }
+
+  get #input(): string {
+    return this.#dialect.write({ text: prompt, system: null, history: [] }).text;
+  }
+
+  async #start(): Promise<ChildProcessWithoutNullStreams> {
     const { args, files } = this.#dialect.plan({ model: null, system: null }, `${this.#home.path}/${++this.#runs}`);
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
-    const begun = performance.now();
     const child = spawn(this.#program, [...args], { cwd: this.#home.workingDirectory, env: this.#env });
-    const exited = once(child, 'exit');
     child.stderr.resume();
-    child.stdin.end(this.#dialect.write({ text: prompt, system: null, history: [] }).text);
-    const firstByte = once(child.stdout, 'data').then(() => performance.now() - begun);
-    const resultMs = await untilResult(child.stdout).then(() => performance.now() - begun);
-    await exited;
-    for (const { path } of files) await rm(path);
-    return { firstByteMs: await firstByte, resultMs };
+    child.once('exit', () => {
+      for (const { path } of files) void rm(path, { force: true });
+    });
+    return child;
   }
 }
 
-async function untilResult(stdout: NodeJS.ReadableStream): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    createInterface({ input: stdout })
-      .on('line', (line) => line.includes('"type":"result"') && resolve())
-      .on('close', () => reject(new Error('claude ended without a result')));
-  });
+/** A claude by hand that takes turns. */
+export class WaitingClaude implements AsyncDisposable {
+  readonly #child: ChildProcessWithoutNullStreams;
+  readonly #input: string;
+
+  constructor(child: ChildProcessWithoutNullStreams, input: string) {
+    this.#child = child;
+    this.#input = input;
+  }
+
+  /** Milliseconds from the first byte written to the result. */
+  async turn(): Promise<number> {
+    const begun = performance.now();
+    this.#child.stdin.write(this.#input);
+    await nextResult(this.#child);
+    return performance.now() - begun;
+  }
+
+  /** Resolves when it uses no processor any more. */
+  async quiet(): Promise<void> {
+    for (let before = -1, spent = 0; spent !== before || spent === 0; ) {
+      before = spent;
+      await new Promise((resolve) => setTimeout(resolve, quietMs));
+      spent = await processorMs([this.#child.pid as number]);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const exited = once(this.#child, 'exit');
+    this.#child.kill('SIGKILL');
+    await exited;
+  }
+}
+
+async function nextResult({ stdout }: ChildProcessWithoutNullStreams): Promise<void> {
+  const lines = createInterface({ input: stdout });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      lines
+        .on('line', (line) => line.includes('"type":"result"') && resolve())
+        .on('close', () => reject(new Error('claude ended without a result')));
+    });
+  } finally {
+    lines.close();
+  }
 }

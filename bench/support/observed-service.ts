@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { processCounts } from '../../test/support/converser.js';
 import { runtimeOf } from '../../test/support/jobs.js';
-import { mainProgram, type Service, startService } from '../../test/support/service.js';
+import { mainProgram, type Service, startService, twoWorkers } from '../../test/support/service.js';
 import { until } from '../../test/support/until.js';
 import type { SelfReport } from './self-probe.js';
 import { sum } from './statistics.js';
@@ -39,7 +39,7 @@ export class ObservedService implements AsyncDisposable {
       BENCH_SELF_PROBE_FILE: join(folder, 'reports'),
       BENCH_SELF_PROBE_PROGRAMS: `${mainProgram}:${workerProgram}`,
     };
-    return new ObservedService(await startService({ env: { ...probe, ...env } }), folder);
+    return new ObservedService(await startService({ env: { ...twoWorkers, ...probe, ...env } }), folder);
   }
 
   private constructor(service: Service, folder: string) {

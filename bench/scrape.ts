@@ -1,0 +1,30 @@
+import { startService, twoWorkers } from '../test/support/service.js';
+import { processorMs } from './support/processor-time.js';
+import { dropLog } from './support/service-log.js';
+import { median, spread } from './support/statistics.js';
+import type { Row } from './support/table.js';
+
+const targetMs = 5;
+const scrapes = 100;
+
+/** What GET /metrics costs the primary: processor time of all its threads, so its event loop is held up for less. */
+export async function scrape(rounds: number): Promise<Row[]> {
+  await using service = await startService({ env: twoWorkers });
+  dropLog(service);
+  for (const path of ['/version', '/health', '/models', '/nowhere']) await service.get(path);
+  await service.post('/ask', { prompt: 'Hello.' });
+  const costs: number[] = [];
+  for (let round = 0; round < rounds; round++) {
+    const before = await processorMs([service.pid]);
+    for (let count = 0; count < scrapes; count++) await service.get('/metrics');
+    costs.push(((await processorMs([service.pid])) - before) / scrapes);
+  }
+  return [
+    {
+      question: 'Processor time of the primary for one GET /metrics, two workers',
+      target: `≤ ${targetMs} ms`,
+      measured: `${median(costs).toFixed(1)} ms (${spread(costs, 1)})`,
+      holds: median(costs) <= targetMs,
+    },
+  ];
+}
