@@ -5,12 +5,12 @@ export type Input =
   | { readonly type: 'replay'; readonly role: 'user' | 'assistant'; readonly text: string }
   | { readonly type: 'models' };
 
-export type Usage = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
+export type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
 
 /** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
 export type Output =
   | { readonly type: 'delta'; readonly text: string }
-  | { readonly type: 'end'; readonly model: string; readonly usage: Usage }
+  | { readonly type: 'end'; readonly model: string; readonly usage: TokenCounts }
   | { readonly type: 'models'; readonly models: readonly object[] }
   | { readonly type: 'error'; readonly reason: 'model_unknown' | 'other'; readonly message: string };
 
