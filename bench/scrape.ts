@@ -1,5 +1,5 @@
 import { startService, twoWorkers } from '../test/support/service.js';
-import { processorMs } from './support/processor-time.js';
+import { ownProcessorMs } from './support/processor-time.js';
 import { dropLog } from './support/service-log.js';
 import { median, spread } from './support/statistics.js';
 import type { Row } from './support/table.js';
@@ -15,9 +15,9 @@ export async function scrape(rounds: number): Promise<Row[]> {
   await service.post('/ask', { prompt: 'Hello.' });
   const costs: number[] = [];
   for (let round = 0; round < rounds; round++) {
-    const before = await processorMs([service.pid]);
+    const before = await ownProcessorMs([service.pid]);
     for (let count = 0; count < scrapes; count++) await service.get('/metrics');
-    costs.push(((await processorMs([service.pid])) - before) / scrapes);
+    costs.push(((await ownProcessorMs([service.pid])) - before) / scrapes);
   }
   return [
     {

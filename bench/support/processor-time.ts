@@ -6,12 +6,20 @@ const tickMs = 10;
 
 /** Processor time that these processes, and those of their children that have exited, have used up, milliseconds. */
 export async function processorMs(pids: readonly number[]): Promise<number> {
-  return sum(await Promise.all(pids.map(processorMsOf)));
+  return sum(await Promise.all(pids.map((pid) => processorMsOf(pid, allFields))));
 }
 
-/** Fields of /proc/<pid>/stat (proc(5)): 14 utime, 15 stime, 16 cutime, 17 cstime. */
-async function processorMsOf(pid: number): Promise<number> {
+/** The same without their children. */
+export async function ownProcessorMs(pids: readonly number[]): Promise<number> {
+  return sum(await Promise.all(pids.map((pid) => processorMsOf(pid, ownFields))));
+}
+
+/** Fields of /proc/<pid>/stat (proc(5)): 14 utime, 15 stime, 16 cutime, 17 cstime; counted from the third. */
+const ownFields = [11, 13] as const;
+const allFields = [11, 15] as const;
+
+async function processorMsOf(pid: number, [from, to]: readonly [number, number]): Promise<number> {
   const stat = await readFile(`/proc/${pid}/stat`, 'utf8');
   const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-  return sum(fields.slice(11, 15).map(Number)) * tickMs;
+  return sum(fields.slice(from, to).map(Number)) * tickMs;
 }

@@ -1,4 +1,4 @@
-import '../shared/small-heap.js';
+import './lifecycle/small-heap.js';
 
 import { readFile } from 'node:fs/promises';
 import { freemem } from 'node:os';

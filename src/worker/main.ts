@@ -1,5 +1,3 @@
-import '../shared/small-heap.js';
-
 import { delay, systemClock } from '../shared/clock.js';
 import { workerExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';

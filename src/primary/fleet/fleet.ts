@@ -33,6 +33,9 @@ const exitLimitMs = 1000;
 /** Starts in vain, over all slots, before the service gives up; a worker that can't listen says so at the first. */
 const maxStartsInVain = 8;
 
+/** Megabytes of each half. By itself V8 lets it grow to 16; with 1, a busy worker spends a fifth of its time on it. */
+const youngGeneration = '--max-semi-space-size=4';
+
 /** Owns the workers: which live, what each is doing, when one is replaced. */
 export class Fleet {
   readonly #settings: FleetSettings;
@@ -62,7 +65,8 @@ export class Fleet {
     // Each worker accepts for itself: a connection that the primary passes to a stopped or dying worker would be lost.
     cluster.schedulingPolicy = cluster.SCHED_NONE;
     const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
-    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: [...process.execArgv, ...execArgv], stdio });
+    const options = [...process.execArgv, youngGeneration, ...execArgv];
+    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: options, stdio });
     for (const slot of this.#slots) this.#fill(slot);
     this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
   }
