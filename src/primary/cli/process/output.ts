@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { Clock, StopTimer } from '../../../shared/clock.js';
+import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
 import type { Exit } from '../adapter.js';
 import type { CliObserver } from '../observer.js';
 import type { Child, ExitStatus } from './spawn.js';
@@ -80,7 +80,15 @@ export class ProgramOutput {
   #awaitQuiet(): void {
     if (this.#status === null || this.#isOver) return;
     this.#stopQuietTimer();
-    if (!this.#child.stdout.isPaused()) this.#stopQuietTimer = this.#clock.after(quietAfterExitMs, () => this.#end());
+    if (this.#child.stdout.isPaused()) return;
+    this.#stopQuietTimer = this.#clock.after(quietAfterExitMs, () => void this.#endIfQuiet());
+  }
+
+  /** On a busy host a timer fires before the loop has looked for what was written long ago. */
+  async #endIfQuiet(): Promise<void> {
+    const stopTimer = this.#stopQuietTimer;
+    await endOfLoopTurn();
+    if (stopTimer === this.#stopQuietTimer && !this.#child.stdout.isPaused()) this.#end();
   }
 
   #end(): void {

@@ -4,8 +4,7 @@ import { FakeClock } from '../../../support/fake-clock.js';
 import { ScriptedTree, silentObserver } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
-function listen() {
-  const clock = new FakeClock();
+function listen(clock = new FakeClock()) {
   const tree = new ScriptedTree();
   const texts: string[] = [];
   const exits: Exit[] = [];
@@ -140,6 +139,26 @@ describe('the exit of a program', () => {
     expect([texts, exits.length, clock.pending]).toEqual([['almost', 'quite'], 1, 0]);
     await tree.say('a daemon speaks');
     expect([texts.length, exits.length]).toEqual([2, 1]);
+  });
+
+  it('is looked for once more when the moment is over: on a busy host the timer comes before what was written', async () => {
+    const timers: (() => void)[] = [];
+    class HeldClock extends FakeClock {
+      override after(_ms: number, action: () => void) {
+        timers.push(action);
+        return () => {};
+      }
+    }
+    const { tree, output, texts, exits } = listen(new HeldClock());
+    output.read();
+    await tree.exitAndLeave(0);
+    timers.at(-1)?.();
+    tree.stdout.write('the answer');
+    await settled();
+    expect([texts, exits]).toEqual([['the answer'], []]);
+    timers.at(-1)?.();
+    await settled();
+    expect(exits).toHaveLength(1);
   });
 
   it('is told of a program whose output nobody has wanted yet', async () => {
