@@ -16,25 +16,32 @@ export interface LeakRun {
 export interface LeakOrder {
   readonly way: Way;
   readonly cgroup: 'auto' | 'off';
+  /** Programs that are started in advance. */
+  readonly standby: 0 | 1;
   readonly callers: number;
   /** Whether there has been enough, after so many answered jobs. */
   readonly isEnough: (runs: number) => boolean;
 }
 
+/** Every so many callers goes away before its answer comes. */
+const leaveEvery = 5;
+const maxPatienceMs = 20;
+
 /** Has programs leave strays for a while, and counts those that are left once the service says that it is idle. */
-export async function leaveStrays({ way, cgroup, callers, isEnough }: LeakOrder): Promise<LeakRun> {
+export async function leaveStrays({ way, cgroup, standby, callers, isEnough }: LeakOrder): Promise<LeakRun> {
   const mark = `300.${process.pid}${Math.floor(performance.now())}`; // what a sleep takes for its time
   const service = await startWithProgram(script('leaves-strays.pl', way, mark), {
     MODEL_API_CGROUP: cgroup,
+    MODEL_API_STANDBY: String(standby),
     MODEL_API_MAX_CONCURRENT: String(callers),
   });
   try {
     const runs = await askUntil(service, callers, isEnough);
     await untilJobs(service, 0, 0, 30_000);
-    return { runs, strays: (await straysOf(mark)).length };
+    return { runs, strays: (await straysOf(mark, service.pid)).length };
   } finally {
     await service.stop();
-    for (const pid of await straysOf(mark)) killIfAlive(pid);
+    for (const pid of await straysOf(mark, service.pid)) killIfAlive(pid);
   }
 }
 
@@ -44,6 +51,10 @@ async function askUntil(service: Service, callers: number, isEnough: (runs: numb
   const call = async () => {
     while (!isEnough(runs)) {
       runs++;
+      if (runs % leaveEvery === 0) {
+        await client.post('/ask', { prompt: 'hello' }, AbortSignal.timeout(runs % maxPatienceMs)).catch(() => {});
+        continue;
+      }
       const { status, body } = await client.post('/ask', { prompt: 'hello' });
       if (status !== 200 || body.response !== 'hello')
         throw new Error(`not answered: ${status} ${JSON.stringify(body)}`);
@@ -53,9 +64,14 @@ async function askUntil(service: Service, callers: number, isEnough: (runs: numb
   return runs;
 }
 
-/** Found by their arguments alone: they have shed whatever else a process can shed. */
-async function straysOf(mark: string): Promise<number[]> {
-  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
-  return pids.filter((_, index) => lines[index]?.includes(mark)).map(Number);
+/** Found by their arguments: they have shed whatever else a process can shed. A child of the primary is one on standby. */
+async function straysOf(mark: string, primary: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const read = (pid: number, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
+  const isStray = async (pid: number) => {
+    if (!(await read(pid, 'cmdline')).includes(mark)) return false;
+    return Number(/^PPid:\s+(\d+)/m.exec(await read(pid, 'status'))?.[1] ?? primary) !== primary;
+  };
+  const found = await Promise.all(pids.map(isStray));
+  return pids.filter((_, index) => found[index]);
 }

@@ -20,14 +20,15 @@ export class KeepAliveClient implements Disposable {
     return this.#send('GET', path);
   }
 
-  post(path: string, body: object): Promise<KeptAnswer> {
-    return this.#send('POST', path, JSON.stringify(body));
+  /** Rejects with an AbortError when the signal aborts, and closes the connection. */
+  post(path: string, body: object, signal?: AbortSignal): Promise<KeptAnswer> {
+    return this.#send('POST', path, JSON.stringify(body), signal);
   }
 
-  #send(method: string, path: string, body?: string): Promise<KeptAnswer> {
+  #send(method: string, path: string, body?: string, signal?: AbortSignal): Promise<KeptAnswer> {
     return new Promise((resolve, reject) => {
       const headers = body === undefined ? {} : { 'Content-Type': 'application/json' };
-      const options = { host: '127.0.0.1', port: this.#port, method, path, headers, agent: this.#agent };
+      const options = { host: '127.0.0.1', port: this.#port, method, path, headers, agent: this.#agent, signal };
       const received = (response: IncomingMessage) =>
         void json(response).then(
           (value) => resolve({ status: response.statusCode ?? 0, body: value as KeptAnswer['body'] }),

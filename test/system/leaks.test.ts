@@ -6,7 +6,7 @@ const fewStorms = 3;
 describe.each(['auto', 'off'] as const)('What programs leave behind, with MODEL_API_CGROUP=%s', (cgroup) => {
   it.each(ways)('is gone when their slots are free: %s', async (way) => {
     const target = way === 'storm' ? fewStorms : few;
-    const { strays } = await leaveStrays({ way, cgroup, callers: 4, isEnough: (runs) => runs >= target });
+    const { strays } = await leaveStrays({ way, cgroup, standby: 1, callers: 4, isEnough: (runs) => runs >= target });
     // What sheds its environment, its group and its parent can be found by its cgroup only.
     if (cgroup === 'auto' || way !== 'env-i') expect(strays).toBe(0);
   });
