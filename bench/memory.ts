@@ -9,7 +9,7 @@ import type { Row } from './support/table.js';
 
 const targetMb = 220;
 const targetAfterMuchMb = 250;
-const restMs = 2000;
+const restMs = 5000;
 const workMs = 2000;
 const reads = 100_000;
 const jobs = 1000;

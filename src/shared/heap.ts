@@ -2,8 +2,8 @@ import { getHeapStatistics, setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { Clock } from './clock.js';
 
-/** A collection takes tens of milliseconds, so it waits until nothing was done for this long. */
-const idleMs = 1000;
+/** A collection takes tens of milliseconds, and compiled code is cold after it, so it waits until nothing was done for this long. */
+const idleMs = 3000;
 /** Less is not worth a collection. */
 const minGrowthBytes = 4 * 1024 ** 2;
 

@@ -2,7 +2,7 @@ import { fullCollection, HeapKeeper } from '../../src/shared/heap.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { settled } from '../support/settled.js';
 
-const idleMs = 1000;
+const idleMs = 3000;
 /** Well above the growth that is worth a collection. */
 const grownBytes = 64 * 1024 ** 2;
 const bytesPerNumber = 8;
