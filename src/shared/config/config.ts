@@ -129,7 +129,7 @@ function commandContradictions(values: Parsed): string[] {
   return [`MODEL_API_ALLOWED_MODELS: must not name ${others.join(', ')}: ${cause}`];
 }
 
-/** null: any host name will do. */
+/** Null allows every host name. */
 function allowedHosts(values: Values): readonly string[] | null {
   const { MODEL_API_ALLOWED_HOSTS: named, MODEL_API_HOST: host } = values;
   if (named !== null) return named;
