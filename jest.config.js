@@ -1,7 +1,7 @@
 module.exports = {
   roots: ['<rootDir>/dist/test'],
   testMatch: ['**/*.test.js'],
-  testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/'],
+  testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/', '/dist/test/faults/'],
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
   reporters: ['default', '<rootDir>/dist/test/support/second-chance-reporter.js'],

@@ -1,10 +1,11 @@
 import { join } from 'node:path';
 
-const systemTests = join(__dirname, '..', 'system');
+const slowFolders = ['system', 'faults'].map((name) => join(__dirname, '..', name));
 
 /**
- * In CI a failed system test runs once more, and its first failure is printed: limits of time that hold on a quiet
+ * In CI a failed test of the running service runs once more, and its first failure is printed: limits of time that hold on a quiet
  * machine may be missed on a busy one. At a desk every failure counts at once.
  */
-const isSystemTest = expect.getState().testPath?.startsWith(systemTests) ?? false;
+const { testPath = '' } = expect.getState();
+const isSystemTest = slowFolders.some((folder) => testPath.startsWith(folder));
 if (process.env.CI === 'true' && isSystemTest) jest.retryTimes(1, { logErrorsBeforeRetry: true });
