@@ -28,10 +28,8 @@ export const jobRequest = z
   .object({
     operation: z.enum(operations),
     requestId: z.string(),
-    /** The API key's name, else the IP address: the unit of fairness. */
+    /** Whose job it is, as of `shared/client.ts`. Conversations belong to it. */
     client: z.string(),
-    /** Name of the API key, empty without one. Conversations belong to it. */
-    owner: z.string(),
     /** For `chat`: the conversation to go on with, null for a new one. */
     conversationId: z.string().nullable(),
     text: z.string(),

@@ -49,6 +49,6 @@ export async function serveWith(
 
 /** The last handler: says that the request has come through, and what is known of its client. */
 export const passed: Handler = (_req, res) => {
-  const { client, owner } = res.locals;
-  res.json({ passed: true, client, owner });
+  const { client } = res.locals;
+  res.json({ passed: true, client });
 };

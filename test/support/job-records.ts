@@ -6,7 +6,6 @@ export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {
     operation: 'ask',
     requestId: 'request 1',
     client: 'a',
-    owner: '',
     conversationId: null,
     text: 'Hi',
     system: null,

@@ -35,12 +35,12 @@ describe('The rate cap', () => {
     await using service = await startCapped(2, { MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '7.5' });
     for (const left of [1, 0, 0]) {
       const { status, headers, body } = await answerTo(service, jsonPost('/ask', '{}'));
-      expect(headers['ratelimit-policy']).toBe('"per-address";q=2;w=8');
-      expect(headers.ratelimit).toMatch(new RegExp(`^"per-address";r=${left};t=[1-8]$`));
+      expect(headers['ratelimit-policy']).toBe('"per-client";q=2;w=8');
+      expect(headers.ratelimit).toMatch(new RegExp(`^"per-client";r=${left};t=[1-8]$`));
       if (status !== 429) continue;
       expect(headers['retry-after']).toBe(String(body.retry_after_seconds));
       expect(headers.ratelimit).toContain(`;t=${body.retry_after_seconds}`);
-      expect(body).toMatchObject({ error: 'rate_limited', message: 'this address may send 2 requests in 7.5 s' });
+      expect(body).toMatchObject({ error: 'rate_limited', message: 'this client may send 2 requests in 7.5 s' });
     }
   });
 

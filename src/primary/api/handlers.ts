@@ -43,11 +43,11 @@ export function apiHandlers(services: Services): SharedHandlers {
     },
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
-    conversation: ({ id, owner }) => conversations.snapshot(id, owner),
-    deleteConversation: ({ id, owner }) => conversations.remove(id, owner),
+    conversation: ({ id, client }) => conversations.snapshot(id, client),
+    deleteConversation: ({ id, client }) => conversations.remove(id, client),
     refusedDraining: () => jobMetrics.refusedDraining(),
-    rate: async ({ address }) => {
-      const verdict = await services.rateLimit.take(address);
+    rate: async ({ client }) => {
+      const verdict = await services.rateLimit.take(client);
       if (!verdict.isAllowed) jobMetrics.rateLimited();
       return verdict;
     },

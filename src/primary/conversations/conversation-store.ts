@@ -54,13 +54,13 @@ export class ConversationStore {
   }
 
   /** Throws `not_found`, with the same words for every cause. */
-  snapshot(id: string, owner: string): ConversationSnapshot {
-    return this.#snapshotOf(this.#find(id, owner) ?? notFound());
+  snapshot(id: string, client: string): ConversationSnapshot {
+    return this.#snapshotOf(this.#find(id, client) ?? notFound());
   }
 
   /** A turn that runs or waits on it still answers its caller. Throws `not_found`. */
-  remove(id: string, owner: string): void {
-    this.#remove(this.#find(id, owner) ?? notFound(), 'deleted');
+  remove(id: string, client: string): void {
+    this.#remove(this.#find(id, client) ?? notFound(), 'deleted');
   }
 
   /**
@@ -68,9 +68,9 @@ export class ConversationStore {
    * `open`. Throws `validation_error` for an id that can't be used, and `concurrency_limited` when as many conversations
    * are in use as may be kept: a new one must always find an idle one to evict.
    */
-  turn(id: string | null, owner: string, system: string | null, bytes: number): ConversationTurn {
+  turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
-    const conversation = id === null ? this.#draft(owner, system) : (this.#find(id, owner) ?? unusable());
+    const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
     if (conversation.bytes + bytes > this.#limits.maxBytes) {
       throw invalid('message', 'would make the conversation larger than all conversations together may be');
@@ -129,9 +129,9 @@ export class ConversationStore {
     throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
   }
 
-  #draft(owner: string, system: string | null): Conversation {
+  #draft(client: string, system: string | null): Conversation {
     const id = randomBytes(idBytes).toString('base64url');
-    return new Conversation(id, owner, system, this.#clock.now(), this.#clock.monotonicMs());
+    return new Conversation(id, client, system, this.#clock.now(), this.#clock.monotonicMs());
   }
 
   #publish(conversation: Conversation): void {
@@ -159,9 +159,9 @@ export class ConversationStore {
     for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
   }
 
-  #find(id: string, owner: string): Conversation | null {
+  #find(id: string, client: string): Conversation | null {
     const conversation = this.#byId.get(id);
-    if (conversation === undefined || conversation.owner !== owner) return null;
+    if (conversation === undefined || conversation.client !== client) return null;
     if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;
     this.#remove(conversation, 'expired');
     return null;

@@ -4,8 +4,8 @@ import type { Turn } from '../cli/adapter.js';
 /** One conversation's text and times. Kept small: there may be a million. Changed by the store alone. */
 export class Conversation {
   readonly id: string;
-  /** Name of the API key that created it; to any other it does not exist. */
-  readonly owner: string;
+  /** Who created it; to any other client it does not exist. */
+  readonly client: string;
   readonly system: string | null;
   readonly createdAt: number;
   /** Texts of the finished turns: the user's, the assistant's, the user's … */
@@ -19,9 +19,9 @@ export class Conversation {
   /** The turns on it in order of arrival; the first one runs. null when there is none. */
   turns: { wake(): void }[] | null = null;
 
-  constructor(id: string, owner: string, system: string | null, now: number, monotonicMs: number) {
+  constructor(id: string, client: string, system: string | null, now: number, monotonicMs: number) {
     this.id = id;
-    this.owner = owner;
+    this.client = client;
     this.system = system;
     this.bytes = Buffer.byteLength(system ?? '');
     this.createdAt = now;

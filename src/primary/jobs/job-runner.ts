@@ -89,10 +89,10 @@ export class JobRunner {
 
   #admit(request: JobRequest, caller: AbortSignal): Job {
     const { slots, conversations, clock } = this.#resources;
-    const { operation, conversationId, owner, client, system, text } = request;
+    const { operation, conversationId, client, system, text } = request;
     const model = modelFor(request.model, this.#models);
     const isChat = operation === 'chat';
-    const turn = isChat ? conversations.turn(conversationId, owner, system, Buffer.byteLength(text)) : null;
+    const turn = isChat ? conversations.turn(conversationId, client, system, Buffer.byteLength(text)) : null;
     const bytes = Buffer.byteLength(text) + Buffer.byteLength(system ?? '');
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();

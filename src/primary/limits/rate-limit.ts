@@ -2,12 +2,12 @@ import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 
 export interface RateLimitSettings {
-  /** Requests of one address in one window. */
+  /** Requests of one client in one window. */
   readonly maxRequests: number;
   readonly windowMs: number;
 }
 
-/** Owns the rate windows, one for each address, for all workers together. */
+/** Owns the rate windows, one for each client, for all workers together. */
 export class RateLimit {
   readonly #limiter: RateLimiterMemory;
 
@@ -15,9 +15,9 @@ export class RateLimit {
     this.#limiter = new RateLimiterMemory({ points: maxRequests, duration: windowMs / 1000 });
   }
 
-  async take(address: string): Promise<RateVerdict> {
+  async take(client: string): Promise<RateVerdict> {
     try {
-      return verdict(true, await this.#limiter.consume(address));
+      return verdict(true, await this.#limiter.consume(client));
     } catch (refusal) {
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       return verdict(false, refusal);

@@ -9,8 +9,8 @@ import { phases } from '../phase.js';
 
 const nothing = z.object({});
 
-/** Which conversation, and the name of the key that asks for it. */
-const conversationKey = z.object({ id: z.string(), owner: z.string() });
+/** Which conversation, and who asks for it. */
+const conversationKey = z.object({ id: z.string(), client: z.string() });
 
 /** What a worker needs to serve HTTP. API keys come as SHA-256 digests (hex). */
 export const workerSettingsSchema = z.object({
@@ -33,7 +33,7 @@ export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 /** What a worker has counted since it last told. */
 const figures = z.object({ families: z.array(familyFiguresSchema) });
 
-/** Whether an address may send this request, how many more in this window, and the seconds until it ends, rounded up. */
+/** Whether a client may send this request, how many more in this window, and the seconds until it ends, rounded up. */
 const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
 export type RateVerdict = z.infer<typeof rateVerdict>;
 
@@ -50,8 +50,8 @@ export const primaryCalls = {
   run: { request: jobRequest, item: jobEvent },
   conversation: { request: conversationKey, answer: conversationSnapshot },
   deleteConversation: { request: conversationKey, answer: nothing },
-  /** Takes one request from the window of this address. */
-  rate: { request: z.object({ address: z.string() }), answer: rateVerdict },
+  /** Takes one request from the window of this client. */
+  rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /** A worker has refused a job because the service drains. */
   refusedDraining: { request: nothing, answer: nothing },
   health: { request: nothing, answer: healthText },

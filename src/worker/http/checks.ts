@@ -1,5 +1,6 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
+import { addressClient, keyClient } from '../../shared/client.js';
 import { invalid, RelayError, shuttingDown } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
@@ -70,11 +71,9 @@ type Keys = WorkerSettings['keys'];
 /** Accepts a request that carries a configured key; without configured keys, every request. Names the client. */
 export function authenticate(keys: Keys): Handler {
   return (req, res, next) => {
-    res.locals.client = `address ${addressOf(req)}`; // set first, so that the log names it for a refused request too
+    res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
     if (keys.length === 0) return next();
-    const name = nameOfKey(req, keys);
-    res.locals.owner = name;
-    res.locals.client = `key ${name}`;
+    res.locals.client = keyClient(nameOfKey(req, keys));
     next();
   };
 }
@@ -120,15 +119,15 @@ export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handl
   };
 }
 
-/** Takes each request from the window of its address, which the primary keeps for all workers, and tells what is left. */
+/** Takes each request from the window of its client, which the primary keeps for all workers, and tells what is left. */
 export function rateCap(primary: Primary, limit: WorkerSettings['rateLimit']): AsyncHandler {
   if (limit === null) return async (_req, _res, next) => next();
-  const policy = `"per-address";q=${limit.maxRequests};w=${Math.ceil(limit.windowSeconds)}`; // whole seconds only
-  return async (req, res, next) => {
-    const { isAllowed, remaining, resetSeconds } = await primary.call('rate', { address: addressOf(req) });
-    res.set('RateLimit-Policy', policy).set('RateLimit', `"per-address";r=${remaining};t=${resetSeconds}`);
+  const policy = `"per-client";q=${limit.maxRequests};w=${Math.ceil(limit.windowSeconds)}`; // whole seconds only
+  return async (_req, res, next) => {
+    const { isAllowed, remaining, resetSeconds } = await primary.call('rate', { client: res.locals.client });
+    res.set('RateLimit-Policy', policy).set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return next();
-    const message = `this address may send ${limit.maxRequests} requests in ${limit.windowSeconds} s`;
+    const message = `this client may send ${limit.maxRequests} requests in ${limit.windowSeconds} s`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
   };
 }

@@ -1,6 +1,9 @@
 import { isIP } from 'node:net';
 import type { Request } from 'express';
 
+/** Every local user can call from any of the sixteen million addresses of loopback, so all of them count as this one. */
+const loopback = '127.0.0.1';
+
 /**
  * The address that a request came from: the peer's, or what a trusted proxy says (express's `trust proxy`). An IPv4
  * address mapped into IPv6 counts as IPv4. An IPv6 client counts by its /64, which is what one site gets.
@@ -8,8 +11,8 @@ import type { Request } from 'express';
 export function addressOf(req: Request): string {
   const named = withoutPort(req.ip ?? '');
   const address = isIP(named) === 0 ? (req.socket.remoteAddress ?? 'local') : named;
-  const plain = address.replace(/^::ffff:(?=\d+\.\d+\.\d+\.\d+$)/i, '').replace(/%.*$/, '');
-  return isIP(plain) === 6 ? `${networkOf(plain)}::/64` : plain;
+  const plain = isIP(address) === 6 ? networkOf(groupsOf(address.replace(/%.*$/, ''))) : address;
+  return isIP(plain) === 4 && plain.startsWith('127.') ? loopback : plain;
 }
 
 /** Some proxies add the port. */
@@ -18,18 +21,34 @@ function withoutPort(named: string): string {
   return bracketed ?? dotted ?? named;
 }
 
-function networkOf(address: string): string {
-  const [head = '', tail] = address.split('::', 2);
-  const left = groups(head);
-  const right = tail === undefined ? [] : groups(tail);
-  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => '0');
-  return [...left, ...zeros, ...right]
+function networkOf(groups: readonly number[]): string {
+  const [high = 0, low = 0] = groups.slice(6);
+  const isInFirstNetwork = groups.slice(0, 5).every((group) => group === 0);
+  if (isInFirstNetwork && groups[5] === 0xffff) return [high >> 8, high & 255, low >> 8, low & 255].join('.');
+  if (isInFirstNetwork && groups[5] === 0 && high === 0 && low === 1) return loopback;
+  return `${groups
     .slice(0, 4)
-    .map((group) => Number.parseInt(group, 16).toString(16))
-    .join(':');
+    .map((group) => group.toString(16))
+    .join(':')}::/64`;
 }
 
-/** A dotted end counts as two groups. It never reaches the first four. */
-function groups(text: string): string[] {
-  return text === '' ? [] : text.split(':').flatMap((group) => (group.includes('.') ? ['0', '0'] : [group]));
+/** The eight groups of an IPv6 address. */
+function groupsOf(address: string): number[] {
+  const [head = '', tail] = address.split('::', 2);
+  const left = written(head);
+  const right = tail === undefined ? [] : written(tail);
+  const zeros = Array.from({ length: Math.max(0, 8 - left.length - right.length) }, () => 0);
+  return [...left, ...zeros, ...right];
+}
+
+/** A dotted end stands for two groups. */
+function written(text: string): number[] {
+  return text === ''
+    ? []
+    : text.split(':').flatMap((group) => (group.includes('.') ? pairOf(group) : [Number.parseInt(group, 16)]));
+}
+
+function pairOf(dotted: string): [number, number] {
+  const [a = 0, b = 0, c = 0, d = 0] = dotted.split('.').map(Number);
+  return [a * 256 + b, c * 256 + d];
 }

@@ -19,10 +19,8 @@ export interface Exchange extends Record<string, unknown> {
   route: RouteLabel;
   /** Code of the error body that was sent, if one was. */
   error: PublicCode | null;
-  /** The unit of fairness: the API key's name, else the address. Empty where nobody was asked for a key. */
+  /** Whose request it is, as of `shared/client.ts`. Empty where that does not matter. */
   client: string;
-  /** Name of the API key, empty without one: whose conversations the request may see. */
-  owner: string;
   /** How the request's job is doing, if it has one. */
   job: JobReport | null;
 }
@@ -54,7 +52,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    res.locals = { requestId, route: 'other', error: null, client: '', owner: '', job: null };
+    res.locals = { requestId, route: 'other', error: null, client: '', job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     // A client that was not told to continue may or may not send its body: only a closed connection is unambiguous.

@@ -18,8 +18,8 @@ export function postChat(primary: Primary, { bodyLimitBytes }: WorkerSettings, c
 
 export function getConversation(primary: Primary): AsyncHandler {
   return async (req, res) => {
-    const { owner, requestId } = res.locals;
-    const snapshot = await primary.call('conversation', { id: idOf(req.params), owner });
+    const { client, requestId } = res.locals;
+    const snapshot = await primary.call('conversation', { id: idOf(req.params), client });
     const body: ConversationBody = {
       success: true,
       conversation_id: snapshot.id,
@@ -34,9 +34,9 @@ export function getConversation(primary: Primary): AsyncHandler {
 
 export function deleteConversation(primary: Primary): AsyncHandler {
   return async (req, res) => {
-    const { owner, requestId } = res.locals;
+    const { client, requestId } = res.locals;
     const id = idOf(req.params);
-    await primary.call('deleteConversation', { id, owner });
+    await primary.call('deleteConversation', { id, client });
     const body: DeletedBody = { success: true, conversation_id: id, deleted: true, request_id: requestId };
     sendJson(res, body);
   };

@@ -48,9 +48,9 @@ export async function answerWithJob(primary: Primary, res: Reply, order: JobOrde
 
 function requestOf(order: JobOrder, res: Reply): JobRequest {
   const { operation, conversationId, text, stream: isStreamed } = order;
-  const { requestId, client, owner } = res.locals;
+  const { requestId, client } = res.locals;
   const { system = null, model = null } = order;
-  return { operation, conversationId, text, system, model, requestId, client, owner, isStreamed };
+  return { operation, conversationId, text, system, model, requestId, client, isStreamed };
 }
 
 /** Takes the last step in advance: a client that leaves after the job's end has not cancelled it. */

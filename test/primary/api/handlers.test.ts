@@ -50,7 +50,7 @@ describe('a request of an address', () => {
   ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
     const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
     const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
-    expect(await handlers.rate({ address: '192.0.2.1' })).toEqual(verdict);
+    expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
     expect(told).toEqual(counted);
   });
 });
@@ -77,16 +77,16 @@ describe('the health', () => {
 });
 
 describe('a conversation', () => {
-  it('is looked up and deleted for its owner', async () => {
+  it('is looked up and deleted for its client', async () => {
     const calls: unknown[] = [];
     const conversations = {
       snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
       remove: (...call: unknown[]) => calls.push(call),
     };
     const { handlers } = createHandlers({ conversations });
-    const key = { id: 'id', owner: 'alice' };
-    expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'alice'] });
+    const key = { id: 'id', client: 'key alice' };
+    expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
     await handlers.deleteConversation(key);
-    expect(calls).toEqual([['id', 'alice']]);
+    expect(calls).toEqual([['id', 'key alice']]);
   });
 });

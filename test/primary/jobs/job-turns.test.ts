@@ -65,7 +65,7 @@ describe('a turn of a conversation', () => {
     caller.abort(gone);
     expect(endOf(await failing).outcome).not.toBe('ok');
     expect(harness.processes[1]?.released).toEqual([null]);
-    expect(harness.conversations.snapshot(id, '')).toMatchObject({ messageCount: 2 });
+    expect(harness.conversations.snapshot(id, 'a')).toMatchObject({ messageCount: 2 });
     await harness.turn(id);
     expect(harness.processes[2]?.turns[0]?.history).toHaveLength(2);
     await harness.expectTidy();
@@ -122,7 +122,7 @@ describe('a turn of a conversation', () => {
     const id = await harness.turn();
     const running = harness.turn(id);
     await settled();
-    harness.conversations.remove(id, '');
+    harness.conversations.remove(id, 'a');
     open();
     expect(await running).toBe(id);
     expect(harness.processes[1]?.released).toEqual([null]);

@@ -127,7 +127,6 @@ describe('The check of the key', () => {
     expect((await server.get('X-API-Key: anything')).body).toEqual({
       passed: true,
       client: 'address 127.0.0.1',
-      owner: '',
     });
   });
 
@@ -137,7 +136,7 @@ describe('The check of the key', () => {
     ['a bearer token in small letters', 'authorization: bearer  second-key '],
   ])('accepts a key in %s, and names its client', async (_, header) => {
     await using server = await serveWith([authenticate(keys), passed]);
-    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob', owner: 'bob' });
+    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
   });
 
   it('accepts the same key twice', async () => {
@@ -214,23 +213,23 @@ describe('The cap of the rate', () => {
     expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
   });
 
-  it('takes each request from the window of its address, and tells what is left', async () => {
+  it('takes each request from the window of its client, and tells what is left', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2 } });
-    await using server = await serveWith([rateCap(primary.asPrimary, limit), passed]);
+    await using server = await serveWith([authenticate([]), rateCap(primary.asPrimary, limit), passed]);
     expect(await server.get()).toMatchObject({
       ...asPassed,
-      headers: { 'ratelimit-policy': '"per-address";q=10;w=2', ratelimit: '"per-address";r=3;t=2' },
+      headers: { 'ratelimit-policy': '"per-client";q=10;w=2', ratelimit: '"per-client";r=3;t=2' },
     });
-    expect(primary.calls).toEqual([{ name: 'rate', request: { address: '127.0.0.1' } }]);
+    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'address 127.0.0.1' } }]);
   });
 
   it('refuses when the window is used up', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2 } });
-    await using server = await serveWith([rateCap(primary.asPrimary, limit), passed]);
+    await using server = await serveWith([authenticate([]), rateCap(primary.asPrimary, limit), passed]);
     expect(await server.get()).toMatchObject({
       status: 429,
-      headers: { 'retry-after': '2', ratelimit: '"per-address";r=0;t=2' },
-      body: { error: 'rate_limited', message: 'this address may send 10 requests in 1.5 s', retry_after_seconds: 2 },
+      headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },
+      body: { error: 'rate_limited', message: 'this client may send 10 requests in 1.5 s', retry_after_seconds: 2 },
     });
   });
 });

@@ -85,7 +85,6 @@ describe('A job with a plain answer', () => {
       operation: 'ask',
       requestId: 'mine',
       client: '',
-      owner: '',
       conversationId: null,
       text: 'hello',
       system: null,
