@@ -1,17 +1,19 @@
-import { createServer, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { StopTimer } from '../shared/clock.js';
 import { listenOn } from '../shared/listening-socket.js';
 import { Connection, type Listener } from './http/connection.js';
-import { answerRaw, type RefusalParts, refusalOf } from './http/refusal.js';
+import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './http/refusal.js';
 
 const httpLimits = {
   headersMs: 10_000,
   requestMs: 30_000,
   keepAliveMs: 5_000,
-  /** From the moment an answer is complete, the longest time in which its client takes nothing of it. */
+  /** The longest time in which a client takes nothing of its answer, from its first byte to its last. */
   unreadMs: 60_000,
   checkEveryMs: 2_000,
+  /** A client that has gone must be noticed well within a second. */
+  watchEveryMs: 250,
 };
 export type HttpLimits = typeof httpLimits;
 const maxHeaderBytes = 16 * 1024;
@@ -26,6 +28,7 @@ export class HttpServer {
   readonly #limits: HttpLimits;
   readonly #server: Server;
   readonly #connections = new Map<Socket, Connection>();
+  #stopWatch: StopTimer = () => {};
   #hasCut = false;
 
   constructor(app: Listener, parts: RefusalParts, limits = httpLimits) {
@@ -42,6 +45,9 @@ export class HttpServer {
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
     const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
     this.#server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
+    this.#server.on('connect', (req: IncomingMessage) => {
+      this.#connections.get(req.socket)?.refuseTunnel(tunnelRefusal(req.url ?? ''));
+    });
     this.#server.on('clientError', (error: NodeJS.ErrnoException, socket) => {
       if (error.code === 'ECONNRESET') socket.destroy();
       else this.#connections.get(socket as Socket)?.refuse(refusalOf(error));
@@ -55,6 +61,11 @@ export class HttpServer {
 
   /** Listens at an address that is open under this number. */
   listen(fd: number): Promise<void> {
+    const { clock } = this.#parts;
+    this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
+      const nowMs = clock.monotonicMs();
+      for (const connection of this.#connections.values()) connection.check(nowMs);
+    });
     return listenOn(this.#server, fd);
   }
 
@@ -81,6 +92,7 @@ export class HttpServer {
     // Its callback comes just before the last sockets close, and an exchange ends with its socket.
     await Promise.all([...this.#connections.keys()].map(closed));
     stopTimer();
+    this.#stopWatch();
     return !this.#hasCut;
   }
 

@@ -11,7 +11,8 @@ export interface KnownResponse {
   readonly code: number;
 }
 
-const { validation_error, forbidden, not_found, method_not_allowed, internal_error } = httpStatusOf;
+const { validation_error, forbidden, not_found, method_not_allowed, concurrency_limited, internal_error } =
+  httpStatusOf;
 const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const other = 'other';
 const methods = [...named, other] as const;
@@ -57,6 +58,8 @@ const ofNoRoute: readonly KnownResponse[] = [
   ...methods.flatMap((method) => [validation_error, forbidden, not_found].map((code) => ({ method, code }))),
   { method: 'OPTIONS', code: 204 }, // the preflight of an allowed origin
   ...Object.values(brokenHttp).map((code) => ({ method: other, code })),
+  { method: other, code: method_not_allowed }, // CONNECT
+  { method: other, code: concurrency_limited }, // more pipelined requests than may wait
 ].map((response) => ({ ...response, route: other }));
 
 /** Every method, route and status that can occur, once. */

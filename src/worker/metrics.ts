@@ -65,9 +65,9 @@ export class HttpMetrics {
   }
 
   /** Counts a refusal of bytes that never became a request. */
-  refused(code: number, error: PublicCode): void {
+  refused(method: string, code: number, error: PublicCode): void {
     this.#hasNews = true;
-    this.#requests.inc({ method: methodLabel(''), route: 'other', code: String(code) });
+    this.#requests.inc({ method: methodLabel(method), route: 'other', code: String(code) });
     this.failed('other', error);
   }
 

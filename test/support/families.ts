@@ -41,7 +41,7 @@ const ofNoEndpoint: readonly Responses[] = [
   ['POST PUT PATCH DELETE OPTIONS other', '/docs', '405'],
   ['GET HEAD POST PUT PATCH DELETE', 'other', '400 403 404'],
   ['OPTIONS', 'other', '204 400 403 404'],
-  ['other', 'other', '400 403 404 408 431'],
+  ['other', 'other', '400 403 404 405 408 429 431'],
 ];
 
 const routes = [...ofEndpoints.map(([, route]) => route), 'other'];

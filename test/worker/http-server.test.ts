@@ -9,7 +9,7 @@ import { LogBook } from '../support/log-book.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
-const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50 };
+const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 };
 /** More than the kernel takes for a reader that does not read. */
 const largeBytes = 16 * 1024 * 1024;
 const garbage = 'this is no HTTP\r\n\r\n';
@@ -28,11 +28,19 @@ class Exchanges {
     if (!req.url?.startsWith('/jobless')) Object.assign(res, { locals: { job: {} } });
     if (/^\/(held|jobless)/.test(req.url ?? '')) this.held.push(answer);
     else if (req.url === '/large') res.end(Buffer.alloc(largeBytes));
+    else if (req.url === '/stream') this.#pingForever(res);
     else if (req.url === '/body') req.resume().once('end', answer);
     else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
     else if (req.url === '/closing') res.setHeader('Connection', 'close').end(req.url);
     else answer();
   };
+
+  /** More than the kernel takes, and then a little every now and then, as a stream with pings has it. */
+  #pingForever(res: Parameters<Listener>[1]): void {
+    res.write(Buffer.alloc(largeBytes));
+    const stop = systemClock.every(limits.unreadMs / 10, () => res.write(': ping\n\n'));
+    res.once('close', stop);
+  }
 }
 
 async function start() {
@@ -87,12 +95,69 @@ describe('One connection', () => {
     expect(texts).toEqual(['/held', '/2', '/3']);
   });
 
-  it('is closed when more requests wait on it than the limit, without one of them being begun', async () => {
+  it('gets a hundred pipelined requests answered', async () => {
+    await using server = await start();
+    const paths = Array.from({ length: 100 }, (_, n) => `/${n}`);
+    server.connection.send(get(...paths));
+    for (const path of paths) expect(textOf(await server.connection.answer())).toBe(path);
+  });
+
+  it('gets a refusal in place of all that wait, when more wait than the limit', async () => {
+    await using server = await start();
+    const { connection, exchanges, log } = server;
+    connection.send(get('/held', ...Array.from({ length: 300 }, (_, n) => `/${n}`)));
+    (await until(() => exchanges.held[0], 'the first request'))();
+    expect(await connection.answer()).toMatchObject({ text: '/held' });
+    const { status, headers, body } = await connection.answer();
+    expect([status, body.error]).toEqual([429, 'concurrency_limited']);
+    expect(headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
+    await connection.closed();
+    expect([exchanges.begun, connection.hasMore, log.entries.length]).toEqual([['/held'], false, 1]);
+  });
+
+  it('is closed when its client goes on sending requests after that', async () => {
     await using server = await start();
     const { connection, exchanges } = server;
-    connection.send(get('/held', ...Array.from({ length: 39 }, (_, n) => `/${n}`)));
+    connection.send(get('/held', ...Array.from({ length: 600 }, (_, n) => `/${n}`)));
     await connection.closed();
     expect(exchanges.begun).toEqual(['/held']);
+  });
+
+  it.each<[string, (connection: RawConnection) => void]>([
+    ['ends its half', (connection) => connection.endInput()],
+    ['resets it', (connection) => connection.reset()],
+    ['stays', () => {}],
+  ])(
+    'is closed where its client sends a body behind a job that is too large to be read ahead, and %s',
+    async (_, leave) => {
+      await using server = await start();
+      const { connection, exchanges } = server;
+      connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(200_000))]));
+      await until(() => exchanges.held[0], 'the job');
+      leave(connection);
+      await until(() => exchanges.closed.includes('/held'), 'the job to be given up', 1000);
+      expect(exchanges.begun).toEqual(['/held']);
+    },
+  );
+
+  it('is not closed for a large body behind a request that has no job', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/jobless'), jsonPost('/body', Buffer.alloc(200_000))]));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    await delay(systemClock, 5 * limits.watchEveryMs);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/jobless', '/body']);
+  });
+
+  it('is not closed for a small body behind a job', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(10_000))]));
+    const answer = await until(() => exchanges.held[0], 'the job');
+    await delay(systemClock, 5 * limits.watchEveryMs);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/body']);
   });
 
   it('does not begin a waiting request when its client has gone', async () => {
@@ -129,6 +194,22 @@ describe('One connection', () => {
     await until(() => exchanges.closed.includes('/large'), 'the server to give up');
     socket.destroy();
   });
+
+  it.each(['/large', '/stream'])(
+    'is closed once its client has read nothing for the limit, no sooner and not much later: %s',
+    async (path) => {
+      await using house = await start();
+      const { exchanges, port } = house;
+      const socket = connect(port, '127.0.0.1').pause();
+      socket.on('error', () => {}).write(get(path));
+      await until(() => exchanges.begun.includes(path), 'the request');
+      const begunMs = performance.now();
+      await until(() => exchanges.closed.includes(path), 'the server to give up');
+      expect(performance.now() - begunMs).toBeGreaterThan(limits.unreadMs - 10);
+      expect(performance.now() - begunMs).toBeLessThan(1.9 * limits.unreadMs);
+      socket.destroy();
+    },
+  );
 
   it('may take any time for an answer that follows another', async () => {
     await using house = await start();
@@ -198,6 +279,31 @@ describe('Bytes that are no request', () => {
     const { status, body } = await connection.answer();
     expect([status, body]).toEqual([408, refusal('the request did not arrive in time')]);
     expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
+  });
+
+  it('are answered with 405 where they ask for a tunnel, which is logged and counted', async () => {
+    await using server = await start();
+    const { connection, log, metrics } = server;
+    connection.send(request('CONNECT example.com:443'));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body.error, headers.allow]).toEqual([405, 'method_not_allowed', '']);
+    await connection.closed();
+    expect(log.entries.map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ method: 'CONNECT', path: 'example.com:443', status_code: 405 }),
+    ]);
+    const { values = [] } = (await metrics.changes()).find(({ name }) => name.endsWith('http_requests_total')) ?? {};
+    expect(values.filter(({ value }) => value > 0).map(({ labels }) => labels)).toEqual([
+      { method: 'other', route: 'other', code: '405' },
+    ]);
+  });
+
+  it('close the connection where a tunnel is asked for behind an open request, which is logged', async () => {
+    await using server = await start();
+    const { connection, log, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), request('CONNECT example.com:443')]));
+    await connection.closed();
+    await until(() => exchanges.closed.includes('/held'), 'the job to be given up');
+    expect(log.entries.map(({ fields }) => fields)).toEqual([expect.objectContaining({ method: 'CONNECT' })]);
   });
 
   it('are answered after the answers that are due', async () => {

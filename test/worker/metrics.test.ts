@@ -85,7 +85,7 @@ describe('The metrics of a worker', () => {
 
   it('count bytes that never became a request, which were never in flight', async () => {
     const metrics = await reported();
-    metrics.refused(431, 'validation_error');
+    metrics.refused('', 431, 'validation_error');
     const changes = await metrics.changes();
     expect(valuesOf(changes, 'http_requests_total')).toEqual([
       { labels: { method: 'other', route: 'other', code: '431' }, value: 1 },
@@ -109,7 +109,7 @@ describe('News for the primary', () => {
     ['has begun', (metrics) => metrics.opened()],
     ['was answered, however long ago it began', (metrics) => metrics.completed('POST', '/ask', 200, 60)],
     ['was aborted, however long ago it began', (metrics) => metrics.aborted('/ask')],
-    ['was refused before it became one', (metrics) => metrics.refused(400, 'validation_error')],
+    ['was refused before it became one', (metrics) => metrics.refused('', 400, 'validation_error')],
   ])('is there when a request %s', async (_, happen) => {
     const metrics = await reported();
     happen(metrics);

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Reply } from './exchange.js';
-import { answerRefusal, type HttpRefusal } from './refusal.js';
+import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
+import { UnreadWatch } from './unread-watch.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
 
@@ -10,32 +11,37 @@ interface OpenExchange {
   readonly res: Parameters<Listener>[1];
 }
 
-const maxWaiting = 32;
+/** Pipelined requests that wait on one socket. One that waits takes a few kilobytes. */
+const maxWaiting = 256;
 
 /**
  * Owns the order of exchanges on one socket: the open one, those that wait for its end, and a refusal after them. Pipelined
- * requests wait because Node tells only one of them that the client has gone.
+ * requests wait because Node tells only one of them that the client has gone. The socket is read all the time, for the
+ * same reason: what a client sends too much is refused or cut, never left unread.
  */
 export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
   readonly #sayLast: (refusal: HttpRefusal) => void;
-  readonly #unreadMs: number;
+  readonly #maxUnreadMs: number;
+  readonly #unread: UnreadWatch;
   readonly #waiting: OpenExchange[] = [];
   #open: OpenExchange | null = null;
   #newest: OpenExchange | null = null;
   #last: HttpRefusal | null = null;
+  #ignored = 0;
   #isFinishing = false;
 
   /**
-   * `sayLast` answers what is no request, and closes the socket. A client that reads nothing of a complete answer for
-   * `unreadMs` is given up: the answer would stay in memory, and no slot limits how many do.
+   * `sayLast` answers what is no request, and closes the socket. A client that takes nothing of an answer for
+   * `maxUnreadMs` is given up, whether the answer is complete or not: it holds memory, and may hold a slot.
    */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, unreadMs: number) {
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, maxUnreadMs: number) {
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
-    this.#unreadMs = unreadMs;
+    this.#maxUnreadMs = maxUnreadMs;
+    this.#unread = new UnreadWatch(socket);
   }
 
   /** Nothing is being answered. */
@@ -65,13 +71,19 @@ export class Connection {
     if (!this.isAnsweringJob) this.#socket.destroy();
   }
 
+  /** Called a few times a second. Gives up a client that reads nothing, or whose leaving would not be seen. */
+  check(nowMs: number): void {
+    if (this.#unread.unreadMs(nowMs) >= this.#maxUnreadMs) return this.#giveUp();
+    if (this.isAnsweringJob && this.#isDeaf) this.#giveUp();
+  }
+
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
-    if (this.#last !== null) return;
+    if (this.#last !== null) return this.#ignore();
     const exchange = { req, res };
     this.#newest = exchange;
     if (this.#open === null) this.#begin(exchange);
     else if (this.#waiting.length < maxWaiting) this.#waiting.push(exchange);
-    else this.#socket.destroy();
+    else this.#refuseAll();
   }
 
   /** The bytes are no HTTP, too many, or too slow. The refusal takes the place of the broken request's answer. */
@@ -88,6 +100,37 @@ export class Connection {
     answerRefusal(broken.res, refusal);
   }
 
+  /** CONNECT: Node has let go of the socket, so answers that are open or wait could not be sent any more. */
+  refuseTunnel(refusal: HttpRefusal): void {
+    this.#socket.on('error', () => {});
+    if (this.#open !== null) this.#socket.destroy();
+    this.#sayLast(refusal);
+  }
+
+  /** The client learns from the refusal that none of those that waited was begun: it may send them again. */
+  #refuseAll(): void {
+    this.#waiting.length = 0;
+    this.#refuseAfterOthers(refusals.tooManyRequests);
+  }
+
+  /** What follows a refusal is not answered, but Node keeps it until the socket is closed. */
+  #ignore(): void {
+    if (++this.#ignored > maxWaiting) this.#socket.destroy();
+  }
+
+  /** Node reads no further: the client has sent more than Node takes of a request that waits, or does not read its answers. */
+  get #isDeaf(): boolean {
+    const req = this.#newest?.req;
+    const isFull = req?.complete === false && req.readableLength >= req.readableHighWaterMark;
+    return this.#waiting.length > 0 && (isFull || this.#socket.isPaused());
+  }
+
+  /** With a reset, where there is one: what the kernel still holds for the client is freed at once. */
+  #giveUp(): void {
+    if (this.#socket.remoteAddress === undefined) this.#socket.destroy();
+    else this.#socket.resetAndDestroy();
+  }
+
   #refuseAfterOthers(refusal: HttpRefusal): void {
     this.#last = refusal;
     if (this.#open === null) this.#sayLast(refusal);
@@ -96,7 +139,6 @@ export class Connection {
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
     this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
-    exchange.res.on('prefinish', () => this.#socket.setTimeout(this.#unreadMs));
     exchange.res.on('close', () => this.#next());
     this.#app(exchange.req, exchange.res);
   }

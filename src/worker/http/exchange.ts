@@ -34,7 +34,7 @@ export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Opti
 
 const commonLines = Object.entries(commonHeaders);
 
-const maxPathLength = 256;
+export const maxPathLength = 256;
 const maxClientLength = 128;
 const clientGone = 499;
 

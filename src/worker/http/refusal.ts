@@ -2,33 +2,59 @@ import { type ServerResponse, STATUS_CODES } from 'node:http';
 import type { Socket } from 'node:net';
 import { brokenHttp } from '../../shared/api/endpoints.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import type { PublicCode } from '../../shared/errors.js';
-import { commonHeaders, type ExchangeParts, requestIdFrom } from './exchange.js';
+import { httpStatusOf, type PublicCode } from '../../shared/errors.js';
+import { commonHeaders, type ExchangeParts, maxPathLength, requestIdFrom } from './exchange.js';
 
-/** Why a socket's bytes can't become a request, as an HTTP status and a sentence. */
+/** Why what came over a socket is not served, as an HTTP status, an error code and a sentence. */
 export interface HttpRefusal {
   readonly status: number;
+  readonly code: PublicCode;
   readonly message: string;
-}
-
-const malformed: HttpRefusal = { status: brokenHttp.malformed, message: 'the request is not valid HTTP' };
-const refusals: Readonly<Record<string, HttpRefusal>> = {
-  HPE_HEADER_OVERFLOW: { status: brokenHttp.headersTooLarge, message: 'the headers are too large' },
-  ERR_HTTP_REQUEST_TIMEOUT: { status: brokenHttp.tooSlow, message: 'the request did not arrive in time' },
-};
-
-export function refusalOf(error: NodeJS.ErrnoException): HttpRefusal {
-  return refusals[error.code ?? ''] ?? malformed;
+  /** The request line, where there was one. */
+  readonly method?: string;
+  readonly path?: string;
 }
 
 const code: PublicCode = 'validation_error';
+
+export const refusals = {
+  malformed: { status: brokenHttp.malformed, code, message: 'the request is not valid HTTP' },
+  headersTooLarge: { status: brokenHttp.headersTooLarge, code, message: 'the headers are too large' },
+  tooSlow: { status: brokenHttp.tooSlow, code, message: 'the request did not arrive in time' },
+  tooManyRequests: {
+    status: httpStatusOf.concurrency_limited,
+    code: 'concurrency_limited',
+    message: 'too many requests wait on this connection: send them again on a new one',
+  },
+} as const satisfies Readonly<Record<string, HttpRefusal>>;
+
+const byNodeCode: Readonly<Record<string, HttpRefusal>> = {
+  HPE_HEADER_OVERFLOW: refusals.headersTooLarge,
+  ERR_HTTP_REQUEST_TIMEOUT: refusals.tooSlow,
+};
+
+export function refusalOf(error: NodeJS.ErrnoException): HttpRefusal {
+  return byNodeCode[error.code ?? ''] ?? refusals.malformed;
+}
+
+/** A tunnel is never opened: the answer to CONNECT, with a target that is an authority and no path. */
+export function tunnelRefusal(target: string): HttpRefusal {
+  const message = 'this service opens no tunnels';
+  return {
+    status: httpStatusOf.method_not_allowed,
+    code: 'method_not_allowed',
+    message,
+    method: 'CONNECT',
+    path: target,
+  };
+}
 
 /** A response that has been begun; `locals` where it is an exchange of ours. */
 export type BegunResponse = ServerResponse & { readonly locals?: { error: PublicCode | null } };
 
 /** For a request that has been begun: its own response, log record and counts tell of the refusal. */
 export function answerRefusal(res: BegunResponse, refusal: HttpRefusal): void {
-  if (res.locals !== undefined) res.locals.error = code;
+  if (res.locals !== undefined) res.locals.error = refusal.code;
   const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));
   res.writeHead(refusal.status, headers).end(body);
 }
@@ -41,33 +67,34 @@ export type RefusalParts = Pick<ExchangeParts, 'log' | 'metrics' | 'clock'>;
 
 /** For bytes that never became a request: there is only a socket to answer on. */
 export function answerRaw(socket: Socket, refusal: HttpRefusal, { log, metrics, clock }: RefusalParts): void {
-  if (!socket.writable) return void socket.destroy();
-  const { status } = refusal;
+  const { status, code: error, method = '', path = '' } = refusal;
   const requestId = requestIdFrom(undefined);
-  const [headers, body] = answerOf(refusal, requestId);
-  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-  socket.end([`HTTP/1.1 ${status} ${STATUS_CODES[status]}`, ...lines, '', body].join('\r\n'));
+  if (socket.writable) writeRaw(socket, refusal, requestId);
+  else socket.destroy();
   socket.once(
     'close',
     clock.after(lingerMs, () => socket.destroy()),
   );
-  metrics.refused(status, code);
-  log.info('http_request_completed', {
-    request_id: requestId,
-    method: '',
-    path: '',
-    status_code: status,
-    duration_ms: 0,
-    error: code,
-  });
+  metrics.refused(method, status, error);
+  const line = { method, path: path.slice(0, maxPathLength) };
+  log.info('http_request_completed', { request_id: requestId, ...line, status_code: status, duration_ms: 0, error });
 }
 
-function answerOf({ message }: HttpRefusal, requestId: string): [headers: Record<string, string>, body: string] {
-  const content: ErrorBody = { error: code, message, request_id: requestId, details: [] };
+function writeRaw(socket: Socket, refusal: HttpRefusal, requestId: string): void {
+  const [headers, body] = answerOf(refusal, requestId);
+  const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
+  socket.end([`HTTP/1.1 ${refusal.status} ${STATUS_CODES[refusal.status]}`, ...lines, '', body].join('\r\n'));
+}
+
+function answerOf(refusal: HttpRefusal, requestId: string): [headers: Record<string, string>, body: string] {
+  const { code: error, message, status } = refusal;
+  const content: ErrorBody = { error, message, request_id: requestId, ...(error === code && { details: [] }) };
   const body = JSON.stringify(content);
   const headers = {
     'X-Request-Id': requestId,
     ...commonHeaders,
+    ...(status === httpStatusOf.method_not_allowed && { Allow: '' }), // the target is no resource of this service
+    ...(status === httpStatusOf.concurrency_limited && { 'Retry-After': '1' }),
     'Content-Type': 'application/json; charset=utf-8',
     'Content-Length': String(Buffer.byteLength(body)),
     Connection: 'close',
