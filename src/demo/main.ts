@@ -5,6 +5,8 @@ import { countWords, deltasOf, type Input, linesOf, type Output, parse } from '.
 /** One side of a conversation. It has an answer to any text. */
 type Voice = Pick<Eliza, 'instruct' | 'answer'>;
 
+type UserLine = Extract<Input, { readonly type: 'user' }>;
+
 const models = [
   { id: 'eliza', name: 'Eliza', description: 'A demo: a few rules that remember what they are told.', default: true },
   { id: 'echo', name: 'Echo', description: 'A demo: answers with the prompt, byte for byte.', default: false },
@@ -19,7 +21,7 @@ function voiceOf(model: string): Voice | null {
 function respond(model: string, voice: Voice | null, input: Input | null): readonly Output[] {
   if (input === null) return [{ type: 'error', reason: 'other', message: 'a line broke the protocol of the demo' }];
   if (input.type === 'models') return [{ type: 'models', models }];
-  if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, input.text);
+  if (input.type === 'user') return voice === null ? [unknownModel()] : answer(model, voice, input);
   if (input.type === 'system') voice?.instruct(input.text);
   else if (input.role === 'user') voice?.answer(input.text); // the same answer as then
   return [];
@@ -30,10 +32,12 @@ function unknownModel(): Output {
   return { type: 'error', reason: 'model_unknown', message: `the demo has no such model; it has: ${ids}` };
 }
 
-function answer(model: string, voice: Voice, prompt: string): readonly Output[] {
+function answer(model: string, voice: Voice, { text: prompt, turn }: UserLine): readonly Output[] {
   const text = voice.answer(prompt);
+  const ofTurn = turn === undefined ? {} : { turn };
   const usage = { input_tokens: countWords(prompt), output_tokens: countWords(text) };
-  return [...deltasOf(text).map((text) => ({ type: 'delta' as const, text })), { type: 'end', model, usage }];
+  const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...ofTurn }));
+  return [...deltas, { type: 'end', model, usage, ...ofTurn }];
 }
 
 /** One write for each turn: a write for each word would cost more than the answer. */

@@ -1,26 +1,32 @@
 /** What the program reads: one JSON object a line. */
 export type Input =
   | { readonly type: 'system'; readonly text: string }
-  | { readonly type: 'user'; readonly text: string }
+  | { readonly type: 'user'; readonly text: string; readonly turn?: number }
   | { readonly type: 'replay'; readonly role: 'user' | 'assistant'; readonly text: string }
   | { readonly type: 'models' };
 
 export type TokenCounts = Readonly<Record<'input_tokens' | 'output_tokens', number>>;
 
+/** A user line may have a number. Every line of its answer repeats it. */
+interface OfTurn {
+  readonly turn?: number;
+}
+
 /** What the program writes: one JSON object a line. A delta is at most 16 KiB of UTF-8; tokens are words. */
 export type Output =
-  | { readonly type: 'delta'; readonly text: string }
-  | { readonly type: 'end'; readonly model: string; readonly usage: TokenCounts }
+  | (OfTurn & { readonly type: 'delta'; readonly text: string })
+  | (OfTurn & { readonly type: 'end'; readonly model: string; readonly usage: TokenCounts })
   | { readonly type: 'models'; readonly models: readonly object[] }
   | { readonly type: 'error'; readonly reason: 'model_unknown' | 'other'; readonly message: string };
 
 /** Null for a line that breaks the protocol. */
 export function parse(line: string): Input | null {
   try {
-    const { type, role, text }: Readonly<Record<string, unknown>> = JSON.parse(line);
+    const { type, role, text, turn }: Readonly<Record<string, unknown>> = JSON.parse(line);
     if (type === 'models') return { type };
     if (typeof text !== 'string') return null;
-    if (type === 'system' || type === 'user') return { type, text };
+    if (type === 'system') return { type, text };
+    if (type === 'user') return { type, text, ...(typeof turn === 'number' && { turn }) };
     return type === 'replay' && (role === 'user' || role === 'assistant') ? { type, role, text } : null;
   } catch {
     return null;

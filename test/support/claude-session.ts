@@ -104,7 +104,7 @@ export class ClaudeSession implements AsyncDisposable {
     for (const event of events) {
       if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
-      else this.#answered({ deltas: this.#deltas, end: event });
+      else if (event.type !== 'stray') this.#answered({ deltas: this.#deltas, end: event });
     }
   }
 }

@@ -113,7 +113,7 @@ export const silentObserver: CliObserver = {
   liveSessionTaken() {},
 };
 
-/** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `: …` is not the model's. Turns are written as lines, too. */
+/** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */
 export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
   return {
     version: null,
@@ -152,6 +152,7 @@ export function lineDecoder(): Decoder {
 function eventsOf(line: string): TurnEvent[] {
   if (line.startsWith('+')) return [{ type: 'text-delta', text: line.slice(1) }];
   if (line === 'more') return [{ type: 'input-taken' }];
+  if (line === 'stray') return [{ type: 'stray' }];
   if (line === 'end') return [turnEnd];
   return line === 'fail' ? [turnFailed] : [];
 }

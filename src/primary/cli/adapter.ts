@@ -52,7 +52,12 @@ export interface TurnFailed {
   readonly message: string;
 }
 
-export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed;
+/** A part of an answer that belongs to another turn. The turn goes on, but nobody can trust the process with a next one. */
+export interface Stray {
+  readonly type: 'stray';
+}
+
+export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
 
 /** How a program ended: its exit code, or the signal that killed it. */
 export interface Exit {
@@ -62,8 +67,12 @@ export interface Exit {
   readonly stderr: string;
 }
 
-/** Reads the stdout of one process, turn after turn. A turn begins when the one before has ended. */
+/** Reads the stdout of one process, turn after turn. */
 export interface Decoder {
+  /** The turn with this number, as `write` was told it, begins. Only programs that take further turns need to know. */
+  begin?(turn: number): void;
+  /** Whether a part of an answer has been read that no event has told of yet, so that it would enter the next answer. */
+  readonly isMidAnswer?: boolean;
   /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
   readonly hasBegun: boolean;
   /** Throws `LineTooLong` when the program writes without an end of line. */
@@ -77,7 +86,8 @@ export interface Dialect {
   readonly version: string | null;
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
-  write(turn: Turn): TurnInput;
+  /** `number` counts the turns of one process from 1. */
+  write(turn: Turn, number?: number): TurnInput;
   decoder(): Decoder;
   /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
   check(consult: Consult): Promise<string | null>;

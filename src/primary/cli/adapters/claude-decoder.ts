@@ -9,6 +9,7 @@ import {
   type StreamEventLine,
 } from './claude-lines.js';
 import { GrowingText } from './claude-text.js';
+import { isOfOtherTurn } from './claude-turn-id.js';
 import { LineSplitter } from './lines.js';
 
 /** UTF-16 units. Lines repeat the whole text, and the result of a tool can be large. */
@@ -23,16 +24,37 @@ interface ClaudeAnswer {
   /** The CLI's own word for what went wrong. */
   error: string | null;
   hasBegun: boolean;
+  /** Whose message the stream events belong to that come now. */
+  streaming: 'nothing' | 'own' | 'stray';
+  /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next tells. */
+  readonly unstreamed: AssistantLine[];
 }
+
+/** The model of a message that the CLI has written itself, about an error. */
+const synthetic = '<synthetic>';
+const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder {
   readonly #lines = new LineSplitter(maxLineLength);
   #answer = emptyAnswer();
+  #turn: number | null = null;
+  /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
+  readonly #habit = { streams: false, speaks: false };
   #spentUsd = 0;
 
   get hasBegun(): boolean {
     return this.#answer.hasBegun;
+  }
+
+  get isMidAnswer(): boolean {
+    const { hasBegun, model, error, unstreamed } = this.#answer;
+    return hasBegun || model !== null || error !== null || unstreamed.length > 0;
+  }
+
+  begin(turn: number): void {
+    this.#turn = turn;
+    this.#answer = emptyAnswer();
   }
 
   /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
@@ -47,23 +69,28 @@ export class ClaudeDecoder implements Decoder {
   }
 
   #eventsOf(line: ClaudeLine | null): readonly TurnEvent[] {
-    switch (line?.type) {
-      case 'stream_event':
-        return this.#streamed(line);
-      case 'assistant':
-        return this.#said(line);
-      case 'result':
-        return this.#ended(line);
-      default:
-        return [];
-    }
+    if (line === null) return [];
+    const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
+    if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
+    if (isNamedOther) return strayed;
+    return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
   }
 
-  #streamed({ event }: StreamEventLine): readonly TurnEvent[] {
+  /** Only the start of a message names its turn. */
+  #streamed({ event }: StreamEventLine, isNamedOther: boolean): readonly TurnEvent[] {
+    if (event.type === 'message_start') return this.#started(event.message.model, isNamedOther);
+    const { streaming, streamed } = this.#answer;
+    if (streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams)) return strayed;
     if (event.type === 'content_block_delta') return this.#grown(event);
-    if (event.type === 'message_start') this.#answer.model = event.message.model;
-    else this.#answer.streamed.pass(event.content_block.type);
+    streamed.pass(event.content_block.type);
     return [];
+  }
+
+  #started(model: string, isNamedOther: boolean): readonly TurnEvent[] {
+    this.#answer.streaming = isNamedOther ? 'stray' : 'own';
+    if (isNamedOther) return strayed;
+    this.#answer.model = model;
+    return this.#answer.unstreamed.splice(0).length > 0 ? strayed : [];
   }
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
@@ -72,26 +99,43 @@ export class ClaudeDecoder implements Decoder {
     return text === '' ? [] : [{ type: 'text-delta', text }];
   }
 
-  #said({ message, error }: AssistantLine): readonly TurnEvent[] {
+  #whole(line: AssistantLine): readonly TurnEvent[] {
+    const isNamed = line.user_message_uuid != null;
+    const isSuspect = this.#habit.streams && this.#answer.streaming !== 'own' && !isNamed;
+    if (isSuspect && line.message.model !== synthetic) this.#answer.unstreamed.push(line);
+    else this.#said(line);
+    return [];
+  }
+
+  #said({ message, error }: AssistantLine): void {
     this.#answer.error = error ?? null;
-    if (message.model === '<synthetic>') return []; // written by the CLI itself, about an error
+    if (message.model === synthetic) return;
     this.#answer.hasBegun = true;
     this.#answer.model = message.model;
     for (const { type, text } of message.content) {
       if (type === 'text') this.#answer.said.add(text ?? '');
       else this.#answer.said.pass(type);
     }
-    return [];
   }
 
   #ended(line: ResultLine): readonly TurnEvent[] {
     const costUsd = this.#spend(line.total_cost_usd ?? null);
     if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
+    for (const message of this.#answer.unstreamed.splice(0)) this.#said(message);
     const answer = this.#answer;
+    if (this.#isSecondResult(line)) return strayed;
+    this.#habit.speaks ||= answer.model !== null;
+    this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error)];
     const { model } = answer;
     return [{ type: 'turn-end', text: correction(answer, line.result), model, usage: usageOf(line, costUsd) }];
+  }
+
+  /** A good result of which nothing was said before, from a program that has always said its answers. */
+  #isSecondResult({ user_message_uuid: named, is_error, num_turns }: ResultLine): boolean {
+    const isGood = !is_error && num_turns > 0;
+    return isGood && named == null && this.#turn !== null && this.#habit.speaks && !this.isMidAnswer;
   }
 
   /** The CLI reports the cost of the whole process so far. */
@@ -104,7 +148,8 @@ export class ClaudeDecoder implements Decoder {
 }
 
 function emptyAnswer(): ClaudeAnswer {
-  return { streamed: new GrowingText(), said: new GrowingText(), model: null, error: null, hasBegun: false };
+  const texts = { streamed: new GrowingText(), said: new GrowingText() };
+  return { ...texts, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 
 function correction({ streamed, said }: ClaudeAnswer, result: string): string | null {

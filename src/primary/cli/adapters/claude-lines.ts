@@ -21,9 +21,13 @@ const blockStart = z.object({
 
 const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
 
+/** The id of the user line that a line answers, where the version tells it. */
+const ofTurn = { user_message_uuid: detail };
+
 const streamEvent = z.object({
   type: z.literal('stream_event'),
   ...ofMainThread,
+  ...ofTurn,
   event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart]),
 });
 
@@ -32,6 +36,7 @@ const contentBlock = z.object({ type: z.string(), text: z.string().optional() })
 const assistant = z.object({
   type: z.literal('assistant'),
   ...ofMainThread,
+  ...ofTurn,
   error: detail,
   message: z.object({ model: z.string(), content: z.array(contentBlock) }),
 });
@@ -45,6 +50,7 @@ const usage = z.object({
 
 const result = z.object({
   type: z.literal('result'),
+  ...ofTurn,
   is_error: z.boolean().catch(true),
   num_turns: z.number().catch(1),
   result: z.string().catch(''),

@@ -2,6 +2,7 @@ import { cliError } from '../../../shared/errors.js';
 import type { Adapter, Consult, Dialect, Launch, LaunchPlan, ModelEntry, Turn, TurnInput } from '../adapter.js';
 import { ClaudeDecoder } from './claude-decoder.js';
 import { authStatus, entryOf, initializeLine, modelList } from './claude-queries.js';
+import { turnIdOf } from './claude-turn-id.js';
 import { jsonOf } from './lines.js';
 
 type Option = readonly [flag: string, ...values: string[]];
@@ -124,7 +125,7 @@ function guarded(text: string, trigger: RegExp): string {
  * The history is replayed with its roles. A user line of it must be taken in before the next line is written: the CLI
  * queues user lines but not assistant lines, so lines written at once lose their order.
  */
-export function inputOf({ text, history }: Turn): TurnInput {
+export function inputOf({ text, history }: Turn, number?: number): TurnInput {
   const parts: string[] = [];
   let part = '';
   for (const turn of history) {
@@ -134,12 +135,15 @@ export function inputOf({ text, history }: Turn): TurnInput {
       part = '';
     }
   }
-  const [first = '', ...rest] = [...parts, part + userLine(text)];
+  const [first = '', ...rest] = [
+    ...parts,
+    part + userLine(text, number === undefined ? {} : { uuid: turnIdOf(number) }),
+  ];
   return { text: first, rest, stdin: 'keep-open' };
 }
 
 /** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
-function userLine(text: string, extras: { readonly shouldQuery?: false } = {}): string {
+function userLine(text: string, extras: { readonly shouldQuery?: false; readonly uuid?: string } = {}): string {
   const message = { role: 'user', content: guarded(text, slashCommand) };
   return `${JSON.stringify({ type: 'user', message, client_composed: true, ...extras })}\n`;
 }

@@ -17,6 +17,9 @@ import { jsonOf, LineSplitter } from './lines.js';
 
 const maxLineLength = 1024 * 1024;
 
+/** A line may say which turn it answers. */
+const turnLine = z.object({ turn: z.number().optional() });
+
 const delta = z
   .object({ type: z.literal('delta'), text: z.string() })
   .transform(({ text }): TurnEvent => ({ type: 'text-delta', text }));
@@ -54,10 +57,10 @@ function plan({ model }: Launch): LaunchPlan {
   return { args: model === null ? [] : ['--model', model], files: [] };
 }
 
-function write({ text, system, history }: Turn): TurnInput {
+function write({ text, system, history }: Turn, turn?: number): TurnInput {
   const instruction = system === null ? [] : [{ type: 'system', text: system }];
   const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
-  const lines = [...instruction, ...replay, { type: 'user', text }].map((line) => `${JSON.stringify(line)}\n`);
+  const lines = [...instruction, ...replay, { type: 'user', text, turn }].map((line) => `${JSON.stringify(line)}\n`);
   return { text: lines.join(''), stdin: 'keep-open' };
 }
 
@@ -77,21 +80,28 @@ async function check(consult: Consult): Promise<string | null> {
 
 function decoder(): Decoder {
   const splitter = new LineSplitter(maxLineLength);
+  let turn: number | undefined;
   return {
     hasBegun: true, // it writes nothing but answers
+    begin(number) {
+      turn = number;
+    },
     *read(chunk) {
-      for (const line of splitter.split(chunk)) yield* eventsOf(line);
+      for (const line of splitter.split(chunk)) yield* eventsOf(line, turn);
     },
     *exit(exit) {
-      const last = eventsOf(splitter.rest());
+      const last = eventsOf(splitter.rest(), turn);
       yield* last;
-      if (last.every(({ type }) => type === 'text-delta')) yield crashed(exit);
+      if (last.every(({ type }) => type === 'text-delta' || type === 'stray')) yield crashed(exit);
     },
   };
 }
 
 /** None for a line that is not known here. */
-function eventsOf(line: string): readonly TurnEvent[] {
-  const { data } = lineSchema.safeParse(jsonOf(line));
-  return data === undefined ? [] : [data];
+function eventsOf(line: string, turn: number | undefined): readonly TurnEvent[] {
+  const value = jsonOf(line);
+  const { data } = lineSchema.safeParse(value);
+  if (data === undefined) return [];
+  const named = turnLine.safeParse(value).data?.turn ?? turn;
+  return turn === undefined || named === turn ? [data] : [{ type: 'stray' }];
 }

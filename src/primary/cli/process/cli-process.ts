@@ -5,7 +5,7 @@ import { withResolvers } from '../../../shared/resolvers.js';
 import type { Decoder, Dialect, Exit, Turn, TurnEnd } from '../adapter.js';
 import { type CliObserver, type EndReason, endReasonOf } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
-import { OpenTurn, type TextSink, type TurnLimits } from './open-turn.js';
+import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 
 export interface CliLimits extends TurnLimits {
@@ -66,6 +66,7 @@ export class CliProcess {
   #running: { readonly tree: OwnedTree; readonly output: ProgramOutput } | null = null;
   #exit: Exit | null = null;
   #isPaused = false;
+  #turns = 0;
   #reportedMs = 0;
   readonly #gone = withResolvers();
   /** Resolves when nothing of it is left. */
@@ -141,8 +142,10 @@ export class CliProcess {
     const { tree, output } = this.#running ?? neverStarted();
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
-    const input = dialect.write(turn);
-    using open = new OpenTurn({ stdin: tree.child.stdin, output, decoder: this.#decoder }, sink, limits, clock);
+    const input = dialect.write(turn, ++this.#turns);
+    this.#decoder.begin?.(this.#turns);
+    const program = { stdin: tree.child.stdin, output, decoder: this.#decoder, onStray: () => this.#spokeOutOfTurn() };
+    using open = new OpenTurn(program, sink, limits, clock);
     const abort = () => open.fail(signal.reason);
     signal.addEventListener('abort', abort, { once: true });
     this.#become({ name: 'busy', turn: open, isReusable: input.stdin === 'keep-open' });
@@ -151,7 +154,7 @@ export class CliProcess {
       else open.begin(input);
       if (this.#exit !== null) open.exited(this.#exit);
       const end = await open.ended;
-      this.#become({ name: 'busy', turn: null, isReusable: input.stdin === 'keep-open' });
+      if (this.#state.name === 'busy') this.#become({ ...this.#state, turn: null });
       return end;
     } catch (error) {
       void this.end(endReasonOf(toRelayError(error)));
@@ -213,10 +216,10 @@ export class CliProcess {
     else if (!saysNothing(this.#decoder, text)) this.#spokeOutOfTurn();
   }
 
-  /** What it says now would enter the answer of a later turn. */
+  /** It has said more than it was asked for: what it says next may enter the answer of a later turn. */
   #spokeOutOfTurn(): void {
-    if (this.#state.name === 'busy') this.#become({ ...this.#state, isReusable: false });
-    else void this.retire();
+    if (this.#state.name !== 'busy') void this.retire();
+    else if (this.#state.isReusable) this.#become({ ...this.#state, isReusable: false });
   }
 
   #exited(exit: Exit): void {
@@ -233,15 +236,6 @@ export class CliProcess {
     this.#state = state;
     this.#sinceMs = this.#parts.clock.monotonicMs();
     this.#onChange(this);
-  }
-}
-
-/** Between turns a program may write what is no part of an answer. */
-function saysNothing(decoder: Decoder, text: string): boolean {
-  try {
-    return Array.from(decoder.read(text)).length === 0;
-  } catch {
-    return false;
   }
 }
 

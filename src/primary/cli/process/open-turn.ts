@@ -25,6 +25,8 @@ export interface TurnProgram {
   readonly stdin: NodeJS.WritableStream;
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
+  /** It has said more than it was asked for. */
+  onStray?(): void;
 }
 
 /** Owns one turn while it is open: what is still to be written to the program, and where its answer goes. */
@@ -57,9 +59,10 @@ export class OpenTurn implements Disposable {
 
   /** The program has written this. */
   read(text: string): void {
-    const { decoder } = this.#program;
+    const { decoder, onStray } = this.#program;
     try {
       for (const event of decoder.read(text)) this.#handle(event);
+      if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
     } catch (error) {
       this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
     }
@@ -87,7 +90,7 @@ export class OpenTurn implements Disposable {
 
   /** What comes after the end of a turn does not belong to it. */
   #handle(event: TurnEvent): void {
-    if (!this.#isOpen) return;
+    if (!this.#isOpen || event.type === 'stray') return this.#program.onStray?.();
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'turn-end') this.#end(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message));
@@ -132,5 +135,14 @@ export class OpenTurn implements Disposable {
 
   #tooLarge(): RelayError {
     return cliError('output_too_large', `the answer is longer than ${this.#maxOutputBytes} bytes`);
+  }
+}
+
+/** Between turns a program may write what is no part of an answer. */
+export function saysNothing(decoder: Decoder, text: string): boolean {
+  try {
+    return Array.from(decoder.read(text)).length === 0 && !decoder.isMidAnswer;
+  } catch {
+    return false;
   }
 }

@@ -1,6 +1,7 @@
 import type { Dialect, Exit, Turn, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { claudeAdapter, inputOf } from '../../../../src/primary/cli/adapters/claude.js';
 import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
+import { turnIdOf } from '../../../../src/primary/cli/adapters/claude-turn-id.js';
 import { RelayError } from '../../../../src/shared/errors.js';
 
 const flags = [
@@ -165,6 +166,13 @@ describe('what the claude adapter writes', () => {
     expect(write(words)).toEqual({ text: text(user(words)), rest: [], stdin: 'keep-open' });
   });
 
+  it('is a line with an id of its own, where the number of the turn is known', () => {
+    const turn = { text: 'hello', system: null, history: [{ role: 'user', text: 'one' }] } as const;
+    const { text: first, rest } = inputOf(turn, 27);
+    expect(first).not.toContain('uuid');
+    expect(rest).toEqual([text(user('hello', { uuid: '00000000-0000-4000-8000-00000000001b' }))]);
+  });
+
   it('has a newline before a slash that begins a text, and there only', () => {
     expect(write('/cost').text).toBe(text(user('\n/cost')));
     expect(write(' /cost').text).toBe(text(user(' /cost')));
@@ -275,6 +283,87 @@ describe('what the claude adapter reads', () => {
       ...deltas,
       { ...end, usage: nothing },
     ]);
+  });
+});
+
+describe('a line of another turn', () => {
+  const of = (turn: number) => ({ user_message_uuid: turnIdOf(turn) });
+  const stray: TurnEvent = { type: 'stray' };
+  const [first, second] = [result({ ...of(1) }), result({ result: 'Yes', total_cost_usd: 0.3, ...of(2) })];
+  const answer = [{ ...start, ...of(2) }, delta('Yes'), assistant('Yes', of(2)), second];
+  const yes = [
+    { type: 'text-delta', text: 'Yes' },
+    { ...end, usage: { ...end.usage, costUsd: 0.2 } },
+  ];
+
+  /** After a first turn, which names itself in its lines or does not. */
+  function secondTurn(lines: readonly object[], names: boolean): readonly TurnEvent[] {
+    const decoder = new ClaudeDecoder();
+    decoder.begin(1);
+    const named = names ? of(1) : {};
+    decoder.read(text(init, { ...start, ...named }, delta('Hi é'), assistant('Hi é', named), result(named)));
+    decoder.begin(2);
+    return decoder.read(text(...lines));
+  }
+
+  function unnamed(lines: readonly object[]): object[] {
+    return lines.map((line) => ({ ...line, user_message_uuid: undefined }));
+  }
+
+  it.each([
+    ['a whole message', [assistant('Hi é', of(1))]],
+    ['a result', [first]],
+    ['a result that says it failed', [result({ is_error: true, ...of(1) })]],
+  ])('is no part of this one, where the program names the turn: %s', (_, late) => {
+    expect(secondTurn([...late, ...answer], true)).toEqual([stray, ...yes]);
+  });
+
+  it('is no part of this one, in the middle of it', () => {
+    const [begun, ...rest] = answer as [object, ...object[]];
+    expect(secondTurn([begun, assistant('Hi é', of(1)), first, ...rest], true)).toEqual([stray, stray, ...yes]);
+  });
+
+  it('is no part of this one, nor are the deltas after it', () => {
+    const late = [{ ...start, ...of(1) }, open('text'), delta('Hi é')];
+    expect(secondTurn([...late, ...answer], true)).toEqual([stray, stray, stray, ...yes]);
+  });
+
+  it.each([
+    ['a whole message, where the turns before were streamed', [assistant('Hi é')]],
+    ['a result of which nothing was said', [result()]],
+    ['a delta of no message', [delta('Hi é')]],
+  ])('is no part of this one, where only the order tells: %s', (_, late) => {
+    expect(secondTurn([...late, ...unnamed(answer)], false)).toEqual([stray, ...yes]);
+  });
+
+  it('is one that names it: an id that is not ours tells nothing', () => {
+    const other = { user_message_uuid: '8b4bcb3a-30b5-4c92-9b12-3f4e9fce0b6d' };
+    expect(secondTurn([start, delta('Hi é'), assistant('Hi é', other), result(other)], true)).not.toContainEqual(stray);
+  });
+
+  it('is not one that could not be streamed', () => {
+    const whole = [assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 })];
+    expect(secondTurn(whole, false)).toEqual([{ ...yes[1], text: 'Yes' }]);
+  });
+
+  it('is not the failure of this one', () => {
+    expect(secondTurn([result({ is_error: true, result: 'no' })], false)).toMatchObject([{ type: 'turn-failed' }]);
+  });
+});
+
+describe('a claude process between two turns', () => {
+  /** An event tells it, or where there is none yet, the decoder. */
+  function tellsOf(...lines: readonly object[]): boolean {
+    const decoder = new ClaudeDecoder();
+    decoder.read(turn);
+    return decoder.read(text(...lines)).length > 0 || decoder.isMidAnswer;
+  }
+
+  it('is known to have said a part of an answer', () => {
+    const failedOne = { ...assistant('x', { error: 'rate_limit' }), message: { model: '<synthetic>', content: [] } };
+    expect(tellsOf()).toBe(false);
+    expect(tellsOf(init, { type: 'command_lifecycle', state: 'completed' })).toBe(false);
+    for (const line of [start, delta('Hi'), assistant('Hi'), failedOne]) expect(tellsOf(line)).toBe(true);
   });
 });
 

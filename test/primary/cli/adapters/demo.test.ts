@@ -91,6 +91,22 @@ describe('what the demo adapter writes', () => {
   });
 });
 
+describe('the demo program', () => {
+  it('repeats the number of the turn in each line of its answer', async () => {
+    const { write } = await dialect();
+    const { text } = write({ text: 'hello', system: null, history: [] }, 7);
+    const { stdout } = await askProgram(['--model', 'echo'], text);
+    const said = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(said.map(({ type, turn }) => [type, turn])).toEqual([
+      ['delta', 7],
+      ['end', 7],
+    ]);
+  });
+});
+
 describe('the demo decoder', () => {
   const stdout = lines({ type: 'delta', text: 'Hé ' }, { type: 'delta', text: '🦄\n' }, end);
   const events: readonly TurnEvent[] = [
@@ -124,6 +140,15 @@ describe('the demo decoder', () => {
     ['a negative count', lines({ ...end, usage: { input_tokens: -1, output_tokens: 0 } })],
   ])('passes over a line that has %s', async (_, noise) => {
     expect(read(await decoder(), [noise, stdout])).toEqual(events);
+  });
+
+  it('reads no line that answers another turn', async () => {
+    const one = await decoder();
+    one.begin?.(2);
+    const late = lines({ type: 'delta', text: 'late', turn: 1 }, { ...end, turn: 1 });
+    const own = lines({ type: 'delta', text: 'a', turn: 2 }, { ...end, turn: 2 });
+    const stray: TurnEvent = { type: 'stray' };
+    expect(read(one, [late, own])).toEqual([stray, stray, { type: 'text-delta', text: 'a' }, turnEnd]);
   });
 
   it('ends the turn on an error, with its reason where that is a known one', async () => {

@@ -1,5 +1,5 @@
 import { getEventListeners } from 'node:events';
-import type { Dialect } from '../../../../src/primary/cli/adapter.js';
+import { type Dialect, type TurnEvent, unknownUsage } from '../../../../src/primary/cli/adapter.js';
 import { type CliLimits, CliProcess, type CliState } from '../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -16,6 +16,7 @@ import {
 import { settled } from '../../../support/settled.js';
 
 const never = new AbortController().signal;
+const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const gone = cancelled('the client has gone');
 
 /** A process with a book for its answers, and the states it goes through. */
@@ -291,6 +292,40 @@ describe('what a program says between two turns', () => {
     await answer;
     await tree.say('+late\n');
     expect([process.state.name, book.texts]).toEqual(['busy', []]);
+    expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
+  });
+
+  it('ends it where no event tells of it yet', async () => {
+    let isMidAnswer = false;
+    const decoder = {
+      hasBegun: true,
+      get isMidAnswer() {
+        return isMidAnswer;
+      },
+      read: (text: string): TurnEvent[] => {
+        isMidAnswer = text.includes('silent part');
+        return text.includes('end') ? [turnEnd] : [];
+      },
+      exit: () => [],
+    };
+    const { process, tree, turn } = await start({ dialect: { ...lineDialect(), decoder: () => decoder } });
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    process.keepFor({ id: 'a', messageCount: 2 });
+    await tree.say('silent part\n');
+    expect([tree.ends, process.state.name]).toEqual([['retired'], 'gone']);
+  });
+
+  it.each([
+    ['a second end', 'end\nend\n'],
+    ['a piece of an answer', 'end\n+late\n'],
+    ['a line of another turn, before the end', 'stray\nend\n'],
+  ])('keeps it from being used again, where it came with the end of the turn: %s', async (_, text) => {
+    const { process, tree, turn, book } = await start();
+    const answer = turn();
+    await tree.say(text);
+    expect([(await answer).type, book.texts]).toEqual(['turn-end', []]);
     expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
   });
 
