@@ -1,0 +1,56 @@
+import { Exposition, type Sample } from './exposition.js';
+import { untilJobs, untilTreeGone } from './jobs.js';
+import type { Answer, LogRecord, Service } from './service.js';
+
+/** What one job has left in the answer, the log and the metrics. */
+export interface Aftermath {
+  readonly status: number;
+  readonly error?: unknown;
+  readonly reason?: unknown;
+  readonly message?: unknown;
+  readonly response?: unknown;
+  readonly outcome: unknown;
+  /** The metrics of jobs and of their programs that have grown, and by how much. */
+  readonly counted: Readonly<Record<string, number>>;
+}
+
+const patienceMs = 15_000;
+const watched = ['jobs_total', 'cli_exits_total'];
+
+/** Asks, and tells what became of it once all is at rest: no process left, no slot taken, health as good as before. */
+export async function aftermathOf(service: Service, body: Readonly<Record<string, unknown>>): Promise<Aftermath> {
+  const before = await counts(service);
+  const answer = await service.post('/ask', body);
+  await untilTreeGone(service, patienceMs);
+  await untilJobs(service, 0, 0);
+  const record = await recordOf(service, answer);
+  expect(record).toMatchObject({ method: 'POST', path: '/ask', status_code: answer.status });
+  expect(await service.get('/health')).toMatchObject({ status: 200, body: { status: 'ok' } });
+  return { ...told(answer), outcome: record.outcome, counted: grown(before, await counts(service)) };
+}
+
+function recordOf(service: Service, { body }: Answer): Promise<LogRecord> {
+  return service.log('http_request_completed', ({ request_id }) => request_id === body.request_id);
+}
+
+function told({ status, body }: Answer): Pick<Aftermath, 'status' | 'error' | 'reason' | 'message' | 'response'> {
+  const { error, message, response, reason, details } = body;
+  if (error === undefined) return { status, response };
+  const [detail] = (details ?? []) as { readonly message: string }[];
+  const why = reason ?? detail?.message;
+  return { status, error, message, ...(why !== undefined && { reason: why }) };
+}
+
+async function counts(service: Service): Promise<readonly Sample[]> {
+  const { samples } = new Exposition((await service.get('/metrics')).text);
+  return samples.filter(({ name }) => watched.includes(name));
+}
+
+function grown(before: readonly Sample[], after: readonly Sample[]): Record<string, number> {
+  const changes = after.map((sample, index) => {
+    const { operation = '', outcome, class: exit } = sample.labels;
+    const name = outcome === undefined ? `exit ${exit}` : `${operation} ${outcome}`;
+    return [name, sample.value - (before[index]?.value ?? 0)] as const;
+  });
+  return Object.fromEntries(changes.filter(([, change]) => change !== 0));
+}
