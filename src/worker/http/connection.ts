@@ -31,6 +31,7 @@ export class Connection {
   #last: HttpRefusal | null = null;
   #ignored = 0;
   #isFinishing = false;
+  #hasSaidClose = false;
 
   /**
    * `sayLast` answers what is no request, and closes the socket. A client that takes nothing of an answer for
@@ -78,7 +79,7 @@ export class Connection {
   }
 
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
-    if (this.#last !== null) return this.#ignore();
+    if (this.#last !== null || this.#hasSaidClose) return this.#ignore();
     const exchange = { req, res };
     this.#newest = exchange;
     if (this.#open === null) this.#begin(exchange);
@@ -139,13 +140,15 @@ export class Connection {
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
     this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
-    exchange.res.on('close', () => this.#next());
+    exchange.res.on('close', () => this.#next(exchange.res));
     this.#app(exchange.req, exchange.res);
   }
 
-  #next(): void {
+  /** After an answer that says `Connection: close`, no request is begun: nobody would get its answer. */
+  #next(answered: OpenExchange['res']): void {
     this.#open = null;
-    if (!this.#socket.writable) return;
+    this.#hasSaidClose = answered.getHeader('connection') === 'close';
+    if (!this.#socket.writable || this.#hasSaidClose) return;
     const next = this.#waiting.shift();
     if (next !== undefined) this.#begin(next);
     else if (this.#last !== null) this.#sayLast(this.#last);

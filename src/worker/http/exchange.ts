@@ -55,8 +55,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
     res.locals = { requestId, route: 'other', error: null, client: '', job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
-    // A client that was not told to continue may or may not send its body: only a closed connection is unambiguous.
-    if (req.headers.expect !== undefined || isClosing()) res.set('Connection', 'close');
+    if (isAmbiguous(req.headers) || isClosing()) res.set('Connection', 'close');
     const { method, url } = req;
     metrics.opened();
     res.on('close', () => {
@@ -67,6 +66,15 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
     });
     next();
   };
+}
+
+/**
+ * Whether a proxy and this server may disagree on where the next request begins, so that only a closed connection is safe.
+ * A client that was not told to continue may or may not send its body. Of other codings than `chunked`, and of none, Node
+ * reads some as if they were not there. What follows an Upgrade in the same packet is lost.
+ */
+function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['headers']): boolean {
+  return expect !== undefined || upgrade !== undefined || (coding ?? 'chunked').toLowerCase() !== 'chunked';
 }
 
 function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number): void {
