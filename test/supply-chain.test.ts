@@ -1,0 +1,125 @@
+import { execFile } from 'node:child_process';
+import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { dependencyRows } from '../tools/dependency-table.js';
+import { readInstalled } from '../tools/licences.js';
+import { importNameOf, productionFolders, readLockfile } from '../tools/lockfile.js';
+import { productionSbom, readSbom } from '../tools/sbom.js';
+import { temporaryFolder } from './support/folder.js';
+import { tableUnder } from './support/markdown.js';
+import { root } from './support/sources.js';
+
+const page = 'docs/dependencies.md';
+const lockfile = readLockfile(root);
+const names = z.record(z.string(), z.string());
+const manifestSchema = z.object({ dependencies: names, devDependencies: names, overrides: names });
+const manifest = readFile(join(root, 'package.json'), 'utf8').then((text) => manifestSchema.parse(JSON.parse(text)));
+const pageText = readFile(join(root, page), 'utf8');
+
+/** What stands under a heading, up to the next one. */
+async function sectionOf(heading: string): Promise<string> {
+  const [, section = ''] = (await pageText).split(`\n### ${heading}\n`);
+  return section.split(/^#/m)[0]?.trim() ?? '';
+}
+
+describe('docs/dependencies.md', () => {
+  it.each([
+    ['To run', 'dependencies'],
+    ['To develop', 'devDependencies'],
+  ] as const)(
+    'has in "%s" the version, the licence and the number of packages of each of the %s',
+    async (heading, kind) => {
+      const rows = tableUnder(heading, page).map((row) => row.slice(0, 4));
+      expect(rows).toEqual(dependencyRows(await lockfile, Object.keys((await manifest)[kind])));
+    },
+  );
+
+  it('says of each what it is for', async () => {
+    const { dependencies, devDependencies } = await manifest;
+    for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
+      expect((await sectionOf(name)).length).toBeGreaterThan(20);
+    }
+    const headings = [...(await pageText).matchAll(/^### (.*)$/gm)].map(([, heading]) => heading);
+    expect(headings).toEqual(Object.keys({ ...dependencies, ...devDependencies }));
+  });
+
+  it('explains each override', async () => {
+    const overridden = [...(await pageText).matchAll(/^- \*\*`([^`]+)`\*\*/gm)].map(([, name]) => name);
+    expect(overridden.toSorted()).toEqual(Object.keys((await manifest).overrides).toSorted());
+  });
+
+  it('names the install scripts that there are', async () => {
+    const scripts = [...(await lockfile)].flatMap(([folder, one]) => (one.hasInstallScript ? [folder] : []));
+    for (const folder of scripts) expect(await pageText).toContain(`\`${importNameOf(folder)}\``);
+  });
+});
+
+describe('package-lock.json', () => {
+  it('has a SHA-512 for each package', async () => {
+    const without = [...(await lockfile)].flatMap(([folder, { integrity = '' }]) =>
+      /^sha512-[A-Za-z0-9+/]{86}==$/.test(integrity) ? [] : [folder],
+    );
+    expect((await lockfile).size).toBeGreaterThan(100);
+    expect(without).toEqual([]);
+  });
+
+  it('names no registry', async () => {
+    expect([...(await lockfile)].flatMap(([folder, { resolved }]) => (resolved === undefined ? [] : [folder]))).toEqual(
+      [],
+    );
+    expect(await readFile(join(root, '.npmrc'), 'utf8')).not.toMatch(/registry\s*=\s*http|\/\//);
+  });
+});
+
+describe('What is installed with the service', () => {
+  it('has no install script, and builds nothing', async () => {
+    const isScript = (name: string) => ['preinstall', 'install', 'postinstall'].includes(name);
+    for (const folder of productionFolders(await lockfile)) {
+      expect([folder, (await lockfile).get(folder)?.hasInstallScript]).toEqual([folder, false]);
+      const { scripts = {} } = z.object({ scripts: names.optional() }).parse((await readInstalled(root, folder)) ?? {});
+      expect([folder, Object.keys(scripts).filter(isScript)]).toEqual([folder, []]);
+    }
+  });
+
+  it('is in the bill of materials: all of it, with its hashes, and nothing of the development', async () => {
+    const { metadata, components, dependencies } = productionSbom(await readSbom(root), 'prompt-relay');
+    expect(metadata.component.name).toBe('prompt-relay');
+    const installed: string[] = [];
+    for (const folder of productionFolders(await lockfile)) {
+      if ((await readInstalled(root, folder)) !== null) installed.push(importNameOf(folder));
+    }
+    expect(components.map(({ name }) => name).toSorted()).toEqual(installed.toSorted());
+    expect(components.filter(({ hashes }) => !Array.isArray(hashes) || hashes.length === 0)).toEqual([]);
+    expect(dependencies).toHaveLength(components.length + 1);
+  });
+});
+
+describe('The audit of CI', () => {
+  /** Runs it with an npm that answers so. */
+  async function auditWith(answer: string, status: number): Promise<{ code: number; said: string }> {
+    await using folder = await temporaryFolder();
+    const program = join(folder.path, 'bin', 'npm');
+    await mkdir(join(folder.path, 'bin'));
+    await writeFile(program, `#!/bin/sh\ncat <<'END'\n${answer}\nEND\nexit ${status}\n`);
+    await chmod(program, 0o755);
+    const env = { ...process.env, PATH: `${join(folder.path, 'bin')}:${process.env.PATH}` };
+    const run = promisify(execFile)(join(root, '.ci', 'audit'), { env });
+    return await run.then(
+      ({ stdout }) => ({ code: 0, said: stdout }),
+      ({ code, stdout }: { code: number; stdout: string }) => ({ code, said: stdout }),
+    );
+  }
+
+  it.each([
+    ['is clean', '{"auditReportVersion":2,"vulnerabilities":{}}', 0, 0, 'no known vulnerability'],
+    ['fails', '{"auditReportVersion":2,"vulnerabilities":{"express":{}}}', 1, 1, 'known vulnerabilities'],
+    ['is skipped, and says so', '{"message":"405","error":{"summary":""}}', 1, 0, 'skipped'],
+    ['is skipped where npm says nothing', '', 1, 0, 'skipped'],
+  ])('%s', async (_, answer, status, code, words) => {
+    const result = await auditWith(answer, status);
+    expect(result.said).toContain(words);
+    expect(result.code).toBe(code);
+  });
+});

@@ -1,0 +1,70 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { z } from 'zod';
+import { type Lockfile, productionFolders, readLockfile } from './lockfile.js';
+
+/** Licences that a package may have to be installed with the service: they ask for their notice to be kept, and no more. */
+export const acceptedLicences: readonly string[] = [
+  '0BSD',
+  'Apache-2.0',
+  'BlueOak-1.0.0',
+  'BSD-2-Clause',
+  'BSD-3-Clause',
+  'ISC',
+  'MIT',
+];
+
+/**
+ * Whether one of the licences that an SPDX expression offers is accepted, and every one that it demands. What is more
+ * than a choice or a list, such as an exception or a nested expression, is not accepted: somebody has to look at it.
+ */
+export function isAccepted(expression: string): boolean {
+  const plain = expression.trim().replace(/^\(([^()]*)\)$/, '$1');
+  const choices = plain.split(' OR ');
+  const demands = plain.split(' AND ');
+  if (choices.length > 1 && demands.length > 1) return false;
+  if (choices.length > 1) return choices.some((name) => acceptedLicences.includes(name));
+  return demands.every((name) => acceptedLicences.includes(name));
+}
+
+const manifestSchema = z.object({ license: z.string().optional() });
+
+type ReadManifest = (folder: string) => Promise<unknown>;
+
+/** A sentence for each package installed with the service whose own package.json, or the lockfile, names no accepted licence. */
+export async function unaccepted(lockfile: Lockfile, readManifest: ReadManifest): Promise<string[]> {
+  const faults: string[] = [];
+  for (const folder of productionFolders(lockfile)) {
+    const entry = lockfile.get(folder);
+    const manifest = await readManifest(folder);
+    // One for another platform is not installed: then the lockfile alone can tell.
+    if (manifest === null && entry?.optional !== true) faults.push(`${folder} is not installed: run npm ci`);
+    const licence = manifest === null ? entry?.license : manifestSchema.parse(manifest).license;
+    if (licence === undefined) faults.push(`${folder} names no licence`);
+    else if (!isAccepted(licence)) faults.push(`${folder} has the licence ${licence}, which is not on the list`);
+  }
+  return faults;
+}
+
+/** Null where the package is not installed. */
+export async function readInstalled(root: string, folder: string): Promise<unknown> {
+  const text = await readFile(join(root, folder, 'package.json'), 'utf8').catch(() => null);
+  return text === null ? null : JSON.parse(text);
+}
+
+async function main(): Promise<void> {
+  const root = join(__dirname, '..', '..');
+  const lockfile = await readLockfile(root);
+  const faults = await unaccepted(lockfile, (folder) => readInstalled(root, folder));
+  for (const fault of faults) process.stderr.write(`${fault}\n`);
+  const count = productionFolders(lockfile).length;
+  if (faults.length === 0) process.stdout.write(`the licences of ${count} packages are accepted\n`);
+  else process.exitCode = 1;
+}
+
+if (require.main === module) {
+  main().catch((error: unknown) => {
+    process.stderr.write(`${String(error)}\n`);
+    process.exitCode = 1;
+  });
+}
