@@ -40,6 +40,8 @@ export function modelFor(named: string | null, { allowed, fallback }: ModelChoic
 
 /** A CLI that was updated may know other models. */
 const maxAgeMs = 10 * 60_000;
+/** Anybody may ask for the list: a CLI that fails is not started again for each of them. */
+const retryMs = 5000;
 
 /**
  * Lists what a request may name; one of them is the default. `ask` has the CLI tell of its models: where the models are
@@ -47,8 +49,16 @@ const maxAgeMs = 10 * 60_000;
  */
 export function modelCatalog(ask: () => Promise<readonly ModelEntry[] | null>, choice: ModelChoice, clock: Clock) {
   const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
+  let notBeforeMs = 0;
+  const listed = async (): Promise<readonly ModelEntry[]> => {
+    if (clock.monotonicMs() < notBeforeMs) return [];
+    return askNowAndThen().catch(() => {
+      notBeforeMs = clock.monotonicMs() + retryMs;
+      return [];
+    });
+  };
   return async (): Promise<ModelsBody> => {
-    const known = new Map((await askNowAndThen().catch(() => [])).map((model) => [model.id, model]));
+    const known = new Map((await listed()).map((model) => [model.id, model]));
     const ids = idsOf(choice, [...known.keys()]);
     const byDefault = choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];
     const models = ids.map((id) => ({ ...(known.get(id) ?? { id, name: id }), default: id === byDefault }));

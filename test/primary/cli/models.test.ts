@@ -88,14 +88,18 @@ describe('the list of models', () => {
     expect(asked()).toBe(2);
   });
 
-  it('is asked for again at once where the CLI could not tell, and short until then', async () => {
+  it('is asked for again after five seconds where the CLI could not tell, however many want it, and short until then', async () => {
     let isInstalled = false;
-    const { catalog } = listing(async () => {
+    const { clock, catalog, asked } = listing(async () => {
       if (!isInstalled) throw new Error('not installed');
       return listed;
     });
     expect((await catalog()).models).toEqual([{ id: 'default', name: 'default', default: true }]);
     isInstalled = true;
+    await clock.advance(4999);
+    expect((await catalog()).count).toBe(1);
+    expect(asked()).toBe(1);
+    await clock.advance(1);
     expect((await catalog()).count).toBe(3);
   });
 });

@@ -29,6 +29,8 @@ export interface CaretakerParts {
 const settleMs = 20;
 /** While something is in the way that no change will tell of. */
 const retryMs = 1000;
+/** A program that fails may have to be started to find out whether it still does. */
+const maxRetryMs = 60_000;
 /** A program that has written nothing for this long has started, and thinks. */
 const maxStartMs = 1000;
 const never = Number.POSITIVE_INFINITY;
@@ -40,6 +42,8 @@ export class Caretaker {
   #state: 'off' | 'waiting' | 'looking' = 'off';
   /** When to look next, monotonic. */
   #nextMs = never;
+  /** Looks in a row at which the program could not be used. */
+  #failures = 0;
   #stopTimer: StopTimer = () => {};
 
   /** `perLaunch` processes are kept waiting for each launch in use; 0: none. */
@@ -89,7 +93,9 @@ export class Caretaker {
     if (this.#perLaunch === 0) return never;
     const program = await findProgram().catch(() => null);
     const nowMs = clock.monotonicMs();
-    if (program === null || !isReady() || !load.hasMemory) return nowMs + retryMs;
+    this.#failures = program === null ? this.#failures + 1 : 0;
+    if (program === null) return nowMs + Math.min(retryMs * 2 ** (this.#failures - 1), maxRetryMs);
+    if (!isReady() || !load.hasMemory) return nowMs + retryMs;
     history.refresh((launch) => launchKeyOf(program, launch), nowMs);
     const demand = this.#demand(program);
     const { start, retire, nextMs } = planStandby({

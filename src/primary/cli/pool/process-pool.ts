@@ -63,7 +63,7 @@ export class ProcessPool {
     this.#headStart = new HeadStart(() => this.#all.keys(), parts.clock);
   }
 
-  /** `listener` is called when a process has changed its state. There is one listener. */
+  /** `listener` is called when a process of jobs has changed its state. There is one listener. */
   onChange(listener: () => void): void {
     this.#onChange = listener;
   }
@@ -213,7 +213,7 @@ export class ProcessPool {
     const { history, clock } = this.#parts;
     if (key !== null && state.name === 'stopping' && state.hasDied) history.failed(key, clock.monotonicMs());
     this.#headStart.changed();
-    this.#onChange();
+    if (key !== null) this.#onChange(); // a look that consults the program must not cause the next look
   }
 
   #endSession({ process }: Session): void {

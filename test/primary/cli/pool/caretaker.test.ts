@@ -198,10 +198,9 @@ describe('while nothing changes, a caretaker', () => {
 });
 
 describe('a caretaker waits', () => {
-  it.each<[string, 'isReady' | 'hasMemory' | 'isInstalled']>([
+  it.each<[string, 'isReady' | 'hasMemory']>([
     ['until the service takes jobs', 'isReady'],
     ['until there is memory', 'hasMemory'],
-    ['until the program is installed', 'isInstalled'],
   ])('%s, and looks again each second', async (_, condition) => {
     const house = new House(1);
     house[condition] = false;
@@ -211,6 +210,31 @@ describe('a caretaker waits', () => {
     house[condition] = true;
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
+  });
+
+  it('until the program can be used, and looks ever less often, once a minute at last', async () => {
+    const house = new House(1);
+    house.isInstalled = false;
+    house.caretaker.start();
+    await house.clock.advance(10_000);
+    expect(house.looks).toBe(4); // after 0, 1, 3 and 7 s
+    await house.clock.advance(10 * minute);
+    expect(house.looks).toBeLessThan(20);
+    house.isInstalled = true;
+    await house.clock.advance(minute);
+    expect(standbyOf(house)).toBe(1);
+  });
+
+  it('where looking consults a program that fails: what it starts for that causes no other look', async () => {
+    const house = new House(1);
+    house.isInstalled = false;
+    house.onLook = async () => void house.pool.consult('/opt/model', ['--version']);
+    house.caretaker.start();
+    for (let second = 0; second < 10; second++) {
+      await house.clock.advance(1000);
+      for (const tree of house.trees.splice(0)) await tree.exit(1);
+    }
+    expect(house.looks).toBe(4);
   });
 
   it('for a program that a job is waiting for, but not for a model that thinks', async () => {
