@@ -1,6 +1,7 @@
 import type { Config } from '../shared/config/config.js';
 import { serviceExits } from '../shared/exit-codes.js';
 import { describeError } from '../shared/logger.js';
+import { oneAtATime } from '../shared/shared-calls.js';
 import { apiHandlers } from './api/handlers.js';
 import { Status } from './api/status.js';
 import { workerSettings } from './api/worker-settings.js';
@@ -25,6 +26,8 @@ import { Readiness } from './readiness/readiness.js';
 import { TokenCounter } from './tokens/token-counter.js';
 
 const expiryCheckMs = 10_000;
+/** /metrics is open to all, and a scrape takes milliseconds of every process. */
+const betweenScrapesMs = 100;
 const maxWaitingBytes = 64 * 1024 * 1024;
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
@@ -212,7 +215,7 @@ export class Service {
       status: new Status(this.#parts),
       recheck: () => this.#recheck(),
       models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
-      metrics: () => scrape.text(),
+      metrics: oneAtATime(() => scrape.text(), betweenScrapesMs, host.clock),
       worked: () => host.heap.worked(),
     });
   }

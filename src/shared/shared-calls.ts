@@ -1,4 +1,4 @@
-import { type Clock, endOfLoopTurn } from './clock.js';
+import { type Clock, delay, endOfLoopTurn } from './clock.js';
 
 /**
  * Coalesces the calls of one turn of the event loop: they share one call, which is made at its end. So no answer is older
@@ -31,4 +31,24 @@ export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock
     return asked;
   };
   return () => (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs ? answer : ask());
+}
+
+/**
+ * Makes one call at a time, with a pause after each, so that a crowd costs no more than one caller. All who ask meanwhile
+ * share the next call: no answer is older than its question.
+ */
+export function oneAtATime<T>(call: () => Promise<T>, pauseMs: number, clock: Clock): () => Promise<T> {
+  let next: Promise<T> | null = null;
+  let rested: Promise<unknown> = Promise.resolve();
+  const begin = () => {
+    next = null;
+    const answer = call();
+    const rest = () => delay(clock, pauseMs);
+    rested = answer.then(rest, rest);
+    return answer;
+  };
+  return () => {
+    next ??= rested.then(begin);
+    return next;
+  };
 }

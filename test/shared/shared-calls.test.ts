@@ -1,6 +1,7 @@
-import { endOfLoopTurn } from '../../src/shared/clock.js';
-import { cached, coalesced } from '../../src/shared/shared-calls.js';
+import { endOfLoopTurn, systemClock } from '../../src/shared/clock.js';
+import { cached, coalesced, oneAtATime } from '../../src/shared/shared-calls.js';
 import { FakeClock } from '../support/fake-clock.js';
+import { settled } from '../support/settled.js';
 
 /** Fails the first time, then counts. */
 function failingOnce(): () => Promise<number> {
@@ -81,6 +82,34 @@ describe('A cached answer', () => {
     expect(await ask()).toBe(2);
     failures[0]?.(new Error('late'));
     await expect(first).rejects.toThrow('late');
+    expect(await ask()).toBe(2);
+  });
+});
+
+describe('Calls that are made one at a time', () => {
+  it('are shared by all who ask while another is under way, and begin after a pause', async () => {
+    const clock = new FakeClock();
+    const answers: ((call: number) => void)[] = [];
+    const ask = oneAtATime(() => new Promise<number>((resolve) => answers.push(resolve)), 100, clock);
+    const first = ask();
+    await settled();
+    const crowd = [ask(), ask(), ask()];
+    await clock.advance(1000);
+    expect(answers).toHaveLength(1);
+    answers[0]?.(1);
+    expect(await first).toBe(1);
+    await clock.advance(99);
+    expect(answers).toHaveLength(1);
+    await clock.advance(1);
+    answers[1]?.(2);
+    expect(await Promise.all(crowd)).toEqual([2, 2, 2]);
+    expect(answers).toHaveLength(2);
+  });
+
+  it('share a failure, and go on after it', async () => {
+    const ask = oneAtATime(failingOnce(), 0, systemClock);
+    const crowd = [ask(), ask()];
+    expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await ask()).toBe(2);
   });
 });

@@ -10,8 +10,9 @@ import type { AsyncHandler, Handler, Primary } from './exchange.js';
 /** The checks before a route, in the order in which the contract has them: host, key, drain, rate. */
 
 /**
- * Refuses requests that a foreign web page could have caused: a Host that is not ours (DNS rebinding), or an Origin that
- * is neither this host nor allowed. Only allowed origins get CORS headers.
+ * Refuses requests that a foreign web page could have caused: a Host that is not ours (DNS rebinding), an Origin that is
+ * neither this host nor allowed, or what a browser itself says comes from another site: it names no Origin where a page
+ * only loads an image, say. Only allowed origins get CORS headers.
  */
 export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allowedOrigins'>): Handler {
   const origins = new Set(settings.allowedOrigins);
@@ -21,6 +22,8 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
       throw new RelayError('forbidden', 'this Host is not allowed');
     }
     const origin = req.headers.origin;
+    if (origin === undefined && isForeign(req))
+      throw new RelayError('forbidden', 'requests of other sites are not allowed');
     if (origin === undefined || isSameOrigin(origin, authority)) return next();
     if (!origins.has(origin)) throw new RelayError('forbidden', 'this Origin is not allowed');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
@@ -35,6 +38,14 @@ const allowed = 'Content-Type, Authorization, X-API-Key, X-Request-Id';
 
 function isPreflight(req: Request): boolean {
   return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
+}
+
+/** Whether a browser says that a page of another site has caused it. Following a link to the documentation is no harm. */
+function isForeign(req: Request): boolean {
+  const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = req.headers;
+  if (site !== 'cross-site' && site !== 'same-site') return false;
+  const isLink = req.method === 'GET' && mode === 'navigate' && dest === 'document';
+  return !(isLink && /^\/docs\/?$/.test(req.path));
 }
 
 /** The authority that the request is for: from an absolute request target, else from the Host header. */

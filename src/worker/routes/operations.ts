@@ -1,9 +1,9 @@
 import { sinceQuery } from '../../shared/api/health.js';
-import type { Clock } from '../../shared/clock.js';
+import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import { cached, coalesced } from '../../shared/shared-calls.js';
+import { cached, coalesced, oneAtATime } from '../../shared/shared-calls.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/send-json.js';
 
@@ -45,9 +45,14 @@ export function getModels(primary: Primary): AsyncHandler {
   return async (_req, res) => sendJson(res, await primary.call('models', {}));
 }
 
-export function getMetrics(primary: Primary): AsyncHandler {
+/** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */
+export function getMetrics(primary: Primary, clock: Clock): AsyncHandler {
+  const exposition = oneAtATime(async () => Buffer.from((await primary.call('metrics', {})).text), 0, clock);
+  let sent: Promise<void> = Promise.resolve();
   return async (_req, res) => {
-    const { text } = await primary.call('metrics', {});
-    res.type('text/plain; version=0.0.4; charset=utf-8').send(text);
+    const bytes = await exposition();
+    sent = sent.then(endOfLoopTurn); // the bytes are many: between two answers of a crowd other requests have their turn
+    await sent;
+    res.type('text/plain; version=0.0.4; charset=utf-8').send(bytes);
   };
 }

@@ -121,6 +121,48 @@ describe('The guard of the Origin', () => {
   });
 });
 
+describe('The guard against other sites', () => {
+  const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
+  const open = () => serveWith([hostGuard(settings), passed]);
+  const link = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
+  const refused = { status: 403, body: { error: 'forbidden', message: 'requests of other sites are not allowed' } };
+
+  it.each(['cross-site', 'same-site'])(
+    'refuses what a page of another site loads without an Origin: %s',
+    async (site) => {
+      await using server = await open();
+      for (const line of ['GET /metrics', 'GET /docs/', 'POST /ask']) {
+        const bytes = request(line, [`Sec-Fetch-Site: ${site}`, 'Sec-Fetch-Mode: no-cors', 'Sec-Fetch-Dest: image']);
+        expect((await server.send(bytes)).status).toBe(403);
+      }
+      expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(refused);
+    },
+  );
+
+  it.each(['same-origin', 'none'])(
+    'lets through what comes from its own page, or from the address bar: %s',
+    async (site) => {
+      await using server = await open();
+      expect(await server.get(`Sec-Fetch-Site: ${site}`)).toMatchObject(asPassed);
+    },
+  );
+
+  it('lets a link lead to the documentation, and nowhere else', async () => {
+    await using server = await open();
+    const statusOf = async (line: string, headers = link) => (await server.send(request(line, headers))).status;
+    expect([await statusOf('GET /docs'), await statusOf('GET /docs/?a=b')]).toEqual([200, 200]);
+    for (const line of ['GET /metrics', 'GET /docs/x', 'GET /docs/../metrics', 'POST /docs/'])
+      expect([line, await statusOf(line)]).toEqual([line, 403]);
+    const frame = link.map((line) => line.replace('document', 'iframe'));
+    expect(await statusOf('GET /docs/', frame)).toBe(403);
+  });
+
+  it('lets an allowed origin through', async () => {
+    await using server = await open();
+    expect(await server.get('Origin: https://app.example', 'Sec-Fetch-Site: cross-site')).toMatchObject(asPassed);
+  });
+});
+
 describe('The check of the key', () => {
   it('lets everybody through where no key is configured, and names the client by its address', async () => {
     await using server = await serveWith([authenticate([]), passed]);
