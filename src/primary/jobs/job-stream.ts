@@ -38,11 +38,13 @@ export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
     }
   }
 
-  queued(position: number): void {
-    if (!this.#isStreamed || this.#start !== null || position === this.#lastPosition) return;
+  /** Returns whether the reader is to be told. */
+  queued(position: number): boolean {
+    if (!this.#isStreamed || this.#start !== null || position === this.#lastPosition) return false;
     this.#lastPosition = position;
     this.#position = position;
     this.#wakeReader();
+    return true;
   }
 
   started(queueMs: number): void {

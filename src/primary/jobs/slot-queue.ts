@@ -1,8 +1,9 @@
-import { type Clock, delay } from '../../shared/clock.js';
+import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import { FairOrder } from './fair-order.js';
+import { type Positions, PositionTeller } from './position-teller.js';
 
 export interface SlotLimits {
   /** Jobs that may hold a slot at once. */
@@ -13,30 +14,25 @@ export interface SlotLimits {
   readonly maxWaitingBytes: number;
 }
 
-/** Positions are told at most this often: with every change, a long queue would be busy with telling them. */
-const tellEveryMs = 50;
-const tellEveryMsPerWaiting = 0.5;
-
 /**
  * Owns the slots and the jobs that wait for one. Nothing else counts slots. Admission is decided at once; a slot goes to
  * the next job in fair order at the very moment one is released.
  */
 export class SlotQueue {
   readonly limits: SlotLimits;
-  readonly #clock: Clock;
+  readonly #teller: PositionTeller;
   readonly #order = new FairOrder<Ticket>();
   /** Admitted and not in order yet: they wait for something else first. */
   readonly #parked = new Set<Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   #onChange: () => void = () => {};
-  #isTelling = false;
   #waitingBytes = 0;
   #active = 0;
   #refused = 0;
 
   constructor(limits: SlotLimits, clock: Clock) {
     this.limits = limits;
-    this.#clock = clock;
+    this.#teller = new PositionTeller(clock, () => this.#positions());
   }
 
   get active(): number {
@@ -108,16 +104,13 @@ export class SlotQueue {
 
   #changed(): void {
     this.#onChange();
-    if (!this.#isTelling && this.waiting > 0) void this.#tellPositions();
+    if (this.waiting > 0) this.#teller.changed();
   }
 
-  async #tellPositions(): Promise<void> {
-    this.#isTelling = true;
-    await delay(this.#clock, Math.max(tellEveryMs, this.waiting * tellEveryMsPerWaiting));
-    this.#isTelling = false;
+  *#positions(): Generator<[ticket: Ticket, position: number]> & Positions {
     let position = 0;
-    for (const ticket of this.#order) ticket.onPosition(++position);
-    for (const ticket of this.#parked) ticket.onPosition(position + 1);
+    for (const ticket of this.#order) yield [ticket, ++position];
+    for (const ticket of this.#parked) yield [ticket, this.#order.size + 1];
   }
 
   #takePlace(ticket: Ticket): void {
@@ -154,8 +147,8 @@ export class SlotQueue {
 export class Ticket {
   readonly client: string;
   readonly bytes: number;
-  /** Called with its position from time to time while it waits. */
-  onPosition: (position: number) => void = () => {};
+  /** Called with its position from time to time while it waits. Returns whether that was news to somebody. */
+  onPosition: (position: number) => boolean = () => false;
   readonly #queue: SlotQueue;
   readonly #granted = withResolvers();
   #state: 'waiting' | 'granted' | 'released' = 'waiting';

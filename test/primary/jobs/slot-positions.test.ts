@@ -31,7 +31,7 @@ class Harness {
 /** The positions that a ticket is told from now on. */
 function listen(ticket: Ticket): number[] {
   const told: number[] = [];
-  ticket.onPosition = (position) => told.push(position);
+  ticket.onPosition = (position) => told.push(position) > 0;
   return told;
 }
 
@@ -94,16 +94,32 @@ describe('positions', () => {
     expect(clock.pending).toBe(0);
   });
 
-  it('are told less often in a long queue: one millisecond later for every two that wait', async () => {
+  it('are told in slices of 32 in a long queue, 50 ms apart, and again where something has changed meanwhile', async () => {
     const { clock, admit } = bound(new Harness());
-    const tickets = Array.from({ length: 2000 }, () => admit());
-    const told = listen(tickets.at(-1) as Ticket);
-    await clock.advance(tellEveryMs); // the first telling was due when only one waited
+    const tickets = Array.from({ length: 100 }, () => admit());
+    const told = tickets.map(listen);
+    const counts = () => told.reduce((sum, { length }) => sum + length, 0);
+    const slices: number[] = [];
+    for (let slice = 0; slice < 5; slice++) {
+      await clock.advance(tellEveryMs);
+      slices.push(counts());
+    }
+    expect(slices).toEqual([32, 64, 96, 100, 100]);
     tickets[0]?.release();
-    await clock.advance(998);
-    expect(told).toEqual([2000]);
-    await clock.advance(2);
-    expect(told).toEqual([2000, 1999]);
+    await clock.advance(tellEveryMs);
+    tickets[1]?.release();
+    await clock.advance(60_000);
+    expect(told[99]?.at(-1)).toBe(98);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('take no place in a slice where they are no news', async () => {
+    const { clock, admit } = bound(new Harness());
+    const tickets = Array.from({ length: 1000 }, () => admit());
+    for (const ticket of tickets) ticket.onPosition = () => false;
+    const told = listen(tickets.at(-1) as Ticket);
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([1000]);
   });
 
   it('are told to a parked ticket as behind all in order, until it is unparked', async () => {
@@ -144,7 +160,7 @@ describe('positions', () => {
       if (random() < 0.1) tickets[Math.floor(random() * tickets.length)]?.unpark();
     }
     const told = tickets.map(listen);
-    await clock.advance(tellEveryMs);
+    await clock.advance(10 * tellEveryMs);
     const waiting = tickets.flatMap((ticket, index) => (ticket.isWaiting ? [[ticket.position, told[index]]] : []));
     expect(waiting.length).toBeGreaterThan(10);
     expect(waiting.map(([, positions]) => positions)).toEqual(waiting.map(([position]) => [position]));
@@ -158,9 +174,10 @@ describe('positions', () => {
     for (const ticket of tickets) {
       ticket.onPosition = (position) => {
         sum += position;
+        return false;
       };
     }
-    await clock.advance(tellEveryMs);
+    await clock.advance(120 * tellEveryMs);
     expect(sum).toBe((200_000 * 200_001) / 2);
   });
 });
