@@ -4,6 +4,7 @@ import { workerExits } from '../../shared/exit-codes.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { FamilyFigures } from '../../shared/metrics/figures.js';
 import type { Phase } from '../../shared/phase.js';
+import { closingFailed } from '../../shared/process/failed-spawn.js';
 import { type RestartCause, WorkerHandle, WorkerSlot, type WorkerState } from './worker-handle.js';
 import { peerOf, type SharedHandlers } from './worker-peer.js';
 
@@ -158,7 +159,10 @@ export class Fleet {
   /** Null where the system refuses at once. */
   #fork(slot: WorkerSlot): WorkerHandle | null {
     try {
-      const handle = this.#handleOf(slot, cluster.fork());
+      const handle = this.#handleOf(
+        slot,
+        closingFailed(() => cluster.fork()),
+      );
       this.#living.add(handle);
       return handle;
     } catch (error) {

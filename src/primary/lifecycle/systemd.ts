@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Clock } from '../../shared/clock.js';
 import type { Phase } from '../../shared/phase.js';
+import { closingFailed } from '../../shared/process/failed-spawn.js';
 import type { WorkerState } from '../fleet/worker-handle.js';
 
 /** What systemd has passed to this process. */
@@ -114,6 +115,6 @@ function sentenceOf({ phase, slots, fleet }: Vitals): string {
 async function run(program: string, args: readonly string[], notifySocket: string): Promise<void> {
   const options = { env: { NOTIFY_SOCKET: notifySocket }, timeout: sendLimitMs };
   try {
-    await promisify(execFile)(program, args, options); // throws at once for want of memory
+    await closingFailed(() => promisify(execFile)(program, args, options)); // throws at once for want of memory
   } catch {}
 }

@@ -1,5 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { RelayError } from '../../../shared/errors.js';
+import { closingFailed } from '../../../shared/process/failed-spawn.js';
 import { cookieName } from '../../../shared/process/instance.js';
 import type { CliObserver } from '../observer.js';
 import type { Containment } from '../terminate/containment.js';
@@ -28,12 +29,9 @@ export type Child = ChildProcessWithoutNullStreams & {
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
   const [program, args] = inside.enter(start.program, start.args);
   try {
-    const child = spawn(program, args, {
-      cwd: start.workingDirectory,
-      env: { [cookieName]: start.cookie, ...start.env }, // first, so that even a part of the environment tells it
-      detached: true,
-      stdio: 'pipe',
-    });
+    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment tells it
+    const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;
+    const child = closingFailed(() => spawn(program, args, options));
     const exited = new Promise<ExitStatus>((resolve) => {
       child.once('exit', (code, signal) => {
         observer.exited(code === 0 ? 'ok' : signal === null ? 'nonzero' : 'signal');
