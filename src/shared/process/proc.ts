@@ -150,6 +150,16 @@ export function mainThreadHasEnded(pid: number): boolean {
   return /^[ZX]$/.test(statOf(readNow(`/proc/${pid}/stat`)).state);
 }
 
+/** When a process was started, in clock ticks: with its id, this names one process for good. Empty where it can't be read. */
+export function startTicksNow(pid: number): string {
+  return statOf(readNow(`/proc/${pid}/stat`)).startTicks;
+}
+
+/** As `startTicksNow`. */
+export async function startTicksOf(pid: number): Promise<string> {
+  return (await readStat(pid))?.startTicks ?? '';
+}
+
 /** Where there is no /proc. */
 const unknownNamespace = '0';
 

@@ -1,5 +1,5 @@
 import type { Clock } from '../clock.js';
-import { lastPid, listPids, maxPid, type Owner, readOwner, totalForks } from './proc.js';
+import { lastPid, listPids, maxPid, type Owner, readOwner, startTicksNow, startTicksOf, totalForks } from './proc.js';
 
 /** Process ids can't go all the way round in less time: no machine forks that fast. */
 const surelyNoRoundMs = 1000;
@@ -36,7 +36,7 @@ export class ProcessScanner {
     this.#clock = clock;
   }
 
-  /** Looks at all processes once, after this call. `onSight` gets each that fits without delay. */
+  /** Looks at all processes once, after this call. `onSight` gets each that fits, and must act at once: later, the id may be a stranger's. */
   async find(fits: CookieFilter, onSight: (pid: number) => void = () => {}): Promise<ScanResult> {
     const pass = await this.#scanFromNow();
     const candidates = await this.#carriers(fits);
@@ -55,10 +55,13 @@ export class ProcessScanner {
 
   /** Reads it again, so that `onSight` never gets an id that has passed to another process meanwhile. */
   async #isStillThere(pid: number, onSight: (pid: number) => void): Promise<boolean> {
-    const { kind } = await readOwner(pid);
-    if (kind === 'dead') this.#cookies.set(pid, null);
-    if (kind === 'cookie') onSight(pid);
-    return kind === 'cookie' || kind === 'unclear';
+    const startTicks = await startTicksOf(pid);
+    const owner = await readOwner(pid);
+    if (owner.kind === 'dead') this.#cookies.set(pid, null);
+    const isOther = owner.kind === 'cookie' && owner.cookie !== this.#cookies.get(pid);
+    if (isOther) this.#cookies.set(pid, owner.cookie);
+    else if (owner.kind === 'cookie' && startTicks !== '' && startTicksNow(pid) === startTicks) onSight(pid);
+    return owner.kind === 'unclear' || (owner.kind === 'cookie' && !isOther);
   }
 
   /** A scan under way may have missed what happens now, so all who ask meanwhile share the next one. */

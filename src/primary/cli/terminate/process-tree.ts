@@ -1,7 +1,7 @@
 import { type Clock, delay } from '../../../shared/clock.js';
 import type { Logger } from '../../../shared/logger.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import { mainThreadHasEnded } from '../../../shared/process/proc.js';
+import { mainThreadHasEnded, startTicksNow } from '../../../shared/process/proc.js';
 import type { CliObserver, EndReason } from '../observer.js';
 import type { Child } from '../process/spawn.js';
 import type { Containment } from './containment.js';
@@ -30,6 +30,7 @@ export class ProcessTree {
   readonly #containment: Containment;
   readonly #onGone: () => Promise<void>;
   readonly #context: TreeContext;
+  readonly #startTicks: string;
   #ending: Promise<void> | undefined;
 
   /** `onGone` is awaited when nothing is left. */
@@ -38,6 +39,7 @@ export class ProcessTree {
     this.#containment = containment;
     this.#onGone = onGone;
     this.#context = context;
+    this.#startTicks = startTicksNow(child.pid);
   }
 
   get hasExited(): boolean {
@@ -51,11 +53,11 @@ export class ProcessTree {
 
   /** Stops the program and its group until `resume`. */
   pause(): void {
-    if (!this.hasExited) signalGroup(this.child.pid, 'SIGSTOP');
+    this.#signal('SIGSTOP');
   }
 
   resume(): void {
-    if (!this.hasExited) signalGroup(this.child.pid, 'SIGCONT');
+    this.#signal('SIGCONT');
   }
 
   /** What all of its processes have used so far; null where that is not measured. */
@@ -89,12 +91,27 @@ export class ProcessTree {
     const { clock, observer, killTree } = this.#context;
     const until = clock.monotonicMs() + graceMs;
     const { pid } = this.child;
-    if (cutReasons.has(reason) && (await this.#isSmall()) && !this.hasExited) await killTree(pid, 'SIGTERM');
-    if (!this.hasExited && signalGroup(pid, 'SIGTERM')) observer.killed('SIGTERM', reason);
+    const isOurs = () => this.#isOurs();
+    if (cutReasons.has(reason) && (await this.#isSmall()) && isOurs()) await killTree(pid, 'SIGTERM', isOurs);
+    if (this.#signal('SIGTERM')) observer.killed('SIGTERM', reason);
     while (clock.monotonicMs() < until && !(this.hasExited && (await this.#containment.isQuiet(pid)))) {
       const pause = delay(clock, pollMs);
       await (this.hasExited ? pause : Promise.race([this.child.exited, pause]));
     }
+  }
+
+  /** Signals the program and its group. Returns whether anything was signalled. */
+  #signal(signal: NodeJS.Signals): boolean {
+    return this.#isOurs() && signalGroup(this.child.pid, signal);
+  }
+
+  /**
+   * Whether the number of the program is still its own. Its start tells, because Node reaps several programs before it tells
+   * of the first. Where that can't be read, what Node has told counts.
+   */
+  #isOurs(): boolean {
+    const startTicks = startTicksNow(this.child.pid);
+    return !this.hasExited && (startTicks === '' || startTicks === this.#startTicks);
   }
 
   async #isSmall(): Promise<boolean> {

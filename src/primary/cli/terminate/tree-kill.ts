@@ -2,38 +2,47 @@ import type { ChildProcess } from 'node:child_process';
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import treeKill from 'tree-kill';
 import { type Clock, delay } from '../../../shared/clock.js';
+import { closingFailed } from '../../../shared/process/failed-spawn.js';
 
 const limitMs = 200;
 
-/** Signals a process and its descendants, children first. Resolves when that is done, or after a short time. */
-export type KillTree = (pid: number, signal: 'SIGTERM') => Promise<void>;
+/**
+ * Signals a process and its descendants, children first. Resolves when that is done, or after a short time. Signals nothing
+ * once `isOurs` says no, nor after that time: what `ps` has listed may have gone, and its numbers may be strangers' by then.
+ */
+export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) => Promise<void>;
 
 /** tree-kill asks `ps` once for each process, so it is for small trees. Without `ps` nothing is signalled. */
 export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
   if (!hasPs) return async () => {};
-  return async (pid, signal) => {
-    const done = new Promise<void>((resolve) => survivingPs(() => treeKill(pid, signal, () => resolve()), resolve));
+  return async (pid, signal, isOurs = () => true) => {
+    const until = clock.monotonicMs() + limitMs;
+    const goesOn = () => isOurs() && clock.monotonicMs() < until;
+    const done = new Promise<void>((resolve) => {
+      guarded(() => treeKill(pid, signal, () => resolve()), goesOn, resolve);
+    });
     await Promise.race([done, delay(clock, limitMs)]);
   };
 }
 
 /**
  * tree-kill expects that `ps` can be started and says something: where not, it throws, or an `error` is heard by nobody.
- * Either would end this process. What its listeners start is guarded in its turn.
+ * Either would end this process. What its listeners start is guarded in its turn, and they hear nothing once `goesOn` says no.
  */
-function survivingPs(action: () => void, onFault: () => void): void {
+function guarded(action: () => void, goesOn: () => boolean, onFault: () => void): void {
   const guard = (message: unknown) => {
     const { process: child } = message as { readonly process: ChildProcess };
     const emit: (...event: [string, ...unknown[]]) => boolean = child.emit.bind(child);
     child.on('error', onFault);
     child.emit = (...event: [string, ...unknown[]]) => {
-      survivingPs(() => emit(...event), onFault);
+      if (goesOn()) guarded(() => emit(...event), goesOn, onFault);
+      else onFault();
       return true;
     };
   };
   subscribe('child_process', guard);
   try {
-    action();
+    closingFailed(action);
   } catch {
     onFault();
   } finally {

@@ -27,9 +27,10 @@ createKillTree(true, systemClock)(child.pid, 'SIGTERM').then(() => {
   const tookMs = performance.now() - startedMs;
   for (const fd of opened) closeSync(fd);
   setTimeout(() => {
+    const { signalCode } = child;
     child.kill('SIGKILL');
-    console.log(JSON.stringify({ tookMs }));
-  }, 200);
+    console.log(JSON.stringify({ tookMs, signalCode }));
+  }, 400);
 });
 `;
 
@@ -42,6 +43,8 @@ async function pathOf(program: string): Promise<string> {
 interface Ended {
   readonly code: number | null;
   readonly tookMs: number;
+  /** The signal that the sleeper got from tree-kill. */
+  readonly signal: string | null;
 }
 
 /** What comes of a service whose PATH is this folder, where a program is ended by tree-kill. */
@@ -55,7 +58,8 @@ async function endSleeper(path: string, then = ''): Promise<Ended> {
   });
   service.stderr.resume();
   const [code] = await once(service, 'close');
-  return { code, tookMs: Number(/[\d.]+/.exec(said)?.[0]) };
+  const { tookMs = Number.NaN, signalCode: signal = null } = said === '' ? {} : JSON.parse(said);
+  return { code, tookMs, signal };
 }
 
 /** A folder with a `ps` of its own. */
@@ -101,6 +105,13 @@ describe('tree-kill', () => {
     await using folder = await temporaryFolder();
     expect((await endSleeper(folder.path)).code).toBe(0);
     expect((await endSleeper(process.env.PATH ?? '', 'without descriptors')).code).toBe(0);
+  });
+
+  it('signals nothing after its time: by then, the numbers that ps has listed may be strangers’', async () => {
+    await using fast = await folderWithPs('exec ps "$@"');
+    expect(await endSleeper(fast.path)).toMatchObject({ code: 0, signal: 'SIGTERM' });
+    await using slow = await folderWithPs('sleep 0.3; exec ps "$@"');
+    expect(await endSleeper(slow.path)).toMatchObject({ code: 0, signal: null });
   });
 
   it('is not waited for long where ps hangs', async () => {
