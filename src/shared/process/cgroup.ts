@@ -1,7 +1,7 @@
 import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { type Clock, delay } from '../clock.js';
-import { readNow, readVirtualFile } from './kernel-files.js';
+import { isThereNow, readNow, readVirtualFile } from './kernel-files.js';
 
 const pollMs = 5;
 
@@ -47,9 +47,11 @@ export class Cgroup {
     return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number);
   }
 
-  /** Whether anything runs in it or below it. */
+  /** Whether anything runs in it or below it. What can't be read now, for want of descriptors, may be populated. */
   get isPopulated(): boolean {
-    return /^populated 1$/m.test(readNow(join(this.path, 'cgroup.events')));
+    const path = join(this.path, 'cgroup.events');
+    const events = readNow(path);
+    return events === '' ? isThereNow(path) : /^populated 1$/m.test(events);
   }
 
   /** Whether it is as new: nothing runs in it, nothing was made below it, and it is not frozen. */
@@ -69,13 +71,22 @@ export class Cgroup {
 
   /** Ends everything in it and below it at once. Returns whether that was all within the limit. */
   async kill(clock: Clock, limitMs: number): Promise<boolean> {
-    await this.set('cgroup.kill', '1').catch(() => {}); // it has gone
     const until = clock.monotonicMs() + limitMs;
+    let isOrdered = await this.#orderKill();
     while (this.isPopulated) {
       if (clock.monotonicMs() >= until) return false;
       await delay(clock, pollMs);
+      isOrdered = isOrdered || (await this.#orderKill());
     }
     return true;
+  }
+
+  /** Fails where it has gone, and while no file can be opened. */
+  async #orderKill(): Promise<boolean> {
+    return this.set('cgroup.kill', '1').then(
+      () => true,
+      () => false,
+    );
   }
 
   /** Removes it, and what was made below it. Returns false while something runs in it; true also where it has gone. */

@@ -1,11 +1,12 @@
-import { closeSync, openSync, readSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
 /** Of a longer list of processes, the first two thousand. */
 const maxNowBytes = 16 * 1024;
 
 /**
- * The text of a small file that the kernel makes up; empty where there is no such file. Not asynchronous: a read takes
+ * The text of a small file that the kernel makes up; empty where there is no such file, and where it can't be opened, as
+ * for want of descriptors. Not asynchronous: a read takes
  * five microseconds and waits for no disk, while a trip to a thread takes fifty.
  */
 export function readNow(path: string): string {
@@ -20,6 +21,11 @@ export function readNow(path: string): string {
   } catch {
     return '';
   }
+}
+
+/** Whether there is such a file. Takes no descriptor. */
+export function isThereNow(path: string): boolean {
+  return existsSync(path);
 }
 
 /** Nearly every file of /proc fits; a buffer of this size comes from Node's own pool. */

@@ -1,13 +1,25 @@
-import { readdir, readlink } from 'node:fs/promises';
+import { access, readdir, readlink } from 'node:fs/promises';
 import { cookieName, type Instance } from './instance.js';
 import { readNow, readVirtualFile } from './kernel-files.js';
 
 /** What Linux tells of processes in /proc (proc(5)), read without blocking. */
 
-/** Ids of all processes; null where there is no /proc. */
-export async function listPids(): Promise<number[] | null> {
-  const names = await readdir('/proc').catch(() => null);
-  return names?.filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).map(Number) ?? null;
+/** Ids of all processes; null where there is no /proc; `unreadable` while it can't be read, as for want of descriptors. */
+export async function listPids(): Promise<number[] | 'unreadable' | null> {
+  try {
+    const names = await readdir('/proc');
+    return names.filter((name) => name.charCodeAt(0) <= 57 && name.charCodeAt(0) >= 48).map(Number);
+  } catch {
+    return (await isThere('/proc/self')) ? 'unreadable' : null;
+  }
+}
+
+/** Takes no descriptor. */
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }
 
 /** The process id that the kernel gave out last, in this pid namespace. */
@@ -58,7 +70,7 @@ export async function readOwner(pid: number): Promise<Owner> {
   const cookie = cookieIn(first);
   if (cookie !== null) return { kind: 'cookie', cookie };
   const before = await readStat(pid);
-  if (before === null) return { kind: 'vanished' };
+  if (before === null) return { kind: (await isThere(`/proc/${pid}`)) ? 'unclear' : 'vanished' };
   if (isDead(before)) return { kind: 'dead' };
   const second = await readEnviron(await threadOf(pid, before));
   const lateCookie = cookieIn(second);

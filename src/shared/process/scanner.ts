@@ -77,6 +77,7 @@ export class ProcessScanner {
   async #scan(): Promise<Pass> {
     await this.#forgetWhatMayBeStale();
     const pids = (await listPids()) ?? [];
+    if (pids === 'unreadable') return { hasVanished: false, hasUnclear: true };
     const present = new Set(pids);
     for (const pid of this.#cookies.keys()) {
       if (!present.has(pid)) this.#cookies.delete(pid);

@@ -106,7 +106,7 @@ describe('The owner of a process', () => {
   });
 
   it('is somebody else for every kernel thread that can be seen', async () => {
-    const pids = (await listPids()) ?? [];
+    const pids = (await listPids()) as number[];
     const stats = await Promise.all(pids.map(statOf));
     const threads = pids.filter((_, index) => / 2 0 0 0 -1 /.test((stats[index] ?? '').slice(0, 60)));
     const kinds = await Promise.all(threads.map(async (pid) => (await readOwner(pid)).kind));
@@ -125,7 +125,7 @@ describe('The owner of a process', () => {
 });
 
 async function findZombieOf(parent: number): Promise<number | undefined> {
-  const stats = await Promise.all(((await listPids()) ?? []).map(statOf));
+  const stats = await Promise.all(((await listPids()) as number[]).map(statOf));
   const zombie = stats.find((stat) => new RegExp(`\\) Z ${parent} `).test(stat));
   return zombie === undefined ? undefined : Number.parseInt(zombie, 10);
 }
