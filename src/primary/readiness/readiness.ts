@@ -96,10 +96,14 @@ export class Readiness {
     else this.doubt();
   }
 
-  /** A job that began `agoMs` ago was answered. Returns whether the credential counted as refused until now. */
+  /**
+   * A job that began `agoMs` ago was answered. Returns whether the credential counted as refused until now. What a check
+   * has found wrong, such as a full disk, may be over: it is looked at again.
+   */
   answered(agoMs: number): boolean {
     const isNews = this.#credential.learn(agoMs, false);
-    if (isNews) void this.check('failure');
+    const isContradicted = this.current.status === 'not_ready' && !this.#credential.isRefused;
+    if (isNews || isContradicted) void this.check('failure');
     return isNews;
   }
 

@@ -159,6 +159,21 @@ describe('readiness', () => {
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['failure']);
   });
 
+  it('is checked again when a job is answered though it counts as not ready', async () => {
+    const harness = new Harness();
+    const { readiness } = harness;
+    readiness.answered(0);
+    expect(harness.begun).toBe(0);
+    readiness.start();
+    await harness.end(bad);
+    readiness.answered(0);
+    expect(harness.begun).toBe(2);
+    await harness.end(good);
+    expect(readiness.current).toMatchObject({ status: 'ready', trigger: 'failure' });
+    readiness.answered(0);
+    expect(harness.begun).toBe(2);
+  });
+
   it('keeps its last checks, and gives those that are strictly later', async () => {
     const harness = new Harness({ historyLimit: 3 });
     const times: number[] = [];
