@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { chown, mkdtemp, rm } from 'node:fs/promises';
 import type { Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,6 +30,8 @@ export interface ServiceOptions {
   readonly node?: string;
   /** The folder it is started in; else that of the tests. */
   readonly folder?: string;
+  /** The id of the user and the group that it runs as. */
+  readonly user?: number;
 }
 
 export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
@@ -152,8 +154,9 @@ async function answerOf(response: Response): Promise<Answer> {
 /** Starts a service without waiting for anything: for the ones that are to fail. */
 export async function spawnService(options: ServiceOptions = {}): Promise<Service> {
   const { env = {}, contract, isDetached = false, stdout = 'pipe' } = options;
-  const { node = process.execPath, program = mainProgram, folder } = options;
+  const { node = process.execPath, program = mainProgram, folder, user } = options;
   const home = await mkdtemp(join(tmpdir(), 'prompt-relay-test-'));
+  if (user !== undefined) await chown(home, user, user);
   const child = spawn(node, [program], {
     env: {
       PATH: process.env.PATH ?? '',
@@ -171,6 +174,7 @@ export async function spawnService(options: ServiceOptions = {}): Promise<Servic
     stdio: ['ignore', stdout, 'pipe'],
     detached: isDetached,
     cwd: folder,
+    ...(user !== undefined && { uid: user, gid: user }),
   });
   return new Service(child, home, contract);
 }
