@@ -21,6 +21,11 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_MAX_CONCURRENT: ['model jobs at once'],
   MODEL_API_MAX_QUEUE: ['jobs waiting; 64 MiB of text at most'],
   MODEL_API_QUEUE_TIMEOUT_MS: ['longest wait for a slot, milliseconds'],
+  MODEL_API_CLIENT_MAX_QUEUE: [
+    'jobs of one client that may wait, at any time',
+    'a quarter of `MODEL_API_MAX_QUEUE` while there are other clients, else all of it',
+  ],
+  MODEL_API_CLIENT_MAX_CONCURRENT: ['jobs of one client at once; its others wait meanwhile; 0: no limit of its own'],
   MODEL_API_DRAIN_TIMEOUT_SECONDS: ['time that running and queued jobs get at shutdown'],
   MODEL_API_KILL_GRACE_MS: [
     'longest time between SIGTERM and SIGKILL; where a slot waits for the end, at most 400 ms of it',
@@ -34,6 +39,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks kept for /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['life of a conversation since its last activity, seconds'],
   MODEL_API_MAX_CONVERSATIONS: ['conversations kept; beyond it the least recently active goes'],
+  MODEL_API_CLIENT_MAX_CONVERSATIONS: [
+    'conversations of one client that the others cannot push out; those of a client with more are the first to go',
+    'a quarter of `MODEL_API_MAX_CONVERSATIONS`',
+  ],
   MODEL_API_CONVERSATION_MEMORY_MB: ['text held by all conversations together, MB'],
   MODEL_API_CLI: [
     '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',

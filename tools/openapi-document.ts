@@ -14,6 +14,7 @@ import {
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
 import { modelsBody } from '../src/shared/api/models.js';
+import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 
@@ -45,6 +46,7 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/health': 'The service',
   '/health/history': 'The service',
   '/health/recheck': 'The service',
+  '/usage': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/openapi.yaml': 'This document',
@@ -96,6 +98,20 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',
+  },
+  'GET /usage': {
+    summary: 'What each client has used, by day',
+    description:
+      'With an API key, of all clients; where none is configured, of the client that asks. Kept in memory, for 90 days or 10,000 rows.',
+    requestParams: {
+      query: z.object({
+        since: dayQuery.meta({ description: 'The first day, in UTC.' }).optional(),
+        until: dayQuery.meta({ description: 'The last day, in UTC.' }).optional(),
+      }),
+    },
+    security: keyNeededIfConfigured,
+    ok: usageReport,
+    okText: 'A row for each day and client, the earliest day first.',
   },
   'GET /metrics': { summary: 'Metrics for Prometheus', ok: 'text/plain', okText: 'Text format 0.0.4.' },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },

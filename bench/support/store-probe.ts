@@ -18,7 +18,12 @@ export interface StoreOrder {
 
 const size = Number(process.argv[2]);
 const owner = 'bench';
-const limits = { ttlMs: 86_400_000, maxConversations: size, maxBytes: Number.MAX_SAFE_INTEGER };
+const limits = {
+  ttlMs: 86_400_000,
+  maxConversations: size,
+  clientMaxConversations: null,
+  maxBytes: Number.MAX_SAFE_INTEGER,
+};
 const store = new ConversationStore(limits, systemClock);
 
 function takeTurn(id: string | null, user: string, assistant: string): string {

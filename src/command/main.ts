@@ -15,9 +15,10 @@ import { check, serve } from './serve.js';
 import { addressFrom } from './service-address.js';
 import { recheck, status } from './status.js';
 import { Terminal } from './terminal.js';
+import { usage } from './usage.js';
 
 /** The first one is the default. */
-const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models];
+const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models, usage];
 
 const terminal = new Terminal(process.env);
 

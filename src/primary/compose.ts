@@ -17,6 +17,7 @@ import { JobRunner } from './jobs/job-runner.js';
 import { SlotQueue } from './jobs/slot-queue.js';
 import type { Host } from './lifecycle/host.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
+import { clientBounds } from './limits/client-bounds.js';
 import { RateLimit } from './limits/rate-limit.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
@@ -24,6 +25,7 @@ import { addServiceGauges } from './metrics/service-gauges.js';
 import { observeJobs } from './readiness/job-observer.js';
 import { Readiness } from './readiness/readiness.js';
 import { TokenCounter } from './tokens/token-counter.js';
+import { UsageLedger } from './usage/usage-ledger.js';
 
 const expiryCheckMs = 10_000;
 /** /metrics is open to all, and a scrape takes milliseconds of every process. */
@@ -45,6 +47,7 @@ export interface Parts extends Setup {
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
   readonly metrics: PrimaryMetrics;
+  readonly usage: UsageLedger;
   readonly cli: ModelCli;
   readonly readiness: Readiness;
   readonly runner: JobRunner;
@@ -59,17 +62,19 @@ export function compose(setup: Setup): Parts {
   const { config, host, adapter } = setup;
   const { clock, log } = host;
   const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock);
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, clientBounds(config));
   const conversations = createConversations(setup);
-  const metrics = new PrimaryMetrics(slots, conversations);
+  const keyNames = config.apiKeys.map(({ name }) => name);
+  const metrics = new PrimaryMetrics(slots, conversations, keyNames);
+  const usage = new UsageLedger(clock);
   const cli = createModelCli(config, host, adapter, metrics.cli);
   const readiness = createReadiness({ ...setup, metrics, cli });
-  const runner = createRunner({ ...setup, slots, conversations, metrics, cli, readiness });
+  const runner = createRunner({ ...setup, slots, conversations, metrics, usage, cli, readiness });
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, cli, runner, supervisor });
   const scrape = new Scrape(metrics.registry, clock, () => metrics.scrapeFailed());
   const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
-  const parts = { slots, conversations, metrics, cli, readiness, runner, supervisor, caretaker, scrape, fleet };
+  const parts = { slots, conversations, metrics, usage, cli, readiness, runner, supervisor, caretaker, scrape, fleet };
   linkBack({ ...setup, ...parts });
   return { ...setup, ...parts };
 }
@@ -91,8 +96,8 @@ function linkBack(parts: Parts): void {
 }
 
 function createConversations({ config, host }: Setup): ConversationStore {
-  const { conversationTtlMs: ttlMs, maxConversations, conversationBytes: maxBytes } = config;
-  return new ConversationStore({ ttlMs, maxConversations, maxBytes }, host.clock);
+  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations, conversationBytes: maxBytes } = config;
+  return new ConversationStore({ ttlMs, maxConversations, clientMaxConversations, maxBytes }, host.clock);
 }
 
 function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cli' | 'metrics'>): Readiness {
@@ -107,14 +112,14 @@ function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cl
   });
 }
 
-type BeforeRunner = 'slots' | 'conversations' | 'metrics' | 'cli' | 'readiness';
+type BeforeRunner = 'slots' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
 
 function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { slots, conversations, metrics, cli, readiness } = parts;
+  const { slots, conversations, metrics, usage, cli, readiness } = parts;
   const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
-  const observer = observeJobs({ jobs: metrics.jobs, readiness, pool: cli.pool, log });
+  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, readiness, pool: cli.pool, log });
   const resources = { slots, conversations, acquireCli: cli.acquire, countTokens, observer, clock };
   return new JobRunner(resources, cli.models, config);
 }
@@ -212,6 +217,8 @@ export class Service {
       conversations,
       rateLimit: new RateLimit({ windowMs, maxRequests }),
       jobMetrics: metrics.jobs,
+      clientMetrics: metrics.clients,
+      usage: this.#parts.usage,
       status: new Status(this.#parts),
       recheck: () => this.#recheck(),
       models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),

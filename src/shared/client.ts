@@ -17,3 +17,17 @@ export function userClient(name: string): string {
 export function addressClient(address: string): string {
   return `address ${address}`;
 }
+/** What a client can be told apart by. `other` stands for all that are not told apart. */
+export const clientKinds = ['key', 'user', 'address', 'other'] as const;
+export type ClientKind = (typeof clientKinds)[number];
+
+/** The client of a request in two words, as in `key alice`, `user bob` and `address 192.0.2.1`. */
+export interface ClientId {
+  readonly kind: ClientKind;
+  readonly name: string;
+}
+
+export function readClientId(client: string): ClientId {
+  const kind = clientKinds.find((known) => client.startsWith(`${known} `));
+  return kind === undefined ? { kind: 'other', name: client } : { kind, name: client.slice(kind.length + 1) };
+}

@@ -24,6 +24,11 @@ export class LinkedList<T> {
     }
   }
 
+  /** From last to first. Nothing may change meanwhile. */
+  *backwards(): Generator<T> {
+    for (let { previous: node } = this.#ring; node !== this.#ring; node = node.previous) yield node.value;
+  }
+
   append(value: T): Node<T> {
     return link({ value } as Node<T>, this.#ring.previous, this.#ring);
   }

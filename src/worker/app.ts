@@ -9,6 +9,7 @@ import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
+import { getUsage } from './routes/usage.js';
 
 export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
@@ -25,6 +26,7 @@ export function createApp(parts: AppParts): Express {
   app.use(openExchange(parts), hostGuard(settings));
   addReadingRoutes(app, parts);
   addJobRoutes(app, parts);
+  addUsageRoute(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(settings.keys), postRecheck(primary))
     .all(methodNotAllowed('POST'));
@@ -49,6 +51,12 @@ function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppPart
     .get(needsKey, getConversation(primary))
     .delete(needsKey, deleteConversation(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+}
+
+function addUsageRoute(app: Express, { primary, settings }: AppParts): void {
+  endpoint(app, '/usage')
+    .get(authenticate(settings.keys), getUsage(primary, settings))
+    .all(methodNotAllowed('GET', 'HEAD'));
 }
 
 function addReadingRoutes(app: Express, { primary, clock }: AppParts): void {

@@ -1,4 +1,4 @@
-import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import { type ConversationLimits, ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import type { RemovalCause } from '../../src/shared/conversation.js';
 import { RelayError } from '../../src/shared/errors.js';
@@ -14,8 +14,9 @@ export class StoreHarness {
   readonly removedIds: string[] = [];
   readonly store: ConversationStore;
 
-  constructor({ maxConversations = 10, maxBytes = 100_000 } = {}) {
-    this.store = new ConversationStore({ ttlMs, maxConversations, maxBytes }, this.clock);
+  constructor(limits: Partial<ConversationLimits> = {}) {
+    const usual = { ttlMs, maxConversations: 10, clientMaxConversations: null, maxBytes: 100_000 };
+    this.store = new ConversationStore({ ...usual, ...limits }, this.clock);
     this.store.onRemoved((cause, id) => {
       this.removed.push(cause);
       this.removedIds.push(id);

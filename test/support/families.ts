@@ -19,6 +19,7 @@ const ofEndpoints: readonly Responses[] = [
   ['GET HEAD', '/health', '200 400 500 503'],
   ['GET HEAD', '/health/history', '200 400 500'],
   ['POST', '/health/recheck', '200 400 401 500 503'],
+  ['GET HEAD', '/usage', '200 400 401 500'],
   ['GET HEAD', '/metrics', '200 400 500'],
   ['GET HEAD', '/version', '200 400 500'],
   ['GET HEAD', '/models', '200 400 500'],
@@ -34,6 +35,7 @@ const ofNoEndpoint: readonly Responses[] = [
   ['POST PUT PATCH DELETE OPTIONS other', '/health', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/health/history', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/health/recheck', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/usage', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/metrics', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/version', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/models', '405'],
@@ -45,19 +47,17 @@ const ofNoEndpoint: readonly Responses[] = [
 ];
 
 const routes = [...ofEndpoints.map(([, route]) => route), 'other'];
-const jobs = every({
-  operation: ['ask', 'chat'],
-  outcome: [
-    'ok',
-    'timeout',
-    'queue_timeout',
-    'cli_error',
-    'spawn_error',
-    'cancelled',
-    'shutting_down',
-    'internal_error',
-  ],
-});
+const outcomes = [
+  'ok',
+  'timeout',
+  'queue_timeout',
+  'cli_error',
+  'spawn_error',
+  'cancelled',
+  'shutting_down',
+  'internal_error',
+];
+const jobs = every({ operation: ['ask', 'chat'], outcome: outcomes });
 
 /** Every family of the service's own, by its name without the prefix. */
 export const families: Readonly<Record<string, Family>> = {
@@ -75,9 +75,12 @@ export const families: Readonly<Record<string, Family>> = {
   jobs_queued: gauge(),
   jobs_limit: gauge(),
   queue_limit: gauge(),
-  rejected_total: counter({ reason: ['queue_full', 'conversations_busy', 'draining'] }),
+  rejected_total: counter({ reason: ['queue_full', 'client_bound', 'conversations_busy', 'draining'] }),
   queue_timeouts_total: counter(),
   rate_limited_total: counter(),
+  client_jobs_total: counter({ client: ['other'], outcome: outcomes }),
+  client_refused_total: counter({ client: ['other'] }),
+  client_jobs_queued: gauge({ client: ['other'] }),
   conversations: gauge(),
   conversation_bytes: gauge(),
   conversation_tokens: gauge(),

@@ -1,12 +1,17 @@
 import type { ModelsBody } from '../../shared/api/models.js';
-import { shuttingDown } from '../../shared/errors.js';
+import type { UsageReport } from '../../shared/api/usage.js';
+import { shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { SharedHandlers } from '../fleet/worker-peer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
+import type { JobStream } from '../jobs/job-stream.js';
 import type { RateLimit } from '../limits/rate-limit.js';
+import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
+import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Status } from './status.js';
 
 /** What the primary answers its workers with. */
@@ -17,6 +22,8 @@ export interface Services {
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
+  readonly usage: Pick<UsageLedger, 'report' | 'refused'>;
+  readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   recheck(): Promise<void>;
   models(): Promise<ModelsBody>;
@@ -27,7 +34,7 @@ export interface Services {
 
 /** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
-  const { runner, conversations, status, jobMetrics } = services;
+  const { conversations, status, jobMetrics } = services;
   const healthText = () => {
     services.worked();
     return { text: JSON.stringify(status.health()), isUsable: status.isUsable };
@@ -45,19 +52,45 @@ export function apiHandlers(services: Services): SharedHandlers {
     metrics: async () => ({ text: await services.metrics() }),
     conversation: ({ id, client }) => conversations.snapshot(id, client),
     deleteConversation: ({ id, client }) => conversations.remove(id, client),
-    refusedDraining: () => jobMetrics.refusedDraining(),
+    refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.take(client);
-      if (!verdict.isAllowed) jobMetrics.rateLimited();
+      if (verdict.isAllowed) return verdict;
+      jobMetrics.rateLimited();
+      countRefusal(services, client);
       return verdict;
+    },
+    usage: ({ client, isAdmin, ...period }) => {
+      services.worked();
+      const usage = services.usage.report(isAdmin ? null : client, period);
+      return { text: JSON.stringify({ usage } satisfies UsageReport) };
     },
     run: (request, signal) => {
       services.worked();
-      if (!isOver(services.phase())) return runner.run(request, signal);
-      jobMetrics.refusedDraining(); // the worker does not know of the drain yet
+      if (!isOver(services.phase())) return admitted(services, request, signal);
+      refuseDraining(services, request.client); // the worker does not know of the drain yet
       throw shuttingDown();
     },
   };
+}
+
+function admitted(services: Services, request: JobRequest, signal: AbortSignal): JobStream {
+  try {
+    return services.runner.run(request, signal);
+  } catch (error) {
+    if (toRelayError(error).code === 'concurrency_limited') countRefusal(services, request.client);
+    throw error;
+  }
+}
+
+function refuseDraining(services: Services, client: string): void {
+  services.jobMetrics.refusedDraining();
+  countRefusal(services, client);
+}
+
+function countRefusal({ usage, clientMetrics }: Services, client: string): void {
+  usage.refused(client);
+  clientMetrics.refused(client);
 }
 
 function isOver(phase: Phase): boolean {

@@ -3,13 +3,17 @@ import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 import { LinkedList } from '../../shared/linked-list.js';
+import { quarterOf } from '../limits/client-bounds.js';
 import { Conversation } from './conversation.js';
+import { ConversationShares } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
 
 export interface ConversationLimits {
   /** Time from the last activity until a conversation expires. */
   readonly ttlMs: number;
   readonly maxConversations: number;
+  /** Conversations of one client that no other client can push out; null: a quarter. */
+  readonly clientMaxConversations: number | null;
   /** Text that all conversations may hold together. */
   readonly maxBytes: number;
 }
@@ -19,7 +23,8 @@ const idBytes = 18;
 
 /**
  * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
- * first to be evicted. One with a turn that runs or waits keeps its place and is skipped.
+ * first to be evicted, those of clients that hold more than their share before all others. One with a turn that runs or
+ * waits keeps its place and is skipped.
  */
 export class ConversationStore {
   readonly #limits: ConversationLimits;
@@ -27,6 +32,7 @@ export class ConversationStore {
   #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
   readonly #byId = new Map<string, Conversation>();
   readonly #byActivity = new LinkedList<Conversation>();
+  readonly #shares: ConversationShares;
   /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
   #inUse = 0;
   #bytes = 0;
@@ -37,6 +43,8 @@ export class ConversationStore {
   constructor(limits: ConversationLimits, clock: Clock) {
     this.#limits = limits;
     this.#clock = clock;
+    const maxConversations = limits.clientMaxConversations ?? quarterOf(limits.maxConversations);
+    this.#shares = new ConversationShares({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
   }
 
   /** `listener` is called when a conversation has been removed. There is one listener. */
@@ -107,6 +115,7 @@ export class ConversationStore {
       this.#bytes += bytes;
       this.#tokens += tokens;
       this.#byActivity.moveToEnd(conversation.place);
+      this.#shares.grew(conversation, bytes);
       this.#makeRoom();
     }
     return this.#snapshotOf(conversation);
@@ -137,16 +146,17 @@ export class ConversationStore {
   #publish(conversation: Conversation): void {
     conversation.place = this.#byActivity.append(conversation);
     this.#byId.set(conversation.id, conversation);
+    this.#shares.add(conversation);
     this.#bytes += conversation.bytes;
     this.#created++;
   }
 
-  /** Evicts the least recently active of the idle ones until count and bytes are within their limits. */
+  /** Evicts idle ones until count and bytes are within their limits. */
   #makeRoom(): void {
-    if (this.#isWithinLimits()) return;
-    for (const conversation of this.#idleOnes()) {
-      this.#remove(conversation, 'evicted');
-      if (this.#isWithinLimits()) return;
+    while (!this.#isWithinLimits()) {
+      const first = this.#shares.firstToGo() ?? this.#idleOnes().next().value;
+      if (first === undefined) return;
+      this.#remove(first, 'evicted');
     }
   }
 
@@ -155,7 +165,7 @@ export class ConversationStore {
   }
 
   /** The least recently active first. Each may be removed when it has been yielded. */
-  *#idleOnes(): Generator<Conversation> {
+  *#idleOnes(): Generator<Conversation, undefined> {
     for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
   }
 
@@ -174,6 +184,7 @@ export class ConversationStore {
   #remove(conversation: Conversation, cause: RemovalCause): void {
     if (conversation.place !== null) this.#byActivity.remove(conversation.place);
     conversation.place = null;
+    this.#shares.remove(conversation);
     if (conversation.turns !== null) this.#inUse--;
     this.#byId.delete(conversation.id);
     this.#bytes -= conversation.bytes;

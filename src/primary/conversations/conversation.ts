@@ -16,6 +16,8 @@ export class Conversation {
   lastActiveMs: number;
   /** Its place in the order of activity; null before its first turn has ended, and once it is removed. */
   place: Node<Conversation> | null = null;
+  /** The same among those of its client. */
+  ownPlace: Node<Conversation> | null = null;
   /** The turns on it in order of arrival; the first one runs. null when there is none. */
   turns: { wake(): void }[] | null = null;
 

@@ -159,12 +159,8 @@ export class Fleet {
   /** Null where the system refuses at once. */
   #fork(slot: WorkerSlot): WorkerHandle | null {
     try {
-      const handle = this.#handleOf(
-        slot,
-        closingFailed(() => cluster.fork()),
-      );
-      this.#living.add(handle);
-      return handle;
+      const worker = closingFailed(() => cluster.fork());
+      return this.#handleOf(slot, worker);
     } catch (error) {
       this.#log.error('worker_start_failed', { worker: slot.id, error: (error as Error).message });
       return null;
@@ -176,6 +172,7 @@ export class Fleet {
     const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
     worker.on('error', (error) => this.#failed(handle, error));
     worker.once('exit', (code, signal) => this.#exited(handle, code, signal));
+    this.#living.add(handle);
     return handle;
   }
 

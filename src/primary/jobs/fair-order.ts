@@ -7,12 +7,15 @@ interface Line<T> {
 
 /**
  * Owns the order of those who wait: first come first served for one client, round-robin between clients, so that a
- * client with many jobs does not starve the others. Every operation takes the same time at any length, except where it
- * says otherwise.
+ * client with many jobs does not starve the others. The line of a client that is held back keeps its order, and nobody
+ * is taken from it. Every operation takes the same time at any length, except where it says otherwise.
  */
 export class FairOrder<T> {
   /** The lines by client, in order of their turns. */
   readonly #lines = new Map<string, Line<T>>();
+  /** Clients that are held back, and the lines of those of them that have one. */
+  readonly #heldBack = new Set<string>();
+  readonly #heldLines = new Map<string, Line<T>>();
   #size = 0;
 
   get size(): number {
@@ -21,14 +24,28 @@ export class FairOrder<T> {
 
   /** A member may be added once. */
   add(client: string, member: T): void {
-    const line = this.#lines.get(client) ?? this.#openLine(client);
+    const line = this.#lineOf(client) ?? this.#openLine(client);
     line.members.add(member);
     this.#size++;
   }
 
-  /** All members in the order in which they are taken if nobody else comes. Takes time with their number. */
+  /** From now on nobody of this client is taken; the others go on. */
+  hold(client: string): void {
+    this.#heldBack.add(client);
+    moveLine(client, this.#lines, this.#heldLines);
+  }
+
+  /** The client takes part again, after all others had a turn. Does nothing where it was not held back. */
+  resume(client: string): void {
+    if (this.#heldBack.delete(client)) moveLine(client, this.#heldLines, this.#lines);
+  }
+
+  /**
+   * All members in the order in which they are taken if nobody else comes, each line that is held back as if it came
+   * back as the last one. Takes time with their number.
+   */
   *[Symbol.iterator](): Generator<T> {
-    let lines = Array.from(this.#lines.values(), ({ members }) => members.values());
+    let lines = this.#inTurn().map(([, { members }]) => members.values());
     while (lines.length > 0) {
       const left: typeof lines = [];
       for (const line of lines) {
@@ -41,12 +58,12 @@ export class FairOrder<T> {
     }
   }
 
-  /** How many are taken until this one is, itself included, if nobody else comes. Takes time with clients and line length. */
+  /** How many are taken until this one is, itself included, in the order of the iteration. Takes time with clients and line length. */
   positionOf(client: string, member: T): number {
-    const before = [...(this.#lines.get(client)?.members ?? [])].indexOf(member);
+    const before = [...(this.#lineOf(client)?.members ?? [])].indexOf(member);
     let position = 0;
     let isAfter = false;
-    for (const [other, { members }] of this.#lines) {
+    for (const [other, { members }] of this.#inTurn()) {
       if (other === client) {
         position += before + 1;
         isAfter = true;
@@ -68,17 +85,37 @@ export class FairOrder<T> {
 
   /** Returns whether it was there. */
   remove(client: string, member: T): boolean {
-    const { members } = this.#lines.get(client) ?? {};
+    const { members } = this.#lineOf(client) ?? {};
     if (!members?.delete(member)) return false;
     this.#size--;
-    if (members.size === 0) this.#lines.delete(client);
+    if (members.size === 0) this.#linesOf(client).delete(client);
     return true;
+  }
+
+  #inTurn(): [client: string, line: Line<T>][] {
+    return [...this.#lines, ...this.#heldLines];
+  }
+
+  #lineOf(client: string): Line<T> | undefined {
+    return this.#linesOf(client).get(client);
+  }
+
+  #linesOf(client: string): Map<string, Line<T>> {
+    return this.#heldBack.has(client) ? this.#heldLines : this.#lines;
   }
 
   #openLine(client: string): Line<T> {
     const members = new Set<T>();
     const line = { members, upcoming: members.values() };
-    this.#lines.set(client, line);
+    this.#linesOf(client).set(client, line);
     return line;
   }
+}
+
+/** To the end of the others, where there is one. */
+function moveLine<T>(client: string, from: Map<string, Line<T>>, to: Map<string, Line<T>>): void {
+  const line = from.get(client);
+  if (line === undefined) return;
+  from.delete(client);
+  to.set(client, line);
 }

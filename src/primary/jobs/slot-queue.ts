@@ -1,38 +1,41 @@
 import type { Clock } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
+import type { RelayError } from '../../shared/errors.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
+import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
 import { FairOrder } from './fair-order.js';
 import { type Positions, PositionTeller } from './position-teller.js';
+import { type PlaceHolder, type PlaceLimits, QueuePlaces } from './queue-places.js';
 
-export interface SlotLimits {
+export interface SlotLimits extends PlaceLimits {
   /** Jobs that may hold a slot at once. */
   readonly maxActive: number;
-  /** Jobs that may wait for one. */
-  readonly maxWaiting: number;
-  /** Bytes of text that waiting jobs may hold together. */
-  readonly maxWaitingBytes: number;
 }
 
 /**
  * Owns the slots and the jobs that wait for one. Nothing else counts slots. Admission is decided at once; a slot goes to
- * the next job in fair order at the very moment one is released.
+ * the next job in fair order at the very moment one is released. The jobs of a client that has as many slots as it may
+ * wait, and others go before them.
  */
 export class SlotQueue {
   readonly limits: SlotLimits;
+  readonly #boundsOf: BoundsOf;
+  readonly #places: QueuePlaces;
   readonly #teller: PositionTeller;
   readonly #order = new FairOrder<Ticket>();
   /** Admitted and not in order yet: they wait for something else first. */
   readonly #parked = new Set<Ticket>();
   readonly #idleWaiters: (() => void)[] = [];
   #onChange: () => void = () => {};
-  #waitingBytes = 0;
   #active = 0;
-  #refused = 0;
+  /** Slots by client, without those who have none. */
+  readonly #running = new Map<string, number>();
 
-  constructor(limits: SlotLimits, clock: Clock) {
+  constructor(limits: SlotLimits, clock: Clock, boundsOf: BoundsOf = noBounds) {
     this.limits = limits;
     this.#teller = new PositionTeller(clock, () => this.#positions());
+    this.#boundsOf = boundsOf;
+    this.#places = new QueuePlaces(limits, boundsOf, clock);
   }
 
   get active(): number {
@@ -43,9 +46,19 @@ export class SlotQueue {
     return this.#order.size + this.#parked.size;
   }
 
+  /** Jobs that wait, by client; those who have none are left out. */
+  get waitingByClient(): ReadonlyMap<string, number> {
+    return this.#places.counts;
+  }
+
   /** Jobs refused because the queue was full, since the start. */
   get refused(): number {
-    return this.#refused;
+    return this.#places.refused.full;
+  }
+
+  /** Jobs refused because their client had as much of the queue as it may, since the start. */
+  get refusedByBound(): number {
+    return this.#places.refused.bound;
   }
 
   /** `listener` is called when a job has come or gone. There is one listener. */
@@ -62,7 +75,8 @@ export class SlotQueue {
   /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
   admit(client: string, bytes: number): Ticket {
     const ticket = new Ticket(client, bytes, this);
-    if (this.#active >= this.limits.maxActive) this.#takePlace(ticket);
+    this.#places.saw(client);
+    if (!this.#mayRun(client)) this.#takePlace(ticket);
     this.lineUp(ticket);
     return ticket;
   }
@@ -70,6 +84,7 @@ export class SlotQueue {
   /** A place in the queue for a job that must not run before `ticket.unpark()`. */
   park(client: string, bytes: number): Ticket {
     const ticket = new Ticket(client, bytes, this);
+    this.#places.saw(client);
     this.#takePlace(ticket);
     return ticket;
   }
@@ -87,7 +102,7 @@ export class SlotQueue {
 
   /** A slot now, or the end of its client's line. */
   lineUp(ticket: Ticket): void {
-    if (this.#active < this.limits.maxActive) {
+    if (this.#mayRun(ticket.client)) {
       this.#leaveQueue(ticket);
       this.#grant(ticket);
     } else if (this.#parked.delete(ticket)) this.#order.add(ticket.client, ticket);
@@ -96,7 +111,7 @@ export class SlotQueue {
 
   /** A ticket gives back its slot, or its place in the queue. */
   leave(ticket: Ticket, heldSlot: boolean): void {
-    if (heldSlot) this.#release();
+    if (heldSlot) this.#release(ticket.client);
     else this.#leaveQueue(ticket);
     this.#changed();
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
@@ -114,37 +129,54 @@ export class SlotQueue {
   }
 
   #takePlace(ticket: Ticket): void {
-    const bytes = this.#waitingBytes + ticket.bytes;
-    if (this.waiting >= this.limits.maxWaiting || bytes > this.limits.maxWaitingBytes) {
-      this.#refused++;
-      const extras = { retryAfterSeconds: 1 };
-      throw new RelayError('concurrency_limited', 'all slots are taken and the queue is full', extras);
-    }
+    this.#places.take(ticket);
     this.#parked.add(ticket);
-    this.#waitingBytes = bytes;
   }
 
   #leaveQueue(ticket: Ticket): void {
-    const wasThere = this.#parked.delete(ticket) || this.#order.remove(ticket.client, ticket);
-    if (wasThere) this.#waitingBytes -= ticket.bytes;
+    this.#places.leave(ticket);
+    if (!this.#parked.delete(ticket)) this.#order.remove(ticket.client, ticket);
+  }
+
+  /** Nobody who could have the slot waits where this is so: a slot that is free goes to them at once. */
+  #mayRun(client: string): boolean {
+    return this.#active < this.limits.maxActive && !this.#isAtItsLimit(client);
+  }
+
+  #isAtItsLimit(client: string): boolean {
+    return (this.#running.get(client) ?? 0) >= this.#boundsOf(client).maxRunning;
   }
 
   #grant(ticket: Ticket): void {
+    const { client } = ticket;
     this.#active++;
+    this.#running.set(client, (this.#running.get(client) ?? 0) + 1);
+    if (this.#isAtItsLimit(client)) this.#order.hold(client);
     ticket.grant();
   }
 
-  #release(): void {
+  #release(client: string): void {
     this.#active--;
-    const next = this.#order.takeNext();
-    if (next === null) return;
-    this.#waitingBytes -= next.bytes;
-    this.#grant(next);
+    const left = (this.#running.get(client) ?? 0) - 1;
+    if (left > 0) this.#running.set(client, left);
+    else this.#running.delete(client);
+    if (!this.#isAtItsLimit(client)) this.#order.resume(client);
+    this.#grantNext();
+  }
+
+  /** More than one where a limit has been raised meanwhile. */
+  #grantNext(): void {
+    while (this.#active < this.limits.maxActive) {
+      const next = this.#order.takeNext();
+      if (next === null) return;
+      this.#places.leave(next);
+      this.#grant(next);
+    }
   }
 }
 
 /** The right to a slot, or to a place in the queue, until it is released. */
-export class Ticket {
+export class Ticket implements PlaceHolder {
   readonly client: string;
   readonly bytes: number;
   /** Called with its position from time to time while it waits. Returns whether that was news to somebody. */
@@ -163,6 +195,13 @@ export class Ticket {
   grant(): void {
     this.#state = 'granted';
     this.#granted.resolve();
+  }
+
+  /** Called by the queue alone: `granted` rejects with the reason. */
+  giveWay(reason: RelayError): void {
+    this.#granted.promise.catch(() => {}); // nobody may be listening yet
+    this.#granted.reject(reason);
+    this.release();
   }
 
   get isWaiting(): boolean {

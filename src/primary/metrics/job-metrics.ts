@@ -8,7 +8,7 @@ const waitBuckets = [0.001, 0.01, 0.1, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 120, 600]
 const memoryBuckets = [16, 64, 128, 256, 512, 1024, 2048, 4096].map((mb) => mb * 1024 ** 2);
 
 /** Jobs that were not admitted since the start, by what there was no room in. */
-export type Refusals = Readonly<Record<'queue_full' | 'conversations_busy', number>>;
+export type Refusals = Readonly<Record<'queue_full' | 'client_bound' | 'conversations_busy', number>>;
 
 function familiesIn(registry: Registry) {
   const duration = 'Time from the admission of a job to its end, waiting included.';

@@ -6,6 +6,7 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type RestartCause, restartCauses } from '../fleet/worker-handle.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import { cliMetrics } from './cli-metrics.js';
+import { ClientMetrics } from './client-metrics.js';
 import { ConversationMetrics } from './conversation-metrics.js';
 import { JobMetrics } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
@@ -14,6 +15,7 @@ import { ReadinessMetrics } from './readiness-metrics.js';
 export class PrimaryMetrics {
   readonly registry = new Registry();
   readonly jobs: JobMetrics;
+  readonly clients: ClientMetrics;
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
   readonly cli: CliObserver;
@@ -21,11 +23,17 @@ export class PrimaryMetrics {
   readonly #scrapeFailures: Counter;
 
   /** What they have counted themselves is read from `slots` and `conversations` at each scrape. */
-  constructor(slots: Pick<SlotQueue, 'refused'>, conversations: Pick<ConversationStore, 'refused' | 'counts'>) {
+  constructor(
+    slots: Pick<SlotQueue, 'refused' | 'refusedByBound' | 'waitingByClient'>,
+    conversations: Pick<ConversationStore, 'refused' | 'counts'>,
+    keyNames: readonly string[] = [],
+  ) {
     this.jobs = new JobMetrics(this.registry, () => ({
       queue_full: slots.refused,
+      client_bound: slots.refusedByBound,
       conversations_busy: conversations.refused,
     }));
+    this.clients = new ClientMetrics(this.registry, keyNames, () => slots.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry);
     this.cli = cliMetrics(this.registry);

@@ -27,6 +27,7 @@ const list = [
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
   { method: 'POST', route: '/health/recheck', errors: ['unauthorized'] },
+  { method: 'GET', route: '/usage', errors: ['unauthorized'] },
   { method: 'GET', route: '/metrics', errors: [] },
   { method: 'GET', route: '/version', errors: [] },
   { method: 'GET', route: '/models', errors: [] },

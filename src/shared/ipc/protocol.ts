@@ -40,6 +40,9 @@ export type RateVerdict = z.infer<typeof rateVerdict>;
 /** The body of GET /health, and whether the service can be used. */
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
+const day = z.string().nullable();
+const usageOrder = z.object({ client: z.string(), isAdmin: z.boolean(), since: day, until: day });
+
 /** What workers ask of the primary. */
 export const primaryCalls = {
   hello: { request: nothing, answer: workerSettingsSchema },
@@ -52,8 +55,10 @@ export const primaryCalls = {
   deleteConversation: { request: conversationKey, answer: nothing },
   /** Takes one request from the window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
-  /** A worker has refused a job because the service drains. */
-  refusedDraining: { request: nothing, answer: nothing },
+  /** A worker has refused a job of this client because the service drains. */
+  refusedDraining: { request: z.object({ client: z.string() }), answer: nothing },
+  /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */
+  usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   health: { request: nothing, answer: healthText },
   recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable() }), answer: historyBody },

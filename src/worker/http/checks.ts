@@ -123,9 +123,9 @@ function unauthorized(message: string): RelayError {
 
 /** Refuses what would start a job, once the service drains. */
 export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
-  return (_req, _res, next) => {
+  return (_req, res, next) => {
     if (phase() !== 'draining') return next();
-    void primary.call('refusedDraining', {}).catch(() => {});
+    void primary.call('refusedDraining', { client: res.locals.client }).catch(() => {});
     throw shuttingDown();
   };
 }

@@ -1,4 +1,5 @@
 import { apiHandlers, type Services } from '../../../src/primary/api/handlers.js';
+import { invalid, RelayError } from '../../../src/shared/errors.js';
 import { phases } from '../../../src/shared/phase.js';
 import { jobRequest } from '../../support/job-records.js';
 
@@ -8,7 +9,9 @@ const signal = new AbortController().signal;
 function createHandlers(services: object = {}) {
   const told: string[] = [];
   const jobMetrics = { refusedDraining: () => told.push('refused'), rateLimited: () => told.push('rate limited') };
-  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, ...services };
+  const usage = { refused: (client: string) => told.push(`refused ${client}`) };
+  const clientMetrics = { refused: () => told.push('refused client') };
+  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, usage, clientMetrics, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
 
@@ -32,21 +35,33 @@ describe('a job that a worker asks for', () => {
       expect(told).toEqual(['run']);
     } else {
       expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 }));
-      expect(told).toEqual(['refused']);
+      expect(told).toEqual(['refused', 'refused a', 'refused client']);
     }
   });
 
   it('is counted where a worker has refused it', async () => {
     const { handlers, told } = createHandlers();
-    await handlers.refusedDraining({});
-    expect(told).toEqual(['refused']);
+    await handlers.refusedDraining({ client: 'key alice' });
+    expect(told).toEqual(['refused', 'refused address 192.0.2.1', 'refused client']);
+  });
+
+  it.each([
+    [new RelayError('concurrency_limited', 'full'), ['refused a', 'refused client']],
+    [invalid('model', 'is not known'), []],
+  ])('is counted for its client where there is no room for it, and only there: %s', (failure, counted) => {
+    const run = () => {
+      throw failure;
+    };
+    const { handlers, told } = createHandlers({ runner: { run } });
+    expect(() => handlers.run(jobRequest(), signal)).toThrow(failure);
+    expect(told).toEqual(counted);
   });
 });
 
 describe('a request of an address', () => {
   it.each([
     [true, []],
-    [false, ['rate limited']],
+    [false, ['rate limited', 'refused address 192.0.2.1', 'refused client']],
   ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
     const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
     const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
@@ -73,6 +88,19 @@ describe('the health', () => {
   it('has a history, from a moment on', async () => {
     const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
     expect(await handlers.history({ since: 5 })).toEqual({ since: 5 });
+  });
+});
+
+describe('the usage', () => {
+  it.each([
+    [true, null],
+    [false, 'user bob'],
+  ])('is that of all clients for an admin, else of the one who asks (admin: %p)', async (isAdmin, client) => {
+    const usage = { report: (...call: unknown[]) => [call] };
+    const { handlers } = createHandlers({ usage });
+    const order = { client: 'user bob', isAdmin, since: '2026-01-01', until: null };
+    const { text } = await handlers.usage(order);
+    expect(JSON.parse(text)).toEqual({ usage: [[client, { since: '2026-01-01', until: null }]] });
   });
 });
 

@@ -1,4 +1,5 @@
 import { failureOf, StoreHarness, ttlMs } from '../../support/conversations.js';
+import { randomNumbers } from '../../support/random.js';
 
 const everyOneInUse = { code: 'concurrency_limited', message: 'every conversation is in use', retryAfterSeconds: 1 };
 
@@ -129,6 +130,83 @@ describe('the text of all conversations', () => {
     const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
     expect(failureOf(() => begin(400))).toBeNull();
     expect(failureOf(() => begin(401))).toMatchObject({ code: 'validation_error' });
+  });
+});
+
+describe('the share of a client', () => {
+  function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
+    return Array.from({ length: count }, () => harness.chat(null, owner));
+  }
+
+  it('is safe from one with more, which pushes out its own, the least recently active first', () => {
+    const harness = new StoreHarness({ maxConversations: 100 });
+    const modest = idsOf(harness, 'modest', 25);
+    const greedy = idsOf(harness, 'greedy', 1000);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
+  });
+
+  it('is had back from those with more, from the one that is furthest beyond its own first', () => {
+    const harness = new StoreHarness({ maxConversations: 100 });
+    const [greedy, other] = [idsOf(harness, 'greedy', 60), idsOf(harness, 'other', 40)];
+    const modest = idsOf(harness, 'modest', 25);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toHaveLength(37);
+    expect(other.filter((id) => harness.has(id, 'other'))).toHaveLength(38);
+  });
+
+  it('is as large as it was set, and counts text as well', () => {
+    const harness = new StoreHarness({ maxConversations: 10, clientMaxConversations: 5, maxBytes: 1000 });
+    const modest = idsOf(harness, 'modest', 5);
+    const [large, later] = [
+      harness.chat(null, 'greedy', 'x'.repeat(600)),
+      harness.chat(null, 'greedy', 'x'.repeat(600)),
+    ];
+    expect([harness.has(large, 'greedy'), harness.has(later, 'greedy')]).toEqual([false, true]);
+    idsOf(harness, 'greedy', 20);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(harness.store.counts.conversations).toBe(10);
+  });
+
+  it('passes over those in use, also of one with more', () => {
+    const harness = new StoreHarness({ maxConversations: 4 });
+    const greedy = idsOf(harness, 'greedy', 4);
+    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
+    harness.chat(null, 'modest');
+    expect(greedy.map((id) => harness.has(id, 'greedy'))).toEqual([true, true, false, true]);
+    for (const turn of turns) turn[Symbol.dispose]();
+  });
+
+  it('protects nobody where all hold no more than their own: the least recently active goes', () => {
+    const harness = new StoreHarness({ maxConversations: 4 });
+    const ids = ['a', 'b', 'c', 'd', 'e'].map((owner) => [harness.chat(null, owner), owner] as const);
+    expect(ids.map(([id, owner]) => harness.has(id, owner))).toEqual([false, true, true, true, true]);
+  });
+
+  it.each([1, 2])('is counted right whatever happens (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 5000 });
+    const kept = new Map<string, string>();
+    harness.store.onRemoved((_, id) => kept.delete(id));
+    const countOf = (owner: string) => [...kept.values()].filter((other) => other === owner).length;
+    for (let step = 0; step < 1500; step++) {
+      const owner = `client ${Math.floor(random() ** 2 * 4)}`;
+      const [known, itsOwner] = [...kept][Math.floor(random() * kept.size)] ?? [];
+      const before = new Map(kept);
+      const dice = random();
+      if (known === undefined || itsOwner === undefined || dice < 0.5) {
+        const fair = [...new Set(kept.values())].filter((other) => other !== owner && countOf(other) <= 5);
+        const small = fair.map((other) => [other, countOf(other)] as const);
+        kept.set(harness.chat(null, owner, 'x'.repeat(20)), owner);
+        const isAnyBeyond = [...new Set(before.values())].some((other) => countOf(other) >= 5 && !fair.includes(other));
+        if (isAnyBeyond) for (const [other, count] of small) expect(countOf(other)).toBe(count);
+      } else if (dice < 0.75) harness.chat(known, itsOwner, 'y'.repeat(20));
+      else harness.store.remove(known, itsOwner);
+      if (random() < 0.01) await harness.clock.advance(ttlMs / 2);
+      harness.store.expire();
+      expect(harness.store.counts.conversations).toBe(kept.size);
+      expect(kept.size).toBeLessThanOrEqual(20);
+    }
   });
 });
 

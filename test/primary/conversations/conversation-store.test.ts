@@ -53,7 +53,8 @@ describe('a conversation', () => {
   it('is the same error for a stranger, after its end, and where it never was', async () => {
     const harness = new StoreHarness({ maxConversations: 2 });
     const { store, clock } = harness;
-    const gone = [harness.chat(null, 'bob'), harness.chat(), harness.chat(), harness.chat()];
+    const [first, last] = [harness.chat(null, 'bob'), harness.chat(null, 'bob')];
+    const gone = [first, harness.chat(), harness.chat(), last];
     store.remove(gone[2] as string, 'alice');
     await clock.advance(ttlMs);
     store.expire();

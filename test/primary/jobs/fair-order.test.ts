@@ -82,8 +82,11 @@ describe('the fair order', () => {
     const clients = new Map<number, string>();
     for (let step = 0; step < 3000; step++) {
       const dice = random();
+      const client = `client ${Math.floor(random() * 6)}`;
+      const turn = random();
+      if (turn < 0.1) for (const either of [waiting, model]) either.hold(client);
+      if (turn > 0.9) for (const either of [waiting, model]) either.resume(client);
       if (dice < 0.5) {
-        const client = `client ${Math.floor(random() * 6)}`;
         waiting.add(client, step);
         clients.set(step, client);
         model.add(client, step);
@@ -92,14 +95,15 @@ describe('the fair order', () => {
         expect(taken).toBe(model.takeNext());
         if (taken !== null) clients.delete(taken);
       } else {
-        const [member, client] = [...clients][Math.floor(random() * clients.size)] ?? [];
-        if (member === undefined || client === undefined) continue;
-        expect(waiting.remove(client, member)).toBe(true);
+        const [member, itsClient] = [...clients][Math.floor(random() * clients.size)] ?? [];
+        if (member === undefined || itsClient === undefined) continue;
+        expect(waiting.remove(itsClient, member)).toBe(true);
         model.remove(member);
         clients.delete(member);
       }
       expect(waiting.size).toBe(clients.size);
     }
+    for (let number = 0; number < 6; number++) waiting.resume(`client ${number}`);
     expect(takeAll(waiting)).toHaveLength(clients.size);
   });
 
@@ -115,6 +119,10 @@ describe('the fair order', () => {
           waiting.add(client, step);
           clients.set(step, client);
         } else clients.delete(waiting.takeNext() ?? -1);
+        const one = `client ${Math.floor(random() * 8)}`;
+        const turn = random();
+        if (turn < 0.1) waiting.hold(one);
+        if (turn > 0.8) waiting.resume(one);
         if (step % 20 !== 0) continue;
         const listed = [...waiting];
         expect(listed).toHaveLength(waiting.size);
@@ -122,11 +130,35 @@ describe('the fair order', () => {
           listed.map((_, index) => index + 1),
         );
       }
+      const heldBack = Array.from({ length: 8 }, (_, number) => `client ${number}`);
+      for (const client of heldBack) waiting.resume(client);
       const listed = [...waiting];
       expect(listed.length).toBeGreaterThan(50);
       expect(takeAll(waiting)).toEqual(listed);
     },
   );
+
+  it('takes nobody of a client that is held back, and lets it take part again behind the others', () => {
+    const waiting = order(['a', 'a1'], ['b', 'b1'], ['a', 'a2'], ['b', 'b2'], ['b', 'b3']);
+    waiting.hold('a');
+    waiting.add('a', 'a3');
+    expect(waiting.takeNext()).toBe('b1');
+    expect([...waiting]).toEqual(['b2', 'a1', 'b3', 'a2', 'a3']);
+    expect(waiting.remove('a', 'a2')).toBe(true);
+    waiting.resume('a');
+    expect(takeAll(waiting)).toEqual(['b2', 'a1', 'b3', 'a3']);
+  });
+
+  it('has nobody to take where all clients are held back, and still counts them', () => {
+    const waiting = order(['a', 'a1']);
+    for (const client of ['a', 'a', 'b']) waiting.hold(client);
+    waiting.add('b', 'b1');
+    expect([waiting.takeNext(), waiting.size]).toEqual([null, 2]);
+    for (const client of ['b', 'b', 'never held']) waiting.resume(client);
+    expect(takeAll(waiting)).toEqual(['b1']);
+    waiting.resume('a');
+    expect(takeAll(waiting)).toEqual(['a1']);
+  });
 
   it('can be listed in part, and is not changed by that', () => {
     const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
@@ -173,6 +205,17 @@ function isFirstComeFirstServed(taken: readonly number[], clients: number): bool
 /** The same order, told as plainly as possible. */
 class PlainOrder {
   #lines: { readonly client: string; members: number[] }[] = [];
+  readonly #held = new Set<string>();
+
+  hold(client: string): void {
+    this.#held.add(client);
+  }
+
+  resume(client: string): void {
+    if (!this.#held.delete(client)) return;
+    const line = this.#lines.find((other) => other.client === client);
+    if (line !== undefined) this.#lines = [...this.#lines.filter((other) => other !== line), line];
+  }
 
   add(client: string, member: number): void {
     const line = this.#lines.find((other) => other.client === client);
@@ -181,8 +224,9 @@ class PlainOrder {
   }
 
   takeNext(): number | null {
-    const line = this.#lines.shift();
+    const line = this.#lines.find(({ client }) => !this.#held.has(client));
     if (line === undefined) return null;
+    this.#lines = this.#lines.filter((other) => other !== line);
     const [member = null] = line.members.splice(0, 1);
     if (line.members.length > 0) this.#lines.push(line);
     return member;

@@ -1,4 +1,6 @@
+import { setMaxListeners } from 'node:events';
 import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
+import { type BoundsOf, noBounds } from '../../../src/primary/limits/client-bounds.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';
@@ -6,9 +8,10 @@ import { settled } from '../../support/settled.js';
 
 const gone = new Error('gone');
 const never = new AbortController().signal;
+setMaxListeners(0, never);
 
-function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000) {
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, new FakeClock());
+function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000, boundsOf = noBounds) {
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, new FakeClock(), boundsOf);
   return { slots, admit: (client = 'a', bytes = 1) => slots.admit(client, bytes) };
 }
 
@@ -251,6 +254,110 @@ describe('those who are next', () => {
     const { slots, admit } = queue(2, 10);
     admit();
     expect(slots.next(2)).toEqual([]);
+  });
+});
+
+describe('a client with as many jobs running as it may have', () => {
+  const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null });
+
+  it('waits beside a free slot, and others go before it', async () => {
+    const { slots, admit } = queue(3, 10, 1000, oneEach);
+    const [a1, a2, a3, b1] = [admit('a'), admit('a'), admit('a'), admit('b')];
+    expect([slots.active, slots.waiting]).toEqual([2, 2]);
+    expect([a2.position, a3.position]).toEqual([1, 2]);
+    const granted = watch({ a1, a2, a3, b1 });
+    b1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1']);
+    a1.release();
+    await settled();
+    expect([granted, slots.active, slots.waiting]).toEqual([['a1', 'b1', 'a2'], 1, 1]);
+    a2.release();
+    a3.release();
+    expect([slots.active, slots.waiting]).toEqual([0, 0]);
+  });
+
+  it('stands in the order behind those who can run, and comes back behind them', async () => {
+    const { admit } = queue(2, 10, 1000, oneEach);
+    const tickets = { a1: admit('a'), b1: admit('b'), a2: admit('a'), c1: admit('c'), c2: admit('c') };
+    const granted = watch(tickets);
+    expect([tickets.a2.position, tickets.c1.position, tickets.c2.position]).toEqual([2, 1, 3]);
+    tickets.a1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1', 'c1']);
+    tickets.b1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1', 'c1', 'a2']);
+  });
+
+  it('is refused where it may not wait, though a slot is free', () => {
+    const { slots, admit } = queue(2, 0, 1000, oneEach);
+    admit('a');
+    expect(refusalOf(() => admit('a'))).toMatchObject({ code: 'concurrency_limited' });
+    expect([slots.active, slots.waiting]).toEqual([1, 0]);
+  });
+
+  it('gets all that it may when its limit has been raised', async () => {
+    let maxRunning = 1;
+    const { slots, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const [first] = [admit('a'), admit('a'), admit('a'), admit('a')];
+    maxRunning = 2;
+    first?.release();
+    expect([slots.active, slots.waiting]).toEqual([2, 1]);
+  });
+
+  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const maxRunning = (client: string) => (client === 'client 0' ? 3 : 1 + (Number(client.at(-1)) % 2));
+    const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000 });
+    const { slots, admit } = queue(4, 1000, 1_000_000, boundsOf);
+    const held: { readonly client: string; readonly ticket: Ticket }[] = [];
+    for (let step = 0; step < 1500; step++) {
+      const index = Math.floor(random() * held.length);
+      if (held.length === 0 || (random() < 0.52 && held.length < 200)) {
+        const client = `client ${Math.floor(random() ** 2 * 5)}`;
+        held.push({ client, ticket: admit(client) });
+      } else held.splice(index, 1)[0]?.ticket.release();
+      const running = held.filter(({ ticket }) => !ticket.isWaiting);
+      const waiting = held.filter(({ ticket }) => ticket.isWaiting);
+      const runningOf = (name: string) => running.filter(({ client }) => client === name).length;
+      expect([slots.active, slots.waiting]).toEqual([running.length, waiting.length]);
+      expect(slots.active).toBeLessThanOrEqual(4);
+      for (const { client } of running) expect(runningOf(client)).toBeLessThanOrEqual(maxRunning(client));
+      const couldRun = waiting.filter(({ client }) => runningOf(client) < maxRunning(client));
+      if (couldRun.length > 0) expect(slots.active).toBe(4);
+      const positions = waiting.map(({ ticket }) => ticket.position).toSorted((a, b) => a - b);
+      if (step % 10 === 0) expect(positions).toEqual(waiting.map((_, number) => number + 1));
+    }
+    for (const { ticket } of held) ticket.release();
+    await slots.idle();
+  });
+});
+
+describe('a place that goes to another client', () => {
+  it('is lost at once, and its owner is told why', async () => {
+    const { slots, admit } = queue(1, 4);
+    const running = admit('greedy');
+    const places = [admit('greedy'), admit('greedy'), admit('greedy'), admit('greedy')];
+    const lost = (places[3] as Ticket).granted(never);
+    const modest = admit('modest');
+    await expect(lost).rejects.toMatchObject({ code: 'queue_timeout' });
+    expect([slots.waiting, places[3]?.isWaiting, modest.position]).toEqual([4, false, 2]);
+    expect(slots.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
+    expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
+    expect([slots.refused, slots.refusedByBound]).toEqual([0, 1]);
+    running.release();
+    expect([slots.active, slots.waiting]).toEqual([1, 3]);
+  });
+
+  it('may be that of one who has not begun to wait, or waits for something else first', async () => {
+    const { slots, admit } = queue(1, 2);
+    admit('greedy');
+    const [unheard, parked] = [admit('greedy'), slots.park('greedy', 1)];
+    admit('modest');
+    parked.unpark();
+    expect([slots.waiting, parked.isWaiting, unheard.isWaiting]).toEqual([2, false, true]);
+    await expect(parked.granted(never)).rejects.toMatchObject({ code: 'queue_timeout' });
   });
 });
 

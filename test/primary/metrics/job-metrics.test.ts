@@ -5,7 +5,7 @@ import { Exposition } from '../../support/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
 
 class Harness {
-  refused = { queue_full: 0, conversations_busy: 0 };
+  refused = { queue_full: 0, client_bound: 0, conversations_busy: 0 };
   readonly #registry = new Registry();
   readonly jobs = new JobMetrics(this.#registry, () => this.refused);
 
@@ -109,14 +109,15 @@ describe('the metrics of jobs', () => {
   it('show refusals by reason, as many as GET /health does', async () => {
     const harness = new Harness();
     const { jobs } = harness;
-    harness.refused = { queue_full: 3, conversations_busy: 2 };
+    harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };
     jobs.refusedDraining();
     jobs.rateLimited();
     const scrape = await harness.read();
     expect(scrape.value('rejected_total{reason="queue_full"}')).toBe(3);
+    expect(scrape.value('rejected_total{reason="client_bound"}')).toBe(4);
     expect(scrape.value('rejected_total{reason="conversations_busy"}')).toBe(2);
     expect(scrape.value('rejected_total{reason="draining"}')).toBe(1);
-    expect(jobs.rejected).toBe(6);
+    expect(jobs.rejected).toBe(10);
     expect(scrape.value('rate_limited_total')).toBe(1);
   });
 });

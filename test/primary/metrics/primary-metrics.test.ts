@@ -3,7 +3,7 @@ import { Exposition } from '../../support/exposition.js';
 
 /** The metrics of a primary that has created and refused so much. */
 function createMetrics() {
-  const slots = { refused: 0 };
+  const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<string, number>() };
   const conversations = { refused: 0, counts: { conversations: 0, bytes: 0, tokens: 0, created: 0 } };
   const metrics = new PrimaryMetrics(slots, conversations);
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };
@@ -42,11 +42,15 @@ describe('the metrics of workers and conversations', () => {
   it('read from their owners, at each scrape, what those have counted themselves', async () => {
     const { slots, conversations, read } = createMetrics();
     slots.refused = 3;
+    slots.refusedByBound = 4;
+    slots.waitingByClient.set('address 192.0.2.1', 5);
     conversations.refused = 2;
     conversations.counts.created = 7;
     for (let times = 0; times < 2; times++) {
       const scrape = await read();
       expect(scrape.value('rejected_total{reason="queue_full"}')).toBe(3);
+      expect(scrape.value('rejected_total{reason="client_bound"}')).toBe(4);
+      expect(scrape.value('client_jobs_queued{client="other"}')).toBe(5);
       expect(scrape.value('rejected_total{reason="conversations_busy"}')).toBe(2);
       expect(scrape.value('conversations_created_total')).toBe(7);
     }

@@ -1,10 +1,13 @@
 import { Registry } from 'prom-client';
+import { ClientMetrics } from '../../../src/primary/metrics/client-metrics.js';
 import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
 import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-observer.js';
 import type { Readiness } from '../../../src/primary/readiness/readiness.js';
+import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import type { CliReason } from '../../../src/shared/errors.js';
 import type { JobEnd, JobFailed } from '../../../src/shared/job.js';
 import { Exposition } from '../../support/exposition.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
 import { LogBook } from '../../support/log-book.js';
 
@@ -57,16 +60,19 @@ describe('what the end of a job shows of the CLI', () => {
 describe('the observer of jobs', () => {
   function createObserver() {
     const registry = new Registry();
-    const jobs = new JobMetrics(registry, () => ({ queue_full: 0, conversations_busy: 0 }));
+    const jobs = new JobMetrics(registry, () => ({ queue_full: 0, client_bound: 0, conversations_busy: 0 }));
     const [readiness, log] = [new FakeReadiness(), new LogBook()];
     const flushes: string[] = [];
     const pool = { flush: async () => void flushes.push('flush') };
-    const observer = observeJobs({ jobs, readiness: readiness as unknown as Readiness, pool, log });
-    return { observer, readiness, log, flushes, read: async () => new Exposition(await registry.metrics()) };
+    const usage = new UsageLedger(new FakeClock());
+    const clients = new ClientMetrics(registry, [], () => new Map());
+    const known = readiness as unknown as Readiness;
+    const observer = observeJobs({ jobs, clients, usage, readiness: known, pool, log });
+    return { observer, readiness, log, flushes, usage, read: async () => new Exposition(await registry.metrics()) };
   }
 
   it('counts what it is told', async () => {
-    const { observer, read } = createObserver();
+    const { observer, usage, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
     observer.jobEnded(jobRequest(), jobDone(), true);
@@ -74,6 +80,8 @@ describe('the observer of jobs', () => {
     expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
     expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
     expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
+    expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
+    expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
   });
 
   it('ends the processes that wait where their credential may be invalid, or they may not start', () => {

@@ -158,6 +158,16 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '86400001'],
   },
+  MODEL_API_CLIENT_MAX_QUEUE: {
+    key: 'clientMaxQueue',
+    good: [['1', 1]],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CLIENT_MAX_CONCURRENT: {
+    key: 'clientMaxConcurrent',
+    good: [['0', 0]],
+    bad: [...noWholeNumbers, '1025'],
+  },
   MODEL_API_DRAIN_TIMEOUT_SECONDS: {
     key: 'drainMs',
     good: [
@@ -196,6 +206,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
   MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
   MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
+  MODEL_API_CLIENT_MAX_CONVERSATIONS: {
+    key: 'clientMaxConversations',
+    good: [['1', 1]],
+    bad: [...noWholeNumbers, '0', '10000001'],
+  },
   MODEL_API_CONVERSATION_MEMORY_MB: {
     key: 'conversationBytes',
     good: [['2', 2_097_152]],
@@ -318,6 +333,8 @@ describe('the configuration', () => {
       executionMs: 120_000,
       maxConcurrent: 4,
       maxQueue: 100,
+      clientMaxQueue: null,
+      clientMaxConcurrent: 0,
       queueTimeoutMs: 15_000,
       drainMs: 30_000,
       killGraceMs: 2000,
@@ -333,6 +350,7 @@ describe('the configuration', () => {
       historyLimit: 100,
       conversationTtlMs: 86_400_000,
       maxConversations: 1000,
+      clientMaxConversations: null,
       conversationBytes: 268_435_456,
       cli: 'auto',
       cliCommand: null,

@@ -241,7 +241,7 @@ describe('The check of the phase', () => {
       headers: { 'retry-after': '5', connection: 'close' },
       body: { error: 'shutting_down', retry_after_seconds: 5 },
     });
-    expect(primary.calls).toEqual([{ name: 'refusedDraining', request: {} }]);
+    expect(primary.calls).toEqual([{ name: 'refusedDraining', request: { client: '' } }]);
   });
 });
 

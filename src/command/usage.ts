@@ -1,0 +1,63 @@
+import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../shared/api/usage.js';
+import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
+import { CommandError, exitCodes } from './errors.js';
+import { alignColumns, formatDuration, formatNumber } from './render/format.js';
+import { type Paint, plain } from './render/paint.js';
+
+export const usage: Command = {
+  name: 'usage',
+  synopsis: '',
+  summary: 'show what each client has used, by day; without an API key, only what this one has',
+  flags: {
+    since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: 0,
+  run: async (args, context) => {
+    const { terminal } = context;
+    const path = pathOf(args);
+    const report = await (await clientFor(args, context)).getState(path, usageReport);
+    if (args.has('json')) await terminal.writeJson(report);
+    else await terminal.writeLines(renderUsage(report, terminal.paint));
+    return exitCodes.ok;
+  },
+};
+
+function pathOf(args: CommandArguments): string {
+  const since = args.value('since');
+  if (since === undefined) return '/usage';
+  if (dayQuery.safeParse(since).success) return `/usage?since=${since}`;
+  throw new CommandError(exitCodes.usage, '--since: must be a day such as 2026-01-31');
+}
+
+const head = [
+  'day',
+  'client',
+  'jobs',
+  'failed',
+  'cancelled',
+  'refused',
+  'tokens in',
+  'tokens out',
+  'cost',
+  'model time',
+];
+
+function renderUsage({ usage: rows }: UsageReport, paint: Paint): string[] {
+  if (rows.length === 0) return ['No jobs yet.'];
+  const [heading = '', ...lines] = alignColumns([head, ...rows.map(cellsOf)]);
+  return [paint.dim(heading), ...lines];
+}
+
+/** The client's name comes from the service: nothing in it may steer the terminal. */
+function cellsOf({ day, client, kind, jobs, refused, tokens, cost_usd, model_seconds }: UsageRow): string[] {
+  const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
+  return [
+    day,
+    plain(kind === 'other' ? 'all others' : client),
+    ...[all, all - jobs.ok - jobs.cancelled, jobs.cancelled, refused, tokens.input, tokens.output].map(formatNumber),
+    cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
+    formatDuration(model_seconds * 1000),
+  ];
+}

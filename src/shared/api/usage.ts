@@ -1,0 +1,27 @@
+import { z } from 'zod';
+import { clientKinds } from '../client.js';
+import { outcomes } from '../job.js';
+
+const count = z.int().nonnegative();
+
+/** A day in UTC, such as 2026-01-31. */
+export const dayQuery = z.iso.date();
+
+const usageRow = z
+  .strictObject({
+    day: z.iso.date().meta({ description: 'In UTC.' }),
+    client: z.string().meta({ description: 'Name of the API key or local user, or the address.' }),
+    kind: z
+      .enum(clientKinds)
+      .meta({ description: '`other` sums up the clients of a day that are too many to be kept apart.' }),
+    jobs: z.record(z.enum(outcomes), count).meta({ description: 'Jobs that have ended on this day, by outcome.' }),
+    refused: count.meta({ description: 'Jobs that were not admitted: 429 and 503.' }),
+    tokens: z.strictObject({ input: count, output: count }),
+    cost_usd: z.number().nonnegative().nullable().meta({ description: 'null where the model CLI reports no cost.' }),
+    model_seconds: z.number().nonnegative().meta({ description: 'Time for which the jobs held a slot.' }),
+  })
+  .meta({ id: 'UsageRow' });
+export type UsageRow = z.infer<typeof usageRow>;
+
+export const usageReport = z.strictObject({ usage: z.array(usageRow) }).meta({ id: 'UsageReport' });
+export type UsageReport = z.infer<typeof usageReport>;
