@@ -58,8 +58,8 @@ export function describeDoor(open: Open): void {
       expect([large.status, large.body.error]).toEqual([413, 'payload_too_large']);
     });
 
-    it('refuses a time that is none', async () => {
-      const { status, body } = await service.get('/health/history?since=yesterday');
+    it.each(['/health/history', '/usage'])('refuses a time that is none: %s', async (path) => {
+      const { status, body } = await service.get(`${path}?since=yesterday`, keys.alice);
       expect([status, body.error]).toEqual([400, 'validation_error']);
     });
   });

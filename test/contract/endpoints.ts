@@ -56,6 +56,14 @@ export function describeEndpoints(open: Open): void {
       expect(models.filter((model) => model.default)).toHaveLength(1);
     });
 
+    it('tells what each client has used, by day', async () => {
+      await service.post('/ask', { prompt: 'Hello there' }, alice);
+      const { status, body } = await service.get('/usage', alice);
+      const [row] = body.usage as { client: string; jobs: { ok: number } }[];
+      expect([status, row?.client]).toEqual([200, 'default']);
+      expect(row?.jobs.ok).toBeGreaterThan(0);
+    });
+
     it('describes itself, for machines and for people', async () => {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');

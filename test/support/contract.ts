@@ -35,7 +35,7 @@ export interface Exchange {
 
 export const openApiPath = join(root, 'docs', 'openapi.yaml');
 const document = parse(readFileSync(openApiPath, 'utf8')) as OpenApi;
-const ajv = new Ajv2020({ allErrors: true, formats: { 'date-time': true }, strict: false });
+const ajv = new Ajv2020({ allErrors: true, formats: { 'date-time': true, date: true }, strict: false });
 ajv.addSchema(document, 'openapi');
 
 /** What no operation names, and any request may meet: broken HTTP, another path or method, a preflight. */

@@ -38,7 +38,7 @@ async function serverThatSends(bytes: string): Promise<AsyncDisposable & { reado
 describe('the command without a service', () => {
   it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
-    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models'];
+    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models', 'usage'];
     expect(code).toBe(0);
     for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
     for (const name of names) {
@@ -58,6 +58,7 @@ describe('the command without a service', () => {
     [['chat', '--conversation', 'x', '--system', 'y'], '--system'],
     [['ask', ' '], 'the prompt is empty'],
     [['models', '--url', 'relay'], '--url'],
+    [['usage', '--since', '2026-02-30'], '--since'],
   ])('rejects %j with exit code 64 and a message', async (args, message) => {
     const { code, stdout, stderr } = await runCommand(args);
     expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
@@ -65,11 +66,14 @@ describe('the command without a service', () => {
     expect(stderr).not.toContain(' at ');
   });
 
-  it.each(['status', 'models', 'ask', 'recheck', 'chat'])('reports that no service answers: %s', async (name) => {
-    const { code, stderr } = await runCommand([name], { env: { MODEL_API_PORT: '5' }, input: 'hello\n' });
-    expect(code).toBe(unavailable);
-    expect(stderr).toContain('no service answers at http://127.0.0.1:5 (connection refused)');
-  });
+  it.each(['status', 'models', 'usage', 'ask', 'recheck', 'chat'])(
+    'reports that no service answers: %s',
+    async (name) => {
+      const { code, stderr } = await runCommand([name], { env: { MODEL_API_PORT: '5' }, input: 'hello\n' });
+      expect(code).toBe(unavailable);
+      expect(stderr).toContain('no service answers at http://127.0.0.1:5 (connection refused)');
+    },
+  );
 
   it.each<[string, string, number, string]>([
     ['a web page', answerOf('200 OK', '<html>'), 76, 'is not a prompt-relay service'],

@@ -4,7 +4,7 @@ import { type Service, startService } from '../support/service.js';
 
 const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
 const routes = ['/ask', '/chat', '/chat/x', '/health', '/health/history', '/health/recheck', '/metrics', '/version'];
-const paths = [...routes, '/models', '/openapi.yaml', '/docs', '/docs/x', '/nowhere', '/chat/%zz'];
+const paths = [...routes, '/usage', '/models', '/openapi.yaml', '/docs', '/docs/x', '/nowhere', '/chat/%zz'];
 const origin = 'http://example.com';
 const atOnce = 16;
 const malformed = 'make me a sandwich\r\n\r\n';
