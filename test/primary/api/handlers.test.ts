@@ -42,7 +42,7 @@ describe('a job that a worker asks for', () => {
   it('is counted where a worker has refused it', async () => {
     const { handlers, told } = createHandlers();
     await handlers.refusedDraining({ client: 'key alice' });
-    expect(told).toEqual(['refused', 'refused address 192.0.2.1', 'refused client']);
+    expect(told).toEqual(['refused', 'refused key alice', 'refused client']);
   });
 
   it.each([
