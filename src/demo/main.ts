@@ -57,6 +57,7 @@ function modelOf(args: readonly string[]): string {
   return at < 0 ? 'eliza' : (args[at + 1] ?? '');
 }
 
+process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
 // Nobody reads any more, so there is nothing left to do.
 process.stdout.on('error', () => process.exit(0));
 

@@ -9,6 +9,7 @@ import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
+import { eraseFromEnviron } from '../shared/process/environ.js';
 import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { readProduct } from '../shared/product.js';
@@ -22,6 +23,7 @@ import { Service } from './compose.js';
 import { openAddresses } from './fleet/addresses.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
+import { closeInherited } from './lifecycle/inherited-fds.js';
 import { makeRuntimeDirectory, removeRuntimeDirectory, runtimeParent } from './lifecycle/runtime-directory.js';
 import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
 import { type Handover, Systemd, takeHandover } from './lifecycle/systemd.js';
@@ -38,7 +40,7 @@ export function start(): void {
 
 /** What a service that is started here and now would use. Throws a ConfigFault. The caller ends the process. */
 export async function inspectSetup(): Promise<SetupReport> {
-  const given = takeGiven();
+  const given = await takeGiven();
   const config = await readConfig(given.env);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   try {
@@ -53,18 +55,30 @@ export async function inspectSetup(): Promise<SetupReport> {
 interface Given {
   readonly handover: Handover;
   readonly env: Environment;
+  readonly warnings: readonly string[];
 }
 
-function takeGiven(): Given {
+async function takeGiven(): Promise<Given> {
   const handover = takeHandover(process.env, process.pid);
-  return { handover, env: takeSettings(process.env) };
+  const env = takeSettings(process.env);
+  const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
+  const holdsSecret = env.MODEL_API_KEY !== undefined || env.MODEL_CODE_OAUTH_TOKEN !== undefined;
+  return { handover, env, warnings: isHidden || !holdsSecret ? [] : [visibleSecrets] };
 }
+
+const visibleSecrets =
+  'the environment of this process holds a key or a token and can be read in /proc by every program of its user: ' +
+  'use MODEL_API_KEY_FILE and MODEL_CODE_OAUTH_TOKEN_FILE';
 
 /** There are credentials among our variables, perhaps under a mistyped name. Returns the environment as it was. */
 export function takeSettings(env: Record<string, string | undefined>): Environment {
   const whole = Object.freeze({ ...env });
-  for (const name of Object.keys(env).filter((name) => /^MODEL_(API|CODE)_/.test(name))) delete env[name];
+  for (const name of Object.keys(env).filter(isSetting)) delete env[name];
   return whole;
+}
+
+function isSetting(name: string): boolean {
+  return /^MODEL_(API|CODE)_/.test(name);
 }
 
 function readConfig(env: Environment): Promise<Config> {
@@ -88,6 +102,7 @@ function listenForSignals(): PendingSignal {
   process.on('SIGTERM', terminate);
   process.on('SIGINT', terminate);
   process.on('SIGHUP', () => void pending.service?.reload());
+  process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
   return pending;
 }
 
@@ -99,7 +114,8 @@ function endAtOnce(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) =>
 
 async function main(): Promise<void> {
   const pending = listenForSignals();
-  const given = takeGiven();
+  const given = await takeGiven();
+  await closeInherited(given.handover.passedFds);
   const config = await readConfig(given.env);
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
@@ -116,7 +132,7 @@ async function main(): Promise<void> {
   });
   if (!addresses) return;
   pending.service = new Service({ config, host, adapter, addresses });
-  const allWarnings = [...config.warnings, ...warnings, ...host.termination.warnings];
+  const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'), allWarnings);
   else await pending.service.terminate(pending.signal);
 }

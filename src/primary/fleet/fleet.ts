@@ -76,8 +76,8 @@ export class Fleet {
   snapshot() {
     const vacant = this.#slots.filter(({ handle }) => handle === null);
     return [
-      ...[...this.#living].map(({ slot, state, pid }) => entryOf(slot, state, pid)),
-      ...vacant.map((slot) => entryOf(slot, 'starting', null)),
+      ...[...this.#living].map(({ slot, state, pid }) => slot.entry(state, pid)),
+      ...vacant.map((slot) => slot.entry('starting', null)),
     ].sort((a, b) => a.id - b.id);
   }
 
@@ -239,10 +239,6 @@ export class Fleet {
       handle.kill();
     }
   }
-}
-
-function entryOf({ id, restarts }: WorkerSlot, state: WorkerState, pid: number | null) {
-  return { id, pid, state, restarts };
 }
 
 function neverStarted(): never {

@@ -116,4 +116,9 @@ export class WorkerSlot {
   constructor(id: number) {
     this.id = id;
   }
+
+  /** How it is shown with a worker in this state. */
+  entry(state: WorkerState, pid: number | null) {
+    return { id: this.id, pid, state, restarts: this.restarts };
+  }
 }

@@ -4,6 +4,7 @@ import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
 import { commandModel } from './command-model.js';
 import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
+import { loadOauthToken } from './oauth-token.js';
 import { settingsOf, type Values, type VariableName, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -25,6 +26,7 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
   const faults: string[] = [];
   const parsed = parseValues(env, faults);
   const apiKeys = await loadApiKeys(env, parsed, readFile, faults);
+  const oauthToken = await loadOauthToken(env, parsed, readFile, faults);
   faults.push(...contradictions(parsed, apiKeys));
   if (faults.length > 0 || apiKeys === null) throw new ConfigFault(faults);
   const values = parsed as Values;
@@ -33,6 +35,7 @@ export async function loadConfig(env: Environment, readFile: ReadFile) {
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
     allowedHosts: allowedHosts(values),
     apiKeys,
+    oauthToken,
     production: env.NODE_ENV === 'production',
     warnings: [...unknownNames(env), ...unreadKeys(values)],
   });

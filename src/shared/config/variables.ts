@@ -80,6 +80,7 @@ export const variables = {
   MODEL_API_CLI_PROCESSES: ['cliProcesses', integer(1, 1_000_000), null],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
+  MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],
 } as const satisfies Record<string, Variable>;
 
 type Variables = typeof variables;

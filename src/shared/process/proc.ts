@@ -126,6 +126,7 @@ interface Stat {
   readonly isKernelThread: boolean;
   readonly threads: number;
   readonly startTicks: string;
+  readonly environStart: string;
   /** Address where the environment ends: 0 until an exec has set it up, and for processes of other users. */
   readonly environEnd: string;
 }
@@ -138,7 +139,7 @@ async function readStat(pid: number): Promise<Stat | null> {
   return text === '' ? null : statOf(text);
 }
 
-/** Fields of /proc/<pid>/stat: 3 state, 9 flags, 20 num_threads, 22 starttime, 51 env_end. */
+/** Fields of /proc/<pid>/stat: 3 state, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. */
 function statOf(text: string): Stat {
   // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
@@ -148,6 +149,7 @@ function statOf(text: string): Stat {
     isKernelThread: (Number(fields[6]) & kernelThreadFlag) !== 0,
     threads: Number(fields[17]),
     startTicks: fields[19] ?? '',
+    environStart: fields[47] ?? '0',
     environEnd: fields[48] ?? '0',
   };
 }
@@ -160,6 +162,12 @@ function isDead({ state, threads }: Stat): boolean {
 /** Whether the main thread of a child of ours has ended, as while the child dies; false once its death has been noticed. */
 export function mainThreadHasEnded(pid: number): boolean {
   return /^[ZX]$/.test(statOf(readNow(`/proc/${pid}/stat`)).state);
+}
+
+/** Where the environment of this process lies in its memory, addresses. */
+export function environPlaceNow(): { readonly start: number; readonly end: number } {
+  const { environStart, environEnd } = statOf(readNow('/proc/self/stat'));
+  return { start: Number(environStart), end: Number(environEnd) };
 }
 
 /** When a process was started, in clock ticks: with its id, this names one process for good. Empty where it can't be read. */

@@ -294,11 +294,13 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     bad: ['', 'trace', 'INFO'],
   },
   MODEL_CODE_OAUTH_TOKEN: { key: 'oauthToken', good: [['t0ken', 't0ken']], bad: [''] },
+  MODEL_CODE_OAUTH_TOKEN_FILE: { key: 'oauthToken', good: [['/token', 't0ken']], bad: ['', '/missing', '/empty'] },
 };
 
 const files = {
   '/keys': '# people\nada  s3cret\r\n\n  another \n',
   '/empty': '\n# nothing\n',
+  '/token': 't0ken\n',
   '/twice': 'a one\na two\n',
   '/shared': 'a one\nb two\nc one\n',
   '/three-words': 'a b c\n',
