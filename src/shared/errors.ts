@@ -94,6 +94,9 @@ export function cancelled(message: string): RelayError {
   return new RelayError('cancelled', message);
 }
 
+/** Whoever had asked has died: for a job, its worker, whose request log will not tell of it. */
+export const callerDied = 'the caller has gone';
+
 export function isCancelled(thrown: unknown): boolean {
   return thrown instanceof RelayError && thrown.code === 'cancelled';
 }

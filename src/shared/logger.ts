@@ -20,6 +20,8 @@ export const logEvents = {
   http_request_completed:
     'a request was answered, or its client disconnected first (status 499): client, and the code of an error',
   cli_failed: 'a job failed because of its model CLI: request id, error code and, if known, the reason',
+  job_ended:
+    'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
   tree_not_gone: 'processes of a job could not be killed',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',

@@ -1,3 +1,4 @@
+import { callerDied } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { ProcessPool } from '../cli/pool/process-pool.js';
@@ -25,6 +26,7 @@ export function observeJobs({ jobs, clients, usage, readiness, pool, log }: JobL
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);
       usage.jobEnded(request, end);
+      logEnd(log, request, end);
       logFailure(log, request, end);
       if (learnFrom(end, readiness)) void pool.flush();
     },
@@ -39,6 +41,14 @@ export function learnFrom(end: JobEnd, readiness: Pick<Readiness, 'answered' | '
   else if (end.outcome === 'spawn_error') readiness.doubt();
   else return false;
   return true;
+}
+
+/** The request log tells of most ends. Only the primary can tell of a job whose worker has died. */
+function logEnd(log: Logger, { requestId, operation }: JobRequest, end: JobEnd): void {
+  const { outcome, queueMs, executionMs } = end;
+  const fields = { request_id: requestId, operation, outcome, queue_ms: queueMs, execution_ms: executionMs };
+  if (outcome === 'cancelled' && end.failure.message === callerDied) log.info('job_ended', fields);
+  else log.debug('job_ended', fields);
 }
 
 /** Never the message: it holds the CLI's own words, which may repeat the prompt. */

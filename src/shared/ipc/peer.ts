@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import { BoundedQueue } from '../bounded-queue.js';
-import { cancelled, fromWire, isDefect, toWire } from '../errors.js';
+import { callerDied, cancelled, fromWire, isDefect, toWire } from '../errors.js';
 import type { Channel } from './channel.js';
 import {
   type AnswerOf,
@@ -198,6 +198,6 @@ export class Peer<Out extends Calls, In extends Calls> {
     this.#closed = cancelled('the channel has closed');
     for (const call of this.#made.values()) call.fail(this.#closed);
     this.#made.clear();
-    for (const stream of this.#served.values()) stream.abort(cancelled('the caller has gone'));
+    for (const stream of this.#served.values()) stream.abort(cancelled(callerDied));
   }
 }

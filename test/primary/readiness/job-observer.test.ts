@@ -4,7 +4,7 @@ import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
 import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-observer.js';
 import type { Readiness } from '../../../src/primary/readiness/readiness.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
-import type { CliReason } from '../../../src/shared/errors.js';
+import { type CliReason, callerDied } from '../../../src/shared/errors.js';
 import type { JobEnd, JobFailed } from '../../../src/shared/job.js';
 import { Exposition } from '../../support/exposition.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -95,24 +95,44 @@ describe('the observer of jobs', () => {
     expect(flushes).toHaveLength(2);
   });
 
+  it('logs each end: at level info only that of a job whose worker has died, because no request record tells of it', () => {
+    const { observer, log } = createObserver();
+    observer.jobEnded(jobRequest(), jobDone(), true);
+    const failure = { code: 'cancelled', message: callerDied } as const;
+    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true);
+    const times = { queue_ms: 0, execution_ms: 0 };
+    expect(log.entries).toEqual([
+      {
+        level: 'debug',
+        event: 'job_ended',
+        fields: { request_id: 'request 1', operation: 'ask', outcome: 'ok', ...times },
+      },
+      {
+        level: 'info',
+        event: 'job_ended',
+        fields: { request_id: 'request 2', operation: 'ask', outcome: 'cancelled', ...times },
+      },
+    ]);
+  });
+
   it('logs failures of the CLI with their reason, and never with its own words', () => {
     const { observer, log } = createObserver();
     const request = jobRequest({ requestId: 'request 7' });
     observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true);
     observer.jobEnded(request, jobFailed('spawn_error'), true);
-    expect(log.entries).toEqual([
+    expect(log.entries.filter(({ event }) => event !== 'job_ended')).toEqual([
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
     ]);
     expect(JSON.stringify(log.entries)).not.toContain('prompt');
   });
 
-  it('logs nothing of jobs that end otherwise', () => {
+  it('logs no failure of jobs that end otherwise', () => {
     const { observer, log } = createObserver();
     for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
       observer.jobEnded(jobRequest(), end, true);
     }
-    expect(log.events).toEqual([]);
+    expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
   it('logs defects of ours', () => {
