@@ -63,7 +63,8 @@ export class PoolHouse {
   }
 
   get program(): KnownProgram {
-    return { path: '/opt/model', leading: ['--lead'], dialect: lineDialect(), fingerprint: this.file };
+    const keys: KnownProgram['keys'] = new WeakMap();
+    return { path: '/opt/model', leading: ['--lead'], dialect: lineDialect(), fingerprint: this.file, keys };
   }
 
   acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {

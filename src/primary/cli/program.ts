@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
@@ -12,13 +13,21 @@ export interface KnownProgram {
   readonly dialect: Dialect;
   /** Changes with the file. */
   readonly fingerprint: string;
+  /** The keys of launches that were asked for, as long as these live. */
+  readonly keys: WeakMap<Launch, LaunchKey>;
 }
 
 /** What the program is to be started with. Equal keys stand for the same program, arguments and files. */
 export type LaunchKey = string;
 
-export function launchKeyOf({ dialect, fingerprint }: KnownProgram, launch: Launch): LaunchKey {
-  return JSON.stringify([fingerprint, dialect.plan(launch, 'system')]);
+/** Short, and made once for each launch: a system text may be megabytes, and keys are compared at every change. */
+export function launchKeyOf({ dialect, fingerprint, keys }: KnownProgram, launch: Launch): LaunchKey {
+  const known = keys.get(launch);
+  if (known !== undefined) return known;
+  const plan = JSON.stringify([fingerprint, dialect.plan(launch, 'system')]);
+  const key = createHash('sha256').update(plan).digest('base64');
+  keys.set(launch, key);
+  return key;
 }
 
 /** What a readiness check found. */
@@ -35,7 +44,7 @@ export class CliProgram {
   readonly #adapter: Adapter;
   readonly #searchPath: string;
   readonly #consult: ConsultProgram;
-  #learned: { readonly fingerprint: string; readonly dialect: Promise<Dialect> } | null = null;
+  #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly dialect: Promise<Dialect> }) | null = null;
   #version: string | null = null;
 
   constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
@@ -56,9 +65,10 @@ export class CliProgram {
     if (found.kind !== 'found') throw cannotStart(name, found.kind);
     const { path, fingerprint } = found;
     if (this.#learned?.fingerprint !== fingerprint) this.#learned = this.#learn(path, fingerprint);
+    const { keys } = this.#learned;
     const dialect = await this.#learned.dialect;
     this.#version = dialect.version;
-    return { path, leading, dialect, fingerprint };
+    return { path, leading, dialect, fingerprint, keys };
   }
 
   /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
@@ -79,7 +89,8 @@ export class CliProgram {
   }
 
   #learn(path: string, fingerprint: string) {
-    const learned = { fingerprint, dialect: this.#adapter.learn(this.#consultAt(path)) };
+    const keys = new WeakMap<Launch, LaunchKey>();
+    const learned = { fingerprint, keys, dialect: this.#adapter.learn(this.#consultAt(path)) };
     learned.dialect.catch(() => {
       if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
     });

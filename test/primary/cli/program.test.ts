@@ -60,18 +60,35 @@ describe('the key of a launch', () => {
 
   it('stands for the program’s file, its arguments and its files', () => {
     const dialect = lineDialect();
-    const program = { path, leading: [], dialect, fingerprint: 'v1' };
+    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
     const key = launchKeyOf(program, launch);
-    expect(launchKeyOf({ ...program }, { ...launch })).toBe(key);
-    expect(launchKeyOf({ ...program, fingerprint: 'v2' }, launch)).not.toBe(key);
+    expect(launchKeyOf({ ...program, keys: new WeakMap() }, { ...launch })).toBe(key);
+    expect(launchKeyOf({ ...program, fingerprint: 'v2', keys: new WeakMap() }, launch)).not.toBe(key);
     expect(launchKeyOf(program, { ...launch, model: 'b' })).not.toBe(key);
     expect(launchKeyOf(program, { ...launch, system: 'Be long.' })).not.toBe(key);
   });
 
   it('is the same for launches that the program is started alike for', () => {
     const dialect = { ...lineDialect(), plan: () => ({ args: ['--print'], files: [] }) };
-    const program = { path, leading: [], dialect, fingerprint: 'v1' };
+    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
     expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, { model: 'b', system: null }));
+  });
+
+  it('is short, and made once for a launch, however long its system text is', () => {
+    let plans = 0;
+    const { plan } = lineDialect();
+    const dialect = {
+      ...lineDialect(),
+      plan: (...args: Parameters<typeof plan>) => {
+        plans++;
+        return plan(...args);
+      },
+    };
+    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
+    const long = { model: null, system: 'x'.repeat(1_000_000) };
+    const keys = new Set([launchKeyOf(program, long), launchKeyOf(program, long), launchKeyOf({ ...program }, long)]);
+    expect([keys.size, plans]).toEqual([1, 1]);
+    expect([...keys][0]?.length).toBeLessThan(100);
   });
 });
 
