@@ -4,6 +4,7 @@ import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
 import { conversations } from './conversations.js';
 import { eventLoop } from './event-loop.js';
+import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
 import { idle } from './idle.js';
@@ -27,6 +28,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   fleet,
   reading,
   standby,
+  fairness,
   conversations,
   chat,
   'first-delta': firstDelta,
