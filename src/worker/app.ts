@@ -2,6 +2,7 @@ import express, { type Express, type IRoute } from 'express';
 import type { Route } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
+import { BodyMemory } from './http/body-memory.js';
 import { authenticate, authenticateOperator, hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
@@ -41,10 +42,11 @@ function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppPart
   const needsKey = authenticate(settings.keys);
   const needsService = refuseWhileDraining(phase, primary);
   const capped = rateCap(primary, settings.rateLimit);
+  const bodies = new BodyMemory(settings.bodyLimitBytes, clock);
   const jobs = { '/ask': postAsk, '/chat': postChat } as const;
   for (const [route, handler] of Object.entries(jobs)) {
     endpoint(app, route as Route)
-      .post(needsKey, needsService, capped, handler(primary, settings, clock))
+      .post(needsKey, needsService, capped, handler(primary, bodies, clock))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/chat/{conversation_id}')

@@ -3,15 +3,19 @@ import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
+import { answerRefusal, refusals } from './refusal.js';
 
 /** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
-export async function readBody<T>(req: Request, res: Reply, limitBytes: number, schema: z.ZodType<T>): Promise<T> {
+export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, schema: z.ZodType<T>): Promise<T> {
+  const { limitBytes } = memory;
   const declared = req.get('content-length');
   if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
   checkHeaders(req);
   if (expectsContinue(req)) res.writeContinue();
-  return check(parse(await readBytes(req, limitBytes)), schema);
+  return check(parse(await readBytes(req, res, memory)), schema);
 }
 
 function tooLarge(limitBytes: number): RelayError {
@@ -40,21 +44,23 @@ function checkHeaders(req: Request): void {
 }
 
 /** Rejects as soon as the limit is exceeded. The HTTP server reads and drops what the client still sends. */
-function readBytes(req: Request, limitBytes: number): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    const onData = (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= limitBytes) return void chunks.push(chunk);
-      req.off('data', onData);
-      reject(tooLarge(limitBytes));
-    };
-    req.on('data', onData);
-    req.once('end', () => resolve(Buffer.concat(chunks)));
-    const gone = () => req.readableEnded || reject(cancelled('the client has gone'));
-    req.once('error', gone).once('close', gone);
-  });
+function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer> {
+  const { promise, resolve, reject } = withResolvers<Buffer>();
+  const giveUp = () => {
+    if (!res.headersSent) answerRefusal(res, refusals.tooSlow);
+    reject(cancelled('the body did not arrive in time'));
+  };
+  const source = { pause: () => req.pause(), resume: () => req.resume(), giveUp };
+  const body = memory.open(source, Number(req.get('content-length') ?? Infinity));
+  const onData = (chunk: Buffer) => {
+    if (body.bytes + chunk.length <= memory.limitBytes) return body.add(chunk);
+    req.off('data', onData);
+    reject(tooLarge(memory.limitBytes));
+  };
+  const gone = () => req.readableEnded || reject(cancelled('the client has gone'));
+  req.on('data', onData).once('end', () => resolve(body.whole()));
+  req.once('error', gone).once('close', gone);
+  return promise.finally(() => memory.close(body));
 }
 
 function parse(bytes: Buffer): unknown {

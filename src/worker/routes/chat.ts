@@ -1,15 +1,15 @@
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { readBody } from '../http/body.js';
+import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
 import { type Answer, answerWithJob, usageOf, wantsStream } from './job.js';
 
-export function postChat(primary: Primary, { bodyLimitBytes }: WorkerSettings, clock: Clock): AsyncHandler {
+export function postChat(primary: Primary, bodies: BodyMemory, clock: Clock): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, bodyLimitBytes, chatRequest);
+    const body = await readBody(req, res, bodies, chatRequest);
     const { message: text, conversation_id: conversationId = null, system, model } = body;
     const said = { operation: 'chat', conversationId, text, system, model } as const;
     await answerWithJob(primary, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf, clock);

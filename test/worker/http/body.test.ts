@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { legacyPayload } from '../../../src/shared/api/chat.js';
+import { systemClock } from '../../../src/shared/clock.js';
 import { readBody } from '../../../src/worker/http/body.js';
+import { BodyMemory } from '../../../src/worker/http/body-memory.js';
 import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
 import { type ExpressServer, serveWith } from '../../support/express-server.js';
 import { chunk, jsonPost, RawConnection, request } from '../../support/raw-http.js';
 
 const limitBytes = 100;
 const schema = z.strictObject({ prompt: z.string('must be a string'), model: z.string().optional() });
-const echo: AsyncHandler = async (req, res) => void res.json(await readBody(req, res, limitBytes, schema));
+const echo: AsyncHandler = async (req, res) =>
+  void res.json(await readBody(req, res, new BodyMemory(limitBytes, systemClock), schema));
 const good = '{"prompt":"hello"}';
 const chunked = 'Transfer-Encoding: chunked';
 
@@ -48,7 +51,8 @@ describe('A body', () => {
 
   it('is refused with all its faults, up to twenty, and never with a value', async () => {
     const wide = z.strictObject({});
-    const all: AsyncHandler = async (req, res) => void res.json(await readBody(req, res, 10_000, wide));
+    const all: AsyncHandler = async (req, res) =>
+      void res.json(await readBody(req, res, new BodyMemory(10_000, systemClock), wide));
     await using server = await serveWith([all]);
     const fields = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}${'x'.repeat(100)}`, 'secret']));
     const { status, body, text } = await server.send(jsonPost('/', JSON.stringify(fields)));
