@@ -235,7 +235,8 @@ describe('Effects', () => {
     const parts = [
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
-      ...['Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd', 'TokenCounter', 'UsageLedger'],
+      ...['Clients', 'KeyRing', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd', 'TokenCounter'],
+      ...['UsageLedger'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);

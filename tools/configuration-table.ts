@@ -8,6 +8,18 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: ['file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`'],
+  MODEL_API_KEYS_FILE: [
+    'file with named API keys, `name:sha256:<hex>[:options]` one a line; read again when it changes',
+  ],
+  MODEL_API_METRICS_AUTH: ['`true`: GET /metrics needs an API key with the scope `metrics`'],
+  MODEL_API_LOCAL_USERS: [
+    '`identify`: local callers without a key are told apart by their user; `require`: callers who cannot be named so get 403; `off`',
+    '`identify` on Linux, else `off`',
+  ],
+  MODEL_API_ALLOWED_USERS: [
+    'names or ids of the local users who may call without a key, separated by commas; all others get 403',
+    'any',
+  ],
   MODEL_API_ALLOWED_HOSTS: [
     'Host names accepted, separated by commas; the port is not compared',
     'loopback names and the bind address; any on a wildcard address',

@@ -64,7 +64,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /chat': {
     summary: 'Begin a conversation, or continue one',
-    description: 'Conversations are held in memory and belong to the API key that began them.',
+    description:
+      'Conversations are held in memory and belong to the client that began them: the holder of an API key, else a local user, else an address.',
     requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: chatResult,
@@ -102,7 +103,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /usage': {
     summary: 'What each client has used, by day',
     description:
-      'With an API key, of all clients; where none is configured, of the client that asks. Kept in memory, for 90 days or 10,000 rows.',
+      'For an API key with the scope `admin`, of all clients; else of the client that asks. Kept in memory, for 90 days or 10,000 rows.',
     requestParams: {
       query: z.object({
         since: dayQuery.meta({ description: 'The first day, in UTC.' }).optional(),
@@ -113,7 +114,13 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: usageReport,
     okText: 'A row for each day and client, the earliest day first.',
   },
-  'GET /metrics': { summary: 'Metrics for Prometheus', ok: 'text/plain', okText: 'Text format 0.0.4.' },
+  'GET /metrics': {
+    summary: 'Metrics for Prometheus',
+    description: 'Needs an API key with the scope `metrics` where `MODEL_API_METRICS_AUTH` is true.',
+    security: keyNeededIfConfigured,
+    ok: 'text/plain',
+    okText: 'Text format 0.0.4.',
+  },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
   'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
@@ -206,7 +213,7 @@ function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
 /** One response a status; its description names the codes that share it. */
 function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, PublicCode[]>();
-  for (const code of [...commonErrors, ...errors]) {
+  for (const code of new Set([...commonErrors, ...errors])) {
     byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);
   }
   const entries = [...byStatus].map(([status, codes]) => [

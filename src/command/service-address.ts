@@ -1,5 +1,6 @@
-import { readApiKey, readClearKeys } from '../shared/config/api-keys.js';
-import type { Environment, ReadFile } from '../shared/config/config.js';
+import { checkKey, readClearKeys } from '../shared/config/api-keys.js';
+import type { Environment } from '../shared/config/config.js';
+import type { ReadFile } from '../shared/config/load-keys.js';
 import { variables } from '../shared/config/variables.js';
 import { localUrl } from '../shared/url.js';
 import { CommandError, exitCodes } from './errors.js';
@@ -59,7 +60,7 @@ async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFi
 /** Node's own error for an invalid header would show the key. */
 function checkedKey(key: string, source: string, exitCode: number): string {
   try {
-    readApiKey(key);
+    checkKey(key);
     return key;
   } catch (error) {
     throw new CommandError(exitCode, `${source}: ${(error as Error).message}`);

@@ -10,6 +10,9 @@ import { createModelCli, type ModelCli } from './cli/model-cli.js';
 import { modelCatalog } from './cli/models.js';
 import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
+import { Clients } from './clients/clients.js';
+import { watchKeysFile } from './clients/keys-file.js';
+import type { WatchedFile } from './clients/watched-file.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import type { Addresses } from './fleet/addresses.js';
 import { Fleet, type FleetObserver } from './fleet/fleet.js';
@@ -44,6 +47,7 @@ export interface Setup {
 
 /** The parts of the primary, in the order in which they are built: each knows only those before it. */
 export interface Parts extends Setup {
+  readonly clients: Clients;
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
   readonly metrics: PrimaryMetrics;
@@ -62,21 +66,24 @@ export function compose(setup: Setup): Parts {
   const { config, host, adapter } = setup;
   const { clock, log } = host;
   const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, clientBounds(config));
+  const clients = new Clients(config);
+  const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
+  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
   const conversations = createConversations(setup);
   const keyNames = config.apiKeys.map(({ name }) => name);
   const metrics = new PrimaryMetrics(slots, conversations, keyNames);
   const usage = new UsageLedger(clock);
   const cli = createModelCli(config, host, adapter, metrics.cli);
   const readiness = createReadiness({ ...setup, metrics, cli });
-  const runner = createRunner({ ...setup, slots, conversations, metrics, usage, cli, readiness });
+  const state = { ...setup, clients, slots, conversations, metrics, usage, cli, readiness };
+  const runner = createRunner(state);
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, cli, runner, supervisor });
   const scrape = new Scrape(metrics.registry, clock, () => metrics.scrapeFailed());
   const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
-  const parts = { slots, conversations, metrics, usage, cli, readiness, runner, supervisor, caretaker, scrape, fleet };
-  linkBack({ ...setup, ...parts });
-  return { ...setup, ...parts };
+  const parts = { ...state, runner, supervisor, caretaker, scrape, fleet };
+  linkBack(parts);
+  return parts;
 }
 
 /** What an earlier part tells a later one. */
@@ -88,7 +95,7 @@ function linkBack(parts: Parts): void {
     cli.pool.forget(id);
   });
   supervisor.attach(shutdownSteps(parts), (phase) => {
-    fleet.tell(phase);
+    fleet.tell((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     caretaker.changed();
   });
@@ -112,15 +119,16 @@ function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cl
   });
 }
 
-type BeforeRunner = 'slots' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
+type BeforeRunner = 'clients' | 'slots' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
 
 function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { slots, conversations, metrics, usage, cli, readiness } = parts;
+  const { clients, slots, conversations, metrics, usage, cli, readiness } = parts;
   const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
   const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, readiness, pool: cli.pool, log });
-  const resources = { slots, conversations, acquireCli: cli.acquire, countTokens, observer, clock };
+  const modelsOf = (client: string) => clients.optionsOf(client).models;
+  const resources = { slots, conversations, acquireCli: cli.acquire, countTokens, modelsOf, observer, clock };
   return new JobRunner(resources, cli.models, config);
 }
 
@@ -175,9 +183,13 @@ function shutdownSteps({ addresses, slots, runner, fleet, readiness, caretaker, 
 /** The service as its main file drives it. */
 export class Service {
   readonly #parts: Parts;
+  readonly #keysFile: WatchedFile | null;
 
   constructor(setup: Setup) {
     this.#parts = compose(setup);
+    const { config, host, clients, fleet } = this.#parts;
+    const tellKeys = () => fleet.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+    this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
@@ -190,6 +202,7 @@ export class Service {
     fleet.start(workerProgram, this.#handlers());
     systemd.start({ phase: () => supervisor.phase, slots, fleet });
     readiness.start();
+    this.#keysFile?.start();
     caretaker.start();
     clock.every(expiryCheckMs, () => conversations.expire());
   }
@@ -204,18 +217,19 @@ export class Service {
     const { host, supervisor, fleet } = this.#parts;
     if (supervisor.phase !== 'ready') return;
     host.log.info('reload_start');
+    await this.#keysFile?.reread();
     if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
   }
 
   #handlers() {
-    const { config, host, addresses, supervisor, runner, conversations, metrics, cli, scrape } = this.#parts;
-    const { rateWindowMs: windowMs, rateMaxRequests: maxRequests } = config;
+    const { config, host, addresses, supervisor, clients, runner, conversations, metrics, cli, scrape } = this.#parts;
     return apiHandlers({
       phase: () => supervisor.phase,
-      workerSettings: () => workerSettings(config, addresses.fds.length, host.traces, supervisor.phase),
+      workerSettings: () =>
+        workerSettings(config, clients.forWorkers, addresses.fds.length, host.traces, supervisor.phase),
       runner,
       conversations,
-      rateLimit: new RateLimit({ windowMs, maxRequests }),
+      rateLimit: new RateLimit((client) => clients.rateOf(client)),
       jobMetrics: metrics.jobs,
       clientMetrics: metrics.clients,
       usage: this.#parts.usage,

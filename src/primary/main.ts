@@ -1,6 +1,6 @@
 import './lifecycle/small-heap.js';
 
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { freemem } from 'node:os';
 import { join } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
@@ -82,7 +82,11 @@ function isSetting(name: string): boolean {
 }
 
 function readConfig(env: Environment): Promise<Config> {
-  return loadConfig(env, (path) => readFile(path, 'utf8'));
+  return loadConfig(
+    env,
+    (path) => readFile(path, 'utf8'),
+    async (path) => (await stat(path)).mode,
+  );
 }
 
 /** A signal that came before the service was there, and the service once it is. */

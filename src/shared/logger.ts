@@ -7,6 +7,8 @@ export const logEvents = {
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready: 'the first worker is listening: address and port',
+  keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
+  keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',
   reload_failed: 'a new worker could not listen; the old one stays',

@@ -1,9 +1,10 @@
-import express, { type Express, type IRoute } from 'express';
+import express, { type Express, type IRoute, type Request } from 'express';
 import type { Route } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
+import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
 import { BodyMemory } from './http/body-memory.js';
-import { authenticate, authenticateOperator, hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
+import { hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
 import { postAsk } from './routes/ask.js';
@@ -15,12 +16,13 @@ import { getUsage } from './routes/usage.js';
 export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
   readonly settings: WorkerSettings;
+  readonly authority: Authority;
   readonly phase: () => Phase;
 }
 
 /** Every route, with the checks before it in the order that the contract has. */
 export function createApp(parts: AppParts): Express {
-  const { primary, settings, log } = parts;
+  const { primary, settings, authority, log } = parts;
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
@@ -29,7 +31,7 @@ export function createApp(parts: AppParts): Express {
   addJobRoutes(app, parts);
   addUsageRoute(app, parts);
   endpoint(app, '/health/recheck')
-    .post(authenticateOperator(settings.keys), postRecheck(primary))
+    .post(authenticateOperator(authority, 'admin'), postRecheck(primary))
     .all(methodNotAllowed('POST'));
   endpoint(app, '/openapi.yaml').get(getOpenApi()).all(methodNotAllowed('GET', 'HEAD'));
   app.use('/docs', atRoute('/docs'), onlyReading(), docsPages());
@@ -38,40 +40,45 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addJobRoutes(app: Express, { primary, settings, phase, clock }: AppParts): void {
-  const needsKey = authenticate(settings.keys);
+function addJobRoutes(app: Express, { primary, settings, authority, phase, clock }: AppParts): void {
   const needsService = refuseWhileDraining(phase, primary);
-  const capped = rateCap(primary, settings.rateLimit);
+  const capped = rateCap(primary, settings);
   const bodies = new BodyMemory(settings.bodyLimitBytes, clock);
-  const jobs = { '/ask': postAsk, '/chat': postChat } as const;
-  for (const [route, handler] of Object.entries(jobs)) {
-    endpoint(app, route as Route)
-      .post(needsKey, needsService, capped, handler(primary, bodies, clock))
+  const mayChat = authenticate(authority, 'chat');
+  const jobs = [
+    ['/ask', authenticate(authority, 'ask'), postAsk],
+    ['/chat', mayChat, postChat],
+  ] as const;
+  for (const [route, mayDo, handler] of jobs) {
+    endpoint(app, route)
+      .post(mayDo, needsService, capped, handler(primary, bodies, clock))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/chat/{conversation_id}')
-    .get(needsKey, getConversation(primary))
-    .delete(needsKey, deleteConversation(primary))
+    .get(mayChat, getConversation(primary))
+    .delete(mayChat, deleteConversation(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
 }
 
-function addUsageRoute(app: Express, { primary, settings }: AppParts): void {
+function addUsageRoute(app: Express, { primary, authority }: AppParts): void {
   endpoint(app, '/usage')
-    .get(authenticate(settings.keys), getUsage(primary, settings))
+    .get(authenticate(authority, null), getUsage(primary, authority))
     .all(methodNotAllowed('GET', 'HEAD'));
 }
 
-function addReadingRoutes(app: Express, { primary, clock }: AppParts): void {
+function addReadingRoutes(app: Express, { primary, settings, authority, clock }: AppParts): void {
+  const seesPids = (req: Request) => maySee(authority, req, 'admin');
+  const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
   const handlers = {
-    '/health': getHealth,
-    '/version': getVersion,
-    '/health/history': getHistory,
-    '/metrics': getMetrics,
-    '/models': getModels,
-  } as const;
-  for (const [route, handler] of Object.entries(handlers)) {
+    '/health': [getHealth(primary, seesPids)],
+    '/version': [getVersion(primary, clock)],
+    '/health/history': [getHistory(primary, seesPids)],
+    '/metrics': [...mayScrape, getMetrics(primary, clock)],
+    '/models': [getModels(primary)],
+  };
+  for (const [route, steps] of Object.entries(handlers)) {
     endpoint(app, route as Route)
-      .get(handler(primary, clock))
+      .get(...steps)
       .all(methodNotAllowed('GET', 'HEAD'));
   }
 }

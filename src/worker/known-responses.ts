@@ -31,7 +31,8 @@ export function isOfEndpoint({ route, code }: Pick<KnownResponse, 'route' | 'cod
 }
 
 function codesOf({ method, route, errors }: Endpoint): readonly number[] {
-  const own = [...commonErrors, ...errors].filter((error) => error !== 'forbidden'); // sent before the route is known
+  const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
+  const own = [...common, ...errors];
   const readsBody = method === 'POST' && route !== '/health/recheck';
   const broken = readsBody ? Object.values(brokenHttp) : [];
   return [200, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];

@@ -10,6 +10,7 @@ import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { createApp } from './app.js';
+import { KeyRing } from './clients/key-ring.js';
 import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
@@ -27,6 +28,7 @@ interface WorkerContext {
   log: Logger;
   /** Where the primary leaves traces; null before it has told. */
   traces: TracePlaces | null;
+  readonly keys: KeyRing;
   readonly listeners: Listeners;
   readonly metrics: HttpMetrics;
 }
@@ -39,7 +41,8 @@ async function main(): Promise<void> {
   const metrics = new HttpMetrics();
   const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
-  const context: WorkerContext = { phase: 'starting', log, traces: null, listeners: new Listeners(), metrics };
+  const parts = { keys: new KeyRing(), listeners: new Listeners(), metrics };
+  const context: WorkerContext = { phase: 'starting', log, traces: null, ...parts };
   process.once('disconnect', () => void outlive(primaryPid, context));
   process.on('uncaughtException', (error) => void die(context.log, error));
   process.on('unhandledRejection', (reason) => void die(context.log, reason));
@@ -48,6 +51,7 @@ async function main(): Promise<void> {
   context.log = createLogger(settings.logLevel, 'worker', output);
   context.phase = settings.phase;
   context.traces = settings.traces;
+  context.keys.begin(settings.keys);
   await serve(context, primary, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
   systemClock.every(figuresMs, () => metrics.hasNews && void tellFigures(primary, metrics));
@@ -60,6 +64,7 @@ function connect(context: WorkerContext): Primary {
     phase: ({ phase }) => {
       context.phase = phase;
     },
+    keys: ({ keys }) => context.keys.replace(keys),
     figures: async () => ({ families: await metrics.changes() }),
     stop: ({ limitMs }) => void listeners.close('stop', limitMs).then(leaveWith),
     retire: ({ limitMs }) => void listeners.close('retire', limitMs).then(leaveWith),
@@ -75,7 +80,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
   const heap = new HeapKeeper(systemClock, fullCollection());
-  const app = createApp({ primary, settings, phase, isClosing, heap, ...parts });
+  const authority = { keys: context.keys, clock: systemClock };
+  const app = createApp({ primary, settings, authority, phase, isClosing, heap, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {

@@ -13,14 +13,14 @@ export interface Family {
 
 /** What the endpoints answer, by methods and route. Written by hand: the code's own list must not judge itself. */
 const ofEndpoints: readonly Responses[] = [
-  ['POST', '/ask', '200 400 401 408 413 429 431 500 503 504'],
-  ['POST', '/chat', '200 400 401 408 413 429 431 500 503 504'],
-  ['GET HEAD DELETE', '/chat/{conversation_id}', '200 400 401 404 500'],
+  ['POST', '/ask', '200 400 401 403 408 413 429 431 500 503 504'],
+  ['POST', '/chat', '200 400 401 403 408 413 429 431 500 503 504'],
+  ['GET HEAD DELETE', '/chat/{conversation_id}', '200 400 401 403 404 429 500'],
   ['GET HEAD', '/health', '200 400 500 503'],
   ['GET HEAD', '/health/history', '200 400 500'],
-  ['POST', '/health/recheck', '200 400 401 500 503'],
-  ['GET HEAD', '/usage', '200 400 401 500'],
-  ['GET HEAD', '/metrics', '200 400 500'],
+  ['POST', '/health/recheck', '200 400 401 403 429 500 503'],
+  ['GET HEAD', '/usage', '200 400 401 403 429 500'],
+  ['GET HEAD', '/metrics', '200 400 401 403 429 500'],
   ['GET HEAD', '/version', '200 400 500'],
   ['GET HEAD', '/models', '200 400 500'],
   ['GET HEAD', '/openapi.yaml', '200 400 500'],

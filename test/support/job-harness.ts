@@ -115,6 +115,8 @@ export class JobHarness {
   readonly slots: SlotQueue;
   readonly conversations: ConversationStore;
   readonly runner: JobRunner;
+  /** The only models that clients may name. */
+  models: readonly string[] | null = null;
   countTokens = async (texts: readonly string[]) => texts.join('').length;
   #requests = 0;
 
@@ -129,6 +131,7 @@ export class JobHarness {
       conversations: this.conversations,
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
+      modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
       observer,
       clock,

@@ -176,7 +176,7 @@ export class SystemdLab implements AsyncDisposable {
   /** Those that listen. */
   async workers(): Promise<number[]> {
     const workers = (await this.health())?.observability.workers ?? [];
-    return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
+    return workers.flatMap(({ pid, state }) => (typeof pid === 'number' && state === 'ready' ? [pid] : []));
   }
 
   untilServing(withinMs?: number): Promise<unknown> {

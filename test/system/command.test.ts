@@ -210,9 +210,9 @@ describe('ask', () => {
   it('has a message and an exit code for each refusal', async () => {
     await using gate = await createGate();
     const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' };
-    await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'right' });
+    await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'the-right-key' });
     const env = envFor(service);
-    const withKey = { ...env, MODEL_API_KEY: 'right' };
+    const withKey = { ...env, MODEL_API_KEY: 'the-right-key' };
     const withoutKey = await runCommand(['ask', 'hello'], { env });
     expect(withoutKey).toMatchObject({ code: notAllowed, stdout: '' });
     expect(withoutKey.stderr).toContain('unauthorized: an API key is needed');
@@ -259,7 +259,7 @@ describe('chat with input from a file', () => {
 
 describe('the commands for operators', () => {
   it('show the service, and exit with 0 when it is ok', async () => {
-    await using service = await startService({ env: { MODEL_API_KEY: 'right' } });
+    await using service = await startService({ env: { MODEL_API_KEY: 'the-right-key' } });
     const env = envFor(service);
     const { code, stdout } = await runCommand(['status'], { env });
     expect(code).toBe(0);
@@ -269,14 +269,14 @@ describe('the commands for operators', () => {
     const { stdout: json } = await runCommand(['status', '--json'], { env });
     expect(JSON.parse(json)).toMatchObject({ health: { status: 'ok' }, history: [{ trigger: 'start' }], change: null });
     expect(await runCommand(['recheck'], { env })).toMatchObject({ code: notAllowed });
-    const checked = await runCommand(['recheck', '--key', 'right'], { env });
+    const checked = await runCommand(['recheck', '--key', 'the-right-key'], { env });
     expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^demo 1\.0\.0: ready \(.*forced\)\n$/) });
   });
 
   it('exit with 1 when the model CLI is not ready, also in strict mode', async () => {
-    const env = { MODEL_API_KEY: 'right', MODEL_API_STRICT_HEALTH: 'true' };
+    const env = { MODEL_API_KEY: 'the-right-key', MODEL_API_STRICT_HEALTH: 'true' };
     await using service = await startWithProgram('/nonexistent/llm', env);
-    const keyed = { ...envFor(service), MODEL_API_KEY: 'right' };
+    const keyed = { ...envFor(service), MODEL_API_KEY: 'the-right-key' };
     const seen = await runCommand(['status'], { env: keyed });
     expect(seen).toMatchObject({ code: 1, stdout: expect.stringContaining('degraded') });
     const checked = await runCommand(['recheck', '--json'], { env: keyed });

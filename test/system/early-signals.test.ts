@@ -21,7 +21,7 @@ async function holdStart(): Promise<HeldStart> {
   const service = await spawnService({ env: { MODEL_API_KEY_FILE: pipe } });
   let keys: FileHandle | undefined;
   const goOn = async () => {
-    await keys?.writeFile('a-key\n');
+    await keys?.writeFile('a-key-of-the-test\n');
     await keys?.close();
     keys = undefined;
   };

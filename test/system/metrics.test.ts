@@ -111,13 +111,13 @@ describe('Counts', () => {
     await using gate = await createGate();
     await using service = await startWithProgram(gate.command, {
       ...twoWorkers,
-      MODEL_API_KEY: 'key',
+      MODEL_API_KEY: 'key-of-the-test',
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_MAX_QUEUE: '1',
       MODEL_API_QUEUE_TIMEOUT_MS: '1000',
       MODEL_API_MAX_CONVERSATIONS: '2',
     });
-    const key = { 'x-api-key': 'key' };
+    const key = { 'x-api-key': 'key-of-the-test' };
     await gate.open();
     for (const prompt of ['a', 'b', 'c']) await service.post('/ask', { prompt }, key);
     let last = '';

@@ -81,15 +81,15 @@ describe('The rate cap', () => {
   });
 
   it('stands after the API key and before the size, and nowhere else', async () => {
-    await using service = await startCapped(1, { MODEL_API_KEY: 'secret' });
+    await using service = await startCapped(1, { MODEL_API_KEY: 'a-secret-key' });
     for (let round = 0; round < 3; round++) expect(await statusFor(service)).toBe(401);
-    expect((await answerTo(service, request('GET /ask', ['X-API-Key: secret']))).status).toBe(405);
-    expect((await service.get('/chat/unknown', { 'x-api-key': 'secret' })).status).toBe(404);
-    expect(await statusFor(service, 'X-API-Key: secret')).toBe(400);
-    const large = ['X-API-Key: secret', 'Content-Type: application/json', 'Content-Length: 2000000'];
+    expect((await answerTo(service, request('GET /ask', ['X-API-Key: a-secret-key']))).status).toBe(405);
+    expect((await service.get('/chat/unknown', { 'x-api-key': 'a-secret-key' })).status).toBe(404);
+    expect(await statusFor(service, 'X-API-Key: a-secret-key')).toBe(400);
+    const large = ['X-API-Key: a-secret-key', 'Content-Type: application/json', 'Content-Length: 2000000'];
     expect((await answerTo(service, request('POST /chat', large))).status).toBe(429);
     expect((await answerTo(service, request('POST /ask', large.slice(1)))).status).toBe(401);
-    expect((await service.delete('/chat/unknown', { 'x-api-key': 'secret' })).status).toBe(404);
+    expect((await service.delete('/chat/unknown', { 'x-api-key': 'a-secret-key' })).status).toBe(404);
     for (const path of ['/health', '/version', '/models', '/metrics']) {
       const { status, headers } = await service.get(path);
       expect([status, headers.get('ratelimit')]).toEqual([200, null]);

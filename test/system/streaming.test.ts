@@ -128,9 +128,9 @@ describe('What is refused', () => {
   }
 
   it('keeps its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
-    const key = { 'x-api-key': 'sesame' };
+    const key = { 'x-api-key': 'open-sesame' };
     await using service = await startConverser({
-      MODEL_API_KEY: 'sesame',
+      MODEL_API_KEY: 'open-sesame',
       MODEL_API_MAX_CONCURRENT: '1',
       MODEL_API_MAX_QUEUE: '0',
     });

@@ -35,18 +35,18 @@ export interface Services {
 /** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { conversations, status, jobMetrics } = services;
-  const healthText = () => {
+  const healthText = (withPids: boolean) => {
     services.worked();
-    return { text: JSON.stringify(status.health()), isUsable: status.isUsable };
+    return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
   };
   return {
     hello: () => services.workerSettings(),
-    health: healthText,
-    history: ({ since }) => status.history(since),
+    health: ({ withPids }) => healthText(withPids),
+    history: ({ since, withPids }) => status.history(since, withPids),
     version: () => status.version(),
     recheck: async () => {
       await services.recheck();
-      return healthText();
+      return healthText(true);
     },
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),

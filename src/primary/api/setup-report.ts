@@ -20,7 +20,7 @@ export async function reportSetup(config: Config, host: Host): Promise<SetupRepo
   return {
     url: localUrl(config.host, config.port),
     socket: config.socketPath,
-    keys: config.apiKeys.map(({ name }) => name),
+    keys: [...config.apiKeys, ...config.namedKeys].map(({ name }) => name),
     workers: config.workers,
     max_concurrent: config.maxConcurrent,
     max_queue: config.maxQueue,

@@ -37,13 +37,14 @@ export class Status {
     this.#startedMs = sources.host.clock.monotonicMs();
   }
 
-  health(): HealthBody {
+  /** `withPids`: process ids of the workers too. */
+  health(withPids: boolean): HealthBody {
     const { readiness, config } = this.#sources;
     return {
       status: this.#status,
       strict_mode: config.strictHealth,
       readiness: { model_cli: bodyOf(readiness.current) },
-      observability: this.#observability(),
+      observability: this.#observability(withPids),
     };
   }
 
@@ -53,8 +54,11 @@ export class Status {
     return this.#status !== 'draining' && (!config.strictHealth || readiness.current.status === 'ready');
   }
 
-  history(since: number | null): HistoryBody {
-    return { observability: this.#observability(), history: this.#sources.readiness.history(since).map(bodyOf) };
+  history(since: number | null, withPids: boolean): HistoryBody {
+    return {
+      observability: this.#observability(withPids),
+      history: this.#sources.readiness.history(since).map(bodyOf),
+    };
   }
 
   version(): VersionBody {
@@ -75,7 +79,7 @@ export class Status {
     return readiness.current.status === 'ready' ? 'ok' : 'degraded';
   }
 
-  #observability(): HealthBody['observability'] {
+  #observability(withPids: boolean): HealthBody['observability'] {
     const { slots, metrics, runner, fleet, cli } = this.#sources;
     return {
       started_at: this.#startedAt,
@@ -90,7 +94,7 @@ export class Status {
         queue_timeouts_total: metrics.jobs.queueTimeouts,
       },
       cli_processes: cli.pool.counts(),
-      workers: fleet.snapshot(),
+      workers: withPids ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker),
     };
   }
 

@@ -8,6 +8,7 @@ const firstInheritedFd = 4;
 /** The part of the configuration that workers need: no credential of the CLI, no key in clear text. */
 export function workerSettings(
   config: Config,
+  keys: WorkerSettings['keys'],
   addressCount: number,
   traces: WorkerSettings['traces'],
   phase: Phase,
@@ -18,14 +19,11 @@ export function workerSettings(
     allowedHosts: config.allowedHosts === null ? null : [...config.allowedHosts],
     allowedOrigins: config.allowedOrigins,
     trustedProxies: config.trustedProxies,
-    keys: [...config.apiKeys],
+    keys,
+    metricsAuth: config.metricsAuth,
     logLevel: config.logLevel,
-    rateLimit: config.rateMaxRequests === 0 ? null : rateLimitOf(config),
+    isCapped: config.rateMaxRequests > 0,
     phase,
     traces,
   };
-}
-
-function rateLimitOf({ rateMaxRequests, rateWindowMs }: Config) {
-  return { maxRequests: rateMaxRequests, windowSeconds: rateWindowMs / 1000 };
 }

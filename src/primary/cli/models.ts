@@ -30,8 +30,17 @@ function withDefault(models: readonly string[] | null, defaultModel: string | nu
   return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }
 
+/** The choice of a client that may name these models only; null: that may name all. Its first one stands in for a default that is not among them. */
+export function narrowed(choice: ModelChoice, own: readonly string[] | null): ModelChoice {
+  if (own === null) return choice;
+  const allowed = own.filter((model) => choice.allowed?.includes(model) ?? true);
+  const keepsDefault = choice.fallback !== null && allowed.includes(choice.fallback);
+  return { ...choice, allowed, fallback: keepsDefault ? choice.fallback : (allowed[0] ?? null) };
+}
+
 /** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
 export function modelFor(named: string | null, { allowed, fallback }: ModelChoice): string | null {
+  if (allowed?.length === 0) throw invalid('model', 'the service allows none of the models of this API key');
   if (named !== null && allowed !== null && !allowed.includes(named)) {
     throw invalid('model', `must be one of ${allowed.join(', ')}`);
   }

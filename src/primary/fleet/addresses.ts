@@ -18,7 +18,7 @@ export async function openAddresses(config: Config, passedFds: readonly number[]
   try {
     if (config.socketPath !== null) sockets.push(await openUnix(config.socketPath));
     if (passedFds.length === 0) sockets.push(await bindTcp(config.host, config.port));
-    for (const fd of passedFds) sockets.push(passedSocket(fd, config.apiKeys.length > 0));
+    for (const fd of passedFds) sockets.push(passedSocket(fd, config.needsKey));
     const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
     return { fds: sockets.map(({ fd }) => fd), main, close: () => closeAll(sockets) };
   } catch (error) {

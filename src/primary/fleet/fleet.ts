@@ -3,7 +3,6 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import { workerExits } from '../../shared/exit-codes.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { FamilyFigures } from '../../shared/metrics/figures.js';
-import type { Phase } from '../../shared/phase.js';
 import { closingFailed } from '../../shared/process/failed-spawn.js';
 import { type RestartCause, WorkerHandle, WorkerSlot, type WorkerState } from './worker-handle.js';
 import { peerOf, type SharedHandlers } from './worker-peer.js';
@@ -88,8 +87,9 @@ export class Fleet {
     return counts;
   }
 
-  tell(phase: Phase): void {
-    for (const { peer } of this.#living) peer.call('phase', { phase }).catch(() => {}); // a worker that has gone needs not know
+  /** Calls every worker. */
+  tell(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
+    for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has gone needs not know
   }
 
   /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */

@@ -3,7 +3,7 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { isDefect } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Launch, TurnEnd } from '../cli/adapter.js';
-import { type ModelChoice, modelFor } from '../cli/models.js';
+import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { CliLease } from '../cli/pool/process-pool.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
@@ -39,6 +39,8 @@ export interface JobResources {
   /** As `ModelCli.acquire`. */
   readonly acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
   readonly countTokens: CountTokens;
+  /** The models that this client may name; null: it may name all. */
+  readonly modelsOf: (client: string) => readonly string[] | null;
   readonly observer: JobObserver;
   readonly clock: Clock;
 }
@@ -90,7 +92,7 @@ export class JobRunner {
   #admit(request: JobRequest, caller: AbortSignal): Job {
     const { slots, conversations, clock } = this.#resources;
     const { operation, conversationId, client, system, text } = request;
-    const model = modelFor(request.model, this.#models);
+    const model = modelFor(request.model, narrowed(this.#models, this.#resources.modelsOf(client)));
     const isChat = operation === 'chat';
     const turn = isChat ? conversations.turn(conversationId, client, system, Buffer.byteLength(text)) : null;
     const bytes = Buffer.byteLength(text) + Buffer.byteLength(system ?? '');

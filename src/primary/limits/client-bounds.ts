@@ -1,4 +1,5 @@
 import type { Config } from '../../shared/config/config.js';
+import type { ClientOptions } from '../clients/clients.js';
 
 /** What one client may have of what all clients share. */
 export interface ClientBounds {
@@ -15,11 +16,17 @@ const unbounded: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueue
 
 export const noBounds: BoundsOf = () => unbounded;
 
-/** The same bounds for every client. */
-export function clientBounds(config: Pick<Config, 'clientMaxConcurrent' | 'clientMaxQueue'>): BoundsOf {
-  const { clientMaxConcurrent, clientMaxQueue: maxQueued } = config;
-  const bounds = { maxRunning: clientMaxConcurrent === 0 ? unbounded.maxRunning : clientMaxConcurrent, maxQueued };
-  return () => bounds;
+/** The bounds of the client's key where it has its own, else those of the configuration. */
+export function clientBounds(
+  config: Pick<Config, 'clientMaxConcurrent' | 'clientMaxQueue'>,
+  optionsOf: (client: string) => Pick<ClientOptions, 'maxConcurrent' | 'maxQueued'>,
+): BoundsOf {
+  const { clientMaxConcurrent, clientMaxQueue } = config;
+  const commonRunning = clientMaxConcurrent === 0 ? unbounded.maxRunning : clientMaxConcurrent;
+  return (client) => {
+    const { maxConcurrent, maxQueued } = optionsOf(client);
+    return { maxRunning: maxConcurrent ?? commonRunning, maxQueued: maxQueued ?? clientMaxQueue };
+  };
 }
 
 /** What is one client's own of something that all share. */

@@ -6,10 +6,12 @@ export const commonErrors = ['validation_error', 'forbidden'] as const satisfies
 /** Status of what is no complete HTTP request. The code is always `validation_error`. */
 export const brokenHttp = { malformed: 400, tooSlow: 408, headersTooLarge: 431 } as const;
 
+/** A wrong key, a scope or a user that is not allowed, too many wrong keys. */
+const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const satisfies readonly PublicCode[];
+
 const jobErrors = [
-  'unauthorized',
+  ...accessErrors,
   'payload_too_large',
-  'rate_limited',
   'concurrency_limited',
   'cli_error',
   'spawn_error',
@@ -22,13 +24,13 @@ const jobErrors = [
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
-  { method: 'GET', route: '/chat/{conversation_id}', errors: ['unauthorized', 'not_found'] },
-  { method: 'DELETE', route: '/chat/{conversation_id}', errors: ['unauthorized', 'not_found'] },
+  { method: 'GET', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
+  { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
-  { method: 'POST', route: '/health/recheck', errors: ['unauthorized'] },
-  { method: 'GET', route: '/usage', errors: ['unauthorized'] },
-  { method: 'GET', route: '/metrics', errors: [] },
+  { method: 'POST', route: '/health/recheck', errors: accessErrors },
+  { method: 'GET', route: '/usage', errors: accessErrors },
+  { method: 'GET', route: '/metrics', errors: accessErrors },
   { method: 'GET', route: '/version', errors: [] },
   { method: 'GET', route: '/models', errors: [] },
   { method: 'GET', route: '/openapi.yaml', errors: [] },

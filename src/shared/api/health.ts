@@ -35,7 +35,8 @@ export const observabilityBody = z
     workers: z.array(
       z.strictObject({
         id: z.int().positive(),
-        pid: z.int().nullable(),
+        /** Not shown to everybody once API keys are configured. */
+        pid: z.int().nullable().optional(),
         state: z.enum(['starting', 'ready', 'stopping']),
         restarts: count,
       }),

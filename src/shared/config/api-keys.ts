@@ -1,20 +1,71 @@
 import { createHash } from 'node:crypto';
 
+/** What the holder of a key may do: POST /ask, everything of /chat, what is the operator's, GET /metrics. */
+export const scopes = ['ask', 'chat', 'admin', 'metrics'] as const;
+export type Scope = (typeof scopes)[number];
+
+/** So many requests in a window of so many milliseconds. */
+export interface Rate {
+  readonly maxRequests: number;
+  readonly windowMs: number;
+}
+
+/** What a key has beside its name. Null: nothing of its own, so what holds for everybody holds for it. */
+export interface KeyOptions {
+  readonly scopes: readonly Scope[];
+  readonly rate: Rate | null;
+  /** Jobs that run at once. */
+  readonly maxConcurrent: number | null;
+  /** Jobs that wait. */
+  readonly maxQueued: number | null;
+  readonly models: readonly string[] | null;
+  /** Whether its holder may name clients of its own. */
+  readonly hasSubclients: boolean;
+  /** The key is refused from here on, milliseconds since the epoch. */
+  readonly expiresAt: number | null;
+}
+
 /** A key that clients may present. Only its digest is kept, so that no dump or message of ours can hold the key. */
-export interface ApiKey {
+export interface ApiKey extends KeyOptions {
   readonly name: string;
   /** SHA-256, hex. */
   readonly digest: string;
 }
 
+export const plainOptions: KeyOptions = {
+  scopes: ['ask', 'chat'],
+  rate: null,
+  maxConcurrent: null,
+  maxQueued: null,
+  models: null,
+  hasSubclients: false,
+  expiresAt: null,
+};
+
+/** A shorter key is a fault. */
+const minKeyLength = 8;
+/** A shorter key is worth a warning: it may have been thought up by a person. */
+const goodKeyLength = 24;
+
 export function digestOf(key: string): string {
   return createHash('sha256').update(key).digest('hex');
 }
 
+/** Whether a key can be found by trying. */
+export function isShort(key: string): boolean {
+  return key.length < goodKeyLength;
+}
+
 /** Takes the whole text as one key, called `default`. Throws a sentence that never holds the key. */
 export function readApiKey(text: string): ApiKey {
+  checkKey(text);
+  if (text.length < minKeyLength) throw new Error(`the key must have at least ${minKeyLength} characters`);
+  return keyOfEveryScope('default', text);
+}
+
+/** Throws for what no key can be, in a sentence that never holds it. How long it must be is for the service to say. */
+export function checkKey(text: string): void {
   if (!isKey(text)) throw new Error('the key may hold printable ASCII only, and no spaces');
-  return { name: 'default', digest: digestOf(text) };
 }
 
 /**
@@ -22,8 +73,11 @@ export function readApiKey(text: string): ApiKey {
  * A key without a name is called `default`. Throws a sentence that never holds a key, also where there is none.
  */
 export function readApiKeys(text: string): ApiKey[] {
-  const keys = linesOf(text).map(({ name, key }) => ({ name, digest: digestOf(key) }));
-  if (keys.length === 0) throw new Error('holds no key');
+  const lines = linesOf(text);
+  if (lines.length === 0) throw new Error('holds no key');
+  const short = lines.find(({ key }) => key.length < minKeyLength);
+  if (short !== undefined) throw new Error(`the key ${short.name} must have at least ${minKeyLength} characters`);
+  const keys = lines.map(({ name, key }) => keyOfEveryScope(name, key));
   const names = keys.map((key) => key.name);
   const twice = names.find((name, index) => names.indexOf(name) !== index);
   if (twice !== undefined) throw new Error(`two keys are named ${twice}: write "name key" on each line`);
@@ -37,6 +91,10 @@ export function readApiKeys(text: string): ApiKey[] {
 /** The keys themselves, in the order of the file: for a client, which has to present one. Throws as `readApiKeys` does. */
 export function readClearKeys(text: string): string[] {
   return linesOf(text).map(({ key }) => key);
+}
+
+function keyOfEveryScope(name: string, key: string): ApiKey {
+  return { name, digest: digestOf(key), ...plainOptions, scopes };
 }
 
 interface KeyLine {

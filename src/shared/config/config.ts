@@ -1,14 +1,12 @@
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
-import { type ApiKey, readApiKey, readApiKeys } from './api-keys.js';
 import { commandModel } from './command-model.js';
+import { type KeyFiles, type LoadedKeys, loadKeys, type ModeOf, openSecrets, type ReadFile } from './load-keys.js';
 import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
 import { loadOauthToken } from './oauth-token.js';
 import { settingsOf, type Values, type VariableName, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
-export type ReadFile = (path: string) => Promise<string>;
 
 /** Everything that is wrong with the configuration, all at once; a sentence each. */
 export class ConfigFault extends Error {
@@ -21,23 +19,31 @@ export class ConfigFault extends Error {
   }
 }
 
+/** Nothing is known of any file. */
+const noModes: ModeOf = async () => 0;
+
 /** Parses the environment strictly. Durations are milliseconds, sizes bytes. Throws a ConfigFault with all faults. */
-export async function loadConfig(env: Environment, readFile: ReadFile) {
+export async function loadConfig(env: Environment, read: ReadFile, modeOf = noModes) {
   const faults: string[] = [];
   const parsed = parseValues(env, faults);
-  const apiKeys = await loadApiKeys(env, parsed, readFile, faults);
-  const oauthToken = await loadOauthToken(env, parsed, readFile, faults);
-  faults.push(...contradictions(parsed, apiKeys));
-  if (faults.length > 0 || apiKeys === null) throw new ConfigFault(faults);
+  const files = { read, modeOf };
+  const keys = await loadKeysOf(env, parsed, files);
+  faults.push(...(keys?.faults ?? []));
+  const oauthToken = await loadOauthToken(env, parsed, read, faults);
+  faults.push(...contradictions(parsed, keys));
+  if (faults.length > 0 || keys === null) throw new ConfigFault(faults);
   const values = parsed as Values;
+  const { apiKeys, namedKeys, needsKey } = keys;
   return frozen({
     ...settingsOf(values),
     workers: values.MODEL_API_WORKERS ?? Math.min(availableParallelism(), 4),
     allowedHosts: allowedHosts(values),
     apiKeys,
     oauthToken,
+    namedKeys,
+    needsKey,
     production: env.NODE_ENV === 'production',
-    warnings: [...unknownNames(env), ...unreadKeys(values)],
+    warnings: [...unknownNames(env), ...keys.warnings, ...(await openSecrets(env, files))],
   });
 }
 
@@ -66,48 +72,26 @@ function parseValues(env: Environment, faults: string[]): Parsed {
   return values as Parsed;
 }
 
-/** Null where there is a key, or should be one, and it has a fault. */
-async function loadApiKeys(
-  env: Environment,
-  { MODEL_API_KEY: key, MODEL_API_KEY_FILE: file }: Parsed,
-  readFile: ReadFile,
-  faults: string[],
-): Promise<ApiKey[] | null> {
-  if (key === undefined || file === undefined) return null;
-  const [source, read] = keySource(env, key, file, readFile);
-  try {
-    return await read();
-  } catch (error) {
-    faults.push(`${source}: ${(error as Error).message}`);
-    return null;
-  }
-}
-
-type KeySource = readonly [name: string, read: () => Promise<ApiKey[]>];
-
-function keySource(env: Environment, key: string | null, file: string | null, readFile: ReadFile): KeySource {
-  if (key !== null) return ['MODEL_API_KEY', async () => [readApiKey(key)]];
-  if (file !== null) return ['MODEL_API_KEY_FILE', async () => readApiKeys(await readFile(file))];
-  const credentials = env.CREDENTIALS_DIRECTORY;
-  if (!credentials) return ['MODEL_API_KEY', async () => []];
-  return ['$CREDENTIALS_DIRECTORY/api_key', () => readCredential(readFile, join(credentials, 'api_key'))];
-}
-
-/** A unit may load other credentials only, so a missing file is no fault. An unreadable one is. */
-async function readCredential(readFile: ReadFile, path: string): Promise<ApiKey[]> {
-  const content = await readFile(path).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === 'ENOENT') return null;
-    throw error;
-  });
-  return content === null ? [] : readApiKeys(content);
+/** Nothing where the variables themselves have faults. */
+async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Promise<LoadedKeys | null> {
+  const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
+  if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
+  return loadKeys({ key, keyFile, keysFile, credentials: env.CREDENTIALS_DIRECTORY }, files);
 }
 
 /** Looks only at what could be read. */
-function contradictions(values: Parsed, apiKeys: readonly ApiKey[] | null): string[] {
+function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
   const faults: string[] = [];
   const host = values.MODEL_API_HOST;
-  if (host !== undefined && !isLoopback(host) && apiKeys?.length === 0) {
+  const isOpen = keys !== null && !keys.needsKey && keys.faults.length === 0;
+  if (host !== undefined && !isLoopback(host) && isOpen) {
     faults.push(`MODEL_API_HOST: ${host} can be reached from other machines: set MODEL_API_KEY, or bind to 127.0.0.1`);
+  }
+  if (values.MODEL_API_METRICS_AUTH === true && isOpen) {
+    faults.push('MODEL_API_METRICS_AUTH: needs an API key, and none is configured');
+  }
+  if (values.MODEL_API_LOCAL_USERS === 'off' && (values.MODEL_API_ALLOWED_USERS ?? []).length > 0) {
+    faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
   if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
@@ -138,10 +122,6 @@ function allowedHosts(values: Values): readonly string[] | null {
   if (named !== null) return named;
   if (isWildcard(host)) return null;
   return [...new Set(['localhost', '127.0.0.1', '::1', host])];
-}
-
-function unreadKeys({ MODEL_API_KEY: key, MODEL_API_KEY_FILE: file }: Values): string[] {
-  return key === null || file === null ? [] : ['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set'];
 }
 
 function unknownNames(env: Environment): string[] {

@@ -1,5 +1,6 @@
 import { join } from 'node:path';
-import type { Environment, ReadFile } from './config.js';
+import type { Environment } from './config.js';
+import type { ReadFile } from './load-keys.js';
 
 type TokenSettings = Readonly<Record<'MODEL_CODE_OAUTH_TOKEN' | 'MODEL_CODE_OAUTH_TOKEN_FILE', string | null>>;
 

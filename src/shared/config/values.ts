@@ -156,6 +156,11 @@ export const modelNames = list.refine(
   'must be model names separated by commas',
 );
 
+export const userNames = list.refine(
+  (items) => items.every((item) => /^[A-Za-z0-9_][A-Za-z0-9_.@-]*\$?$/.test(item)),
+  'must be names or ids of users separated by commas',
+);
+
 export const variableNames = list.refine(
   (items) => items.every((item) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(item)),
   'must be names of environment variables separated by commas',

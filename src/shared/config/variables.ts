@@ -16,6 +16,7 @@ import {
   size,
   socketPath,
   text,
+  userNames,
   variableNames,
   words,
 } from './values.js';
@@ -28,6 +29,9 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 
 export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
+
+export const localUserModes = ['off', 'identify', 'require'] as const;
+export type LocalUserMode = (typeof localUserModes)[number];
 
 const daySeconds = 86_400;
 
@@ -42,6 +46,10 @@ export const variables = {
   MODEL_API_WORKERS: [null, integer(1, 64), null],
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],
+  MODEL_API_KEYS_FILE: ['keysFile', text, null],
+  MODEL_API_METRICS_AUTH: ['metricsAuth', flag, 'false'],
+  MODEL_API_LOCAL_USERS: ['localUsers', oneOf(localUserModes), process.platform === 'linux' ? 'identify' : 'off'],
+  MODEL_API_ALLOWED_USERS: ['allowedUsers', userNames, ''],
   MODEL_API_ALLOWED_HOSTS: [null, hosts, null],
   MODEL_API_ALLOWED_ORIGINS: ['allowedOrigins', origins, ''],
   MODEL_API_TRUST_PROXY: ['trustedProxies', cidrs, ''],

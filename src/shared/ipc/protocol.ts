@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
 import { versionBody } from '../api/version.js';
+import { scopes } from '../config/api-keys.js';
 import { conversationSnapshot } from '../conversation.js';
 import { jobEvent, jobRequest } from '../job.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
@@ -12,7 +13,22 @@ const nothing = z.object({});
 /** Which conversation, and who asks for it. */
 const conversationKey = z.object({ id: z.string(), client: z.string() });
 
-/** What a worker needs to serve HTTP. API keys come as SHA-256 digests (hex). */
+/** An API key as a worker knows it: by its SHA-256 digest (hex). */
+const workerKey = z.object({
+  name: z.string(),
+  digest: z.string(),
+  scopes: z.array(z.enum(scopes)),
+  /** Whether it has a rate of its own. */
+  isCapped: z.boolean(),
+  /** Refused from then on, milliseconds since the epoch. */
+  expiresAt: z.number().nullable(),
+});
+export type WorkerKey = z.infer<typeof workerKey>;
+
+/** null: none is configured, and requests need none. */
+const workerKeys = z.array(workerKey).nullable();
+
+/** What a worker needs to serve HTTP. */
 export const workerSettingsSchema = z.object({
   /** Open addresses that the worker has inherited under these numbers: it listens on all of them. */
   fds: z.array(z.int()),
@@ -20,10 +36,12 @@ export const workerSettingsSchema = z.object({
   allowedHosts: z.array(z.string()).nullable(),
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
-  keys: z.array(z.object({ name: z.string(), digest: z.string() })),
+  keys: workerKeys,
+  /** Whether GET /metrics needs a key. */
+  metricsAuth: z.boolean(),
   logLevel: z.string(),
-  /** null: no cap. */
-  rateLimit: z.object({ maxRequests: z.int(), windowSeconds: z.number() }).nullable(),
+  /** Whether there is a cap for clients without one of their own. */
+  isCapped: z.boolean(),
   phase: z.enum(phases),
   /** Where the primary leaves traces, should it be killed. */
   traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
@@ -34,7 +52,14 @@ export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 const figures = z.object({ families: z.array(familyFiguresSchema) });
 
 /** Whether a client may send this request, how many more in this window, and the seconds until it ends, rounded up. */
-const rateVerdict = z.object({ isAllowed: z.boolean(), remaining: z.number(), resetSeconds: z.number() });
+const rateVerdict = z.object({
+  isAllowed: z.boolean(),
+  remaining: z.number(),
+  resetSeconds: z.number(),
+  /** The cap of this client; 0: it has none. */
+  maxRequests: z.int(),
+  windowSeconds: z.number(),
+});
 export type RateVerdict = z.infer<typeof rateVerdict>;
 
 /** The body of GET /health, and whether the service can be used. */
@@ -59,9 +84,10 @@ export const primaryCalls = {
   refusedDraining: { request: z.object({ client: z.string() }), answer: nothing },
   /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
-  health: { request: nothing, answer: healthText },
+  /** `withPids`: process ids of the workers too. */
+  health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
   recheck: { request: nothing, answer: healthText },
-  history: { request: z.object({ since: z.number().nullable() }), answer: historyBody },
+  history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelsBody },
   metrics: { request: nothing, answer: z.object({ text: z.string() }) },
   version: { request: nothing, answer: versionBody },
@@ -71,6 +97,8 @@ export type PrimaryCalls = typeof primaryCalls;
 /** What the primary tells workers. */
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
+  /** The keys that are in force from now on. */
+  keys: { request: z.object({ keys: workerKeys }), answer: nothing },
   /** The service ends: close each connection when its answer has been sent, then exit, with 0 if all were. */
   stop: { request: z.object({ limitMs: z.number() }), answer: nothing },
   /** A successor listens: take no new connection, finish what is open, then exit. */

@@ -1,13 +1,10 @@
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Request } from 'express';
-import { addressClient, keyClient } from '../../shared/client.js';
 import { invalid, RelayError, shuttingDown } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
-import { addressOf } from './client-address.js';
 import type { AsyncHandler, Handler, Primary } from './exchange.js';
 
-/** The checks before a route, in the order in which the contract has them: host, key, drain, rate. */
+/** The checks before a route, in the order in which the contract has them: host, (key,) drain, rate. */
 
 /**
  * Refuses requests that a foreign web page could have caused: a Host that is not ours (DNS rebinding), an Origin that is
@@ -77,50 +74,6 @@ function isSameOrigin(origin: string, authority: string): boolean {
   return origin.toLowerCase() === `http://${authority.toLowerCase()}`;
 }
 
-type Keys = WorkerSettings['keys'];
-
-/** Accepts a request that carries a configured key; without configured keys, every request. Names the client. */
-export function authenticate(keys: Keys): Handler {
-  return (req, res, next) => {
-    res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
-    if (keys.length === 0) return next();
-    res.locals.client = keyClient(nameOfKey(req, keys));
-    next();
-  };
-}
-
-/** For what only an operator may do. Without a configured key, nobody may. */
-export function authenticateOperator(keys: Keys): Handler {
-  if (keys.length > 0) return authenticate(keys);
-  return () => {
-    throw unauthorized('this needs an API key, and none is configured: set MODEL_API_KEY');
-  };
-}
-
-function nameOfKey(req: Request, keys: Keys): string {
-  const presented = presentedKey(req);
-  const digest = createHash('sha256').update(presented).digest();
-  // Every key is compared, and digests have one length, so the time taken tells nothing.
-  const matches = keys.filter((key) => timingSafeEqual(digest, Buffer.from(key.digest, 'hex')));
-  const [match] = matches;
-  if (match === undefined) throw unauthorized('the API key is not valid');
-  return match.name;
-}
-
-/** Reads every header line: of two Authorization headers, `req.headers` would show only the first. */
-function presentedKey(req: Request): string {
-  const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
-  const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
-  const [key, ...others] = new Set([...plain, ...bearers]);
-  if (key === undefined) throw unauthorized('an API key is needed: send X-API-Key or Authorization: Bearer');
-  if (others.length > 0) throw unauthorized('the request carries different API keys: send one');
-  return key;
-}
-
-function unauthorized(message: string): RelayError {
-  return new RelayError('unauthorized', message);
-}
-
 /** Refuses what would start a job, once the service drains. */
 export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
   return (_req, res, next) => {
@@ -131,14 +84,17 @@ export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handl
 }
 
 /** Takes each request from the window of its client, which the primary keeps for all workers, and tells what is left. */
-export function rateCap(primary: Primary, limit: WorkerSettings['rateLimit']): AsyncHandler {
-  if (limit === null) return async (_req, _res, next) => next();
-  const policy = `"per-client";q=${limit.maxRequests};w=${Math.ceil(limit.windowSeconds)}`; // whole seconds only
+export function rateCap(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): AsyncHandler {
   return async (_req, res, next) => {
-    const { isAllowed, remaining, resetSeconds } = await primary.call('rate', { client: res.locals.client });
-    res.set('RateLimit-Policy', policy).set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
+    const { client, key } = res.locals;
+    if (!isCapped && !key?.isCapped) return next();
+    const { isAllowed, remaining, resetSeconds, maxRequests, windowSeconds } = await primary.call('rate', { client });
+    if (maxRequests === 0) return next();
+    // RateLimit-Policy knows whole seconds only.
+    res.set('RateLimit-Policy', `"per-client";q=${maxRequests};w=${Math.ceil(windowSeconds)}`);
+    res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return next();
-    const message = `this client may send ${limit.maxRequests} requests in ${limit.windowSeconds} s`;
+    const message = `this client may send ${maxRequests} requests in ${windowSeconds} s`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
   };
 }

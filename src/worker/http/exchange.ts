@@ -3,7 +3,7 @@ import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
 import type { PublicCode } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
-import type { PrimaryCalls, WorkerCalls } from '../../shared/ipc/protocol.js';
+import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/logger.js';
 import type { JobFigures, JobReport } from '../job-report.js';
 import type { RouteLabel } from '../known-responses.js';
@@ -21,6 +21,8 @@ export interface Exchange extends Record<string, unknown> {
   error: PublicCode | null;
   /** Whose request it is, as of `shared/client.ts`. Empty where that does not matter. */
   client: string;
+  /** The API key that it carries, once it was accepted. */
+  key: WorkerKey | null;
   /** How the request's job is doing, if it has one. */
   job: JobReport | null;
 }
@@ -52,7 +54,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    res.locals = { requestId, route: 'other', error: null, client: '', job: null };
+    res.locals = { requestId, route: 'other', error: null, client: '', key: null, job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     if (isAmbiguous(req.headers) || isClosing()) res.set('Connection', 'close');

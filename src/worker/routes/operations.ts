@@ -1,3 +1,4 @@
+import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
@@ -10,10 +11,14 @@ import { sendJson, sendWritten } from '../http/send-json.js';
 /** The answer changes only with a readiness check, apart from the time since the start. */
 const versionAgeMs = 100;
 
-export function getHealth(primary: Primary): AsyncHandler {
-  const health = coalesced(() => primary.call('health', {}));
-  return async (_req, res) => sendHealth(res, await health());
+/** `seesPids`: whether a request may see the process ids of the workers. */
+export function getHealth(primary: Primary, seesPids: SeesPids): AsyncHandler {
+  const whole = coalesced(() => primary.call('health', { withPids: true }));
+  const plain = coalesced(() => primary.call('health', { withPids: false }));
+  return async (req, res) => sendHealth(res, await (seesPids(req) ? whole() : plain()));
 }
+
+type SeesPids = (req: Request) => boolean;
 
 export function postRecheck(primary: Primary): AsyncHandler {
   return async (_req, res) => sendHealth(res, await primary.call('recheck', {}));
@@ -23,8 +28,11 @@ function sendHealth(res: Reply, { text, isUsable }: AnswerOf<PrimaryCalls, 'heal
   sendWritten(res, text, isUsable ? 200 : 503);
 }
 
-export function getHistory(primary: Primary): AsyncHandler {
-  return async (req, res) => sendJson(res, await primary.call('history', { since: sinceOf(req.query.since) }));
+export function getHistory(primary: Primary, seesPids: SeesPids): AsyncHandler {
+  return async (req, res) => {
+    const asked = { since: sinceOf(req.query.since), withPids: seesPids(req) };
+    sendJson(res, await primary.call('history', asked));
+  };
 }
 
 /** Milliseconds since the epoch; null where nothing was sent. A `+` that a client forgot to escape arrives as a space. */

@@ -1,16 +1,17 @@
 import type { Request } from 'express';
 import { dayQuery } from '../../shared/api/usage.js';
 import { invalid } from '../../shared/errors.js';
-import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import { type Authority, maySee } from '../clients/authenticate.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendWritten } from '../http/send-json.js';
 
-/** Everything for whoever has a key; where none is configured, the rows of the one who asks. */
-export function getUsage(primary: Primary, { keys }: Pick<WorkerSettings, 'keys'>): AsyncHandler {
+/** Everything for a key with the scope `admin`; else the rows of the one who asks. */
+export function getUsage(primary: Primary, authority: Authority): AsyncHandler {
   return async (req, res) => {
     const [since, until] = [dayOf(req.query, 'since'), dayOf(req.query, 'until')];
     if (since !== null && until !== null && until < since) throw invalid('until', 'must not be before since');
-    const order = { client: res.locals.client, isAdmin: keys.length > 0, since, until };
+    const isAdmin = authority.keys.isNeeded && maySee(authority, req, 'admin');
+    const order = { client: res.locals.client, isAdmin, since, until };
     sendWritten(res, (await primary.call('usage', order)).text);
   };
 }

@@ -73,7 +73,7 @@ describe('a request of an address', () => {
 describe('the health', () => {
   it('is told as text, with whether the service can be used', async () => {
     const { handlers } = createHandlers({ status: { health: () => ({ status: 'ok' }), isUsable: true } });
-    expect(await handlers.health({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
+    expect(await handlers.health({ withPids: true })).toEqual({ text: '{"status":"ok"}', isUsable: true });
   });
 
   it('is that after the check where one is forced', async () => {
@@ -87,7 +87,7 @@ describe('the health', () => {
 
   it('has a history, from a moment on', async () => {
     const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
-    expect(await handlers.history({ since: 5 })).toEqual({ since: 5 });
+    expect(await handlers.history({ since: 5, withPids: true })).toEqual({ since: 5 });
   });
 });
 

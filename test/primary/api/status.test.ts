@@ -60,13 +60,13 @@ describe('GET /health', () => {
     [{ phase: 'stopped', strictHealth: true }, 'draining', false],
   ])('tells by status and usability where the service stands (%#)', (options, word, isUsable) => {
     const { status } = createStatus(options);
-    expect([status.health().status, status.isUsable]).toEqual([word, isUsable]);
+    expect([status.health(true).status, status.isUsable]).toEqual([word, isUsable]);
   });
 
   it('shows the figures of their owners, as its schema says', async () => {
     const { clock, status } = createStatus({ readiness: notReady });
     await clock.advance(1500);
-    const body = status.health();
+    const body = status.health(true);
     expect(healthBody.parse(body)).toEqual(body);
     expect(body.readiness.model_cli).toEqual({
       status: 'not_ready',
@@ -95,14 +95,22 @@ describe('GET /health', () => {
   });
 
   it('has no error where there is none, and no time before the first check', () => {
-    const { model_cli } = createStatus({ readiness: unknown }).status.health().readiness;
+    const { model_cli } = createStatus({ readiness: unknown }).status.health(true).readiness;
     expect(model_cli).not.toHaveProperty('error');
     expect(model_cli.checked_at).toBeNull();
   });
 });
 
+it('The process ids of the workers are left out where they are not to be seen', () => {
+  const { status } = createStatus();
+  const bodies = [healthBody.parse(status.health(false)), historyBody.parse(status.history(null, false))];
+  for (const { observability } of bodies) {
+    expect(observability.workers).toEqual([{ id: 1, state: 'ready', restarts: 0 }]);
+  }
+});
+
 it('GET /health/history shows the checks, as its schema says', () => {
-  const body = createStatus().status.history(null);
+  const body = createStatus().status.history(null, true);
   expect(historyBody.parse(body)).toEqual(body);
   expect(body.history.map(({ status }) => status)).toEqual(['unknown', 'ready']);
 });

@@ -1,5 +1,5 @@
 import type { Adapter } from '../../../src/primary/cli/adapter.js';
-import { type ModelChoice, modelCatalog, modelChoice, modelFor } from '../../../src/primary/cli/models.js';
+import { type ModelChoice, modelCatalog, modelChoice, modelFor, narrowed } from '../../../src/primary/cli/models.js';
 import type { ModelEntry } from '../../../src/shared/api/models.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -134,5 +134,35 @@ describe('the choice of a model', () => {
     );
     expect(modelFor('c', { ...choice, allowed: null })).toBe('c');
     expect(modelFor(null, { ...choice, fallback: null })).toBeNull();
+  });
+});
+
+describe('the choice of a client that may name some models only', () => {
+  const choice: ModelChoice = { fallback: 'b', allowed: ['a', 'b', 'c'], label: 'b' };
+
+  it('is that of the service where nothing limits it', () => {
+    expect(narrowed(choice, null)).toBe(choice);
+  });
+
+  it('keeps the default of the service where the client may name it', () => {
+    expect(modelFor(null, narrowed(choice, ['a', 'b']))).toBe('b');
+  });
+
+  it("has the client's first one as its default otherwise, and never one whose name is not known", () => {
+    expect(modelFor(null, narrowed(choice, ['c', 'a']))).toBe('c');
+    expect(modelFor(null, narrowed({ fallback: null, allowed: null, label: null }, ['x', 'y']))).toBe('x');
+  });
+
+  it('holds no model that the service does not allow', () => {
+    const own = narrowed(choice, ['x', 'c']);
+    expect(modelFor(null, own)).toBe('c');
+    expect(() => modelFor('x', own)).toThrow('model: must be one of c');
+    expect(() => modelFor('a', own)).toThrow('model: must be one of c');
+  });
+
+  it('may be empty, and then no request can be served', () => {
+    for (const named of [null, 'a', 'x']) {
+      expect(() => modelFor(named, narrowed(choice, ['x']))).toThrow('model: the service allows none');
+    }
   });
 });

@@ -34,7 +34,7 @@ describe('a worker', () => {
     await using harness = await FleetHarness.create();
     harness.start('listens');
     await harness.untilTold('listening');
-    harness.fleet.tell('draining');
+    harness.fleet.tell((peer) => peer.call('phase', { phase: 'draining' }));
     await harness.untilTold('counted: draining');
     expect(await harness.handles[0]?.figures()).toMatchObject([{ name: 'asked' }]);
   });

@@ -1,13 +1,31 @@
 import { RateLimit } from '../../../src/primary/limits/rate-limit.js';
 
 describe('a rate window', () => {
-  it('lets so many requests of one address pass, and tells what is left of it in whole seconds, never too few', async () => {
-    const limit = new RateLimit({ maxRequests: 2, windowMs: 59_990 });
-    expect(await limit.take('192.0.2.1')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60 });
-    expect(await limit.take('192.0.2.1')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60 });
+  const rate = { maxRequests: 2, windowMs: 59_990 };
+  const cap = { maxRequests: 2, windowSeconds: 59.99 };
+
+  it('lets so many requests of one client pass, and tells what is left of it in whole seconds, never too few', async () => {
+    const limit = new RateLimit(() => rate);
+    expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 1, resetSeconds: 60, ...cap });
+    expect(await limit.take('user ada')).toEqual({ isAllowed: true, remaining: 0, resetSeconds: 60, ...cap });
     for (let times = 0; times < 2; times++) {
-      expect(await limit.take('192.0.2.1')).toEqual({ isAllowed: false, remaining: 0, resetSeconds: 60 });
+      expect(await limit.take('user ada')).toEqual({ isAllowed: false, remaining: 0, resetSeconds: 60, ...cap });
     }
-    expect(await limit.take('192.0.2.2')).toMatchObject({ isAllowed: true, remaining: 1 });
+    expect(await limit.take('user bob')).toMatchObject({ isAllowed: true, remaining: 1 });
+  });
+
+  it('is as large and as long as the client has it', async () => {
+    const own = { maxRequests: 1, windowMs: 5000 };
+    const limit = new RateLimit((client) => (client === 'key ada' ? own : rate));
+    expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 1, windowSeconds: 5 });
+    expect(await limit.take('key ada')).toMatchObject({ isAllowed: false, resetSeconds: 5 });
+    expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
+  });
+
+  it('is not there where a client has no cap', async () => {
+    const limit = new RateLimit(() => ({ maxRequests: 0, windowMs: 1000 }));
+    for (let times = 0; times < 5; times++) {
+      expect(await limit.take('key ada')).toMatchObject({ isAllowed: true, maxRequests: 0 });
+    }
   });
 });

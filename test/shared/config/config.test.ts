@@ -1,7 +1,9 @@
+import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../src/shared/config/config.js';
 import { type VariableName, variables } from '../../../src/shared/config/variables.js';
 
+const goodKey = 'a-key-that-is-long-enough';
 const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
 
 function load(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<Config> {
@@ -35,7 +37,7 @@ const noSeconds = [...noNumbers, '.5', '1.', '0.0001', '1.2.3'];
 const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_HOST: {
     key: 'host',
-    besides: { MODEL_API_KEY: 'k' },
+    besides: { MODEL_API_KEY: goodKey },
     good: [
       ['127.0.0.1', '127.0.0.1'],
       ['0.0.0.0', '0.0.0.0'],
@@ -88,13 +90,38 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   },
   MODEL_API_KEY: {
     key: 'apiKeys',
-    good: [['#s3cret!', [{ name: 'default', digest: expect.stringMatching(/^[0-9a-f]{64}$/) }]]],
-    bad: ['', ' ', 'two words', 'line\n', 'schlüssel', 'nul\0'],
+    good: [['#s3cret!', [expect.objectContaining({ name: 'default', scopes: ['ask', 'chat', 'admin', 'metrics'] })]]],
+    bad: ['', ' ', 'two words', 'one-line\n', 'mein-schlüssel', 'a-long-nul\0', '7-chars'],
   },
   MODEL_API_KEY_FILE: {
     key: 'apiKeys',
     good: [['/keys', [expect.objectContaining({ name: 'ada' }), expect.objectContaining({ name: 'default' })]]],
-    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii'],
+    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii', '/short'],
+  },
+  MODEL_API_KEYS_FILE: {
+    key: 'namedKeys',
+    good: [['/named', [expect.objectContaining({ name: 'ada', maxQueued: 3 })]]],
+    bad: ['', '/nowhere', '/not-ascii'],
+  },
+  MODEL_API_METRICS_AUTH: {
+    key: 'metricsAuth',
+    besides: { MODEL_API_KEY: goodKey },
+    good: [['true', true]],
+    bad: ['', 'yes'],
+  },
+  MODEL_API_LOCAL_USERS: {
+    key: 'localUsers',
+    good: [
+      ['off', 'off'],
+      ['require', 'require'],
+    ],
+    bad: ['', 'on', 'true'],
+  },
+  MODEL_API_ALLOWED_USERS: {
+    key: 'allowedUsers',
+    besides: { MODEL_API_LOCAL_USERS: 'identify' },
+    good: [['ada, 1000,svc-relay$', ['ada', '1000', 'svc-relay$']]],
+    bad: ['two words', '-ada', 'ada:1000'],
   },
   MODEL_API_ALLOWED_HOSTS: {
     key: 'allowedHosts',
@@ -298,13 +325,15 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
 };
 
 const files = {
-  '/keys': '# people\nada  s3cret\r\n\n  another \n',
+  '/keys': '# people\nada  s3cret-of-ada-that-is-long\r\n\n  another-key-that-is-long \n',
   '/empty': '\n# nothing\n',
   '/token': 't0ken\n',
-  '/twice': 'a one\na two\n',
-  '/shared': 'a one\nb two\nc one\n',
+  '/twice': 'a first-key\na second-key\n',
+  '/shared': 'a first-key\nb second-key\nc first-key\n',
   '/three-words': 'a b c\n',
-  '/not-ascii': 'ada schlüssel\n',
+  '/not-ascii': 'ada mein-schlüssel\n',
+  '/short': 'ada 7-chars\n',
+  '/named': `ada:sha256:${'ab'.repeat(32)}:queue=3\n`,
 };
 
 describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besides }) => {
@@ -328,6 +357,12 @@ describe('the configuration', () => {
       socketPath: null,
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
+      namedKeys: [],
+      keysFile: null,
+      needsKey: false,
+      metricsAuth: false,
+      localUsers: 'identify',
+      allowedUsers: [],
       allowedHosts: ['localhost', '127.0.0.1', '::1'],
       allowedOrigins: [],
       trustedProxies: [],
@@ -371,7 +406,7 @@ describe('the configuration', () => {
   });
 
   it('is frozen, its lists too', async () => {
-    const config = await load({ MODEL_API_KEY: 'k', MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
+    const config = await load({ MODEL_API_KEY: goodKey, MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
     expect(Object.isFrozen(config)).toBe(true);
     expect(Object.entries(config).filter(([, value]) => !Object.isFrozen(value))).toEqual([]);
   });
@@ -401,7 +436,7 @@ describe('the configuration', () => {
       { '/k': `${secret} ${secret}` },
     );
     expect(faults.join()).not.toMatch(/geheim|wörd/);
-    expect(JSON.stringify(await load({ MODEL_API_KEY: 'geheim' }))).not.toContain('geheim');
+    expect(JSON.stringify(await load({ MODEL_API_KEY: 'geheim-und-lang' }))).not.toContain('geheim');
     expect((await faultsOf({ MODEL_API_KEY_FILE: '/k' }, { '/k': `${secret} ${secret}` })).join()).not.toMatch(
       /geheim/,
     );
@@ -448,7 +483,7 @@ describe('a contradiction', () => {
   });
 
   it.each([
-    ['an open host with a key', { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'k' }],
+    ['an open host with a key', { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey }],
     ['loopback without a key', { MODEL_API_HOST: '127.8.8.8' }],
     ['IPv6 loopback without a key', { MODEL_API_HOST: '[::1]' }],
     ['a default among the allowed', { MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' }],
@@ -485,15 +520,15 @@ describe('the API keys', () => {
   }
 
   it('come from MODEL_API_KEY before the file, and from the file before the credential', async () => {
-    const content = { '/keys': 'filed key', [credential]: 'entrusted key' };
+    const content = { '/keys': 'filed its-own-key', [credential]: 'entrusted its-own-key' };
     const file = { ...unit, MODEL_API_KEY_FILE: '/keys' };
-    expect(await names({ ...file, MODEL_API_KEY: 'k' }, content)).toEqual(['default']);
+    expect(await names({ ...file, MODEL_API_KEY: goodKey }, content)).toEqual(['default']);
     expect(await names(file, content)).toEqual(['filed']);
     expect(await names(unit, content)).toEqual(['entrusted']);
   });
 
   it('are not the ones of a file beside a key, which is a warning', async () => {
-    const { apiKeys, warnings } = await load({ MODEL_API_KEY: 'k', MODEL_API_KEY_FILE: '/keys' }, files);
+    const { apiKeys, warnings } = await load({ MODEL_API_KEY: goodKey, MODEL_API_KEY_FILE: '/keys' }, files);
     expect(apiKeys.map(({ name }) => name)).toEqual(['default']);
     expect(warnings).toEqual(['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set']);
   });
@@ -502,6 +537,69 @@ describe('the API keys', () => {
     const shared = { MODEL_API_KEY_FILE: '/shared' };
     expect(await faultsOf(shared, files)).toEqual([
       'MODEL_API_KEY_FILE: a and c have the same key: each needs its own',
+    ]);
+  });
+
+  const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one';
+
+  it('are worth a warning where they are short', async () => {
+    const inFile = { MODEL_API_KEY_FILE: '/keys' };
+    expect((await load({ MODEL_API_KEY: '23-characters-and-so-on' })).warnings).toEqual([`MODEL_API_KEY: ${short}`]);
+    expect((await load({ MODEL_API_KEY: '24-characters-and-so-on-' })).warnings).toEqual([]);
+    expect((await load(inFile, { '/keys': `a ${goodKey}\nb short-key` })).warnings).toEqual([
+      `MODEL_API_KEY_FILE: ${short}`,
+    ]);
+  });
+
+  it.each([
+    [0o644, true],
+    [0o604, true],
+    [0o640, false],
+    [0o600, false],
+  ])('are worth a warning in a file of mode %o: %p', async (mode, isWarned) => {
+    const env = { MODEL_API_KEY_FILE: '/clear', MODEL_API_KEYS_FILE: '/named' };
+    const readers = { '/clear': goodKey, '/named': files['/named'] } as Readonly<Record<string, string>>;
+    const { warnings } = await loadConfig(
+      env,
+      async (path) => readers[path] ?? '',
+      async () => mode,
+    );
+    const named = (name: string, path: string) => `${name}: every user of this machine can read ${path}: chmod o-r it`;
+    const both = [named('MODEL_API_KEY_FILE', '/clear'), named('MODEL_API_KEYS_FILE', '/named')];
+    expect(warnings).toEqual(isWarned ? both : []);
+  });
+
+  it('are worth a warning in an environment file that everybody can read, where it really holds one', async () => {
+    const env = { MODEL_API_KEY: goodKey };
+    const warningsFor = async (text: string, mode: number) =>
+      (
+        await loadConfig(
+          env,
+          async () => text,
+          async () => mode,
+        )
+      ).warnings;
+    const warning = 'MODEL_API_KEY: every user of this machine can read /etc/prompt-relay/environment: chmod o-r it';
+    expect(await warningsFor(`A=1\nMODEL_API_KEY=${goodKey}\n`, 0o644)).toEqual([warning]);
+    expect(await warningsFor(`A=1\nMODEL_API_KEY=${goodKey}\n`, 0o640)).toEqual([]);
+    expect(await warningsFor('#MODEL_API_KEY=\n', 0o644)).toEqual([]);
+  });
+
+  it('need not be there in a keys file, which then lets nobody in', async () => {
+    const { needsKey, warnings } = await load({ MODEL_API_KEYS_FILE: '/empty' }, files);
+    expect(needsKey).toBe(true);
+    expect(warnings).toEqual(['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused']);
+  });
+
+  it('have one name and one digest each, wherever they are', async () => {
+    const digest = createHash('sha256').update(goodKey).digest('hex');
+    const faults = await faultsOf(
+      { MODEL_API_KEY: goodKey, MODEL_API_KEYS_FILE: '/k' },
+      { '/k': `default:sha256:${'ab'.repeat(32)}\nada:sha256:${digest}\n` },
+    );
+    expect(faults).toEqual([
+      'MODEL_API_KEYS_FILE: line 1: the name default is taken by another key',
+      'MODEL_API_KEYS_FILE: line 2: ada has the same key as default: each needs its own',
     ]);
   });
 
@@ -520,8 +618,8 @@ describe('the API keys', () => {
 
   it('are the same key wherever it comes from', async () => {
     const [direct, filed] = await Promise.all([
-      load({ MODEL_API_KEY: 's3cret' }),
-      load({ MODEL_API_KEY_FILE: '/keys' }, { '/keys': '\ufeffs3cret\n' }),
+      load({ MODEL_API_KEY: 's3cret-key' }),
+      load({ MODEL_API_KEY_FILE: '/keys' }, { '/keys': '\ufeffs3cret-key\n' }),
     ]);
     expect(filed.apiKeys).toEqual(direct.apiKeys);
   });
@@ -529,16 +627,16 @@ describe('the API keys', () => {
 
 describe('the allowed hosts', () => {
   it('are the loopback names and the bind address', async () => {
-    const { allowedHosts } = await load({ MODEL_API_HOST: 'Relay.example.org', MODEL_API_KEY: 'k' });
+    const { allowedHosts } = await load({ MODEL_API_HOST: 'Relay.example.org', MODEL_API_KEY: goodKey });
     expect(allowedHosts).toEqual(['localhost', '127.0.0.1', '::1', 'relay.example.org']);
   });
 
   it.each(['0.0.0.0', '::', '[::]', '0', '0:0:0:0:0:0:0:0'])('are any on the wildcard address %s', async (host) => {
-    expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: 'k' })).allowedHosts).toBeNull();
+    expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: goodKey })).allowedHosts).toBeNull();
   });
 
   it('are only the named ones where some are named', async () => {
-    const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'k', MODEL_API_ALLOWED_HOSTS: 'relay' };
+    const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey, MODEL_API_ALLOWED_HOSTS: 'relay' };
     expect((await load(env)).allowedHosts).toEqual(['relay']);
   });
 });

@@ -1,21 +1,10 @@
-import { createHash } from 'node:crypto';
 import type { Phase } from '../../../src/shared/phase.js';
-import {
-  authenticate,
-  authenticateOperator,
-  hostGuard,
-  rateCap,
-  refuseWhileDraining,
-} from '../../../src/worker/http/checks.js';
+import { hostGuard, rateCap, refuseWhileDraining } from '../../../src/worker/http/checks.js';
+import type { Handler } from '../../../src/worker/http/exchange.js';
 import { type ExpressServer, passed, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
 import { request } from '../../support/raw-http.js';
 
-function keyOf(name: string, key: string) {
-  return { name, digest: createHash('sha256').update(key).digest('hex') };
-}
-
-const keys = [keyOf('ada', 'first-key'), keyOf('bob', 'second-key')];
 const asPassed = { status: 200, body: { passed: true } };
 
 describe('The guard of the Host', () => {
@@ -163,65 +152,6 @@ describe('The guard against other sites', () => {
   });
 });
 
-describe('The check of the key', () => {
-  it('lets everybody through where no key is configured, and names the client by its address', async () => {
-    await using server = await serveWith([authenticate([]), passed]);
-    expect((await server.get('X-API-Key: anything')).body).toEqual({
-      passed: true,
-      client: 'address 127.0.0.1',
-    });
-  });
-
-  it.each([
-    ['X-API-Key', 'X-API-Key: second-key'],
-    ['a bearer token', 'Authorization: Bearer second-key'],
-    ['a bearer token in small letters', 'authorization: bearer  second-key '],
-  ])('accepts a key in %s, and names its client', async (_, header) => {
-    await using server = await serveWith([authenticate(keys), passed]);
-    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
-  });
-
-  it('accepts the same key twice', async () => {
-    await using server = await serveWith([authenticate(keys), passed]);
-    const answer = await server.get('X-API-Key: first-key', 'Authorization: Bearer first-key');
-    expect(answer).toMatchObject(asPassed);
-  });
-
-  it.each<[string, string[], string]>([
-    ['no key', [], 'an API key is needed: send X-API-Key or Authorization: Bearer'],
-    ['a key of another scheme', ['Authorization: Basic first-key'], 'an API key is needed'],
-    ['a wrong key', ['X-API-Key: third-key'], 'the API key is not valid'],
-    ['the name of a key', ['X-API-Key: ada'], 'the API key is not valid'],
-    ['the digest of a key', [`X-API-Key: ${keys[0]?.digest}`], 'the API key is not valid'],
-    [
-      'two keys',
-      ['X-API-Key: first-key', 'Authorization: Bearer second-key'],
-      'the request carries different API keys',
-    ],
-    ['two tokens', ['Authorization: Bearer first-key', 'Authorization: Bearer x'], 'the request carries different'],
-  ])('refuses %s, and never shows it', async (_, headers, message) => {
-    await using server = await serveWith([authenticate(keys), passed]);
-    const answer = await server.get(...headers);
-    expect(answer).toMatchObject({
-      status: 401,
-      headers: { 'www-authenticate': 'Bearer realm="prompt-relay"' },
-      body: { error: 'unauthorized', message: expect.stringContaining(message) },
-    });
-    expect(answer.text).not.toMatch(/first-key|second-key|third-key/);
-  });
-
-  it('lets nobody be an operator where no key is configured', async () => {
-    await using server = await serveWith([authenticateOperator([]), passed]);
-    expect(await server.get('X-API-Key: anything')).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
-  });
-
-  it('lets every key be an operator', async () => {
-    await using server = await serveWith([authenticateOperator(keys), passed]);
-    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
-    expect((await server.get()).status).toBe(401);
-  });
-});
-
 describe('The check of the phase', () => {
   it.each<Phase>(['starting', 'ready', 'stopped'])('lets requests through while the service is %s', async (phase) => {
     const primary = new FakePrimary();
@@ -246,28 +176,48 @@ describe('The check of the phase', () => {
 });
 
 describe('The cap of the rate', () => {
-  const limit = { maxRequests: 10, windowSeconds: 1.5 };
+  const cap = { maxRequests: 10, windowSeconds: 1.5 };
+  const key = { name: 'ada', digest: '', scopes: [], isCapped: true, expiresAt: null };
+
+  function asClient(client: string, held: typeof key | null = null): Handler {
+    return (_req, res, next) => {
+      Object.assign(res.locals, { client, key: held });
+      next();
+    };
+  }
 
   it('is off where none is configured', async () => {
     const primary = new FakePrimary();
-    await using server = await serveWith([rateCap(primary.asPrimary, null), passed]);
+    await using server = await serveWith([rateCap(primary.asPrimary, { isCapped: false }), passed]);
     const { headers, status } = await server.get();
     expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
   });
 
   it('takes each request from the window of its client, and tells what is left', async () => {
-    const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2 } });
-    await using server = await serveWith([authenticate([]), rateCap(primary.asPrimary, limit), passed]);
+    const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2, ...cap } });
+    const checks = [asClient('user ada'), rateCap(primary.asPrimary, { isCapped: true }), passed];
+    await using server = await serveWith(checks);
     expect(await server.get()).toMatchObject({
       ...asPassed,
       headers: { 'ratelimit-policy': '"per-client";q=10;w=2', ratelimit: '"per-client";r=3;t=2' },
     });
-    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'address 127.0.0.1' } }]);
+    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'user ada' } }]);
+  });
+
+  it('holds for a key that has a rate of its own, and not for a client that has none', async () => {
+    const primary = new FakePrimary({
+      rate: { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 },
+    });
+    const checks = [asClient('key ada', key), rateCap(primary.asPrimary, { isCapped: false }), passed];
+    await using server = await serveWith(checks);
+    const { headers, status } = await server.get();
+    expect([status, headers.ratelimit]).toEqual([200, undefined]);
+    expect(primary.calls).toEqual([{ name: 'rate', request: { client: 'key ada' } }]);
   });
 
   it('refuses when the window is used up', async () => {
-    const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2 } });
-    await using server = await serveWith([authenticate([]), rateCap(primary.asPrimary, limit), passed]);
+    const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2, ...cap } });
+    await using server = await serveWith([rateCap(primary.asPrimary, { isCapped: true }), passed]);
     expect(await server.get()).toMatchObject({
       status: 429,
       headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },

@@ -1,0 +1,69 @@
+import { isDeepStrictEqual } from 'node:util';
+import { keyClient } from '../../shared/client.js';
+import { type ApiKey, type KeyOptions, plainOptions, type Rate } from '../../shared/config/api-keys.js';
+import type { Config } from '../../shared/config/config.js';
+import type { WorkerKey } from '../../shared/ipc/protocol.js';
+
+/** What holds for one client instead of what holds for all; null where nothing does. */
+export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'models'>;
+
+export type ClientSettings = Pick<Config, 'apiKeys' | 'namedKeys' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'>;
+
+/** Owns the API keys that are in force. */
+export class Clients {
+  readonly #needsKey: boolean;
+  /** As long as the service runs. */
+  readonly #fixed: readonly ApiKey[];
+  #named: readonly ApiKey[];
+  #byClient: ReadonlyMap<string, ApiKey>;
+
+  readonly #rate: Rate;
+
+  constructor({ apiKeys, namedKeys, needsKey, rateMaxRequests, rateWindowMs }: ClientSettings) {
+    this.#needsKey = needsKey;
+    this.#rate = { maxRequests: rateMaxRequests, windowMs: rateWindowMs };
+    this.#fixed = apiKeys;
+    this.#named = namedKeys;
+    this.#byClient = byClient([...apiKeys, ...namedKeys]);
+  }
+
+  /** Keys that no keys file can change. */
+  get fixed(): readonly ApiKey[] {
+    return this.#fixed;
+  }
+
+  get count(): number {
+    return this.#byClient.size;
+  }
+
+  /** Takes the keys of the keys file. Returns whether that changes anything. */
+  replaceNamed(keys: readonly ApiKey[]): boolean {
+    if (isDeepStrictEqual(keys, this.#named)) return false;
+    this.#named = keys;
+    this.#byClient = byClient([...this.#fixed, ...keys]);
+    return true;
+  }
+
+  /** Of a client whose key was revoked, nothing is known any more. */
+  optionsOf(client: string): ClientOptions {
+    return this.#byClient.get(client) ?? plainOptions;
+  }
+
+  /** No request at all: it has no cap. */
+  rateOf(client: string): Rate {
+    return this.optionsOf(client).rate ?? this.#rate;
+  }
+
+  /** What the workers have to know; null where requests need no key. */
+  get forWorkers(): WorkerKey[] | null {
+    return this.#needsKey ? [...this.#byClient.values()].map(workerKeyOf) : null;
+  }
+}
+
+function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
+  return new Map(keys.map((key) => [keyClient(key.name), key]));
+}
+
+function workerKeyOf({ name, digest, scopes, rate, expiresAt }: ApiKey): WorkerKey {
+  return { name, digest, scopes: [...scopes], isCapped: rate !== null, expiresAt };
+}

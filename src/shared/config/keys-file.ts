@@ -1,0 +1,120 @@
+import { type ApiKey, digestOf, type KeyOptions, plainOptions, type Rate, type Scope, scopes } from './api-keys.js';
+import { modelNamePattern } from './values.js';
+
+/** What a keys file says: the keys in their order, and all its faults, each with the number of its line. */
+export interface KeysFileContent {
+  readonly keys: readonly ApiKey[];
+  /** Never shows a digest, or anything else that may be a key by mistake. */
+  readonly faults: readonly string[];
+}
+
+/**
+ * Reads keys, one a line: `name:sha256:<hex>`, and after another colon options separated by commas. Blank lines and lines
+ * that begin with `#` don't count. `others` are keys from elsewhere: a name and a key can be used once only.
+ */
+export function readKeysFile(text: string, others: readonly ApiKey[] = []): KeysFileContent {
+  const keys: ApiKey[] = [];
+  const faults: string[] = [];
+  for (const [index, line] of text
+    .replace(/^\uFEFF/, '')
+    .split('\n')
+    .entries()) {
+    if (/^\s*(#|$)/.test(line)) continue;
+    try {
+      keys.push(distinct(readKey(line.trimEnd()), [...others, ...keys]));
+    } catch (error) {
+      faults.push(`line ${index + 1}: ${(error as Error).message}`);
+    }
+  }
+  return { keys, faults };
+}
+
+/** Throws where another key has its name or its digest. */
+function distinct(key: ApiKey, others: readonly ApiKey[]): ApiKey {
+  const { name, digest } = key;
+  if (others.some((other) => other.name === name)) throw new Error(`the name ${name} is taken by another key`);
+  const twin = others.find((other) => other.digest === digest);
+  if (twin !== undefined) throw new Error(`${name} has the same key as ${twin.name}: each needs its own`);
+  return key;
+}
+
+const namePattern = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
+
+function readKey(line: string): ApiKey {
+  const [name = '', method, digest = '', ...rest] = line.split(':');
+  if (method !== 'sha256') throw new Error('must begin with name:sha256:');
+  if (!namePattern.test(name)) throw new Error('the name must be 1 to 64 letters, digits and . _ -');
+  if (!/^[0-9a-f]{64}$/i.test(digest)) throw new Error('after sha256: there must be 64 hexadecimal digits');
+  if (digest.toLowerCase() === digestOf('')) throw new Error('this is the digest of an empty key');
+  // A model's name may hold colons, too.
+  return { name, digest: digest.toLowerCase(), ...(rest.length > 0 ? readOptions(rest.join(':')) : plainOptions) };
+}
+
+/** How each option is read. Each throws a sentence that does not repeat the value. */
+const optionReaders: Readonly<Record<string, (value: string | null) => Partial<KeyOptions>>> = {
+  scopes: (value) => ({ scopes: readScopes(value ?? '') }),
+  rate: (value) => ({ rate: readRate(value ?? '') }),
+  concurrent: (value) => ({ maxConcurrent: readCount(value ?? '', 1, 1024) }),
+  queue: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
+  models: (value) => ({ models: readModels(value ?? '') }),
+  subclients: (value) => {
+    if (value !== null) throw new Error('takes no value');
+    return { hasSubclients: true };
+  },
+  expires: (value) => ({ expiresAt: readDay(value ?? '') }),
+};
+
+export const optionNames = Object.keys(optionReaders);
+
+function readOptions(text: string): KeyOptions {
+  const read = text.split(',').map(readOption);
+  const twice = read.find(([name], index) => read.findIndex(([other]) => other === name) < index);
+  if (twice !== undefined) throw new Error(`the option ${twice[0]} is given twice`);
+  return Object.assign({}, plainOptions, ...read.map(([, option]) => option)) as KeyOptions;
+}
+
+function readOption(text: string): [name: string, option: Partial<KeyOptions>] {
+  const [, name = '', value = null] = /^([^=]*)(?:=(.*))?$/.exec(text) ?? [];
+  if (!Object.hasOwn(optionReaders, name)) throw new Error(`an option is none of ${optionNames.join(', ')}`);
+  try {
+    return [name, optionReaders[name]?.(value) ?? {}];
+  } catch (error) {
+    throw new Error(`the option ${name} ${(error as Error).message}`);
+  }
+}
+
+function readScopes(text: string): Scope[] {
+  const named = text.split('+');
+  if (!named.every(isScope)) throw new Error(`must be one or more of ${scopes.join(', ')}, joined by +`);
+  return scopes.filter((scope) => named.includes(scope));
+}
+
+function isScope(text: string): text is Scope {
+  return (scopes as readonly string[]).includes(text);
+}
+
+function readRate(text: string): Rate {
+  const [, requests = '', seconds = ''] = /^(\d{1,9})\/(\d{1,5})$/.exec(text) ?? [];
+  const rate = { maxRequests: Number(requests), windowMs: Number(seconds) * 1000 };
+  if (rate.maxRequests > 0 && rate.windowMs > 0 && rate.windowMs <= 86_400_000) return rate;
+  throw new Error('must be requests/seconds, such as 60/60, and at most a day');
+}
+
+function readCount(text: string, min: number, max: number): number {
+  const count = /^\d{1,7}$/.test(text) ? Number(text) : Number.NaN;
+  if (count >= min && count <= max) return count;
+  throw new Error(`must be a whole number from ${min} to ${max}`);
+}
+
+function readModels(text: string): string[] {
+  const models = text.split('+');
+  if (models.every((model) => modelNamePattern.test(model))) return models;
+  throw new Error('must be names of models, joined by +');
+}
+
+/** The moment in which that day begins, in UTC. */
+function readDay(text: string): number {
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
+  if (isDay && new Date(text).toISOString().startsWith(text)) return Date.parse(text);
+  throw new Error('must be a day such as 2027-01-31');
+}

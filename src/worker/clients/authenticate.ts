@@ -1,0 +1,73 @@
+import type { Request } from 'express';
+import { addressClient, keyClient } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import type { Scope } from '../../shared/config/api-keys.js';
+import { RelayError } from '../../shared/errors.js';
+import type { WorkerKey } from '../../shared/ipc/protocol.js';
+import { addressOf } from '../http/client-address.js';
+import type { AsyncHandler, Reply } from '../http/exchange.js';
+import type { KeyRing } from './key-ring.js';
+
+/** What tells who asks. */
+export interface Authority {
+  readonly keys: KeyRing;
+  readonly clock: Pick<Clock, 'now'>;
+}
+
+/** Accepts a request with a key of this scope (null: any); where no key is configured, every request. Names the client. */
+export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
+  return async (req, res, next) => {
+    res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
+    if (authority.keys.isNeeded) checkKey(authority, req, res, scope);
+    next();
+  };
+}
+
+/** For what only an operator may do. Without a configured key, nobody may. */
+export function authenticateOperator(authority: Authority, scope: Scope): AsyncHandler {
+  const check = authenticate(authority, scope);
+  return async (req, res, next) => {
+    if (authority.keys.isNeeded) return check(req, res, next);
+    throw unauthorized('this needs an API key, and none is configured: set MODEL_API_KEY');
+  };
+}
+
+/** Whether an open route shows what this scope may see. No key, or a wrong one, is no fault there. */
+export function maySee({ keys, clock }: Authority, req: Request, scope: Scope): boolean {
+  if (!keys.isNeeded) return true;
+  const [presented, ...others] = presentedKeys(req);
+  const key = presented === undefined || others.length > 0 ? null : keys.find(presented);
+  return key !== null && !hasExpired(key, clock) && key.scopes.includes(scope);
+}
+
+function checkKey({ keys, clock }: Authority, req: Request, res: Reply, scope: Scope | null): void {
+  const key = keys.find(presentedKey(req));
+  if (key === null) throw unauthorized('the API key is not valid');
+  res.locals.client = keyClient(key.name);
+  res.locals.key = key;
+  if (hasExpired(key, clock)) throw unauthorized('the API key has expired');
+  if (scope !== null && !key.scopes.includes(scope))
+    throw new RelayError('forbidden', `this API key lacks the scope ${scope}`);
+}
+
+function hasExpired({ expiresAt }: WorkerKey, clock: Pick<Clock, 'now'>): boolean {
+  return expiresAt !== null && clock.now() >= expiresAt;
+}
+
+function presentedKey(req: Request): string {
+  const [key, ...others] = presentedKeys(req);
+  if (key === undefined) throw unauthorized('an API key is needed: send X-API-Key or Authorization: Bearer');
+  if (others.length > 0) throw unauthorized('the request carries different API keys: send one');
+  return key;
+}
+
+/** Different ones only. Reads every header line: of two Authorization headers, `req.headers` would show only the first. */
+function presentedKeys(req: Request): string[] {
+  const { 'x-api-key': plain = [], authorization = [] } = req.headersDistinct;
+  const bearers = authorization.flatMap((value) => /^Bearer +(\S+) *$/i.exec(value)?.[1] ?? []);
+  return [...new Set([...plain, ...bearers])];
+}
+
+function unauthorized(message: string): RelayError {
+  return new RelayError('unauthorized', message);
+}
