@@ -117,13 +117,14 @@ describe('The imports', () => {
 
   it.each<[string, SourceFilter]>([
     ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/channel'), isIn('primary/fleet'))],
-    // Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
+    // One asks the kernel what Node can't ask. Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
     [
       'node:child_process',
       either(
         isOneOf('src/primary/cli/process/spawn'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host-tools', 'src/primary/lifecycle/systemd'),
+        isOneOf('src/worker/clients/peer-credentials'),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],

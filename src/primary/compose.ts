@@ -1,3 +1,4 @@
+import { delay } from '../shared/clock.js';
 import type { Config } from '../shared/config/config.js';
 import { serviceExits } from '../shared/exit-codes.js';
 import { describeError } from '../shared/logger.js';
@@ -236,7 +237,10 @@ export class Service {
       status: new Status(this.#parts),
       recheck: () => this.#recheck(),
       models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
-      metrics: oneAtATime(() => scrape.text(), betweenScrapesMs, host.clock),
+      metrics: oneAtATime(
+        () => scrape.text(),
+        () => delay(host.clock, betweenScrapesMs),
+      ),
       worked: () => host.heap.worked(),
     });
   }

@@ -1,4 +1,4 @@
-import { type Clock, delay, endOfLoopTurn } from './clock.js';
+import { type Clock, endOfLoopTurn } from './clock.js';
 
 /**
  * Coalesces the calls of one turn of the event loop: they share one call, which is made at its end. So no answer is older
@@ -34,17 +34,16 @@ export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock
 }
 
 /**
- * Makes one call at a time, with a pause after each, so that a crowd costs no more than one caller. All who ask meanwhile
+ * Makes one call at a time, with a pause after each if one is given, so that a crowd costs no more than one caller. All who ask meanwhile
  * share the next call: no answer is older than its question.
  */
-export function oneAtATime<T>(call: () => Promise<T>, pauseMs: number, clock: Clock): () => Promise<T> {
+export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unknown> = noPause): () => Promise<T> {
   let next: Promise<T> | null = null;
   let rested: Promise<unknown> = Promise.resolve();
   const begin = () => {
     next = null;
     const answer = call();
-    const rest = () => delay(clock, pauseMs);
-    rested = answer.then(rest, rest);
+    rested = answer.then(pause, pause);
     return answer;
   };
   return () => {
@@ -52,3 +51,5 @@ export function oneAtATime<T>(call: () => Promise<T>, pauseMs: number, clock: Cl
     return next;
   };
 }
+
+async function noPause(): Promise<void> {}

@@ -73,7 +73,7 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock }:
     '/health': [getHealth(primary, seesPids)],
     '/version': [getVersion(primary, clock)],
     '/health/history': [getHistory(primary, seesPids)],
-    '/metrics': [...mayScrape, getMetrics(primary, clock)],
+    '/metrics': [...mayScrape, getMetrics(primary)],
     '/models': [getModels(primary)],
   };
   for (const [route, steps] of Object.entries(handlers)) {

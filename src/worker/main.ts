@@ -11,6 +11,10 @@ import type { Phase } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { createApp } from './app.js';
 import { KeyRing } from './clients/key-ring.js';
+import { LocalUsers } from './clients/local-users.js';
+import { PeerCredentials } from './clients/peer-credentials.js';
+import { SocketTable } from './clients/socket-table.js';
+import { UserNames } from './clients/user-names.js';
 import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
@@ -74,13 +78,18 @@ function connect(context: WorkerContext): Primary {
   return peer;
 }
 
+function localUsers(settings: WorkerSettings): LocalUsers {
+  const credentials = new PeerCredentials(systemClock);
+  return new LocalUsers(settings, { table: new SocketTable(), credentials, names: new UserNames() });
+}
+
 async function serve(context: WorkerContext, primary: Primary, settings: WorkerSettings): Promise<void> {
   const { listeners, metrics, log } = context;
   const phase = () => context.phase;
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
   const heap = new HeapKeeper(systemClock, fullCollection());
-  const authority = { keys: context.keys, clock: systemClock };
+  const authority = { keys: context.keys, users: localUsers(settings), clock: systemClock };
   const app = createApp({ primary, settings, authority, phase, isClosing, heap, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));

@@ -1,4 +1,4 @@
-import { endOfLoopTurn, systemClock } from '../../src/shared/clock.js';
+import { delay, endOfLoopTurn } from '../../src/shared/clock.js';
 import { cached, coalesced, oneAtATime } from '../../src/shared/shared-calls.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { settled } from '../support/settled.js';
@@ -51,7 +51,10 @@ describe('A cached answer', () => {
   it('is as old as its question, however long the answer took', async () => {
     const clock = new FakeClock();
     const answers: ((call: number) => void)[] = [];
-    const ask = cached(() => new Promise<number>((resolve) => answers.push(resolve)), 100, clock);
+    const ask = cached(
+      () => new Promise<number>((resolve) => answers.push(resolve)),
+      () => delay(clock, 100),
+    );
     const first = ask();
     await clock.advance(100);
     const second = ask();
@@ -90,7 +93,10 @@ describe('Calls that are made one at a time', () => {
   it('are shared by all who ask while another is under way, and begin after a pause', async () => {
     const clock = new FakeClock();
     const answers: ((call: number) => void)[] = [];
-    const ask = oneAtATime(() => new Promise<number>((resolve) => answers.push(resolve)), 100, clock);
+    const ask = oneAtATime(
+      () => new Promise<number>((resolve) => answers.push(resolve)),
+      () => delay(clock, 100),
+    );
     const first = ask();
     await settled();
     const crowd = [ask(), ask(), ask()];
@@ -107,7 +113,7 @@ describe('Calls that are made one at a time', () => {
   });
 
   it('share a failure, and go on after it', async () => {
-    const ask = oneAtATime(failingOnce(), 0, systemClock);
+    const ask = oneAtATime(failingOnce());
     const crowd = [ask(), ask()];
     expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await ask()).toBe(2);

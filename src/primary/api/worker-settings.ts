@@ -20,6 +20,8 @@ export function workerSettings(
     allowedOrigins: config.allowedOrigins,
     trustedProxies: config.trustedProxies,
     keys,
+    localUsers: config.localUsers,
+    allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
     logLevel: config.logLevel,
     isCapped: config.rateMaxRequests > 0,

@@ -3,6 +3,7 @@ import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
 import { versionBody } from '../api/version.js';
 import { scopes } from '../config/api-keys.js';
+import { localUserModes } from '../config/variables.js';
 import { conversationSnapshot } from '../conversation.js';
 import { jobEvent, jobRequest } from '../job.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
@@ -37,6 +38,9 @@ export const workerSettingsSchema = z.object({
   allowedOrigins: z.array(z.string()),
   trustedProxies: z.array(z.string()),
   keys: workerKeys,
+  localUsers: z.enum(localUserModes),
+  /** Names and ids; none: all may call. */
+  allowedUsers: z.array(z.string()),
   /** Whether GET /metrics needs a key. */
   metricsAuth: z.boolean(),
   logLevel: z.string(),

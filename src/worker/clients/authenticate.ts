@@ -7,10 +7,12 @@ import type { WorkerKey } from '../../shared/ipc/protocol.js';
 import { addressOf } from '../http/client-address.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import type { KeyRing } from './key-ring.js';
+import type { LocalUsers } from './local-users.js';
 
 /** What tells who asks. */
 export interface Authority {
   readonly keys: KeyRing;
+  readonly users: Pick<LocalUsers, 'admit' | 'name'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -19,6 +21,7 @@ export function authenticate(authority: Authority, scope: Scope | null): AsyncHa
   return async (req, res, next) => {
     res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
     if (authority.keys.isNeeded) checkKey(authority, req, res, scope);
+    else res.locals.client = await authority.users.admit(req);
     next();
   };
 }
@@ -33,7 +36,7 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
 }
 
 /** Whether an open route shows what this scope may see. No key, or a wrong one, is no fault there. */
-export function maySee({ keys, clock }: Authority, req: Request, scope: Scope): boolean {
+export function maySee({ keys, clock }: Pick<Authority, 'keys' | 'clock'>, req: Request, scope: Scope): boolean {
   if (!keys.isNeeded) return true;
   const [presented, ...others] = presentedKeys(req);
   const key = presented === undefined || others.length > 0 ? null : keys.find(presented);

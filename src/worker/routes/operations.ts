@@ -54,8 +54,8 @@ export function getModels(primary: Primary): AsyncHandler {
 }
 
 /** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */
-export function getMetrics(primary: Primary, clock: Clock): AsyncHandler {
-  const exposition = oneAtATime(async () => Buffer.from((await primary.call('metrics', {})).text), 0, clock);
+export function getMetrics(primary: Primary): AsyncHandler {
+  const exposition = oneAtATime(async () => Buffer.from((await primary.call('metrics', {})).text));
   let sent: Promise<void> = Promise.resolve();
   return async (_req, res) => {
     const bytes = await exposition();

@@ -24,16 +24,17 @@ const asPassed = { status: 200, body: { passed: true } };
 function authorityWith(held: WorkerKey[] | null) {
   const ring = new KeyRing();
   ring.begin(held);
-  return { keys: ring, clock };
+  const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
+  return { keys: ring, users, clock };
 }
 
 const withKeys = authorityWith(keys);
 const open = authorityWith(null);
 
 describe('The check of the key', () => {
-  it('lets everybody through where no key is configured, and names the client by its address', async () => {
+  it('leaves it to the local users where no key is configured', async () => {
     await using server = await serveWith([authenticate(open, 'ask'), passed]);
-    expect((await server.get('X-API-Key: anything')).body).toEqual({ passed: true, client: 'address 127.0.0.1' });
+    expect((await server.get('X-API-Key: anything')).body).toEqual({ passed: true, client: 'user zoe' });
   });
 
   it.each([
