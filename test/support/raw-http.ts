@@ -48,9 +48,10 @@ export class RawConnection implements Disposable {
     }
   }
 
-  static async open(port: number): Promise<RawConnection> {
+  /** `from` is an address of loopback. */
+  static async open(port: number, from = '127.0.0.1'): Promise<RawConnection> {
     // Half open: a server that only ends its own side, and waits for the client to do the same, is found out.
-    const socket = connect({ port, host: '127.0.0.1', allowHalfOpen: true });
+    const socket = connect({ port, host: '127.0.0.1', localAddress: from, allowHalfOpen: true });
     await once(socket, 'connect');
     return new RawConnection(socket);
   }
@@ -119,4 +120,11 @@ export async function exchange(port: number, bytes: Buffer | string, bodyless = 
   using connection = await RawConnection.open(port);
   connection.send(bytes);
   return await connection.answer({ bodyless });
+}
+
+/** The same, from another address of loopback. */
+export async function exchangeFrom(from: string, port: number, bytes: Buffer): Promise<RawAnswer> {
+  using connection = await RawConnection.open(port, from);
+  connection.send(bytes);
+  return await connection.answer({});
 }
