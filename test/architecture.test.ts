@@ -67,7 +67,7 @@ describe('The imports', () => {
     expect(inCircles(graph)).toEqual([]);
   });
 
-  it('form no circle of folders in the primary, where main.ts and compose.ts alone stand outside a folder', () => {
+  it('form no circle of folders in the primary, where main.ts, compose.ts and service.ts alone stand outside a folder', () => {
     const primary = sources.filter(isIn('primary'));
     const graph = new Map<string, string[]>();
     for (const { name, imports } of primary) {
@@ -77,7 +77,11 @@ describe('The imports', () => {
     }
     expect(inCircles(graph)).toEqual([]);
     const loose = primary.filter(({ path }) => path.split('/').length === 3);
-    expect(loose.map(({ path }) => path).toSorted()).toEqual(['src/primary/compose.ts', 'src/primary/main.ts']);
+    expect(loose.map(({ path }) => path).toSorted()).toEqual([
+      'src/primary/compose.ts',
+      'src/primary/main.ts',
+      'src/primary/service.ts',
+    ]);
   });
 
   it('keep worker and primary apart, and shared apart from both', () => {
@@ -230,14 +234,14 @@ describe('Effects', () => {
 
   it('are built where the program is put together, and passed to everything else', () => {
     const isSetupReport = isOneOf('src/primary/api/setup-report'); // puts parts together to look at them
-    const isParts = isOneOf('src/primary/compose', 'src/primary/cli/model-cli');
+    const isParts = isOneOf('src/primary/compose', 'src/primary/service', 'src/primary/cli/model-cli');
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/logger');
     const parts = [
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
-      ...['Clients', 'KeyRing', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd', 'TokenCounter'],
-      ...['UsageLedger'],
+      ...['Clients', 'KeyBrake', 'KeyRing', 'LocalUsers', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd'],
+      ...['TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);

@@ -1,19 +1,11 @@
-import { delay } from '../shared/clock.js';
 import type { Config } from '../shared/config/config.js';
 import { serviceExits } from '../shared/exit-codes.js';
 import { describeError } from '../shared/logger.js';
-import { oneAtATime } from '../shared/shared-calls.js';
-import { apiHandlers } from './api/handlers.js';
-import { Status } from './api/status.js';
-import { workerSettings } from './api/worker-settings.js';
 import type { Adapter } from './cli/adapter.js';
 import { createModelCli, type ModelCli } from './cli/model-cli.js';
-import { modelCatalog } from './cli/models.js';
 import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
 import { Clients } from './clients/clients.js';
-import { watchKeysFile } from './clients/keys-file.js';
-import type { WatchedFile } from './clients/watched-file.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import type { Addresses } from './fleet/addresses.js';
 import { Fleet, type FleetObserver } from './fleet/fleet.js';
@@ -22,7 +14,6 @@ import { SlotQueue } from './jobs/slot-queue.js';
 import type { Host } from './lifecycle/host.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
 import { clientBounds } from './limits/client-bounds.js';
-import { RateLimit } from './limits/rate-limit.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
@@ -31,9 +22,6 @@ import { Readiness } from './readiness/readiness.js';
 import { TokenCounter } from './tokens/token-counter.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
-const expiryCheckMs = 10_000;
-/** /metrics is open to all, and a scrape takes milliseconds of every process. */
-const betweenScrapesMs = 100;
 const maxWaitingBytes = 64 * 1024 * 1024;
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
@@ -179,75 +167,4 @@ function shutdownSteps({ addresses, slots, runner, fleet, readiness, caretaker, 
       await cli.pool.close();
     },
   };
-}
-
-/** The service as its main file drives it. */
-export class Service {
-  readonly #parts: Parts;
-  readonly #keysFile: WatchedFile | null;
-
-  constructor(setup: Setup) {
-    this.#parts = compose(setup);
-    const { config, host, clients, fleet } = this.#parts;
-    const tellKeys = () => fleet.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
-    this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
-  }
-
-  start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, cli, fleet, supervisor, slots, readiness, caretaker, conversations } = this.#parts;
-    const { log, product, clock, systemd, termination } = host;
-    for (const warning of warnings) log.warn('config_warning', { warning });
-    const { means } = termination.containments;
-    const started = { version: product.version, adapter: cli.adapter.name, workers: config.workers };
-    log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
-    fleet.start(workerProgram, this.#handlers());
-    systemd.start({ phase: () => supervisor.phase, slots, fleet });
-    readiness.start();
-    this.#keysFile?.start();
-    caretaker.start();
-    clock.every(expiryCheckMs, () => conversations.expire());
-  }
-
-  /** Drains. At the second call, what is left is cut. */
-  terminate(signal: string): Promise<void> {
-    return this.#parts.supervisor.terminate(signal);
-  }
-
-  /** Replaces the workers. Jobs, queue and conversations stay as they are. */
-  async reload(): Promise<void> {
-    const { host, supervisor, fleet } = this.#parts;
-    if (supervisor.phase !== 'ready') return;
-    host.log.info('reload_start');
-    await this.#keysFile?.reread();
-    if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
-  }
-
-  #handlers() {
-    const { config, host, addresses, supervisor, clients, runner, conversations, metrics, cli, scrape } = this.#parts;
-    return apiHandlers({
-      phase: () => supervisor.phase,
-      workerSettings: () =>
-        workerSettings(config, clients.forWorkers, addresses.fds.length, host.traces, supervisor.phase),
-      runner,
-      conversations,
-      rateLimit: new RateLimit((client) => clients.rateOf(client)),
-      jobMetrics: metrics.jobs,
-      clientMetrics: metrics.clients,
-      usage: this.#parts.usage,
-      status: new Status(this.#parts),
-      recheck: () => this.#recheck(),
-      models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
-      metrics: oneAtATime(
-        () => scrape.text(),
-        () => delay(host.clock, betweenScrapesMs),
-      ),
-      worked: () => host.heap.worked(),
-    });
-  }
-
-  async #recheck(): Promise<void> {
-    const { readiness, cli } = this.#parts;
-    if (readiness.isCredentialRefused) void cli.pool.flush(); // what waits holds the refused credential
-    await readiness.check('forced');
-  }
 }

@@ -19,7 +19,6 @@ import { searchPathOf } from './cli/environment.js';
 import { chooseAdapter } from './cli/registry.js';
 import { cgroupParent } from './cli/terminate/cgroup-home.js';
 import { chooseTermination } from './cli/terminate/termination.js';
-import { Service } from './compose.js';
 import { openAddresses } from './fleet/addresses.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
@@ -27,6 +26,7 @@ import { closeInherited } from './lifecycle/inherited-fds.js';
 import { makeRuntimeDirectory, removeRuntimeDirectory, runtimeParent } from './lifecycle/runtime-directory.js';
 import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
 import { type Handover, Systemd, takeHandover } from './lifecycle/systemd.js';
+import { Service } from './service.js';
 
 /** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;

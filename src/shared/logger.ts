@@ -9,6 +9,7 @@ export const logEvents = {
   service_ready: 'the first worker is listening: address and port',
   keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
   keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
+  wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',
   reload_failed: 'a new worker could not listen; the old one stays',

@@ -15,6 +15,7 @@ import { LocalUsers } from './clients/local-users.js';
 import { PeerCredentials } from './clients/peer-credentials.js';
 import { SocketTable } from './clients/socket-table.js';
 import { UserNames } from './clients/user-names.js';
+import { WrongKeys } from './clients/wrong-keys.js';
 import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
@@ -89,7 +90,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
   const heap = new HeapKeeper(systemClock, fullCollection());
-  const authority = { keys: context.keys, users: localUsers(settings), clock: systemClock };
+  const wrongKeys = new WrongKeys(primary, systemClock);
+  const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
   const app = createApp({ primary, settings, authority, phase, isClosing, heap, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));

@@ -51,10 +51,7 @@ describe('A cached answer', () => {
   it('is as old as its question, however long the answer took', async () => {
     const clock = new FakeClock();
     const answers: ((call: number) => void)[] = [];
-    const ask = cached(
-      () => new Promise<number>((resolve) => answers.push(resolve)),
-      () => delay(clock, 100),
-    );
+    const ask = cached(() => new Promise<number>((resolve) => answers.push(resolve)), 100, clock);
     const first = ask();
     await clock.advance(100);
     const second = ask();

@@ -1,13 +1,15 @@
 import type { ModelsBody } from '../../shared/api/models.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { shuttingDown, toRelayError } from '../../shared/errors.js';
-import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { RequestOf } from '../../shared/ipc/message.js';
+import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { SharedHandlers } from '../fleet/worker-peer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobStream } from '../jobs/job-stream.js';
+import type { KeyBrake } from '../limits/key-brake.js';
 import type { RateLimit } from '../limits/rate-limit.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
@@ -21,6 +23,7 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run'>;
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
+  readonly keyBrake: Pick<KeyBrake, 'failed'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
   readonly usage: Pick<UsageLedger, 'report' | 'refused'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
@@ -60,11 +63,8 @@ export function apiHandlers(services: Services): SharedHandlers {
       countRefusal(services, client);
       return verdict;
     },
-    usage: ({ client, isAdmin, ...period }) => {
-      services.worked();
-      const usage = services.usage.report(isAdmin ? null : client, period);
-      return { text: JSON.stringify({ usage } satisfies UsageReport) };
-    },
+    wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
+    usage: (order) => usageText(services, order),
     run: (request, signal) => {
       services.worked();
       if (!isOver(services.phase())) return admitted(services, request, signal);
@@ -91,6 +91,12 @@ function refuseDraining(services: Services, client: string): void {
 function countRefusal({ usage, clientMetrics }: Services, client: string): void {
   usage.refused(client);
   clientMetrics.refused(client);
+}
+
+function usageText(services: Services, { client, isAdmin, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
+  services.worked();
+  const usage = services.usage.report(isAdmin ? null : client, period);
+  return { text: JSON.stringify({ usage } satisfies UsageReport) };
 }
 
 function isOver(phase: Phase): boolean {

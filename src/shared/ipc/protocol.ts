@@ -84,6 +84,8 @@ export const primaryCalls = {
   deleteConversation: { request: conversationKey, answer: nothing },
   /** Takes one request from the window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
+  /** Counts a wrong key of this caller: a user or an address, as of `shared/client.ts`. 0: it is not blocked. */
+  wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
   /** A worker has refused a job of this client because the service drains. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: nothing },
   /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */

@@ -8,11 +8,13 @@ import { addressOf } from '../http/client-address.js';
 import type { AsyncHandler, Reply } from '../http/exchange.js';
 import type { KeyRing } from './key-ring.js';
 import type { LocalUsers } from './local-users.js';
+import type { WrongKeys } from './wrong-keys.js';
 
 /** What tells who asks. */
 export interface Authority {
   readonly keys: KeyRing;
   readonly users: Pick<LocalUsers, 'admit' | 'name'>;
+  readonly wrongKeys: Pick<WrongKeys, 'count'>;
   readonly clock: Pick<Clock, 'now'>;
 }
 
@@ -20,7 +22,7 @@ export interface Authority {
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
     res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
-    if (authority.keys.isNeeded) checkKey(authority, req, res, scope);
+    if (authority.keys.isNeeded) await checkKey(authority, req, res, scope);
     else res.locals.client = await authority.users.admit(req);
     next();
   };
@@ -43,14 +45,21 @@ export function maySee({ keys, clock }: Pick<Authority, 'keys' | 'clock'>, req: 
   return key !== null && !hasExpired(key, clock) && key.scopes.includes(scope);
 }
 
-function checkKey({ keys, clock }: Authority, req: Request, res: Reply, scope: Scope | null): void {
-  const key = keys.find(presentedKey(req));
-  if (key === null) throw unauthorized('the API key is not valid');
+async function checkKey(authority: Authority, req: Request, res: Reply, scope: Scope | null): Promise<void> {
+  const { keys, clock } = authority;
+  const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));
   res.locals.client = keyClient(key.name);
   res.locals.key = key;
   if (hasExpired(key, clock)) throw unauthorized('the API key has expired');
   if (scope !== null && !key.scopes.includes(scope))
     throw new RelayError('forbidden', `this API key lacks the scope ${scope}`);
+}
+
+/** Compared before: only a wrong key is held against whoever has sent it. On loopback an address would be everybody. */
+async function refuseWrong({ users, wrongKeys }: Authority, req: Request, res: Reply): Promise<never> {
+  res.locals.client = await users.name(req);
+  await wrongKeys.count(res.locals.client);
+  throw unauthorized('the API key is not valid');
 }
 
 function hasExpired({ expiresAt }: WorkerKey, clock: Pick<Clock, 'now'>): boolean {

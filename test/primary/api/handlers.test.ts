@@ -70,6 +70,11 @@ describe('a request of an address', () => {
   });
 });
 
+it('a wrong key is counted for its caller', async () => {
+  const { handlers } = createHandlers({ keyBrake: { failed: (caller: string) => caller.length } });
+  expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
+});
+
 describe('the health', () => {
   it('is told as text, with whether the service can be used', async () => {
     const { handlers } = createHandlers({ status: { health: () => ({ status: 'ok' }), isUsable: true } });

@@ -1,4 +1,5 @@
 import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { RelayError } from '../../../src/shared/errors.js';
 import type { WorkerKey } from '../../../src/shared/ipc/protocol.js';
 import { authenticate, authenticateOperator, maySee } from '../../../src/worker/clients/authenticate.js';
 import { KeyRing } from '../../../src/worker/clients/key-ring.js';
@@ -21,11 +22,15 @@ const keys = [
 ];
 const asPassed = { status: 200, body: { passed: true } };
 
+const counted: string[] = [];
+beforeEach(() => counted.splice(0));
+
 function authorityWith(held: WorkerKey[] | null) {
   const ring = new KeyRing();
   ring.begin(held);
   const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
-  return { keys: ring, users, clock };
+  const wrongKeys = { count: async (caller: string) => void counted.push(caller) };
+  return { keys: ring, users, wrongKeys, clock };
 }
 
 const withKeys = authorityWith(keys);
@@ -74,6 +79,21 @@ describe('The check of the key', () => {
       body: { error: 'unauthorized', message: expect.stringContaining(message) },
     });
     expect(answer.text).not.toMatch(/first-key|second-key|third-key|expired-key/);
+  });
+
+  it('counts wrong keys of whoever has sent them, and no key that is right', async () => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    for (const key of ['third-key', 'first-key', 'expired-key', 'fourth-key']) await server.get(`X-API-Key: ${key}`);
+    await server.get();
+    expect(counted).toEqual(['user zoe', 'user zoe']);
+    expect(server.log.entries[0]?.fields.client).toBe('user zoe');
+  });
+
+  it('says 429 where there were too many', async () => {
+    const count = () => Promise.reject(new RelayError('rate_limited', 'too many', { retryAfterSeconds: 9 }));
+    await using server = await serveWith([authenticate({ ...withKeys, wrongKeys: { count } }, 'ask'), passed]);
+    expect(await server.get('X-API-Key: third-key')).toMatchObject({ status: 429, headers: { 'retry-after': '9' } });
+    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
   });
 
   it('accepts a key up to the moment in which it expires', async () => {

@@ -1,0 +1,87 @@
+import { delay } from '../shared/clock.js';
+import { oneAtATime } from '../shared/shared-calls.js';
+import { apiHandlers } from './api/handlers.js';
+import { Status } from './api/status.js';
+import { workerSettings } from './api/worker-settings.js';
+import { modelCatalog } from './cli/models.js';
+import { watchKeysFile } from './clients/keys-file.js';
+import type { WatchedFile } from './clients/watched-file.js';
+import { compose, type Parts, type Setup } from './compose.js';
+import { KeyBrake } from './limits/key-brake.js';
+import { RateLimit } from './limits/rate-limit.js';
+
+const expiryCheckMs = 10_000;
+/** /metrics is open to all, and a scrape takes milliseconds of every process. */
+const betweenScrapesMs = 100;
+
+/** The service as its main file drives it. */
+export class Service {
+  readonly #parts: Parts;
+  readonly #keysFile: WatchedFile | null;
+
+  constructor(setup: Setup) {
+    this.#parts = compose(setup);
+    const { config, host, clients, fleet } = this.#parts;
+    const tellKeys = () => fleet.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+    this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
+  }
+
+  start(workerProgram: string, warnings: readonly string[]): void {
+    const { config, host, cli, fleet, supervisor, slots, readiness, caretaker, conversations } = this.#parts;
+    const { log, product, clock, systemd, termination } = host;
+    for (const warning of warnings) log.warn('config_warning', { warning });
+    const { means } = termination.containments;
+    const started = { version: product.version, adapter: cli.adapter.name, workers: config.workers };
+    log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
+    fleet.start(workerProgram, this.#handlers());
+    systemd.start({ phase: () => supervisor.phase, slots, fleet });
+    readiness.start();
+    this.#keysFile?.start();
+    caretaker.start();
+    clock.every(expiryCheckMs, () => conversations.expire());
+  }
+
+  /** Drains. At the second call, what is left is cut. */
+  terminate(signal: string): Promise<void> {
+    return this.#parts.supervisor.terminate(signal);
+  }
+
+  /** Replaces the workers. Jobs, queue and conversations stay as they are. */
+  async reload(): Promise<void> {
+    const { host, supervisor, fleet } = this.#parts;
+    if (supervisor.phase !== 'ready') return;
+    host.log.info('reload_start');
+    await this.#keysFile?.reread();
+    if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
+  }
+
+  #handlers() {
+    const { config, host, addresses, supervisor, clients, runner, conversations, metrics, cli, scrape } = this.#parts;
+    return apiHandlers({
+      phase: () => supervisor.phase,
+      workerSettings: () =>
+        workerSettings(config, clients.forWorkers, addresses.fds.length, host.traces, supervisor.phase),
+      runner,
+      conversations,
+      rateLimit: new RateLimit((client) => clients.rateOf(client)),
+      keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
+      jobMetrics: metrics.jobs,
+      clientMetrics: metrics.clients,
+      usage: this.#parts.usage,
+      status: new Status(this.#parts),
+      recheck: () => this.#recheck(),
+      models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
+      metrics: oneAtATime(
+        () => scrape.text(),
+        () => delay(host.clock, betweenScrapesMs),
+      ),
+      worked: () => host.heap.worked(),
+    });
+  }
+
+  async #recheck(): Promise<void> {
+    const { readiness, cli } = this.#parts;
+    if (readiness.isCredentialRefused) void cli.pool.flush(); // what waits holds the refused credential
+    await readiness.check('forced');
+  }
+}
