@@ -27,11 +27,12 @@ describe('GET /usage with API keys', () => {
     const file = join(folder.path, 'keys');
     await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
     await using service = await startService({
-      env: { ...twoWorkers, MODEL_API_KEY_FILE: file, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '5' },
+      env: { ...twoWorkers, MODEL_API_KEY_FILE: file, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' },
     });
     for (const prompt of ['one', 'two', 'three']) await service.post('/ask', { prompt }, alice);
     await service.post('/chat', { message: 'four' }, bob);
     await service.post('/ask', { prompt: '' }, bob); // no job, and no refusal of one
+    await service.post('/ask', { prompt: 'five' }, bob);
     expect((await service.post('/ask', { prompt: 'six' }, bob)).status).toBe(429);
     expect((await service.get('/usage')).status).toBe(401);
 
@@ -40,7 +41,7 @@ describe('GET /usage with API keys', () => {
     const row = { day: today(), kind: 'key', tokens, cost_usd: null, model_seconds: expect.any(Number) };
     expect(rows).toMatchObject([
       { ...row, client: 'alice', jobs: { ok: 3, cancelled: 0 }, refused: 0 },
-      { ...row, client: 'bob', jobs: { ok: 1 }, refused: 1 },
+      { ...row, client: 'bob', jobs: { ok: 2 }, refused: 1 },
     ]);
     expect(await usageOf(service, '?until=2026-01-31', alice)).toEqual([]);
     const scrape = (await service.get('/metrics')).text;
