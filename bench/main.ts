@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util';
+import { accounting } from './accounting.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
@@ -26,6 +27,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   idle,
   scrape,
   fleet,
+  accounting,
   reading,
   standby,
   fairness,

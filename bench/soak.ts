@@ -1,151 +1,191 @@
+import { writeFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { type Ledger, ledgerOf, total } from '../test/support/job-ledger.js';
+import { untilJobs } from '../test/support/jobs.js';
 import { randomNumbers } from '../test/support/random.js';
-import type { Service } from '../test/support/service.js';
+import { everyKind, RandomFaults } from '../test/support/random-faults.js';
 import { script } from '../test/support/service.js';
-import { Leaver } from './support/leaver.js';
+import { until } from '../test/support/until.js';
+import { drawChart } from './support/chart.js';
+import { HealthProbe } from './support/health-probe.js';
 import { describeMachine } from './support/machine.js';
-import { type Footprint, ObservedService } from './support/observed-service.js';
-import { readSlowly, type SlowReader } from './support/slow-reader.js';
-import { quantile } from './support/statistics.js';
+import { MixedTraffic } from './support/mixed-traffic.js';
+import { ObservedService } from './support/observed-service.js';
+import { csvOf, recordOf, type SoakRecord } from './support/soak-record.js';
+import { quantile, slope } from './support/statistics.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 
-/** Usage: npm run soak -- [--disconnects N] [--readers N]. Prints what is left after many disconnects, and what slow readers cost. */
+/**
+ * Usage: npm run soak -- [--minutes N] [--seed N] [--csv FILE] [--json FILE] [--chart FILE]. Mixed traffic with a fault
+ * every few seconds, for an hour unless told otherwise. Exits with 1 where a promise is broken.
+ */
 
-const leavers = 48;
-const longestMs = 250;
-/** Longer than live sessions and conversations live here, and than the store takes to notice. */
-const restMs = 18_000;
-/** The usual one and each model by its name: one process on standby each. */
-const warmLaunches = 3;
-const seed = 20_240_615;
+const everyMs = 30_000;
+/** Of the run, until caches, compiled code and sessions are as they will stay. */
+const warmUpShare = 0.2;
+const maxFaultPauseMs = 6000;
+const patienceMs = 60_000;
+/** Longer than sessions and conversations live here, and than the heap is left uncollected. */
+const restMs = 15_000;
+const maxSlopeMb = 1;
+const maxHealthP99Ms = 50;
 
-async function disconnects(count: number): Promise<Row[]> {
-  await using observed = await ObservedService.start({
-    MODEL_API_STANDBY: '1',
-    MODEL_API_SESSION_IDLE_SECONDS: '2',
-    MODEL_API_CONVERSATION_TTL_SECONDS: '2',
-  });
+const env = {
+  MODEL_API_CLI_COMMAND: script('converses.pl'),
+  MODEL_API_LOG_LEVEL: 'debug',
+  MODEL_API_TIMEOUT: '3',
+  MODEL_API_QUEUE_TIMEOUT_MS: '2000',
+  MODEL_API_KILL_GRACE_MS: '200',
+  MODEL_API_MAX_CONCURRENT: '4',
+  MODEL_API_STANDBY: '1',
+  MODEL_API_LIVE_SESSIONS: '4',
+  MODEL_API_SESSION_IDLE_SECONDS: '5',
+  MODEL_API_CONVERSATION_TTL_SECONDS: '5',
+};
+
+interface Soak {
+  readonly records: readonly SoakRecord[];
+  readonly atRest: { readonly before: SoakRecord; readonly after: SoakRecord };
+  readonly struck: RandomFaults['struck'];
+  readonly ledger: Ledger;
+  readonly healthP99Ms: number;
+  readonly brokenProbes: number;
+  readonly complaints: number;
+}
+
+async function soak(minutes: number, seed: number): Promise<Soak> {
+  await using observed = await ObservedService.start(env);
   const { service } = observed;
-  await leaveOften(service, Math.ceil(count / 2), seed);
-  const before = await observed.atRest(warmLaunches, restMs);
+  const probe = new HealthProbe(service.port);
   const startedMs = performance.now();
-  await leaveOften(service, count, seed + 1);
-  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
-  const after = await observed.atRest(warmLaunches, restMs);
+  const elapsed = () => (performance.now() - startedMs) / 60_000;
+  const rested = async () => {
+    await untilJobs(service, 0, 0, patienceMs);
+    await sleep(restMs);
+    await until(async () => (await service.jobProcesses()).length <= 1, 'only the process on standby', patienceMs);
+    return recordOf(observed, probe, elapsed());
+  };
+  // What is started when it is first needed, such as the thread that counts tokens, belongs to the base.
+  for (const message of ['hello', 'drip 3 10', 'die']) await service.post('/chat', { message });
+  const before = await rested();
+  const traffic = new MixedTraffic(service, seed);
+  const faults = new RandomFaults(service, everyKind, randomNumbers(seed + 1000), maxFaultPauseMs);
+  const records: SoakRecord[] = [];
+  for (const end = performance.now() + minutes * 60_000; performance.now() < end; ) {
+    await sleep(Math.min(everyMs, end - performance.now()));
+    const record = await recordOf(observed, probe, elapsed());
+    records.push(record);
+    process.stderr.write(`${JSON.stringify(record)}\n`);
+  }
+  await faults[Symbol.asyncDispose]();
+  await traffic.stop();
+  const healthP99Ms = quantile(probe.all, 0.99);
+  const after = await rested();
+  await probe.stop();
   const complaints = service.stderr.length + service.logs.filter(({ event }) => event === 'internal_error').length;
+  const ledger = await ledgerOf(service, traffic.fates);
+  return {
+    records,
+    atRest: { before, after },
+    struck: faults.struck,
+    ledger,
+    healthP99Ms,
+    brokenProbes: probe.broken,
+    complaints,
+  };
+}
+
+function rowsOf({ records, atRest, ledger, healthP99Ms, brokenProbes, complaints }: Soak): Row[] {
+  const { before, after } = atRest;
+  const warm = records.filter((_, index) => index >= Math.floor(records.length * warmUpShare));
+  const growth =
+    10 *
+    slope(
+      warm.map(({ minutes }) => minutes),
+      warm.map(({ heapMb }) => heapMb),
+    );
+  const { counted, logged, clients, faults } = ledger;
+  const zombies = Math.max(...[...records, after].map((record) => record.zombies));
   return [
-    whatIsLeft(`${count} disconnects in ${seconds} s`, before, after),
-    memoryLeft(before, after),
     {
-      question: 'Warnings and errors of our own meanwhile',
-      target: '0',
-      measured: `${complaints}`,
+      question: 'Admitted jobs and their ends',
+      target: 'one end each; log, metrics and clients agree',
+      measured: `metrics ${total(counted)}, log ${total(logged)}, clients ${clients.admitted} and ${clients.unknown} broken before a word; ${faults.length} disagree`,
+      holds: faults.length === 0 && total(counted) === total(logged),
+    },
+    {
+      question: 'Heap of the primary, by linear regression after the warm-up',
+      target: `< ${maxSlopeMb} MB per 10 minutes`,
+      measured: `${growth.toFixed(2)} MB per 10 minutes; at rest ${before.heapMb.toFixed(1)} → ${after.heapMb.toFixed(1)} MB`,
+      holds: growth < maxSlopeMb,
+    },
+    {
+      question: 'Descriptors of the primary at rest, before and after',
+      target: 'back to base',
+      measured: `${before.fileDescriptors} → ${after.fileDescriptors}`,
+      holds: after.fileDescriptors <= before.fileDescriptors,
+    },
+    {
+      question: 'Processes of jobs at rest, beside the one on standby; zombies at any time',
+      target: '0; 0',
+      measured: `${Math.max(after.processes - 1, 0)}; ${zombies}`,
+      holds: after.processes <= 1 && after.zombies === 0,
+    },
+    {
+      question: 'GET /health meanwhile, p99',
+      target: `< ${maxHealthP99Ms} ms`,
+      measured: `${healthP99Ms.toFixed(1)} ms; ${brokenProbes} connections broke with their workers`,
+      holds: healthP99Ms < maxHealthP99Ms,
+    },
+    {
+      question: 'Warnings and errors of our own; workers replaced',
+      target: '0; –',
+      measured: `${complaints}; ${after.workerRestarts}`,
       holds: complaints === 0,
     },
   ];
 }
 
-/** Until the service has seen so many clients go away before their answer. */
-async function leaveOften(service: Service, count: number, firstSeed: number): Promise<void> {
-  const left = () => service.logs.reduce((sum, { status_code }) => sum + (status_code === 499 ? 1 : 0), 0);
-  const goal = left() + count;
-  const leave = async (index: number) => {
-    const leaver = new Leaver(service.port, randomNumbers(firstSeed + 1000 * index), longestMs);
-    while (left() < goal) await leaver.askAndLeave();
-  };
-  await Promise.all(Array.from({ length: leavers }, (_, index) => leave(index)));
-}
-
-function whatIsLeft(when: string, before: Footprint, after: Footprint): Row {
-  const more = {
-    slots: after.jobs - before.jobs,
-    processes: after.cliProcesses - before.cliProcesses,
-    handles: after.resources - before.resources,
-    'file descriptors': after.fileDescriptors - before.fileDescriptors,
-  };
-  const measured = Object.entries(more).map(([name, count]) => `${count} ${name}`);
-  return {
-    question: `Left over after ${when}, beside what was there before`,
-    target: '0',
-    measured: measured.join(', '),
-    holds: Object.values(more).every((count) => count <= 0),
-  };
-}
-
-function memoryLeft(before: Footprint, after: Footprint): Row {
-  const rss = after.rssMb - before.rssMb;
-  const heap = after.heapMb + after.externalMb - before.heapMb - before.externalMb;
-  const figures = `RSS ${before.rssMb.toFixed(1)} → ${after.rssMb.toFixed(1)} MB (${signed(rss)})`;
-  return {
-    question: 'Memory of all service processes, before and after, garbage collected',
-    target: '≤ +10 MB',
-    measured: `${figures}; heap and buffers ${signed(heap)}`,
-    holds: rss <= 10,
-  };
-}
-
-function signed(megabytes: number): string {
-  return `${megabytes < 0 ? '−' : '+'}${Math.abs(megabytes).toFixed(1)} MB`;
-}
-
-const answerBytes = 10 * 1024 * 1024;
-const targetGrowthMb = 64;
-const sampleMs = 6000;
-
-/** Half of them read nothing at all, half a little now and then. */
-async function slowReaders(count: number, slots: number): Promise<Row> {
-  await using observed = await ObservedService.start({
-    MODEL_API_CLI_COMMAND: script('converses.pl'),
-    MODEL_API_MAX_CONCURRENT: String(slots),
-    MODEL_API_MAX_QUEUE: String(count),
-    MODEL_API_QUEUE_TIMEOUT_MS: '120000',
-    MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes),
-    MODEL_API_STANDBY: '0',
+function chartOf(title: string, records: readonly SoakRecord[]): string {
+  const values = (name: keyof SoakRecord) => ({ name, values: records.map((record) => record[name]) });
+  const perMinute = records.map((record, index) => {
+    const last = records[index - 1] ?? { minutes: 0, jobsEnded: 0 };
+    return (record.jobsEnded - last.jobsEnded) / (record.minutes - last.minutes);
   });
-  const { service } = observed;
-  await healthP99(service);
-  const aloneMs = await healthP99(service);
-  const before = await observed.now();
-  const readers: SlowReader[] = Array.from({ length: count }, (_, index) => {
-    return readSlowly(service.port, { prompt: `big ${answerBytes}`, stream: true }, index % 2 === 0);
-  });
-  const during = await observed.whenSteady();
-  const besideMs = await healthP99(service);
-  const readMb = readers.reduce((sum, { bytes }) => sum + bytes, 0) / 1024 ** 2;
-  for (const { leave } of readers) leave();
-  const growth = during.rssMb - before.rssMb;
-  const held = during.heapMb + during.externalMb - before.heapMb - before.externalMb;
-  const latency = `GET /health p99 ${aloneMs.toFixed(1)} → ${besideMs.toFixed(1)} ms`;
-  return {
-    question: `Memory that ${count} slow readers of a 10 MB answer cost, at ${slots} slots`,
-    target: `< ${targetGrowthMb} MB`,
-    measured: `RSS ${signed(growth)}, of it held ${signed(held)}; they had read ${readMb.toFixed(0)} MB; ${latency}`,
-    holds: growth < targetGrowthMb,
-  };
-}
-
-async function healthP99(service: Service): Promise<number> {
-  const latencies: number[] = [];
-  for (const end = performance.now() + sampleMs; performance.now() < end; await sleep(5)) {
-    const from = performance.now();
-    await service.get('/health');
-    latencies.push(performance.now() - from);
-  }
-  return quantile(latencies, 0.99);
+  return drawChart(
+    title,
+    records.map(({ minutes }) => minutes),
+    [
+      { title: 'Jobs ended, a minute', series: [{ name: 'jobs', values: perMinute }] },
+      { title: 'Memory of the primary, MB', series: [values('heapMb'), values('rssMb')] },
+      { title: 'GET /health, ms', series: [values('healthP50Ms'), values('healthP99Ms')] },
+      {
+        title: 'Descriptors, processes, zombies',
+        series: [values('fileDescriptors'), values('processes'), values('zombies')],
+      },
+      { title: 'Workers replaced', series: [values('workerRestarts')] },
+    ],
+  );
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { disconnects: { type: 'string' }, readers: { type: 'string' } } });
+  const text = { type: 'string' } as const;
+  const { values } = parseArgs({ options: { minutes: text, seed: text, csv: text, json: text, chart: text } });
+  const [minutes, seed] = [Number(values.minutes ?? 60), Number(values.seed ?? 20_240_801)];
   const machine = describeMachine();
-  const readers = Number(values.readers ?? 200);
-  process.stderr.write('disconnects …\n');
-  const rows = await disconnects(Number(values.disconnects ?? 10_000));
-  for (const slots of [4, readers]) {
-    process.stderr.write(`slow readers at ${slots} slots …\n`);
-    rows.push(await slowReaders(readers, slots));
-  }
-  process.stdout.write(`${machine}\n\n${[tableHead, ...rows.map(tableLine)].join('\n')}\n`);
+  const result = await soak(minutes, seed);
+  const rows = rowsOf(result);
+  const faults = Object.entries(result.struck).map(([kind, count]) => `${kind} ${count}`);
+  const title = `${minutes} minutes of mixed traffic with faults (seed ${seed}: ${faults.join(', ')})`;
+  if (values.csv !== undefined) await writeFile(values.csv, csvOf(result.records));
+  if (values.json !== undefined)
+    await writeFile(values.json, `${JSON.stringify({ machine, title, rows, ...result }, null, 1)}\n`);
+  if (values.chart !== undefined)
+    await writeFile(values.chart, chartOf(`Soak: ${minutes} minutes with a fault every 3 s`, result.records));
+  for (const fault of result.ledger.faults.slice(0, 20)) process.stderr.write(`${fault}\n`);
+  process.stdout.write(`${machine}\n${title}\n\n${[tableHead, ...rows.map(tableLine)].join('\n')}\n`);
+  process.exitCode = rows.every(({ holds }) => holds !== false) ? 0 : 1;
 }
 
 void main();

@@ -95,6 +95,14 @@ export class ObservedService implements AsyncDisposable {
     };
   }
 
+  /** The primary alone, after a full collection: workers may be killed meanwhile. */
+  async primary(): Promise<SelfReport> {
+    const own = (report: SelfReport) => report.pid === this.service.pid;
+    const known = (await this.#reports()).filter(own).length;
+    this.service.process.kill('SIGUSR2');
+    return until(async () => (await this.#reports()).filter(own)[known], 'the probe to answer');
+  }
+
   async #isIdle(standby: number): Promise<boolean> {
     const { active_requests, queued_requests } = await runtimeOf(this.service);
     const counts = await processCounts(this.service);

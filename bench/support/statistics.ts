@@ -21,3 +21,11 @@ export function sum(values: readonly number[]): number {
 export function spread(values: readonly number[], digits: number): string {
   return `${Math.min(...values).toFixed(digits)}–${Math.max(...values).toFixed(digits)}`;
 }
+
+/** The slope of the line that fits best: how much `ys` grow for one of `xs`. */
+export function slope(xs: readonly number[], ys: readonly number[]): number {
+  const [meanX, meanY] = [sum(xs) / xs.length, sum(ys) / ys.length];
+  const products = xs.map((x, index) => (x - meanX) * ((ys[index] ?? meanY) - meanY));
+  const squares = xs.map((x) => (x - meanX) ** 2);
+  return sum(products) / sum(squares);
+}

@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { randomNumbers } from '../test/support/random.js';
+import type { Service } from '../test/support/service.js';
+import { script } from '../test/support/service.js';
+import { Leaver } from './support/leaver.js';
+import { describeMachine } from './support/machine.js';
+import { type Footprint, ObservedService } from './support/observed-service.js';
+import { readSlowly, type SlowReader } from './support/slow-reader.js';
+import { quantile } from './support/statistics.js';
+import { type Row, tableHead, tableLine } from './support/table.js';
+
+/** Usage: npm run soak:leavers -- [--disconnects N] [--readers N]. Prints what is left after many disconnects, and what slow readers cost. */
+
+const leavers = 48;
+const longestMs = 250;
+/** Longer than live sessions and conversations live here, and than the store takes to notice. */
+const restMs = 18_000;
+/** The usual one and each model by its name: one process on standby each. */
+const warmLaunches = 3;
+const seed = 20_240_615;
+
+async function disconnects(count: number): Promise<Row[]> {
+  await using observed = await ObservedService.start({
+    MODEL_API_STANDBY: '1',
+    MODEL_API_SESSION_IDLE_SECONDS: '2',
+    MODEL_API_CONVERSATION_TTL_SECONDS: '2',
+  });
+  const { service } = observed;
+  await leaveOften(service, Math.ceil(count / 2), seed);
+  const before = await observed.atRest(warmLaunches, restMs);
+  const startedMs = performance.now();
+  await leaveOften(service, count, seed + 1);
+  const seconds = ((performance.now() - startedMs) / 1000).toFixed(0);
+  const after = await observed.atRest(warmLaunches, restMs);
+  const complaints = service.stderr.length + service.logs.filter(({ event }) => event === 'internal_error').length;
+  return [
+    whatIsLeft(`${count} disconnects in ${seconds} s`, before, after),
+    memoryLeft(before, after),
+    {
+      question: 'Warnings and errors of our own meanwhile',
+      target: '0',
+      measured: `${complaints}`,
+      holds: complaints === 0,
+    },
+  ];
+}
+
+/** Until the service has seen so many clients go away before their answer. */
+async function leaveOften(service: Service, count: number, firstSeed: number): Promise<void> {
+  const left = () => service.logs.reduce((sum, { status_code }) => sum + (status_code === 499 ? 1 : 0), 0);
+  const goal = left() + count;
+  const leave = async (index: number) => {
+    const leaver = new Leaver(service.port, randomNumbers(firstSeed + 1000 * index), longestMs);
+    while (left() < goal) await leaver.askAndLeave();
+  };
+  await Promise.all(Array.from({ length: leavers }, (_, index) => leave(index)));
+}
+
+function whatIsLeft(when: string, before: Footprint, after: Footprint): Row {
+  const more = {
+    slots: after.jobs - before.jobs,
+    processes: after.cliProcesses - before.cliProcesses,
+    handles: after.resources - before.resources,
+    'file descriptors': after.fileDescriptors - before.fileDescriptors,
+  };
+  const measured = Object.entries(more).map(([name, count]) => `${count} ${name}`);
+  return {
+    question: `Left over after ${when}, beside what was there before`,
+    target: '0',
+    measured: measured.join(', '),
+    holds: Object.values(more).every((count) => count <= 0),
+  };
+}
+
+function memoryLeft(before: Footprint, after: Footprint): Row {
+  const rss = after.rssMb - before.rssMb;
+  const heap = after.heapMb + after.externalMb - before.heapMb - before.externalMb;
+  const figures = `RSS ${before.rssMb.toFixed(1)} → ${after.rssMb.toFixed(1)} MB (${signed(rss)})`;
+  return {
+    question: 'Memory of all service processes, before and after, garbage collected',
+    target: '≤ +10 MB',
+    measured: `${figures}; heap and buffers ${signed(heap)}`,
+    holds: rss <= 10,
+  };
+}
+
+function signed(megabytes: number): string {
+  return `${megabytes < 0 ? '−' : '+'}${Math.abs(megabytes).toFixed(1)} MB`;
+}
+
+const answerBytes = 10 * 1024 * 1024;
+const targetGrowthMb = 64;
+const sampleMs = 6000;
+
+/** Half of them read nothing at all, half a little now and then. */
+async function slowReaders(count: number, slots: number): Promise<Row> {
+  await using observed = await ObservedService.start({
+    MODEL_API_CLI_COMMAND: script('converses.pl'),
+    MODEL_API_MAX_CONCURRENT: String(slots),
+    MODEL_API_MAX_QUEUE: String(count),
+    MODEL_API_QUEUE_TIMEOUT_MS: '120000',
+    MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes),
+    MODEL_API_STANDBY: '0',
+  });
+  const { service } = observed;
+  await healthP99(service);
+  const aloneMs = await healthP99(service);
+  const before = await observed.now();
+  const readers: SlowReader[] = Array.from({ length: count }, (_, index) => {
+    return readSlowly(service.port, { prompt: `big ${answerBytes}`, stream: true }, index % 2 === 0);
+  });
+  const during = await observed.whenSteady();
+  const besideMs = await healthP99(service);
+  const readMb = readers.reduce((sum, { bytes }) => sum + bytes, 0) / 1024 ** 2;
+  for (const { leave } of readers) leave();
+  const growth = during.rssMb - before.rssMb;
+  const held = during.heapMb + during.externalMb - before.heapMb - before.externalMb;
+  const latency = `GET /health p99 ${aloneMs.toFixed(1)} → ${besideMs.toFixed(1)} ms`;
+  return {
+    question: `Memory that ${count} slow readers of a 10 MB answer cost, at ${slots} slots`,
+    target: `< ${targetGrowthMb} MB`,
+    measured: `RSS ${signed(growth)}, of it held ${signed(held)}; they had read ${readMb.toFixed(0)} MB; ${latency}`,
+    holds: growth < targetGrowthMb,
+  };
+}
+
+async function healthP99(service: Service): Promise<number> {
+  const latencies: number[] = [];
+  for (const end = performance.now() + sampleMs; performance.now() < end; await sleep(5)) {
+    const from = performance.now();
+    await service.get('/health');
+    latencies.push(performance.now() - from);
+  }
+  return quantile(latencies, 0.99);
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({ options: { disconnects: { type: 'string' }, readers: { type: 'string' } } });
+  const machine = describeMachine();
+  const readers = Number(values.readers ?? 200);
+  process.stderr.write('disconnects …\n');
+  const rows = await disconnects(Number(values.disconnects ?? 10_000));
+  for (const slots of [4, readers]) {
+    process.stderr.write(`slow readers at ${slots} slots …\n`);
+    rows.push(await slowReaders(readers, slots));
+  }
+  process.stdout.write(`${machine}\n\n${[tableHead, ...rows.map(tableLine)].join('\n')}\n`);
+}
+
+void main();

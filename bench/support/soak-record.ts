@@ -1,0 +1,77 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { Exposition } from '../../test/support/exposition.js';
+import type { HealthProbe } from './health-probe.js';
+import type { ObservedService } from './observed-service.js';
+import { quantile } from './statistics.js';
+
+/** The service at one moment of a soak. */
+export interface SoakRecord {
+  readonly minutes: number;
+  readonly jobsEnded: number;
+  readonly jobsOpen: number;
+  /** Of the primary, after a full collection. */
+  readonly heapMb: number;
+  /** Of the primary, as GET /metrics has it. */
+  readonly scrapedHeapMb: number;
+  readonly rssMb: number;
+  readonly fileDescriptors: number;
+  readonly processes: number;
+  readonly zombies: number;
+  readonly healthP50Ms: number;
+  readonly healthP99Ms: number;
+  readonly workerRestarts: number;
+}
+
+export async function recordOf(observed: ObservedService, probe: HealthProbe, minutes: number): Promise<SoakRecord> {
+  const { service } = observed;
+  const latencies = probe.take();
+  const scrape = await scrapeOf(service.url);
+  const { heapBytes, rssBytes, fileDescriptors } = await observed.primary();
+  return {
+    minutes: rounded(minutes),
+    jobsEnded: scrape.sum('jobs_total'),
+    jobsOpen: scrape.sum('jobs_active') + scrape.sum('jobs_queued'),
+    heapMb: rounded(heapBytes / 1024 ** 2),
+    scrapedHeapMb: rounded(heapOfPrimary(scrape) / 1024 ** 2),
+    rssMb: rounded(rssBytes / 1024 ** 2),
+    fileDescriptors,
+    processes: (await service.jobProcesses()).length,
+    zombies: await zombiesOf(service.pid),
+    healthP50Ms: rounded(latencies.length === 0 ? 0 : quantile(latencies, 0.5)),
+    healthP99Ms: rounded(latencies.length === 0 ? 0 : quantile(latencies, 0.99)),
+    workerRestarts: scrape.sum('worker_restarts_total'),
+  };
+}
+
+export function csvOf(records: readonly SoakRecord[]): string {
+  const names = Object.keys(records[0] ?? {}) as (keyof SoakRecord)[];
+  return [names, ...records.map((record) => names.map((name) => record[name]))]
+    .map((row) => `${row.join(',')}\n`)
+    .join('');
+}
+
+/** The worker that is asked may be killed meanwhile. */
+async function scrapeOf(url: string): Promise<Exposition> {
+  for (let tries = 0; ; tries++) {
+    try {
+      return new Exposition(await (await fetch(`${url}/metrics`)).text());
+    } catch (error) {
+      if (tries === 20) throw error;
+    }
+  }
+}
+
+function heapOfPrimary(scrape: Exposition): number {
+  return scrape.sum('nodejs_heap_size_used_bytes', { process: 'primary' });
+}
+
+/** Children of the service that have died and that nobody has waited for. */
+async function zombiesOf(servicePid: number): Promise<number> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const stats = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')));
+  return stats.filter((stat) => new RegExp(`\\) Z ${servicePid} `).test(stat)).length;
+}
+
+function rounded(value: number): number {
+  return Math.round(value * 100) / 100;
+}

@@ -1,0 +1,81 @@
+import { type Fate, fateOf, type JobOrder } from './job-fates.js';
+import { type Ledger, ledgerOf } from './job-ledger.js';
+import { untilJobs, untilTreeGone } from './jobs.js';
+import { randomNumbers } from './random.js';
+import { type FaultKind, RandomFaults } from './random-faults.js';
+import { type Service, script, startWithProgram, twoWorkers } from './service.js';
+
+export interface FaultyRun {
+  readonly fates: readonly Fate[];
+  readonly ledger: Ledger;
+  readonly struck: RandomFaults['struck'];
+  readonly seconds: number;
+}
+
+const callers = 32;
+const patienceMs = 30_000;
+const ways: readonly (readonly [share: number, way: string])[] = [
+  [0.8, 'echo'],
+  [0.84, 'exit:3'],
+  [0.88, 'exit-half:3'],
+  [0.92, 'signal-half:KILL'],
+  [0.96, 'exit:127'],
+  [0.97, 'one-line'],
+  [0.985, 'ignores-signals'],
+  [1, 'hang-half'],
+];
+
+/** Fails in every way that a job can fail in, and is short of slots. */
+export function startFaulty(env: Readonly<Record<string, string>> = {}): Promise<Service> {
+  return startWithProgram(script('misbehaves.pl', '{model}'), {
+    ...twoWorkers,
+    MODEL_API_DEFAULT_MODEL: 'echo',
+    MODEL_API_LOG_LEVEL: 'debug',
+    MODEL_API_MAX_CONCURRENT: '6',
+    MODEL_API_MAX_QUEUE: '100',
+    MODEL_API_TIMEOUT: '1',
+    MODEL_API_QUEUE_TIMEOUT_MS: '1500',
+    MODEL_API_KILL_GRACE_MS: '100',
+    MODEL_API_MAX_OUTPUT_BYTES: '1000000',
+    ...env,
+  });
+}
+
+/** Sends jobs until clients know of `count` that were admitted, with faults meanwhile; then waits for rest, and counts. */
+export async function runWithFaults(
+  service: Service,
+  count: number,
+  kinds: readonly FaultKind[],
+  seed: number,
+): Promise<FaultyRun> {
+  const random = randomNumbers(seed);
+  const fates: Fate[] = [];
+  const startedMs = performance.now();
+  let begun = 0;
+  let open = count;
+  const call = async () => {
+    while (open > 0) {
+      open--;
+      const fate = await fateOf(service.port, orderOf(`job-${++begun}`, random));
+      fates.push(fate);
+      if (fate.wasAdmitted !== true) open++;
+    }
+  };
+  const faults = new RandomFaults(service, kinds, randomNumbers(seed + 1), 1000);
+  await Promise.all(Array.from({ length: callers }, call));
+  await faults[Symbol.asyncDispose]();
+  await untilTreeGone(service, patienceMs);
+  await untilJobs(service, 0, 0, patienceMs);
+  const seconds = (performance.now() - startedMs) / 1000;
+  return { fates, ledger: await ledgerOf(service, fates), struck: faults.struck, seconds };
+}
+
+function orderOf(id: string, random: () => number): JobOrder {
+  const dice = random();
+  const model = ways.find(([share]) => dice < share)?.[1] ?? 'echo';
+  const isChat = random() < 0.2;
+  const stream = random() < 0.7;
+  const leaves = stream && random() < 0.25;
+  const body = { [isChat ? 'message' : 'prompt']: `prompt ${id}`, model, stream };
+  return { id, path: isChat ? '/chat' : '/ask', body, leaveAfterMs: leaves ? random() * 300 : null };
+}

@@ -1,0 +1,85 @@
+import { type Outcome, outcomes } from '../../src/shared/job.js';
+import { Exposition } from './exposition.js';
+import type { Fate } from './job-fates.js';
+import type { LogRecord, Service } from './service.js';
+
+export type Counts = Readonly<Record<Outcome, number>>;
+
+/** The jobs of one run, counted three times. The service must log at level debug, and be at rest. */
+export interface Ledger {
+  /** By the log: one record `job_ended` for each. */
+  readonly logged: Counts;
+  /** By /metrics. */
+  readonly counted: Counts;
+  /** By what the clients know: admitted for sure, and broken before a first word. */
+  readonly clients: { readonly admitted: number; readonly unknown: number; readonly refused: number };
+  /** What does not agree, as sentences. */
+  readonly faults: readonly string[];
+}
+
+export async function ledgerOf(service: Service, fates: readonly Fate[]): Promise<Ledger> {
+  const ended = service.logs.filter(({ event }) => event === 'job_ended');
+  const scrape = new Exposition((await service.get('/metrics')).text);
+  const logged = countsOf((outcome) => ended.filter((record) => record.outcome === outcome).length);
+  const counted = countsOf((outcome) => scrape.sum('jobs_total', { outcome }));
+  const clients = {
+    admitted: fates.filter(({ wasAdmitted }) => wasAdmitted === true).length,
+    unknown: fates.filter(({ wasAdmitted }) => wasAdmitted === null).length,
+    refused: fates.filter(({ kind }) => kind === 'refused').length,
+  };
+  const faults = [
+    ...faultsOfCounts(logged, counted),
+    ...faultsOfFates(ended, fates),
+    ...faultsOfRequests(service, ended),
+  ];
+  return { logged, counted, clients, faults };
+}
+
+export function total(counts: Counts): number {
+  return outcomes.reduce((sum, outcome) => sum + counts[outcome], 0);
+}
+
+function countsOf(count: (outcome: Outcome) => number): Counts {
+  return Object.fromEntries(outcomes.map((outcome) => [outcome, count(outcome)])) as unknown as Counts;
+}
+
+function faultsOfCounts(logged: Counts, counted: Counts): string[] {
+  const differ = outcomes.filter((outcome) => logged[outcome] !== counted[outcome]);
+  return differ.map((outcome) => `${outcome}: ${logged[outcome]} in the log, ${counted[outcome]} in the metrics`);
+}
+
+/** Each job has one end, and it is the one that its client was told. */
+function faultsOfFates(ended: readonly LogRecord[], fates: readonly Fate[]): string[] {
+  const ends = groupById(ended);
+  const faults = fates.flatMap(({ id, kind, outcome, wasAdmitted }) => {
+    const own = ends.get(id) ?? [];
+    if (own.length > 1) return [`${id} has ended ${own.length} times`];
+    if (wasAdmitted === true && own.length === 0) return [`${id} was admitted (${kind}), and has no end`];
+    if (wasAdmitted === false && own.length > 0) return [`${id} was refused, and has an end`];
+    const isOther = outcome !== null && own[0]?.outcome !== outcome;
+    return isOther ? [`${id} was told ${outcome}, and has ended with ${own[0]?.outcome}`] : [];
+  });
+  const known = new Set(fates.map(({ id }) => id));
+  return [...faults, ...[...ends.keys()].filter((id) => !known.has(id)).map((id) => `${id} is nobody’s`)];
+}
+
+function groupById(ended: readonly LogRecord[]): Map<string, LogRecord[]> {
+  const groups = new Map<string, LogRecord[]>();
+  for (const record of ended) {
+    const id = record.request_id as string;
+    groups.set(id, [...(groups.get(id) ?? []), record]);
+  }
+  return groups;
+}
+
+/** What a worker has logged of a job is how it ended, unless its client left at that very moment. */
+function faultsOfRequests({ logs }: Service, ended: readonly LogRecord[]): string[] {
+  const ends = new Map(ended.map(({ request_id, outcome }) => [request_id, outcome]));
+  const requests = logs.filter(({ event, outcome }) => event === 'http_request_completed' && outcome !== undefined);
+  const differ = requests.filter(
+    ({ request_id, outcome }) => outcome !== 'cancelled' && ends.get(request_id) !== outcome,
+  );
+  return differ.map(
+    ({ request_id, outcome }) => `${request_id}: its worker has logged ${outcome}, the primary ${ends.get(request_id)}`,
+  );
+}
