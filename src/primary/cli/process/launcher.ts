@@ -1,4 +1,4 @@
-import { mkdir } from 'node:fs/promises';
+import { lstat, mkdir } from 'node:fs/promises';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { cookieOf, type Instance } from '../../../shared/process/instance.js';
 import type { LaunchPlan } from '../adapter.js';
@@ -70,14 +70,22 @@ export class Launcher {
     return this.#containments.close();
   }
 
-  /** Something that cleans temporary folders may have removed the runtime directory. */
   async #furnish(home: ProcessHome, { files }: LaunchPlan): Promise<void> {
-    try {
-      await home.create(files);
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error;
-      await mkdir(this.#settings.runtimeDirectory, { mode: 0o700 }); // fails where somebody else has made it
-      await home.create(files);
-    }
+    await ensureOwnFolder(this.#settings.runtimeDirectory);
+    await home.create(files);
   }
+}
+
+/**
+ * Something that cleans temporary folders may have removed it, and anybody may have made one of that name since: whoever
+ * owns the folder could put other texts in the place of ours.
+ */
+async function ensureOwnFolder(path: string): Promise<void> {
+  const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code !== 'ENOENT') throw error;
+    return null;
+  });
+  if (found === null) return void (await mkdir(path, { mode: 0o700 })); // fails where somebody else is faster
+  const isOwn = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
+  if (!isOwn) throw new Error('the runtime directory is no longer its own');
 }

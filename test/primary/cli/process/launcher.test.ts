@@ -1,4 +1,4 @@
-import { readdir, rm, stat } from 'node:fs/promises';
+import { chmod, mkdir, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { Launcher } from '../../../../src/primary/cli/process/launcher.js';
 import type { ContainmentFactory } from '../../../../src/primary/cli/terminate/containment.js';
@@ -91,6 +91,21 @@ describe('a launcher', () => {
     expect((await stat(folder.path)).mode & 0o777).toBe(0o700);
     await tree.end(0, 'done');
     expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it.each<[string, (path: string) => Promise<unknown>]>([
+    ['a folder that others may write to', (path) => mkdir(path).then(() => chmod(path, 0o777))],
+    ['a link', (path) => mkdir(`${path}-other`, { mode: 0o700 }).then(() => symlink(`${path}-other`, path))],
+    ['a file', (path) => writeFile(path, '')],
+  ])('puts nothing where somebody has made %s in the place of its runtime directory', async (_, make) => {
+    runtimeDirectory = join(folder.path, 'runtime');
+    await make(runtimeDirectory);
+    await expect(launcher().launch(catOrder)).rejects.toMatchObject({
+      code: 'spawn_error',
+      message: 'the model CLI cat could not be started: the runtime directory is no longer its own',
+    });
+    const left = await readdir(folder.path, { recursive: true });
+    expect(left.filter((name) => !/^runtime(-other)?$/.test(name))).toEqual([]);
   });
 
   it('leaves nothing behind of a program that can not be started', async () => {
