@@ -26,6 +26,7 @@ export const logEvents = {
   job_ended:
     'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
   tree_not_gone: 'processes of a job could not be killed',
+  tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',
   shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',

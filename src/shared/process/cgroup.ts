@@ -114,10 +114,23 @@ export async function ownCgroup(): Promise<Cgroup | null> {
     readVirtualFile('/proc/self/mountinfo').then(String, () => ''),
     readVirtualFile('/proc/self/cgroup').then(String, () => ''),
   ]);
+  const folders = foldersOf(memberships, mounts);
+  return folders.find((folder) => folder.pids.includes(process.pid)) ?? folders[0] ?? null;
+}
+
+/** Where a cgroup should be seen, mount by mount. One mount may lie hidden below another, or show a part of the tree only. */
+function foldersOf(memberships: string, mounts: string): readonly Cgroup[] {
   const membership = /^0::(\/.*)$/m.exec(memberships)?.[1];
-  const mount = mounts.split('\n').find((line) => / - cgroup2 /.test(line));
-  if (membership === undefined || mount === undefined) return null;
-  const [, , , root = '/', point = ''] = mount.split(' ');
-  const inside = posix.relative(root, membership);
-  return inside === '..' || inside.startsWith('../') ? null : new Cgroup(posix.join(point, inside));
+  if (membership === undefined) return [];
+  return mounts.split('\n').flatMap((line) => {
+    if (!/ - cgroup2 /.test(line)) return [];
+    const [, , , root = '/', point = ''] = line.split(' ').map(unescaped);
+    const inside = posix.relative(root, membership);
+    return inside === '..' || inside.startsWith('../') ? [] : [new Cgroup(posix.join(point, inside))];
+  });
+}
+
+/** mountinfo writes a blank, a tab, a newline and a backslash as octal numbers. */
+function unescaped(field: string): string {
+  return field.replace(/\\([0-7]{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
 }

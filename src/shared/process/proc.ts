@@ -55,6 +55,8 @@ export type Owner =
   | { readonly kind: 'cookie'; readonly cookie: string }
   /** Two looks agree that it carries no cookie. It never gains one. */
   | { readonly kind: 'foreign' }
+  /** A process of our own user whose environment can't be read: a program may forbid that. Whose it is can't be told. */
+  | { readonly kind: 'hidden'; readonly startTicks: string }
   /** It has exited; nothing of it runs. */
   | { readonly kind: 'dead' }
   /** It was not there, so whose it was is not known. */
@@ -76,7 +78,27 @@ export async function readOwner(pid: number): Promise<Owner> {
   const lateCookie = cookieIn(second);
   if (lateCookie !== null) return { kind: 'cookie', cookie: lateCookie };
   const after = await readStat(pid);
-  return { kind: after !== null && areAlike([first, before], [second, after]) ? 'foreign' : 'unclear' };
+  if (after === null || !areAlike([first, before], [second, after])) return { kind: 'unclear' };
+  const isHidden = second === 'denied' && (await isOfOwnUser(pid));
+  return isHidden ? { kind: 'hidden', startTicks: after.startTicks } : { kind: 'foreign' };
+}
+
+/** The owner of the folder in /proc is root for a program that forbids to be looked at. */
+async function isOfOwnUser(pid: number): Promise<boolean> {
+  const uid = /^Uid:\s+(\d+)/m.exec(await readText(`/proc/${pid}/status`))?.[1];
+  return uid !== undefined && Number(uid) === process.getuid?.();
+}
+
+/** Processes of a process group, zombies apart. Those that come and go faster than they can be read are in neither. */
+export async function membersOfGroup(leader: number): Promise<Record<'alive' | 'dead', number[]>> {
+  const members: Record<'alive' | 'dead', number[]> = { alive: [], dead: [] };
+  const pids = (await listPids()) ?? [];
+  if (pids === 'unreadable') return members;
+  const stats = await Promise.all(pids.map(readStat));
+  stats.forEach((stat, index) => {
+    if (stat?.group === leader) members[isDead(stat) ? 'dead' : 'alive'].push(pids[index] as number);
+  });
+  return members;
 }
 
 /** The environment as it lies in memory; `denied` for another user's; null where it can't be read at the moment. */
@@ -123,6 +145,7 @@ function areAlike([environ, stat]: Look, [laterEnviron, laterStat]: Look): boole
 
 interface Stat {
   readonly state: string;
+  readonly group: number;
   readonly isKernelThread: boolean;
   readonly threads: number;
   readonly startTicks: string;
@@ -139,13 +162,14 @@ async function readStat(pid: number): Promise<Stat | null> {
   return text === '' ? null : statOf(text);
 }
 
-/** Fields of /proc/<pid>/stat: 3 state, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. */
+/** Fields of /proc/<pid>/stat: 3 state, 5 pgrp, 9 flags, 20 num_threads, 22 starttime, 50 env_start, 51 env_end. */
 function statOf(text: string): Stat {
   // The second field is the program's name in brackets and may hold anything, so count from the last bracket.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
   const [state = ''] = fields;
   return {
     state,
+    group: Number(fields[2]),
     isKernelThread: (Number(fields[6]) & kernelThreadFlag) !== 0,
     threads: Number(fields[17]),
     startTicks: fields[19] ?? '',
@@ -188,6 +212,17 @@ async function pidNamespace(): Promise<string> {
   return /\d+/.exec(link)?.[0] ?? unknownNamespace;
 }
 
+/** Whether a process may have another time namespace than this one: then its start looks different from here. */
+async function mayHaveOwnTime(pid: number): Promise<boolean> {
+  const [own, other] = await Promise.all([timeNamespace('self'), timeNamespace(pid)]);
+  return own !== null && other !== null && own !== other;
+}
+
+/** Null where it can't be read: there are none before Linux 5.6, and those of other users are not shown. */
+function timeNamespace(pid: number | 'self'): Promise<string | null> {
+  return readlink(`/proc/${pid}/ns/time`).catch(() => null);
+}
+
 /** The instance that the process `pid` of this pid namespace is. */
 export async function instanceOfProcess(pid: number): Promise<Instance> {
   const stat = await readStat(pid);
@@ -200,7 +235,8 @@ export async function isAlive(instance: Instance): Promise<boolean> {
   if (namespace === unknownNamespace || instance.pidNamespace !== namespace) return true;
   try {
     const stat = statOf(String(await readVirtualFile(`/proc/${instance.pid}/stat`)));
-    return stat.startTicks === instance.startTicks && !isDead(stat);
+    if (isDead(stat)) return false;
+    return stat.startTicks === instance.startTicks || (await mayHaveOwnTime(instance.pid));
   } catch (error) {
     const { code = '' } = error as NodeJS.ErrnoException;
     return code !== 'ENOENT' && code !== 'ESRCH'; // for want of file descriptors, say

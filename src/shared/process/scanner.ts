@@ -26,6 +26,7 @@ type Pass = Pick<ScanResult, 'hasVanished' | 'hasUnclear'>;
 export class ProcessScanner {
   readonly #clock: Clock;
   readonly #cookies = new Map<number, string | null>();
+  readonly #hidden = new Map<number, string>();
   #lastPid = Number.NaN;
   #countedMs = Number.NEGATIVE_INFINITY;
   #countedForks = Number.NaN;
@@ -34,6 +35,11 @@ export class ProcessScanner {
 
   constructor(clock: Clock) {
     this.#clock = clock;
+  }
+
+  /** Processes of our own user that could not be looked at when they were last there: the id, and the start in clock ticks. */
+  get hidden(): ReadonlyMap<number, string> {
+    return this.#hidden;
   }
 
   /** Looks at all processes once, after this call. `onSight` gets each that fits, and must act at once: later, the id may be a stranger's. */
@@ -80,7 +86,7 @@ export class ProcessScanner {
     if (pids === 'unreadable') return { hasVanished: false, hasUnclear: true };
     const present = new Set(pids);
     for (const pid of this.#cookies.keys()) {
-      if (!present.has(pid)) this.#cookies.delete(pid);
+      if (!present.has(pid)) this.#forget(pid);
     }
     const fresh = pids.filter((pid) => !this.#cookies.has(pid));
     const kinds = new Set(await Promise.all(fresh.map((pid) => this.#judge(pid))));
@@ -90,14 +96,20 @@ export class ProcessScanner {
   async #judge(pid: number): Promise<Owner['kind']> {
     const owner = await readOwner(pid);
     if (owner.kind === 'cookie') this.#cookies.set(pid, owner.cookie);
-    if (owner.kind === 'foreign' || owner.kind === 'dead') this.#cookies.set(pid, null);
+    if (owner.kind === 'hidden') this.#hidden.set(pid, owner.startTicks);
+    if (['foreign', 'dead', 'hidden'].includes(owner.kind)) this.#cookies.set(pid, null);
     return owner.kind;
+  }
+
+  #forget(pid: number): void {
+    this.#cookies.delete(pid);
+    this.#hidden.delete(pid);
   }
 
   async #forgetWhatMayBeStale(): Promise<void> {
     const last = await lastPid();
     const hasGoneRound = await this.#mayHaveGoneRound();
-    if (hasGoneRound || !(last >= this.#lastPid)) this.#cookies.clear();
+    if (hasGoneRound || !(last >= this.#lastPid)) for (const pid of [...this.#cookies.keys()]) this.#forget(pid);
     this.#lastPid = last;
   }
 

@@ -1,3 +1,4 @@
+import { execFileSync } from 'node:child_process';
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { systemClock } from '../../../src/shared/clock.js';
@@ -144,5 +145,30 @@ describe('The files of a cgroup', () => {
     expect(cgroup.usage(true)).toEqual({ processorMs: 1, peakMemoryBytes: null });
     await mkdir(join(folder.path, 'cgroup.procs'));
     expect(cgroup.pids).toEqual([]);
+  });
+});
+
+const canMount = (() => {
+  try {
+    execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
+    return ownCgroupFolder() !== null;
+  } catch {
+    return false;
+  }
+})();
+
+(canMount ? describe : describe.skip)('The cgroup of a process, where cgroups are mounted twice', () => {
+  it('is the folder in which the process is seen: the other mount may be hidden, and its path may have a blank', async () => {
+    await using folder = await temporaryFolder();
+    const point = join(folder.path, 'c groups');
+    await mkdir(point);
+    const module = join(__dirname, '..', '..', '..', 'src', 'shared', 'process', 'cgroup.js');
+    const look = `require(${JSON.stringify(module)}).ownCgroup().then((cgroup) => process.stdout.write(cgroup.path))`;
+    const script = 'mount -t cgroup2 none "$1" && mount -t tmpfs none "$2" && exec "$3" -e "$4"';
+    const [, hidden = ''] =
+      /^\S+ \S+ \S+ \/ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8')) ?? [];
+    const words = ['--mount', 'sh', '-c', script, 'sh', point, hidden, process.execPath, look];
+    const path = execFileSync('unshare', words, { encoding: 'utf8' });
+    expect(path.startsWith(point)).toBe(true);
   });
 });

@@ -150,6 +150,25 @@ describe('A run of the primary', () => {
     expect(await isAlive({ ...(await deadInstance()), pidNamespace: '1' })).toBe(true);
   });
 
+  it('counts as alive where its start looks different, because it has a time namespace of its own', async () => {
+    const look = `
+      const { spawn } = require('node:child_process');
+      const child = spawn('unshare', ['--time', '--boottime', '1000', '--fork', '--kill-child', 'sh', '-c',
+        'echo $$ $(cut -d" " -f22 /proc/$$/stat); exec sleep 60']);
+      child.once('error', () => console.log('skipped')).stderr.once('data', () => console.log('skipped'));
+      child.stdout.once('data', async (line) => {
+        const [pid, startTicks] = String(line).trim().split(' ');
+        const seen = await proc.instanceOfProcess(Number(pid));
+        console.log(seen.startTicks !== startTicks, await proc.isAlive({ ...seen, startTicks }));
+        child.kill('SIGKILL');
+        process.exit();
+      });`;
+    const said = await outputOf(programWith(folderUnderTest, look));
+    if (said === 'skipped\n')
+      return void process.stderr.write('Skipped, because no time namespace can be made here.\n');
+    expect(said).toBe('true true\n');
+  });
+
   it('counts as alive where too many files are open to look', async () => {
     const look = `
       const { openSync } = require('node:fs');

@@ -11,6 +11,11 @@ export interface Containment {
   isQuiet(leader: number): Promise<boolean>;
   /** Kills whatever is inside and removes the containment. Resolves when nothing is left, or at a limit. */
   clear(): Promise<Swept>;
+  /**
+   * After `clear`, processes that may be the program's though its marks can't be seen on them; null where there is no sign of
+   * any. The list is empty where something lives that can't be caught. Only for a containment that something can leave.
+   */
+  rest?(leader: number): Promise<readonly number[] | null>;
   /** What was used inside so far; null where that is not measured. */
   usage(): CgroupUsage | null;
 }

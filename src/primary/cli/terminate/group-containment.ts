@@ -1,5 +1,6 @@
 import type { Clock } from '../../../shared/clock.js';
 import { type Instance, writeInstance } from '../../../shared/process/instance.js';
+import { membersOfGroup } from '../../../shared/process/proc.js';
 import { ProcessScanner } from '../../../shared/process/scanner.js';
 import { type Swept, sweep } from '../../../shared/process/sweep.js';
 import type { Containment, ContainmentFactory } from './containment.js';
@@ -25,10 +26,14 @@ export class GroupContainments implements ContainmentFactory {
   readonly #setpriv: string | null;
   /** Cookies of the programs that have not been cleared. */
   readonly #live = new Set<string>();
+  /** Processes that can't be looked at and have been told of, by id and start. */
+  readonly #told = new Set<string>();
+  readonly #startTicks: number;
   #isSecondLookDue = false;
 
   /** `setpriv` is the path of the program that ties others to our life; null where there is none. */
   constructor(instance: Instance, setpriv: string | null, clock: Clock) {
+    this.#startTicks = Number(instance.startTicks);
     this.#cookiePrefix = `${writeInstance(instance)}:`;
     this.#setpriv = setpriv;
     this.#clock = clock;
@@ -43,6 +48,7 @@ export class GroupContainments implements ContainmentFactory {
       pids: async () => (await this.#scanner.find((other) => other === cookie)).pids,
       isQuiet: async (leader) => !signalGroup(leader, 0),
       clear: () => this.#clear(cookie),
+      rest: (leader) => this.#rest(leader),
       usage: () => null,
     });
   }
@@ -62,6 +68,21 @@ export class GroupContainments implements ContainmentFactory {
   #sweep(): Promise<Swept> {
     const isLeft = (cookie: string) => cookie.startsWith(this.#cookiePrefix) && !this.#live.has(cookie);
     return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs);
+  }
+
+  /** Members of the program's group that the sweep did not see, and what can't be looked at and began after this service. */
+  async #rest(leader: number): Promise<readonly number[] | null> {
+    const hidden = [...this.#scanner.hidden].filter((found) => this.#isNew(found)).map(([pid]) => pid);
+    const { alive, dead } = signalGroup(leader, 0) ? await membersOfGroup(leader) : { alive: [], dead: [leader] };
+    const isGone = alive.length === 0 && (dead.length > 0 || !signalGroup(leader, 0));
+    return isGone && hidden.length === 0 ? null : [...new Set([...alive, ...hidden])];
+  }
+
+  #isNew([pid, startTicks]: readonly [pid: number, startTicks: string]): boolean {
+    const name = `${pid} ${startTicks}`;
+    const isNew = Number(startTicks) > this.#startTicks && !this.#told.has(name);
+    if (isNew) this.#told.add(name);
+    return isNew;
   }
 
   #lookAgainLater(): void {

@@ -9,6 +9,8 @@ import { signalGroup } from './group-containment.js';
 import type { KillTree } from './tree-kill.js';
 
 const pollMs = 20;
+/** Until then the system has buried what was killed. */
+const lastLookMs = 250;
 /** tree-kill starts a `ps` for each process: of a larger tree only the group is signalled before all of it is killed. */
 const maxTreeKillProcesses = 16;
 /** A job that was cut short: here the user expects tree-kill to go down the tree. */
@@ -82,8 +84,16 @@ export class ProcessTree {
     if (isForced) observer.killed('SIGKILL', reason);
     if (killed > 0) observer.orphansReaped(isForced ? killed - 1 : killed);
     if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
+    else if (this.#containment.rest) this.#context.clock.after(lastLookMs, () => void this.#tellOfRest());
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     await this.#onGone();
+  }
+
+  /** A process group holds a program less well than a cgroup: what may have got away is told. */
+  async #tellOfRest(): Promise<void> {
+    const { pid } = this.child;
+    const rest = await this.#containment.rest?.(pid);
+    if (rest) this.#context.log.warn('tree_unclear', { group: pid, processes: rest.join(' ') });
   }
 
   /** Asks politely. Resolves when all have gone, or the grace is over. */

@@ -5,10 +5,12 @@ import { type Clock, delay } from '../../../shared/clock.js';
 import { closingFailed } from '../../../shared/process/failed-spawn.js';
 
 const limitMs = 200;
+/** For so long the numbers that `ps` has listed surely mean the same processes: no machine forks so fast that they come round. */
+const validMs = 1000;
 
 /**
  * Signals a process and its descendants, children first. Resolves when that is done, or after a short time. Signals nothing
- * once `isOurs` says no, nor after that time: what `ps` has listed may have gone, and its numbers may be strangers' by then.
+ * once `isOurs` says no, nor after a second: what `ps` has listed may have gone, and its numbers may be strangers' by then.
  */
 export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) => Promise<void>;
 
@@ -16,7 +18,7 @@ export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) 
 export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
   if (!hasPs) return async () => {};
   return async (pid, signal, isOurs = () => true) => {
-    const until = clock.monotonicMs() + limitMs;
+    const until = clock.monotonicMs() + validMs;
     const goesOn = () => isOurs() && clock.monotonicMs() < until;
     const done = new Promise<void>((resolve) => {
       guarded(() => treeKill(pid, signal, () => resolve()), goesOn, resolve);

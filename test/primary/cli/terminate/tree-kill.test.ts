@@ -30,7 +30,7 @@ createKillTree(true, systemClock)(child.pid, 'SIGTERM').then(() => {
     const { signalCode } = child;
     child.kill('SIGKILL');
     console.log(JSON.stringify({ tookMs, signalCode }));
-  }, 400);
+  }, Number(then) || 200);
 });
 `;
 
@@ -109,9 +109,9 @@ describe('tree-kill', () => {
 
   it('signals nothing after its time: by then, the numbers that ps has listed may be strangers’', async () => {
     await using fast = await folderWithPs('exec ps "$@"');
-    expect(await endSleeper(fast.path)).toMatchObject({ code: 0, signal: 'SIGTERM' });
-    await using slow = await folderWithPs('sleep 0.3; exec ps "$@"');
-    expect(await endSleeper(slow.path)).toMatchObject({ code: 0, signal: null });
+    expect(await endSleeper(fast.path, '800')).toMatchObject({ code: 0, signal: 'SIGTERM' });
+    await using slow = await folderWithPs('sleep 1; exec ps "$@"');
+    expect(await endSleeper(slow.path, '1500')).toMatchObject({ code: 0, signal: null });
   });
 
   it('is not waited for long where ps hangs', async () => {
