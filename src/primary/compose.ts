@@ -100,7 +100,7 @@ function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cl
   const { clock, random, log } = host;
   const { readinessIntervalMs: intervalMs, historyLimit } = config;
   const settings = { adapter: cli.adapter.name, intervalMs, historyLimit };
-  const check = () => cli.program.check();
+  const check = () => cli.check();
   return new Readiness(check, settings, clock, random, (entry) => {
     metrics.readiness.checked(entry);
     const { status, trigger, durationMs, error } = entry;

@@ -12,7 +12,7 @@ import { LaunchHistory } from './pool/launch-history.js';
 import { type CliLease, ProcessPool } from './pool/process-pool.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher } from './process/launcher.js';
-import { CliProgram, type KnownProgram } from './program.js';
+import { CliProgram, type KnownProgram, type Verdict } from './program.js';
 import type { Termination } from './terminate/termination.js';
 
 /** The parts of the service that deal with the model CLI. */
@@ -22,6 +22,8 @@ export interface ModelCli {
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
   readonly program: CliProgram;
+  /** As `program.check`; rejects also where a process could be given no folder now. */
+  readonly check: () => Promise<Verdict>;
   /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
   readonly findProgram: () => Promise<KnownProgram>;
   /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
@@ -58,6 +60,11 @@ export function createModelCli(config: Config, host: CliHost, adapter: Adapter, 
     history,
     pool,
     program,
+    check: async () => {
+      const verdict = await program.check();
+      await launcher.tryPlace(adapter.command[0]);
+      return verdict;
+    },
     findProgram,
     acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),
   };

@@ -60,6 +60,18 @@ export class Launcher {
     }
   }
 
+  /** Rejects with `spawn_error` where a program could be given no folder now. */
+  async tryPlace(program: string): Promise<void> {
+    const home = new ProcessHome(this.#settings.runtimeDirectory, ++this.#serial);
+    try {
+      await this.#furnish(home, { args: [], files: [] });
+    } catch (error) {
+      throw spawnError(program, error as NodeJS.ErrnoException);
+    } finally {
+      await home.remove();
+    }
+  }
+
   /** Starts nothing more. */
   stop(): void {
     this.#isClosed = true;
@@ -87,5 +99,5 @@ async function ensureOwnFolder(path: string): Promise<void> {
   });
   if (found === null) return void (await mkdir(path, { mode: 0o700 })); // fails where somebody else is faster
   const isOwn = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
-  if (!isOwn) throw new Error('the runtime directory is no longer its own');
+  if (!isOwn) throw Object.assign(new Error('the runtime directory is no longer its own'), { code: 'EPERM' });
 }
