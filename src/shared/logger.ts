@@ -25,6 +25,7 @@ export const logEvents = {
   cli_failed: 'a job failed because of its model CLI: request id, error code and, if known, the reason',
   job_ended:
     'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
+  answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',
   tree_not_gone: 'processes of a job could not be killed',
   tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
   shutdown_start: 'the drain begins: signal, running and queued jobs',

@@ -2,6 +2,7 @@ import express, { type Express, type IRoute, type Request } from 'express';
 import type { Route } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
+import type { SpillFolder } from './answer/spill-folder.js';
 import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
 import { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
@@ -18,6 +19,7 @@ export interface AppParts extends ExchangeParts {
   readonly settings: WorkerSettings;
   readonly authority: Authority;
   readonly phase: () => Phase;
+  readonly spill: Pick<SpillFolder, 'file'>;
 }
 
 /** Every route, with the checks before it in the order that the contract has. */
@@ -40,7 +42,7 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addJobRoutes(app: Express, { primary, settings, authority, phase, clock }: AppParts): void {
+function addJobRoutes(app: Express, { primary, settings, authority, phase, spill, clock }: AppParts): void {
   const needsService = refuseWhileDraining(phase, primary);
   const capped = rateCap(primary, settings);
   const bodies = new BodyMemory(settings.bodyLimitBytes, clock);
@@ -51,7 +53,7 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, clock
   ] as const;
   for (const [route, mayDo, handler] of jobs) {
     endpoint(app, route)
-      .post(mayDo, needsService, capped, handler(primary, bodies, clock))
+      .post(mayDo, needsService, capped, handler({ primary, bodies, spill, clock }))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/chat/{conversation_id}')

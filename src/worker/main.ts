@@ -9,6 +9,7 @@ import { LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
+import { SpillFolder } from './answer/spill-folder.js';
 import { createApp } from './app.js';
 import { KeyRing } from './clients/key-ring.js';
 import { LocalUsers } from './clients/local-users.js';
@@ -25,6 +26,8 @@ const heartbeatMs = 2000;
 /** What was counted is told this often, so that little is lost with a worker that is killed. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
+/** Where long answers are kept meanwhile, if TMPDIR names no other folder: on a disk, which /tmp may not be. */
+const spillPath = '/var/tmp';
 
 /** What this worker knows of itself and of the service. */
 interface WorkerContext {
@@ -92,7 +95,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const heap = new HeapKeeper(systemClock, fullCollection());
   const wrongKeys = new WrongKeys(primary, systemClock);
   const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
-  const app = createApp({ primary, settings, authority, phase, isClosing, heap, ...parts });
+  const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
+  const app = createApp({ primary, settings, authority, phase, isClosing, heap, spill, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {

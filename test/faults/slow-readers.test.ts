@@ -8,7 +8,7 @@ import type { Service } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const megabyte = 1024 * 1024;
-/** The kernel takes up to 4 MB for a reader that does not read, and the last event repeats what was sent; the rest is not yet collected. */
+/** What was sent is in a file; this much was on its way to each reader once and is not yet collected. */
 const socketMegabytes = 12;
 const answerBytes = 10 * megabyte;
 const big = { MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes), MODEL_API_MAX_CONCURRENT: '24' };

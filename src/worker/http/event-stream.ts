@@ -1,5 +1,7 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { AnswerBody } from '../answer/answer-body.js';
 import type { Reply } from './exchange.js';
+import { write } from './write.js';
 
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
@@ -30,8 +32,18 @@ export class EventStream implements Disposable {
   /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
   async send(event: string, content: object, signal: AbortSignal): Promise<void> {
     this.begin();
-    if (this.#res.write(`event: ${event}\ndata: ${JSON.stringify(content)}\n\n`)) return;
-    await drained(this.#res, signal);
+    await write(this.#res, `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`, signal);
+  }
+
+  /** As `send`, for the last event. No ping comes between its pieces. */
+  async sendLast(event: string, body: AnswerBody, signal: AbortSignal): Promise<void> {
+    this.begin();
+    const { short } = body;
+    if (short !== null) return write(this.#res, `event: ${event}\ndata: ${short}\n\n`, signal);
+    this.#stopPings();
+    await write(this.#res, `event: ${event}\ndata: `, signal);
+    for await (const piece of body.pieces()) await write(this.#res, piece, signal);
+    await write(this.#res, '\n\n', signal);
   }
 
   end(): void {
@@ -41,20 +53,4 @@ export class EventStream implements Disposable {
   [Symbol.dispose](): void {
     this.#stopPings();
   }
-}
-
-function drained(res: Reply, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onDrain = () => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    };
-    const onAbort = () => {
-      res.off('drain', onDrain);
-      reject(signal.reason);
-    };
-    if (signal.aborted) return reject(signal.reason);
-    res.once('drain', onDrain);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
 }

@@ -1,6 +1,8 @@
 import type { ErrorBody } from '../../shared/api/error.js';
 import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
+import type { AnswerBody } from '../answer/answer-body.js';
 import type { Reply } from './exchange.js';
+import { write } from './write.js';
 
 const jsonType = 'application/json; charset=utf-8';
 
@@ -11,6 +13,15 @@ export function sendJson(res: Reply, body: object, status = 200): void {
 /** Sends JSON text. Not by express's own `json`, which does work for caches, and no cache may store our answers. */
 export function sendWritten(res: Reply, text: string, status = 200): void {
   res.writeHead(status, { 'Content-Type': jsonType, 'Content-Length': Buffer.byteLength(text) }).end(text);
+}
+
+/** Sends the body of an answer, however long it is. */
+export async function sendBody(res: Reply, body: AnswerBody, signal: AbortSignal): Promise<void> {
+  const { short } = body;
+  if (short !== null) return sendWritten(res, short);
+  res.writeHead(200, { 'Content-Type': jsonType, 'Content-Length': body.bytes });
+  for await (const piece of body.pieces()) await write(res, piece, signal);
+  res.end();
 }
 
 export function errorBodyOf(error: RelayError, requestId: string): ErrorBody {

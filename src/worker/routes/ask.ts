@@ -1,15 +1,13 @@
 import { type AskResult, askRequest } from '../../shared/api/ask.js';
-import type { Clock } from '../../shared/clock.js';
 import { readBody } from '../http/body.js';
-import type { BodyMemory } from '../http/body-memory.js';
-import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { type Answer, answerWithJob, usageOf, wantsStream } from './job.js';
+import type { AsyncHandler } from '../http/exchange.js';
+import { type Answer, answerWithJob, type JobParts, usageOf, wantsStream } from './job.js';
 
-export function postAsk(primary: Primary, bodies: BodyMemory, clock: Clock): AsyncHandler {
+export function postAsk(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const { prompt: text, system, model, stream } = await readBody(req, res, bodies, askRequest);
+    const { prompt: text, system, model, stream } = await readBody(req, res, parts.bodies, askRequest);
     const asked = { operation: 'ask', conversationId: null, text, system, model } as const;
-    await answerWithJob(primary, res, { ...asked, stream: wantsStream(req, stream) }, askResultOf, clock);
+    await answerWithJob(parts, res, { ...asked, stream: wantsStream(req, stream) }, askResultOf);
   };
 }
 

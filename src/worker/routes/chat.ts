@@ -1,18 +1,17 @@
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
-import { type Clock, timestamp } from '../../shared/clock.js';
+import { timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { readBody } from '../http/body.js';
-import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
-import { type Answer, answerWithJob, usageOf, wantsStream } from './job.js';
+import { type Answer, answerWithJob, type JobParts, usageOf, wantsStream } from './job.js';
 
-export function postChat(primary: Primary, bodies: BodyMemory, clock: Clock): AsyncHandler {
+export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const body = await readBody(req, res, bodies, chatRequest);
+    const body = await readBody(req, res, parts.bodies, chatRequest);
     const { message: text, conversation_id: conversationId = null, system, model } = body;
     const said = { operation: 'chat', conversationId, text, system, model } as const;
-    await answerWithJob(primary, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf, clock);
+    await answerWithJob(parts, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf);
   };
 }
 

@@ -3,10 +3,14 @@ import type { UsageBody } from '../../shared/api/ask.js';
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled, toRelayError } from '../../shared/errors.js';
 import type { JobDone, JobEvent, JobRequest, Operation, Usage } from '../../shared/job.js';
+import { AnswerBody } from '../answer/answer-body.js';
+import { AnswerText } from '../answer/answer-text.js';
+import type { SpillFolder } from '../answer/spill-folder.js';
+import type { BodyMemory } from '../http/body-memory.js';
 import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { errorBodyOf, publicCodeOf, sendJson } from '../http/send-json.js';
+import { errorBodyOf, publicCodeOf, sendBody } from '../http/send-json.js';
 import { JobReport } from '../job-report.js';
 
 /** What a request body asks for. */
@@ -31,15 +35,26 @@ export function wantsStream(req: Request, stream: boolean | undefined): boolean 
   return stream ?? req.accepts(['application/json', 'text/event-stream']) === 'text/event-stream';
 }
 
+/** What the routes of jobs work with. */
+export interface JobParts {
+  readonly primary: Primary;
+  readonly bodies: BodyMemory;
+  readonly spill: Pick<SpillFolder, 'file'>;
+  readonly clock: Clock;
+}
+
 /** Has the primary run the job for as long as the client stays, and answers with its outcome. Throws what can still be sent as an error body. */
-export async function answerWithJob(primary: Primary, res: Reply, order: JobOrder, bodyOf: BodyOf, clock: Clock) {
+export async function answerWithJob(parts: Omit<JobParts, 'bodies'>, res: Reply, order: JobOrder, bodyOf: BodyOf) {
+  const { primary, spill, clock } = parts;
   using client = untilGone(res);
+  await using text = new AnswerText(spill);
   const report = new JobReport(clock);
-  const events = primary.stream('run', requestOf(order, res), client.signal);
+  const events = reported(primary.stream('run', requestOf(order, res), client.signal), report);
   res.locals.job = report;
+  const body = (end: JobDone) => new AnswerBody((mark) => bodyOf({ text: mark, end }, res.locals.requestId), text);
   try {
-    if (order.stream) await stream(reported(events, report), res, bodyOf, client.signal, clock);
-    else sendJson(res, bodyOf(await collect(reported(events, report)), res.locals.requestId));
+    if (order.stream) await stream(events, text, body, new EventStream(res, clock), res, client.signal);
+    else await sendBody(res, body(await collect(events, text)), client.signal);
   } catch (error) {
     if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // refused: there never was a job
     throw error;
@@ -68,32 +83,31 @@ async function* reported(events: AsyncGenerator<JobEvent>, report: JobReport): A
   }
 }
 
-async function collect(events: AsyncIterable<JobEvent>): Promise<Answer> {
-  const texts: string[] = [];
+/** Gathers the text of the answer, and returns its end. */
+async function collect(events: AsyncIterable<JobEvent>, text: AnswerText): Promise<JobDone> {
   for await (const event of events) {
-    if (event.type === 'text-delta') texts.push(event.text);
-    if (event.type === 'job-end') return answerOf(event, texts);
+    if (event.type === 'text-delta') await text.add(event.text);
+    if (event.type !== 'job-end') continue;
+    if (event.outcome !== 'ok') throw fromWire(event.failure);
+    if (event.text !== null) await text.replace(event.text);
+    return event;
   }
   throw new Error('a job ended without an end');
-}
-
-function answerOf(end: Extract<JobEvent, { type: 'job-end' }>, texts: readonly string[]): Answer {
-  if (end.outcome === 'ok') return { text: end.text ?? texts.join(''), end };
-  throw fromWire(end.failure);
 }
 
 /** The stream begins when the job is admitted. Before that a failure is an ordinary error body, after it an event. */
 async function stream(
   events: AsyncIterable<JobEvent>,
+  text: AnswerText,
+  bodyOf: (end: JobDone) => AnswerBody,
+  out: EventStream,
   res: Reply,
-  bodyOf: BodyOf,
   signal: AbortSignal,
-  clock: Clock,
 ): Promise<void> {
-  using out = new EventStream(res, clock);
+  using _pings = out;
   try {
-    const answer = await collect(forwarded(events, out, signal));
-    await out.send('done', bodyOf(answer, res.locals.requestId), signal);
+    const end = await collect(forwarded(events, out, signal), text);
+    await out.sendLast('done', bodyOf(end), signal);
   } catch (error) {
     if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);

@@ -1,11 +1,16 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { tmpdir } from 'node:os';
 import type { Request } from 'express';
 import { systemClock } from '../../../src/shared/clock.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
 import type { JobDone, JobEvent, JobRequest } from '../../../src/shared/job.js';
+import { SpillFolder } from '../../../src/worker/answer/spill-folder.js';
 import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
-import { answerWithJob, type JobOrder, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
+import { answerWithJob, type JobOrder, type JobParts, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
 import { type ExpressServer, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
+import { LogBook } from '../../support/log-book.js';
 import { RawConnection, request } from '../../support/raw-http.js';
 import { until } from '../../support/until.js';
 
@@ -42,12 +47,18 @@ const failed: JobEvent = {
   ...figures,
 };
 
+const noSpill = { file: async () => null };
+
 /** Serves one job, whose events are these. */
-async function serveJob(run: (signal: AbortSignal) => AsyncGenerator<JobEvent>, changes: Partial<JobOrder> = {}) {
+async function serveJob(
+  run: (signal: AbortSignal) => AsyncGenerator<JobEvent>,
+  changes: Partial<JobOrder> = {},
+  spill: JobParts['spill'] = noSpill,
+) {
   const primary = new FakePrimary({}, (_request, signal) => run(signal));
   const bodyOf = ({ text, end }: { text: string; end: JobDone }, id: string) => ({ text, model: end.model, id });
   const handler: AsyncHandler = (_req, res) =>
-    answerWithJob(primary.asPrimary, res, { ...order, ...changes }, bodyOf, systemClock);
+    answerWithJob({ primary: primary.asPrimary, spill, clock: systemClock }, res, { ...order, ...changes }, bodyOf);
   return { server: await serveWith([handler]), primary };
 }
 
@@ -208,6 +219,45 @@ describe('A job with a streamed answer', () => {
     const { server } = await serveJob(lost, { stream: true });
     await using _ = server;
     await expect(streamOf(server)).rejects.toThrow();
+    expect(server.log.events).not.toContain('internal_error');
+  });
+});
+
+describe('An answer that is too long for memory', () => {
+  const piece = 'a "piece" of 20 units'.repeat(500);
+  const long: JobEvent[] = Array.from({ length: 200 }, () => ({ type: 'text-delta', text: piece }));
+  const whole = piece.repeat(200);
+  const spill = new SpillFolder(tmpdir(), new LogBook());
+
+  it('is sent as any other, plain', async () => {
+    const { server } = await serveJob(() => events(...started, ...long, done), {}, spill);
+    await using _ = server;
+    const response = await fetch(`http://127.0.0.1:${server.port}/`);
+    expect(Number(response.headers.get('content-length'))).toBeGreaterThan(whole.length);
+    expect(await response.json()).toMatchObject({ text: whole, model: 'eliza' });
+    expect(await recordOf(server)).toMatchObject({ status_code: 200, outcome: 'ok' });
+  });
+
+  it('is the last event of its stream, in one piece', async () => {
+    const { server } = await serveJob(() => events(...started, ...long, done), { stream: true }, spill);
+    await using _ = server;
+    const [last, ...rest] = (await streamOf(server)).split('\n\n').reverse().slice(1);
+    expect(rest).toHaveLength(started.length + long.length);
+    expect(JSON.parse(last?.replace('event: done\ndata: ', '') ?? '')).toMatchObject({ text: whole });
+  });
+
+  it('is given up with its client', async () => {
+    const { server } = await serveJob(
+      () => events(...started, ...Array.from({ length: 12 }, () => long).flat(), done),
+      {},
+      spill,
+    );
+    await using _ = server;
+    const socket = connect(server.port, '127.0.0.1');
+    socket.write(request('GET /'));
+    await once(socket, 'readable');
+    socket.resetAndDestroy();
+    expect(await recordOf(server)).toMatchObject({ status_code: 499 });
     expect(server.log.events).not.toContain('internal_error');
   });
 });
