@@ -69,11 +69,12 @@ export class InterruptedError extends Error {
 }
 
 /** Failures of the service carry the request ID, so that the operator can find them in the log. */
-function messageFor({ error, message, retry_after_seconds: seconds, request_id: id }: ErrorBody): string {
+function messageFor({ error, reason, message, retry_after_seconds: seconds, request_id: id }: ErrorBody): string {
   const serviceFailures: readonly number[] = [exitCodes.internal, exitCodes.failed, exitCodes.unavailable];
   const wait = seconds === undefined ? '' : ` (try again in ${seconds} s)`;
   const reference = serviceFailures.includes(exitCodeOfError[error]) ? ` (request ${id})` : '';
   const needsHint = error === 'unauthorized' && !message.includes('MODEL_API_KEY');
   const hint = needsHint ? '\nSet the key with --key, MODEL_API_KEY or MODEL_API_KEY_FILE.' : '';
-  return `${error}: ${message}${wait}${reference}${hint}`;
+  const code = reason === undefined ? error : `${error} (${reason})`;
+  return `${code}: ${message}${wait}${reference}${hint}`;
 }

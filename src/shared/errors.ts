@@ -34,11 +34,23 @@ export const cliReasons = [
   'prompt_too_long',
   'model_unknown',
   'output_too_large',
+  'schema_mismatch',
+  'empty_answer',
+  'refused',
+  'host_lost',
   'crashed',
   'other',
 ] as const;
 
 export type CliReason = (typeof cliReasons)[number];
+
+/** What `reason` of an error body can be: of `cli_error`, or of the 400 for a conversation that can't be used. */
+export const errorReasons = [...cliReasons, 'conversation_unknown'] as const;
+export type ErrorReason = (typeof errorReasons)[number];
+
+/** What a refused quota is about: the whole account, or the model that was asked. `resetsAt` is in milliseconds since the epoch. */
+const quotaRefusal = z.object({ scope: z.enum(['account', 'model']), resetsAt: z.number().nullable() }).readonly();
+export type QuotaRefusal = z.infer<typeof quotaRefusal>;
 
 /** One fault of a request: where it is, and what is wrong there. Never repeats a value. */
 const detail = z.object({ path: z.string(), message: z.string() }).readonly();
@@ -49,8 +61,9 @@ export const wireError = z
   .object({
     code: z.enum(errorCodes),
     message: z.string(),
-    /** For `cli_error`. */
-    reason: z.enum(cliReasons).optional(),
+    reason: z.enum(errorReasons).optional(),
+    /** For the reason `quota`. Clients are not told. */
+    quota: quotaRefusal.optional(),
     /** For `validation_error`. */
     details: z.array(detail).readonly().optional(),
     retryAfterSeconds: z.number().optional(),
@@ -63,7 +76,8 @@ export type ErrorExtras = Omit<WireError, 'code' | 'message'>;
 export class RelayError extends Error {
   override readonly name = 'RelayError';
   readonly code: ErrorCode;
-  readonly reason: CliReason | undefined;
+  readonly reason: ErrorReason | undefined;
+  readonly quota: QuotaRefusal | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly retryAfterSeconds: number | undefined;
 
@@ -71,17 +85,18 @@ export class RelayError extends Error {
     super(message);
     this.code = code;
     this.reason = extras.reason;
+    this.quota = extras.quota;
     this.details = extras.details;
     this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 
-export function cliError(reason: CliReason, message: string): RelayError {
-  return new RelayError('cli_error', message, { reason });
+export function cliError(reason: CliReason, message: string, quota?: QuotaRefusal): RelayError {
+  return new RelayError('cli_error', message, { reason, quota });
 }
 
-export function invalid(path: string, message: string): RelayError {
-  return new RelayError('validation_error', `${path}: ${message}`, { details: [{ path, message }] });
+export function invalid(path: string, message: string, reason?: 'conversation_unknown'): RelayError {
+  return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 
 /** A service that restarts is back within a few seconds. */
@@ -113,8 +128,8 @@ export function toRelayError(thrown: unknown): RelayError {
 
 /** With `fromWire`, the only way an error crosses from one process to another. */
 export function toWire(thrown: unknown): WireError {
-  const { code, message, reason, details, retryAfterSeconds } = toRelayError(thrown);
-  return { code, message, reason, details, retryAfterSeconds };
+  const { code, message, reason, quota, details, retryAfterSeconds } = toRelayError(thrown);
+  return { code, message, reason, quota, details, retryAfterSeconds };
 }
 
 export function fromWire({ code, message, ...extras }: WireError): RelayError {

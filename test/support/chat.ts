@@ -65,6 +65,7 @@ export const unusable = [
     status: 400,
     error: 'validation_error',
     message: `conversation_id: ${message}`,
+    reason: 'conversation_unknown',
     details: [{ path: 'conversation_id', message }],
   },
   { status: 404, error: 'not_found', message },

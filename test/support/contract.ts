@@ -133,11 +133,13 @@ function checkCode(exchange: Exchange, documented: Documented): void {
   const code = codeOf(exchange);
   if (exchange.method === 'HEAD' || code === null) return;
   if (!codesOf(documented).includes(code)) throw fault(exchange, 'has an undocumented error code');
-  const { request_id, retry_after_seconds } = JSON.parse(exchange.text) as Record<string, unknown>;
+  const { request_id, retry_after_seconds, reason, details } = JSON.parse(exchange.text) as Record<string, unknown>;
   if (request_id !== exchange.header('x-request-id')) throw fault(exchange, 'has two request ids');
-  const retryAfter = [429, 503].includes(exchange.status) ? exchange.header('retry-after') : null;
-  if (String(retryAfter ?? null) !== String(retry_after_seconds ?? null))
+  if (String(exchange.header('retry-after') ?? null) !== String(retry_after_seconds ?? null))
     throw fault(exchange, 'is unclear on retries');
+  if ((code === 'cli_error') !== (reason !== undefined && reason !== 'conversation_unknown'))
+    throw fault(exchange, 'is unclear on its reason');
+  if ((code === 'validation_error') !== (details !== undefined)) throw fault(exchange, 'is unclear on its details');
   if (exchange.status === 401 && !exchange.header('www-authenticate')) throw fault(exchange, 'does not ask for a key');
 }
 

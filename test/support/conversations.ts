@@ -51,8 +51,8 @@ export function failureOf(act: () => unknown) {
   try {
     act();
   } catch (error) {
-    const { code, message, details, retryAfterSeconds } = error as RelayError;
-    return { code, message, details, retryAfterSeconds };
+    const { code, message, reason, details, retryAfterSeconds } = error as RelayError;
+    return { code, message, reason, details, retryAfterSeconds };
   }
   return null;
 }

@@ -14,7 +14,7 @@ afterAll(async () => {
 
 const legacy = 'a list of messages is not accepted: send message, and conversation_id to go on';
 const onlyNew = 'is only for a new conversation: leave out conversation_id, or system';
-const noSuch = invalid('conversation_id', 'no such conversation');
+const noSuch = { ...invalid('conversation_id', 'no such conversation'), reason: 'conversation_unknown' };
 const noText = invalid('conversation_id', 'must be a string');
 const missing = failure('not_found', 'no such conversation');
 const badEscape = invalid('path', 'holds a bad percent escape');

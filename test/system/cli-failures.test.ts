@@ -54,8 +54,7 @@ describe('A program that fails', () => {
     for (const prompt of ['hello', largePrompt]) {
       const { status, body } = await service.post('/ask', { prompt });
       expect(status).toBe(500);
-      const details = [{ path: 'reason', message: 'crashed' }];
-      expect(body).toMatchObject({ error: 'cli_error', message, details });
+      expect(body).toMatchObject({ error: 'cli_error', message, reason: 'crashed' });
       const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
       expect(record).toMatchObject({ level: 'warn', code: 'cli_error', reason: 'crashed' });
       await recovers(service);
@@ -68,9 +67,8 @@ describe('A program that fails', () => {
     const before = await memoryOf(service.pid);
     for (let round = 0; round < 3; round++) {
       const { status, body } = await service.post('/ask', { prompt: 'hello' });
-      const details = [{ path: 'reason', message: 'output_too_large' }];
       expect(status).toBe(500);
-      expect(body).toMatchObject({ error: 'cli_error', details });
+      expect(body).toMatchObject({ error: 'cli_error', reason: 'output_too_large' });
       await recovers(service);
     }
     const { peakBytes } = await memoryOf(service.pid);

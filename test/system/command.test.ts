@@ -236,7 +236,7 @@ describe('ask', () => {
     await using service = await startWithProgram(script('exits-early.pl', '3'));
     const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service) });
     expect(code).toBe(1);
-    const [, id] = /cli_error: .* \(request (\S+)\)/.exec(stderr) ?? [];
+    const [, id] = /cli_error \(\w+\): .* \(request (\S+)\)/.exec(stderr) ?? [];
     await service.log('http_request_completed', (record) => record.request_id === id);
   });
 });

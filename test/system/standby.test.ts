@@ -84,7 +84,7 @@ describe('A process on standby', () => {
     expect(before).toContain(live);
     expect((await service.post('/ask', { prompt: 'auth' })).body).toMatchObject({
       error: 'cli_error',
-      details: [{ path: 'reason', message: 'auth' }],
+      reason: 'auth',
     });
     await until(() => before.every((pid) => !isAlive(pid)), 'all that waited to be ended');
     await untilProcesses(service, { standby: 1, live: 0, stopping: 0 });

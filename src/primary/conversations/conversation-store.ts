@@ -204,5 +204,5 @@ function notFound(): never {
 }
 
 function unusable(): never {
-  throw invalid('conversation_id', 'no such conversation');
+  throw invalid('conversation_id', 'no such conversation', 'conversation_unknown');
 }

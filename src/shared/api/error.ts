@@ -1,13 +1,22 @@
 import { z } from 'zod';
-import { publicCodes } from '../errors.js';
+import { errorReasons, publicCodes } from '../errors.js';
 
 export const errorBody = z
   .strictObject({
     error: z.enum(publicCodes),
     message: z.string(),
     request_id: z.string(),
+    reason: z.enum(errorReasons).optional().meta({
+      description:
+        'Why the model CLI failed, with `cli_error`; `conversation_unknown` for a conversation that cannot be used.',
+    }),
     retry_after_seconds: z.int().positive().optional(),
-    details: z.array(z.strictObject({ path: z.string(), message: z.string() })).optional(),
+    details: z
+      .array(z.strictObject({ path: z.string(), message: z.string() }))
+      .optional()
+      .meta({
+        description: 'What is wrong with the request, with `validation_error` alone.',
+      }),
   })
   .meta({ id: 'Error' });
 export type ErrorBody = z.infer<typeof errorBody>;

@@ -25,12 +25,12 @@ export async function sendBody(res: Reply, body: AnswerBody, signal: AbortSignal
 }
 
 export function errorBodyOf(error: RelayError, requestId: string): ErrorBody {
-  const { message, retryAfterSeconds, reason } = error;
-  const details = reason === undefined ? error.details : [{ path: 'reason', message: reason }];
+  const { message, retryAfterSeconds, reason, details } = error;
   return {
     error: publicCodeOf(error),
     message,
     request_id: requestId,
+    ...(reason !== undefined && { reason }),
     ...(retryAfterSeconds !== undefined && { retry_after_seconds: retryAfterSeconds }),
     ...(details !== undefined && { details: [...details] }),
   };

@@ -68,6 +68,7 @@ describe('a conversation', () => {
       {
         code: 'validation_error',
         message: 'conversation_id: no such conversation',
+        reason: 'conversation_unknown',
         details: [{ path: 'conversation_id', message: 'no such conversation' }],
       },
     ]);

@@ -18,11 +18,15 @@ describe('The body of an error', () => {
     });
   });
 
-  it('tells the reason why a model CLI failed as a detail', () => {
-    expect(errorBodyOf(cliError('quota', 'used up'), 'id-1')).toMatchObject({
-      error: 'cli_error',
-      details: [{ path: 'reason', message: 'quota' }],
-    });
+  it('tells the reason why a model CLI failed, and details of a bad request alone', () => {
+    const quota = { scope: 'account', resetsAt: 7 } as const;
+    const body = { error: 'cli_error', message: 'used up', request_id: 'id-1', reason: 'quota' };
+    expect(errorBodyOf(cliError('quota', 'used up', quota), 'id-1')).toEqual(body);
+  });
+
+  it('tells that a conversation is unknown', () => {
+    const error = invalid('conversation_id', 'no such conversation', 'conversation_unknown');
+    expect(errorBodyOf(error, 'id-1')).toMatchObject({ error: 'validation_error', reason: 'conversation_unknown' });
   });
 
   it('tells when to try again', () => {
