@@ -1,5 +1,6 @@
 import { rm, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { Account } from '../support/account.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../support/monitoring.js';
@@ -127,7 +128,10 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     let narrow = await startNarrow();
     const port = narrow.port;
     await using _narrow = { [Symbol.asyncDispose]: () => narrow[Symbol.asyncDispose]() };
-    await using prometheus = await startPrometheus({ leaving, narrow }, ruleFiles);
+    await using accountFolder = await temporaryFolder();
+    const account = new Account(accountFolder.path);
+    await using metered = await account.start(twoWorkers);
+    await using prometheus = await startPrometheus({ leaving, narrow, metered }, ruleFiles);
     const calm = await Promise.all([...alerts.values()].map((expr) => prometheus.query(expr)));
     expect(calm.flat()).toEqual([]);
 
@@ -145,6 +149,14 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     await rm(program);
     await leaving.post('/health/recheck', {}, key);
     await prometheus.has(alert('PromptRelayNotReady'));
+
+    const resetsAt = Math.ceil(Date.now() / 1000) + 600;
+    await account.set(`warns ${resetsAt}`);
+    await metered.post('/ask', { prompt: 'Hello' });
+    await prometheus.has(alert('PromptRelayQuotaNearlyUsed'));
+    await account.set(`quota ${resetsAt}`);
+    await metered.post('/ask', { prompt: 'Hello' });
+    await prometheus.has(alert('PromptRelayHeldBack'));
 
     const running = hang(narrow);
     await untilJobs(narrow, 1, 0);

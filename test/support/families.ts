@@ -94,6 +94,14 @@ export const families: Readonly<Record<string, Family>> = {
     result: ['ready', 'not_ready'],
     trigger: ['start', 'interval', 'forced', 'failure'],
   }),
+  breaker_open: gauge({ reason: ['quota', 'auth'] }),
+  breaker_openings_total: counter({ reason: ['quota', 'auth'] }),
+  quota_utilization_ratio: gauge({
+    window: [
+      ...['five_hour', 'seven_day', 'seven_day_opus', 'seven_day_sonnet', 'seven_day_overage_included'],
+      ...['overage', 'other'],
+    ],
+  }),
   cli_exits_total: counter({ class: ['ok', 'nonzero', 'signal', 'spawn_error'] }),
   cli_kills_total: counter({
     signal: ['SIGTERM', 'SIGKILL'],
