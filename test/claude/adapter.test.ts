@@ -282,7 +282,9 @@ describe('a failure', () => {
   ] as const)('has the reason %s (%#)', async (reason, behaviour: Behaviour) => {
     api.behave = () => behaviour;
     const { end, deltas } = await claude.ask('hi');
-    expect(end).toEqual({ type: 'turn-failed', reason, message: expect.stringMatching(/^the model CLI reports: \S/) });
+    const quota = reason === 'quota' ? { quota: expect.anything() } : {};
+    const message = expect.stringMatching(/^the model CLI reports: \S/);
+    expect(end).toEqual({ type: 'turn-failed', reason, message, ...quota });
     expect(deltas).toEqual([]);
   });
 

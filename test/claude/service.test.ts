@@ -119,14 +119,14 @@ describe('What goes wrong behind claude', () => {
     await using service = await startWithClaude(api, { env: noSpares });
     for (const [reason, behaviour] of [
       ['auth', refusals.unauthorized],
-      ['quota', refusals.rateLimited],
       ['overloaded', refusals.overloaded],
       ['prompt_too_long', refusals.promptTooLong],
       ['model_unknown', refusals.modelUnknown],
+      ['quota', refusals.rateLimited], // the last one, because it holds back the next
     ] as const) {
       api.behave = () => behaviour;
       const { status, body } = await service.post('/chat', { message: 'Hello' });
-      expect([status, body.error, body.details]).toEqual([500, 'cli_error', [{ path: 'reason', message: reason }]]);
+      expect([status, body.error, body.reason]).toEqual([500, 'cli_error', reason]);
       expect(body.message).toMatch(/^the model CLI reports: \S/);
       await recovers(service);
     }

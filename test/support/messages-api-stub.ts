@@ -8,6 +8,8 @@ import { conversationOf, type MessagesBody, type MessagesRequest } from './messa
 /** Content blocks, each in the deltas it is sent in. */
 type Blocks = readonly (readonly string[])[];
 
+type Headers = Readonly<Record<string, string>>;
+
 /** How the stub treats one request. */
 export type Behaviour =
   | {
@@ -16,6 +18,7 @@ export type Behaviour =
       readonly pauseMs: number;
       readonly breaks: boolean;
       readonly command: string | null;
+      readonly headers?: Headers;
     }
   | {
       readonly kind: 'refuses';
@@ -23,6 +26,7 @@ export type Behaviour =
       readonly type: string;
       readonly message: string;
       readonly mayRetry: boolean;
+      readonly headers?: Headers;
     }
   | { readonly kind: 'stalls' };
 
@@ -80,6 +84,19 @@ export const refusals = {
 
 export function refuses(status: number, type: string, message: string): Refusal {
   return { kind: 'refuses', status, type, message, mayRetry: false };
+}
+
+/** What the API tells of the five hours' window of a subscription: `resetsAt` is in seconds since the epoch. */
+export function fiveHours(status: 'allowed' | 'allowed_warning' | 'rejected', utilization: number, resetsAt: number) {
+  const prefix = 'anthropic-ratelimit-unified';
+  return {
+    [`${prefix}-status`]: status,
+    [`${prefix}-reset`]: String(resetsAt),
+    [`${prefix}-representative-claim`]: 'five_hour',
+    [`${prefix}-5h-status`]: status,
+    [`${prefix}-5h-utilization`]: String(utilization),
+    [`${prefix}-5h-reset`]: String(resetsAt),
+  };
 }
 
 /** A stub of the Messages API on loopback. */
@@ -140,6 +157,8 @@ class Reply {
   }
 
   async send(behaviour: Behaviour): Promise<void> {
+    const { headers = {} } = behaviour.kind === 'stalls' ? {} : behaviour;
+    for (const [name, value] of Object.entries(headers)) this.#response.setHeader(name, value);
     if (behaviour.kind === 'refuses') return this.#refuse(behaviour);
     if (behaviour.kind === 'says' && !this.#streams) return this.#json(200, this.#message(behaviour.blocks));
     this.#response.writeHead(200, { 'content-type': contentType.stream, 'request-id': requestId }).flushHeaders();
