@@ -95,7 +95,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /health/recheck': {
     summary: 'Check the model CLI now',
     description:
-      'Calls made at the same time share one check. If a job has shown that the credential is refused, that is forgotten: the next job will show it again. Without a configured API key this is refused.',
+      'Calls made at the same time share one check. If a job has shown that the credential is refused, that is forgotten: the next job will show it again. If jobs are held back, the next one is let through and decides. Without a configured API key this is refused.',
     security: keyNeeded,
     ok: healthBody,
     okText: 'The health after the check.',

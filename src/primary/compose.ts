@@ -13,10 +13,12 @@ import { JobRunner } from './jobs/job-runner.js';
 import { SlotQueue } from './jobs/slot-queue.js';
 import type { Host } from './lifecycle/host.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
+import { Breaker } from './limits/breaker.js';
 import { clientBounds } from './limits/client-bounds.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
+import { breakerListener } from './readiness/breaker-listener.js';
 import { observeJobs } from './readiness/job-observer.js';
 import { Readiness } from './readiness/readiness.js';
 import { TokenCounter } from './tokens/token-counter.js';
@@ -38,6 +40,7 @@ export interface Setup {
 export interface Parts extends Setup {
   readonly clients: Clients;
   readonly slots: SlotQueue;
+  readonly breaker: Breaker;
   readonly conversations: ConversationStore;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
@@ -58,16 +61,17 @@ export function compose(setup: Setup): Parts {
   const clients = new Clients(config);
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
+  const breaker = new Breaker(clock);
   const conversations = createConversations(setup);
   const keyNames = config.apiKeys.map(({ name }) => name);
   const metrics = new PrimaryMetrics(slots, conversations, keyNames);
   const usage = new UsageLedger(clock);
-  const cli = createModelCli(config, host, adapter, metrics.cli);
-  const readiness = createReadiness({ ...setup, metrics, cli });
-  const state = { ...setup, clients, slots, conversations, metrics, usage, cli, readiness };
+  const cli = createModelCli(config, host, adapter, { ...metrics.cli, quotaReported: breaker.reported });
+  const readiness = createReadiness({ ...setup, breaker, metrics, cli });
+  const state = { ...setup, clients, slots, breaker, conversations, metrics, usage, cli, readiness };
   const runner = createRunner(state);
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
-  const caretaker = createCaretaker({ ...setup, cli, runner, supervisor });
+  const caretaker = createCaretaker({ ...setup, breaker, cli, runner, supervisor });
   const scrape = new Scrape(metrics.registry, clock, () => metrics.scrapeFailed());
   const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
   const parts = { ...state, runner, supervisor, caretaker, scrape, fleet };
@@ -88,6 +92,7 @@ function linkBack(parts: Parts): void {
     host.systemd.announce(phase);
     caretaker.changed();
   });
+  parts.breaker.listen(breakerListener(parts));
   addServiceGauges(metrics.registry, parts);
 }
 
@@ -96,11 +101,12 @@ function createConversations({ config, host }: Setup): ConversationStore {
   return new ConversationStore({ ttlMs, maxConversations, clientMaxConversations, maxBytes }, host.clock);
 }
 
-function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cli' | 'metrics'>): Readiness {
+function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics'>): Readiness {
+  const { config, host, breaker, cli, metrics } = parts;
   const { clock, random, log } = host;
   const { readinessIntervalMs: intervalMs, historyLimit } = config;
   const settings = { adapter: cli.adapter.name, intervalMs, historyLimit };
-  const check = () => cli.check();
+  const check = async () => breaker.checked(await cli.check());
   return new Readiness(check, settings, clock, random, (entry) => {
     metrics.readiness.checked(entry);
     const { status, trigger, durationMs, error } = entry;
@@ -108,25 +114,27 @@ function createReadiness({ config, host, cli, metrics }: Setup & Pick<Parts, 'cl
   });
 }
 
-type BeforeRunner = 'clients' | 'slots' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
+type BeforeRunner = 'clients' | 'slots' | 'breaker' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
 
 function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { clients, slots, conversations, metrics, usage, cli, readiness } = parts;
+  const { clients, slots, breaker, conversations, metrics, usage, cli, readiness } = parts;
   const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
-  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, readiness, pool: cli.pool, log });
+  const counts = { jobs: metrics.jobs, clients: metrics.clients, usage };
+  const observer = observeJobs({ ...counts, readiness, breaker, pool: cli.pool, log });
   const modelsOf = (client: string) => clients.optionsOf(client).models;
-  const resources = { slots, conversations, acquireCli: cli.acquire, countTokens, modelsOf, observer, clock };
+  const acquireCli = cli.acquire;
+  const resources = { slots, breaker, conversations, acquireCli, countTokens, modelsOf, observer, clock };
   return new JobRunner(resources, cli.models, config);
 }
 
-function createCaretaker(parts: Setup & Pick<Parts, 'cli' | 'runner' | 'supervisor'>): Caretaker {
-  const { config, host, cli, runner, supervisor } = parts;
+function createCaretaker(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'runner' | 'supervisor'>): Caretaker {
+  const { config, host, breaker, cli, runner, supervisor } = parts;
   const { clock, freeMemory } = host;
   const { pool, history, findProgram } = cli;
   const load = new HostLoad(clock, freeMemory);
-  const isReady = () => supervisor.phase === 'ready';
+  const isReady = () => supervisor.phase === 'ready' && breaker.isClosed;
   const waitingJobs = () => runner.next;
   return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
 }
@@ -152,7 +160,7 @@ function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scra
   return new Fleet({ size, maxExchangeMs, fds: addresses.fds }, observer, clock, log);
 }
 
-function shutdownSteps({ addresses, slots, runner, fleet, readiness, caretaker, cli }: Parts): ShutdownSteps {
+function shutdownSteps({ addresses, slots, runner, fleet, readiness, breaker, caretaker, cli }: Parts): ShutdownSteps {
   return {
     idle: () => slots.idle(),
     counts: () => ({ running: slots.active, queued: slots.waiting }),
@@ -163,6 +171,7 @@ function shutdownSteps({ addresses, slots, runner, fleet, readiness, caretaker, 
     },
     endProcesses: async () => {
       readiness.stop();
+      breaker.stop();
       caretaker.stop();
       await cli.pool.close();
     },

@@ -80,8 +80,9 @@ export class Service {
   }
 
   async #recheck(): Promise<void> {
-    const { readiness, cli } = this.#parts;
+    const { readiness, breaker, cli } = this.#parts;
     if (readiness.isCredentialRefused) void cli.pool.flush(); // what waits holds the refused credential
+    breaker.tryAgain();
     await readiness.check('forced');
   }
 }

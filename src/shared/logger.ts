@@ -22,6 +22,10 @@ export const logEvents = {
   listen_failed: 'a worker cannot listen on the configured address',
   http_request_completed:
     'a request was answered, or its client disconnected first (status 499): client, and the code of an error',
+  breaker_open:
+    'jobs are held back: reason (quota or auth), until when the next one is let through, and the model if it is about one alone',
+  breaker_closed: 'jobs are let through again: a job was answered',
+  quota_warning: "a window of the account's quota is about to close: window, utilization, time of reset",
   cli_failed: 'a job failed because of its model CLI: request id, error code and, if known, the reason',
   job_ended:
     'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',

@@ -3,7 +3,15 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Consult, LaunchPlan, Turn, TurnEnd, TurnEvent, TurnFailed } from '../../src/primary/cli/adapter.js';
+import type {
+  Consult,
+  DecoderEvent,
+  LaunchPlan,
+  QuotaReport,
+  Turn,
+  TurnEnd,
+  TurnFailed,
+} from '../../src/primary/cli/adapter.js';
 import { inputOf } from '../../src/primary/cli/adapters/claude.js';
 import { ClaudeDecoder } from '../../src/primary/cli/adapters/claude-decoder.js';
 
@@ -53,6 +61,8 @@ export function consultIn(home: ClaudeHome, program: string): Consult {
 
 /** A real claude process, spoken with as the adapter says. */
 export class ClaudeSession implements AsyncDisposable {
+  /** What it has told of its account. */
+  readonly reports: QuotaReport[] = [];
   readonly #child: ChildProcessWithoutNullStreams;
   readonly #decoder = new ClaudeDecoder();
   readonly #exited: Promise<unknown>;
@@ -100,9 +110,10 @@ export class ClaudeSession implements AsyncDisposable {
     await this.#exited;
   }
 
-  #take(events: readonly TurnEvent[]): void {
+  #take(events: readonly DecoderEvent[]): void {
     for (const event of events) {
-      if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
+      if (event.type === 'quota-report') this.reports.push(event);
+      else if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
       else if (event.type !== 'stray') this.#answered({ deltas: this.#deltas, end: event });
     }

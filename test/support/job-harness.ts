@@ -6,6 +6,7 @@ import { ConversationStore } from '../../src/primary/conversations/conversation-
 import { type JobCli, type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
+import { Breaker } from '../../src/primary/limits/breaker.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';
@@ -113,6 +114,7 @@ export class JobHarness {
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
   readonly slots: SlotQueue;
+  readonly breaker = new Breaker(this.clock);
   readonly conversations: ConversationStore;
   readonly runner: JobRunner;
   /** The only models that clients may name. */
@@ -128,6 +130,7 @@ export class JobHarness {
     const choice = { fallback: null, allowed: null, label: null, ...models };
     const resources = {
       slots: this.slots,
+      breaker: this.breaker,
       conversations: this.conversations,
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
@@ -156,6 +159,7 @@ export class JobHarness {
 
   /** Everything that was taken has been given back, once. */
   async expectTidy(): Promise<void> {
+    this.breaker.stop();
     await this.clock.advance(50); // the queue tells positions once more
     expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));

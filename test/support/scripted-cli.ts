@@ -111,6 +111,7 @@ export const silentObserver: CliObserver = {
   startedUp() {},
   standbyTaken() {},
   liveSessionTaken() {},
+  quotaReported() {},
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */

@@ -1,6 +1,7 @@
 import type { HealthBody, ReadinessBody } from '../../shared/api/health.js';
 import type { ServiceSnapshot } from '../snapshot.js';
 import type { Totals, TotalsChange } from '../totals.js';
+import { accountLine } from './account.js';
 import { formatCount, formatDuration, formatNumber, labelledRows } from './format.js';
 import { type Paint, plain } from './paint.js';
 
@@ -15,6 +16,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint): string[] 
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
     ['model CLI', readinessLine(health.readiness.model_cli, takenAt, paint)],
+    ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
     ['job ages', agesLine(runtime.active_ages_ms ?? [])],

@@ -1,4 +1,4 @@
-import type { HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
+import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
@@ -9,6 +9,8 @@ import type { Fleet } from '../fleet/fleet.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
+import type { Breaker } from '../limits/breaker.js';
+import type { CircuitStatus } from '../limits/circuit.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Readiness } from '../readiness/readiness.js';
 
@@ -16,6 +18,7 @@ import type { Readiness } from '../readiness/readiness.js';
 export interface StatusSources {
   readonly supervisor: { readonly phase: Phase };
   readonly slots: SlotQueue;
+  readonly breaker: Pick<Breaker, 'status' | 'windows'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'ages'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
@@ -80,7 +83,7 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { slots, metrics, runner, fleet, cli } = this.#sources;
+    const { slots, breaker, metrics, runner, fleet, cli } = this.#sources;
     return {
       started_at: this.#startedAt,
       uptime_seconds: this.#uptimeSeconds,
@@ -92,6 +95,7 @@ export class Status {
         max_queue: slots.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
+        breaker: breakerBodyOf(breaker),
       },
       cli_processes: cli.pool.counts(),
       workers: withPids ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker),
@@ -112,5 +116,25 @@ function bodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): Rea
     adapter: entry.adapter,
     version: entry.version,
     ...(error !== null && { error }),
+  };
+}
+
+function breakerBodyOf({ status: [account, ...models], windows }: StatusSources['breaker']): BreakerBody {
+  return {
+    ...circuitBodyOf(account),
+    models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
+    windows: windows.map(({ resetsAt, ...window }) => ({
+      ...window,
+      resets_at: resetsAt === null ? null : timestamp(resetsAt),
+    })),
+  };
+}
+
+function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
+  return {
+    state,
+    ...(reason !== null && { reason }),
+    ...(since !== null && { since: timestamp(since) }),
+    ...(until !== null && { until: timestamp(until) }),
   };
 }

@@ -1,8 +1,10 @@
 import type { ModelEntry } from '../../shared/api/models.js';
-import type { CliReason } from '../../shared/errors.js';
+import { type QuotaWindow, quotaWindowNames } from '../../shared/breaker.js';
+import type { CliReason, QuotaRefusal } from '../../shared/errors.js';
 import type { TextDelta, Usage } from '../../shared/job.js';
 
-export type { ModelEntry, TextDelta, Usage };
+export type { ModelEntry, QuotaWindow, TextDelta, Usage };
+export { quotaWindowNames };
 
 /** What must be decided before the program is started. */
 export interface Launch {
@@ -50,6 +52,14 @@ export interface TurnFailed {
   readonly reason: CliReason;
   /** One sentence for the client. */
   readonly message: string;
+  /** For the reason `quota`, as far as the program tells. */
+  readonly quota?: QuotaRefusal;
+}
+
+/** What the program tells of its account, at any time: it is no part of a turn. */
+export interface QuotaReport {
+  readonly type: 'quota-report';
+  readonly windows: readonly QuotaWindow[];
 }
 
 /** A part of an answer that belongs to another turn. The turn goes on, but nobody can trust the process with a next one. */
@@ -58,6 +68,7 @@ export interface Stray {
 }
 
 export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
+export type DecoderEvent = TurnEvent | QuotaReport;
 
 /** How a program ended: its exit code, or the signal that killed it. */
 export interface Exit {
@@ -68,7 +79,7 @@ export interface Exit {
 }
 
 /** Reads the stdout of one process, turn after turn. */
-export interface Decoder {
+export interface Decoder<Event = TurnEvent> {
   /** The turn with this number, as `write` was told it, begins. Only programs that take further turns need to know. */
   begin?(turn: number): void;
   /** Whether a part of an answer has been read that no event has told of yet, so that it would enter the next answer. */
@@ -76,9 +87,9 @@ export interface Decoder {
   /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
   readonly hasBegun: boolean;
   /** Throws `LineTooLong` when the program writes without an end of line. */
-  read(chunk: string): Iterable<TurnEvent>;
+  read(chunk: string): Iterable<Event>;
   /** The last events of an unfinished turn, once the program has exited and its stdout has been read. */
-  exit(exit: Exit): Iterable<TurnEvent>;
+  exit(exit: Exit): Iterable<Event>;
 }
 
 /** What was learned about one program file, and how to talk to it. Pure translation. */
@@ -88,7 +99,7 @@ export interface Dialect {
   plan(launch: Launch, systemPath: string): LaunchPlan;
   /** `number` counts the turns of one process from 1. */
   write(turn: Turn, number?: number): TurnInput;
-  decoder(): Decoder;
+  decoder(): Decoder<DecoderEvent>;
   /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
   check(consult: Consult): Promise<string | null>;
   /** The models it can use; null where it can't tell. */

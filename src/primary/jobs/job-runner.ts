@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { isDefect } from '../../shared/errors.js';
+import { isDefect, type RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { Launch, TurnEnd } from '../cli/adapter.js';
 import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
@@ -10,8 +10,9 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type CountTokens, TurnRecord } from '../conversations/turn-record.js';
-import { Job } from './job.js';
-import type { JobStream } from './job-stream.js';
+import type { Breaker } from '../limits/breaker.js';
+import { Job, refusedEnd } from './job.js';
+import { JobStream } from './job-stream.js';
 import type { SlotQueue } from './slot-queue.js';
 
 export interface JobLimits {
@@ -35,6 +36,7 @@ export interface JobObserver {
 
 export interface JobResources {
   readonly slots: SlotQueue;
+  readonly breaker: Pick<Breaker, 'refusal' | 'admitted' | 'ended'>;
   readonly conversations: ConversationStore;
   /** As `ModelCli.acquire`. */
   readonly acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
@@ -60,10 +62,15 @@ export class JobRunner {
 
   /**
    * Admits the job at once, or throws: `validation_error` for a model or a conversation that can't be used,
-   * `concurrency_limited`. What was admitted ends with exactly one `job-end`.
+   * `concurrency_limited`. What was admitted ends with exactly one `job-end`; that is all there is of a job that the
+   * breaker holds back.
    */
   run(request: JobRequest, caller: AbortSignal): JobStream {
+    const { breaker } = this.#resources;
+    const refusal = breaker.refusal(request);
+    if (refusal !== null) return this.#refuse(request, refusal);
     const job = this.#admit(request, caller);
+    breaker.admitted(request);
     this.#open.set(job.ticket, job);
     void this.#perform(job);
     return job.stream;
@@ -87,6 +94,22 @@ export class JobRunner {
   /** Ends every job that waits or runs, for this reason. */
   cutAll(reason: Error): void {
     for (const job of this.#open.values()) job.cut(reason);
+  }
+
+  /** Ends every job that waits and that the breaker holds back now. */
+  cutHeld(): void {
+    for (const job of this.#open.values()) {
+      const refusal = job.hasStarted ? null : this.#resources.breaker.refusal(job.request);
+      if (refusal !== null) job.cut(refusal);
+    }
+  }
+
+  #refuse(request: JobRequest, refusal: RelayError): JobStream {
+    const stream = new JobStream(request.isStreamed);
+    const end = refusedEnd(refusal);
+    stream.end(end);
+    this.#resources.observer.jobEnded(request, end, false);
+    return stream;
   }
 
   #admit(request: JobRequest, caller: AbortSignal): Job {
@@ -170,10 +193,12 @@ export class JobRunner {
   }
 
   /** The one end of a job. */
-  #end(job: Job, end: JobEnd): void {
+  #end(job: Job, endOfTurn: JobEnd): void {
+    const { breaker, observer } = this.#resources;
     job.close();
     job.turn?.[Symbol.dispose]();
+    const end = breaker.ended(job.request, endOfTurn, job.hasStarted);
     job.stream.end(end);
-    this.#resources.observer.jobEnded(job.request, end, job.hasStarted);
+    observer.jobEnded(job.request, end, job.hasStarted);
   }
 }

@@ -113,6 +113,12 @@ export class Job {
   }
 }
 
+/** The end of a job that was not started, and waited for nothing. */
+export function refusedEnd(refusal: RelayError): JobFailed {
+  const failure = toWire(refusal);
+  return { type: 'job-end', outcome: outcomeOf(refusal), failure, queueMs: 0, executionMs: 0, ...unknownJobUsage };
+}
+
 function outcomeOf(thrown: unknown): FailedOutcome {
   const { code } = toRelayError(thrown);
   return outcomes.find((outcome): outcome is FailedOutcome => outcome === code) ?? 'internal_error';

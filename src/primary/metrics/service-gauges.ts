@@ -7,6 +7,7 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
+import { addBreakerMetrics, type BreakerFigures } from './breaker-metrics.js';
 import { addCounter, addFacts, addGauge } from './state-metrics.js';
 
 export interface GaugeSources {
@@ -14,6 +15,7 @@ export interface GaugeSources {
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors'>;
   readonly cli: Pick<ModelCli, 'adapter' | 'pool'>;
   readonly slots: SlotQueue;
+  readonly breaker: BreakerFigures;
   readonly conversations: ConversationStore;
   readonly fleet: Pick<Fleet, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
@@ -40,6 +42,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
     terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
   );
   addGauge(registry, 'termination_means', means, () => inForce, 'means');
+  addBreakerMetrics(registry, sources.breaker);
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: host.product.version,
     commit: host.product.commit ?? 'unknown',

@@ -3,6 +3,7 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { ProcessPool } from '../cli/pool/process-pool.js';
 import type { JobObserver } from '../jobs/job-runner.js';
+import type { Breaker } from '../limits/breaker.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
@@ -13,20 +14,25 @@ export interface JobListeners {
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly readiness: Readiness;
+  readonly breaker: Pick<Breaker, 'served'>;
   readonly pool: Pick<ProcessPool, 'flush'>;
   readonly log: Logger;
 }
 
 /** What is learned from jobs: figures, defects of ours, and doubts about the CLI. */
-export function observeJobs({ jobs, clients, usage, readiness, pool, log }: JobListeners): JobObserver {
+export function observeJobs({ jobs, clients, usage, readiness, breaker, pool, log }: JobListeners): JobObserver {
   return {
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
-    firstDelta: (request, ms) => jobs.firstDelta(request, ms),
+    firstDelta: (request, ms) => {
+      jobs.firstDelta(request, ms);
+      breaker.served(request);
+    },
     jobEnded: (request, end, hadSlot) => {
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);
       usage.jobEnded(request, end);
       logEnd(log, request, end);
+      if (!hadSlot) return; // it tells nothing of the CLI
       logFailure(log, request, end);
       if (learnFrom(end, readiness)) void pool.flush();
     },

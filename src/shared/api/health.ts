@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { breakerReasons, breakerStates, quotaStatuses, quotaWindowNames } from '../breaker.js';
 import { readinessStatuses, readinessTriggers } from '../readiness.js';
 
 const count = z.int().nonnegative();
@@ -17,6 +18,36 @@ export const readinessBody = z
   .meta({ id: 'Readiness' });
 export type ReadinessBody = z.infer<typeof readinessBody>;
 
+const circuit = {
+  state: z.enum(breakerStates).meta({
+    description: '`open`: no job is started; `half_open`: the next job is let through alone, and decides.',
+  }),
+  reason: z.enum(breakerReasons).optional(),
+  since: time.optional(),
+  /** When the next job is let through. */
+  until: time.optional(),
+};
+
+export const breakerBody = z
+  .strictObject({
+    ...circuit,
+    models: z
+      .array(z.strictObject({ model: z.string(), ...circuit }))
+      .meta({ description: 'Models whose jobs alone are held back; an empty name stands for jobs that name none.' }),
+    windows: z
+      .array(
+        z.strictObject({
+          name: z.enum(quotaWindowNames),
+          status: z.enum(quotaStatuses),
+          utilization: z.number().nullable(),
+          resets_at: time.nullable(),
+        }),
+      )
+      .meta({ description: "Windows of the account's quota, as the model CLI last told." }),
+  })
+  .meta({ id: 'Breaker' });
+export type BreakerBody = z.infer<typeof breakerBody>;
+
 export const observabilityBody = z
   .strictObject({
     started_at: time,
@@ -30,6 +61,7 @@ export const observabilityBody = z
       max_queue: count,
       rejected_total: count,
       queue_timeouts_total: count,
+      breaker: breakerBody.optional(),
     }),
     cli_processes: z.strictObject({ standby: count, live: count, busy: count, stopping: count }),
     workers: z.array(

@@ -121,7 +121,7 @@ async function stream(
 
 async function* forwarded(events: AsyncIterable<JobEvent>, out: EventStream, signal: AbortSignal) {
   for await (const event of events) {
-    out.begin();
+    if (event.type !== 'job-end') out.begin(); // a job that was held back gets an ordinary error body
     if (event.type === 'job-queued') await out.send('queued', { position: event.position }, signal);
     if (event.type === 'job-start') await out.send('started', { queue_ms: event.queueMs }, signal);
     if (event.type === 'text-delta') await out.send('delta', { text: event.text }, signal);

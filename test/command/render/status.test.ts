@@ -94,6 +94,14 @@ describe('the output of status', () => {
     expect(ages).toMatch(/^job ages {3}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
   });
 
+  it('shows what is known of the account, where anything is', () => {
+    const { observability } = snapshot.health;
+    const breaker = { state: 'half_open', reason: 'auth', models: [], windows: [] } as const;
+    const runtime = { ...observability.model_runtime, breaker: { ...breaker, models: [], windows: [] } };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    expect(renderStatus({ ...snapshot, health }, paint)[2]).toBe('account    auth: the next job decides');
+  });
+
   it('has the same labels as the example in the documentation', () => {
     const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
     const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nPress Ctrl-C to exit\.$/ms.exec(page) ?? [];

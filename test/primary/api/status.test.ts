@@ -23,11 +23,20 @@ interface Options {
   readonly strictHealth?: boolean;
 }
 
+const held: StatusSources['breaker'] = {
+  status: [
+    { state: 'open', model: null, reason: 'quota', since: Date.UTC(2026, 0, 1), until: Date.UTC(2026, 0, 2) },
+    { state: 'half_open', model: 'opus', reason: 'quota', since: Date.UTC(2026, 0, 1), until: null },
+  ],
+  windows: [{ name: 'five_hour', status: 'rejected', utilization: 1, resetsAt: Date.UTC(2026, 0, 2) }],
+};
+
 function createStatus({ phase = 'ready', readiness = ready, strictHealth = false }: Options = {}) {
   const clock = new FakeClock();
   const sources = {
     supervisor: { phase },
     slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 } },
+    breaker: held,
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { ages: [900, 30] },
     fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
@@ -63,6 +72,18 @@ describe('GET /health', () => {
     expect([status.health(true).status, status.isUsable]).toEqual([word, isUsable]);
   });
 
+  it('shows what the account of the model CLI holds back, and what is left of its quota', () => {
+    const [since, until] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'];
+    expect(createStatus().status.health(true).observability.model_runtime.breaker).toEqual({
+      state: 'open',
+      reason: 'quota',
+      since,
+      until,
+      models: [{ model: 'opus', state: 'half_open', reason: 'quota', since }],
+      windows: [{ name: 'five_hour', status: 'rejected', utilization: 1, resets_at: until }],
+    });
+  });
+
   it('shows the figures of their owners, as its schema says', async () => {
     const { clock, status } = createStatus({ readiness: notReady });
     await clock.advance(1500);
@@ -88,6 +109,7 @@ describe('GET /health', () => {
         max_queue: 100,
         rejected_total: 6,
         queue_timeouts_total: 1,
+        breaker: expect.anything(),
       },
       cli_processes: { standby: 1, live: 2, busy: 3, stopping: 4 },
       workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],

@@ -21,6 +21,7 @@ async function createService(phase: Phase = 'ready') {
       pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
     },
     slots,
+    breaker: { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } },
     conversations: { counts },
     fleet: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
@@ -36,6 +37,9 @@ describe('the state of the service in a scrape', () => {
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
     expect(names.map((name) => first.value(name))).toEqual([2, 5, 4, 100, 3, 400]);
     expect(first.value('log_write_errors_total')).toBe(6);
+    expect(first.value('breaker_open{reason="quota"}')).toBe(1);
+    expect(first.value('breaker_openings_total{reason="quota"}')).toBe(3);
+    expect(first.value('quota_utilization_ratio{window="five_hour"}')).toBe(0.9);
     slots.active = 0;
     const second = await read();
     expect([second.value('jobs_active'), second.value('log_write_errors_total')]).toEqual([0, 6]);

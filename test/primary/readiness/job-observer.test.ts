@@ -5,7 +5,7 @@ import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-obser
 import type { Readiness } from '../../../src/primary/readiness/readiness.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { type CliReason, callerDied } from '../../../src/shared/errors.js';
-import type { JobEnd, JobFailed } from '../../../src/shared/job.js';
+import type { JobEnd, JobFailed, JobRequest } from '../../../src/shared/job.js';
 import { Exposition } from '../../support/exposition.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
@@ -64,11 +64,14 @@ describe('the observer of jobs', () => {
     const [readiness, log] = [new FakeReadiness(), new LogBook()];
     const flushes: string[] = [];
     const pool = { flush: async () => void flushes.push('flush') };
+    const served: string[] = [];
+    const breaker = { served: ({ requestId }: JobRequest) => void served.push(requestId) };
     const usage = new UsageLedger(new FakeClock());
     const clients = new ClientMetrics(registry, [], () => new Map());
     const known = readiness as unknown as Readiness;
-    const observer = observeJobs({ jobs, clients, usage, readiness: known, pool, log });
-    return { observer, readiness, log, flushes, usage, read: async () => new Exposition(await registry.metrics()) };
+    const observer = observeJobs({ jobs, clients, usage, readiness: known, breaker, pool, log });
+    const read = async () => new Exposition(await registry.metrics());
+    return { observer, readiness, log, flushes, usage, served, read };
   }
 
   it('counts what it is told', async () => {
@@ -125,6 +128,18 @@ describe('the observer of jobs', () => {
       { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
     ]);
     expect(JSON.stringify(log.entries)).not.toContain('prompt');
+  });
+
+  it('tells the breaker of the first text of an answer', () => {
+    const { observer, served } = createObserver();
+    observer.firstDelta(jobRequest({ requestId: 'request 7' }), 10);
+    expect(served).toEqual(['request 7']);
+  });
+
+  it('learns nothing of the CLI from a job that was not started', () => {
+    const { observer, readiness, log, flushes } = createObserver();
+    observer.jobEnded(jobRequest(), cliFailed('auth'), false);
+    expect([readiness.told, log.events.filter((event) => event !== 'job_ended'), flushes]).toEqual([[], [], []]);
   });
 
   it('logs no failure of jobs that end otherwise', () => {

@@ -10,6 +10,7 @@ import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
 import { answerWithJob, type JobOrder, type JobParts, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
 import { type ExpressServer, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
+import { jobFailed } from '../../support/job-records.js';
 import { LogBook } from '../../support/log-book.js';
 import { RawConnection, request } from '../../support/raw-http.js';
 import { until } from '../../support/until.js';
@@ -190,6 +191,17 @@ describe('A job with a streamed answer', () => {
     const { server } = await serveJob(refused, { stream: true });
     await using _ = server;
     expect(await server.get()).toMatchObject({ status: 429, body: { error: 'concurrency_limited' } });
+  });
+
+  it('has an ordinary error where it was ended before it began, and is a job in the log', async () => {
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota', retryAfterSeconds: 7 } as const;
+    const held = () => events(jobFailed('cli_error', { failure }));
+    const { server } = await serveJob(held, { stream: true });
+    await using _ = server;
+    const { status, headers, body } = await server.get();
+    expect([status, headers['retry-after']]).toEqual([500, '7']);
+    expect(body).toMatchObject({ error: 'cli_error', reason: 'quota', retry_after_seconds: 7 });
+    expect(await recordOf(server)).toMatchObject({ status_code: 500, outcome: 'cli_error', error: 'cli_error' });
   });
 
   it('ends with an event of its failure, which is counted', async () => {

@@ -1,13 +1,23 @@
-import { crashed, type Decoder, type Exit, type TurnEvent, type Usage, unknownUsage } from '../adapter.js';
+import {
+  crashed,
+  type Decoder,
+  type DecoderEvent,
+  type Exit,
+  type TurnEvent,
+  type Usage,
+  unknownUsage,
+} from '../adapter.js';
 import { failed } from './claude-failure.js';
 import {
   type AssistantLine,
   type BlockDelta,
   type ClaudeLine,
   parseLine,
+  type RateLimits,
   type ResultLine,
   type StreamEventLine,
 } from './claude-lines.js';
+import { quotaReport } from './claude-quota.js';
 import { GrowingText } from './claude-text.js';
 import { isOfOtherTurn } from './claude-turn-id.js';
 import { LineSplitter } from './lines.js';
@@ -35,13 +45,15 @@ const synthetic = '<synthetic>';
 const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
 
 /** Reads the stdout of one claude process. */
-export class ClaudeDecoder implements Decoder {
+export class ClaudeDecoder implements Decoder<DecoderEvent> {
   readonly #lines = new LineSplitter(maxLineLength);
   #answer = emptyAnswer();
   #turn: number | null = null;
   /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
   readonly #habit = { streams: false, speaks: false };
   #spentUsd = 0;
+  /** Told when they change, so what was told turns ago may still hold. */
+  #limits: RateLimits | null = null;
 
   get hasBegun(): boolean {
     return this.#answer.hasBegun;
@@ -58,22 +70,28 @@ export class ClaudeDecoder implements Decoder {
   }
 
   /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
-  read(chunk: string): readonly TurnEvent[] {
+  read(chunk: string): readonly DecoderEvent[] {
     return Array.from(this.#lines.split(chunk)).flatMap((text) => this.#eventsOf(parseLine(text)));
   }
 
-  exit(exit: Exit): readonly TurnEvent[] {
+  exit(exit: Exit): readonly DecoderEvent[] {
     const last = this.read('\n'); // the last line may have come without a newline
     const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
     return ended ? last : [...last, crashed(exit)];
   }
 
-  #eventsOf(line: ClaudeLine | null): readonly TurnEvent[] {
+  #eventsOf(line: ClaudeLine | null): readonly DecoderEvent[] {
     if (line === null) return [];
+    if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
     if (isNamedOther) return strayed;
     return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
+  }
+
+  #told(limits: RateLimits): readonly DecoderEvent[] {
+    this.#limits = limits;
+    return [quotaReport(limits)];
   }
 
   /** Only the start of a message names its turn. */
@@ -127,7 +145,7 @@ export class ClaudeDecoder implements Decoder {
     this.#habit.speaks ||= answer.model !== null;
     this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();
-    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error)];
+    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits)];
     const { model } = answer;
     return [{ type: 'turn-end', text: correction(answer, line.result), model, usage: usageOf(line, costUsd) }];
   }

@@ -1,6 +1,7 @@
-import type { CliReason } from '../../../shared/errors.js';
+import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import type { TurnFailed } from '../adapter.js';
-import type { ResultLine } from './claude-lines.js';
+import type { RateLimits, ResultLine } from './claude-lines.js';
+import { isRefusing, refusalOf } from './claude-quota.js';
 
 const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
   ['prompt_too_long', 'prompt_too_long'],
@@ -37,8 +38,11 @@ const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
   [/overloaded/i, 'overloaded'],
 ];
 
-/** `error` is the CLI's own code for what went wrong, if any. The exit code and `subtype` tell nothing. */
-export function failed(line: ResultLine, error: string | null): TurnFailed {
+/**
+ * `error` is the CLI's own code for what went wrong, if any. The exit code and `subtype` tell nothing. `limits` is what
+ * the CLI last told of the account.
+ */
+export function failed(line: ResultLine, error: string | null, limits: RateLimits | null): TurnFailed {
   const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
   const reason =
     reasonByTerminal.get(line.terminal_reason ?? '') ??
@@ -46,7 +50,18 @@ export function failed(line: ResultLine, error: string | null): TurnFailed {
     reasonByStatus.get(line.api_error_status ?? 0) ??
     reasonByWords.find(([sign]) => sign.test(words))?.[1] ??
     'other';
-  return { type: 'turn-failed', reason, message: sentence('the model CLI reports', words) };
+  const message = sentence('the model CLI reports', words);
+  if (reason !== 'quota') return { type: 'turn-failed', reason, message };
+  return { type: 'turn-failed', reason, message, quota: quotaOf(line, error, limits) };
+}
+
+const isOutOfCredit = (line: ResultLine, error: string | null) =>
+  error === 'billing_error' || line.api_error_status === 402;
+
+/** With an API key the CLI tells of no window: a limit by the minute, which holds for one model, or an empty account. */
+function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null): QuotaRefusal {
+  if (isOutOfCredit(line, error)) return { scope: 'account', resetsAt: null };
+  return limits !== null && isRefusing(limits) ? refusalOf(limits) : { scope: 'model', resetsAt: null };
 }
 
 const maxWords = 300;

@@ -61,16 +61,36 @@ const result = z.object({
   usage: usage.nullish().catch(null),
 });
 
-const line = z.discriminatedUnion('type', [streamEvent, assistant, result]);
+const number = z.number().nullish().catch(null);
+
+const quotaWindow = z.object({ status: detail, utilization: number, resetsAt: number });
+
+const rateLimitEvent = z.object({
+  type: z.literal('rate_limit_event'),
+  rate_limit_info: z.object({
+    status: detail,
+    /** Seconds since the epoch. */
+    resetsAt: number,
+    /** The window that `status` is about. */
+    rateLimitType: detail,
+    utilization: number,
+    /** Requests are served beyond the limits, for money. */
+    isUsingOverage: z.boolean().nullish().catch(null),
+    unifiedWindows: z.record(z.string(), quotaWindow).nullish().catch(null),
+  }),
+});
+
+const line = z.discriminatedUnion('type', [streamEvent, assistant, result, rateLimitEvent]);
 
 export type ClaudeLine = z.infer<typeof line>;
 export type StreamEventLine = z.infer<typeof streamEvent>;
 export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
+export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
 /** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
-const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result")/;
+const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {

@@ -3,7 +3,7 @@ import { shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { withResolvers } from '../../../shared/resolvers.js';
 import type { Decoder, Dialect, Exit, Turn, TurnEnd } from '../adapter.js';
-import { type CliObserver, type EndReason, endReasonOf } from '../observer.js';
+import { type CliObserver, type EndReason, endReasonOf, withoutQuotaReports } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
@@ -76,7 +76,7 @@ export class CliProcess {
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
     this.#parts = parts;
     this.#state = { name: 'starting', next };
-    this.#decoder = parts.dialect.decoder();
+    this.#decoder = withoutQuotaReports(parts.dialect.decoder(), parts.observer);
     this.#onChange = onChange;
     this.startedMs = parts.clock.monotonicMs();
     this.#sinceMs = this.startedMs;

@@ -93,7 +93,7 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onStray?.();
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'turn-end') this.#end(event);
-    else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message));
+    else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event.quota));
     else this.#writeNext();
   }
 

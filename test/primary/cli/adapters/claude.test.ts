@@ -1,4 +1,4 @@
-import type { Dialect, Exit, Turn, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import type { DecoderEvent, Dialect, Exit, Turn, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { claudeAdapter, inputOf } from '../../../../src/primary/cli/adapters/claude.js';
 import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
 import { turnIdOf } from '../../../../src/primary/cli/adapters/claude-turn-id.js';
@@ -49,7 +49,7 @@ function assistantWith(block: object) {
   return { ...assistant(''), message: { model: 'claude-test', content: [block] } };
 }
 
-function textsOf(events: readonly TurnEvent[]) {
+function textsOf(events: readonly DecoderEvent[]) {
   return events.map((event) => ('text' in event ? event.text : event.type));
 }
 
@@ -75,7 +75,7 @@ function failure(words: string, more: object = {}, error?: string): string {
 }
 
 const turn = text(init, start, delta('Hi '), delta('é'), assistant('Hi é'), stop, result());
-const deltas: readonly TurnEvent[] = [
+const deltas: readonly DecoderEvent[] = [
   { type: 'text-delta', text: 'Hi ' },
   { type: 'text-delta', text: 'é' },
 ];
@@ -86,7 +86,7 @@ const end: TurnEvent = {
   usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1 },
 };
 
-function read(...chunks: readonly string[]): readonly TurnEvent[] {
+function read(...chunks: readonly string[]): readonly DecoderEvent[] {
   const decoder = new ClaudeDecoder();
   return chunks.flatMap((chunk) => decoder.read(chunk));
 }
@@ -297,7 +297,7 @@ describe('a line of another turn', () => {
   ];
 
   /** After a first turn, which names itself in its lines or does not. */
-  function secondTurn(lines: readonly object[], names: boolean): readonly TurnEvent[] {
+  function secondTurn(lines: readonly object[], names: boolean): readonly DecoderEvent[] {
     const decoder = new ClaudeDecoder();
     decoder.begin(1);
     const named = names ? of(1) : {};
@@ -414,7 +414,8 @@ describe('the reason of a failure', () => {
     ['other', text(init, result({ num_turns: 0, result: 'this is a command' }))],
   ])('is %s (%#)', (reason, output) => {
     const message = expect.stringMatching(/^the model CLI reports: \S/);
-    expect(read(output)).toEqual([{ type: 'turn-failed', reason, message }]);
+    const quota = reason === 'quota' ? { quota: expect.anything() } : {};
+    expect(read(output)).toEqual([{ type: 'turn-failed', reason, message, ...quota }]);
   });
 
   it('is told in one short line', () => {
@@ -430,10 +431,96 @@ describe('the reason of a failure', () => {
   });
 });
 
+describe('what claude tells of its account', () => {
+  const event = (info: object) => ({ type: 'rate_limit_event', rate_limit_info: info, uuid: 'u', session_id: 's' });
+  const rejected = { status: 'rejected', resetsAt: 1_795_325_106, rateLimitType: 'five_hour', isUsingOverage: false };
+  const resetsAt = 1_795_325_106_000;
+  const refused = (info: object | null, more: object = { api_error_status: 429 }, error = 'rate_limit') =>
+    read((info === null ? '' : text(event(info))) + failure('You have hit your limit', more, error)).at(-1);
+
+  it('is reported by window, with what is about to close', () => {
+    const line = event({
+      status: 'allowed_warning',
+      resetsAt: 1_795_325_104,
+      rateLimitType: 'five_hour',
+      utilization: 0.92,
+      isUsingOverage: false,
+      surpassedThreshold: 0.9,
+      unifiedWindows: {
+        five_hour: { utilization: 0.92, resetsAt: 1_795_325_104, status: 'allowed_warning', surpassedThreshold: 0.9 },
+        seven_day: { utilization: 0.4, resetsAt: 1_795_407_904 },
+        of_tomorrow: { utilization: 0.1, resetsAt: 1_795_407_904, status: 'of tomorrow' },
+      },
+    });
+    expect(read(text(line))).toEqual([
+      {
+        type: 'quota-report',
+        windows: [
+          { name: 'five_hour', status: 'warning', utilization: 0.92, resetsAt: 1_795_325_104_000 },
+          { name: 'seven_day', status: 'allowed', utilization: 0.4, resetsAt: 1_795_407_904_000 },
+          { name: 'other', status: 'allowed', utilization: 0.1, resetsAt: 1_795_407_904_000 },
+        ],
+      },
+    ]);
+  });
+
+  it('is reported without windows of their own, as older versions do', () => {
+    const windows = [{ name: 'five_hour', status: 'rejected', utilization: null, resetsAt }];
+    expect(read(text(event(rejected)))).toEqual([{ type: 'quota-report', windows }]);
+    expect(read(text(event({ status: 'allowed' })))).toEqual([{ type: 'quota-report', windows: [] }]);
+    expect(read(text(event({ status: 7, resetsAt: 'soon', unifiedWindows: [7] })))).toHaveLength(1);
+    expect(read(text({ type: 'rate_limit_event' }))).toEqual([]);
+  });
+
+  it.each<[string, object | null, object | undefined, string | undefined, object]>([
+    ['the whole account until its reset', rejected, undefined, undefined, { scope: 'account', resetsAt }],
+    [
+      'one model until its reset',
+      { ...rejected, rateLimitType: 'seven_day_opus' },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt },
+    ],
+    ['one model, where only the error tells', null, undefined, undefined, { scope: 'model', resetsAt: null }],
+    [
+      'one model, where no window is named',
+      { status: 'rejected' },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt: null },
+    ],
+    [
+      'one model, where the closed window is paid for',
+      { ...rejected, isUsingOverage: true },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt: null },
+    ],
+    [
+      'the whole account, where it has no money left',
+      null,
+      { api_error_status: 400 },
+      'billing_error',
+      { scope: 'account', resetsAt: null },
+    ],
+  ])('says whom a refusal concerns: %s', (_, info, more, error, quota) => {
+    expect(refused(info, more, error)).toMatchObject({ type: 'turn-failed', reason: 'quota', quota });
+  });
+
+  it('may have been told turns ago, because it is told only when it changes', () => {
+    const events = read(text(event(rejected)), failure('limit', {}, 'rate_limit'), failure('limit', {}, 'rate_limit'));
+    expect(events.at(-1)).toMatchObject({ quota: { scope: 'account', resetsAt } });
+  });
+
+  it('says nothing of other failures', () => {
+    expect(refused(rejected, { api_error_status: 529 }, 'overloaded')).not.toHaveProperty('quota');
+  });
+});
+
 describe('a claude process that exits', () => {
   const exit = (more: Partial<Exit>): Exit => ({ code: 1, signal: null, stderr: '', ...more });
 
-  function crash(output: string, more: Partial<Exit>): readonly TurnEvent[] {
+  function crash(output: string, more: Partial<Exit>): readonly DecoderEvent[] {
     const decoder = new ClaudeDecoder();
     decoder.read(output);
     return decoder.exit(exit(more));

@@ -1,4 +1,4 @@
-import type { Dialect, Exit, Launch, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import type { DecoderEvent, Dialect, Exit, Launch } from '../../../../src/primary/cli/adapter.js';
 import { unknownUsage } from '../../../../src/primary/cli/adapter.js';
 import { commandAdapter } from '../../../../src/primary/cli/adapters/command.js';
 import { commandModel } from '../../../../src/shared/config/command-model.js';
@@ -22,7 +22,7 @@ async function argsOf(launch: Partial<Launch>, ...parts: Parameters<typeof adapt
   return plan.args;
 }
 
-async function exitEvents(exit: Partial<Exit>): Promise<readonly TurnEvent[]> {
+async function exitEvents(exit: Partial<Exit>): Promise<readonly DecoderEvent[]> {
   const decoder = (await dialectOf(['llm'])).decoder();
   return [...decoder.exit({ code: null, signal: null, stderr: '', ...exit })];
 }

@@ -1,6 +1,6 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import type { Consult, Decoder, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import type { Consult, Decoder, DecoderEvent, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { demoAdapter } from '../../../../src/primary/cli/adapters/demo.js';
 
 const program = join(__dirname, '../../../../src/demo/main.js');
@@ -16,11 +16,11 @@ function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
   return adapter.learn(async () => ({ code: 0, stdout }));
 }
 
-async function decoder(): Promise<Decoder> {
+async function decoder(): Promise<Decoder<DecoderEvent>> {
   return (await dialect()).decoder();
 }
 
-function read(from: Decoder, chunks: readonly string[]): readonly TurnEvent[] {
+function read(from: Decoder<DecoderEvent>, chunks: readonly string[]): readonly DecoderEvent[] {
   return chunks.flatMap((chunk) => [...from.read(chunk)]);
 }
 
@@ -109,7 +109,7 @@ describe('the demo program', () => {
 
 describe('the demo decoder', () => {
   const stdout = lines({ type: 'delta', text: 'Hé ' }, { type: 'delta', text: '🦄\n' }, end);
-  const events: readonly TurnEvent[] = [
+  const events: readonly DecoderEvent[] = [
     { type: 'text-delta', text: 'Hé ' },
     { type: 'text-delta', text: '🦄\n' },
     turnEnd,

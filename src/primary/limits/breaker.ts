@@ -1,0 +1,206 @@
+import { type BreakerReason, breakerReasons, type QuotaWindow } from '../../shared/breaker.js';
+import type { Clock } from '../../shared/clock.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
+import { Circuit, type CircuitStatus } from './circuit.js';
+import { QuotaWindows } from './quota-windows.js';
+
+interface CheckedError {
+  readonly error: string | null;
+}
+
+export interface BreakerListener {
+  changed(status: CircuitStatus): void;
+  /** A window of the account's quota is about to close. */
+  windowClosing(window: QuotaWindow): void;
+}
+
+/** Models that are held at once. One more takes the place of the one held for longest. */
+const maxModels = 16;
+/** Ends are told in whole milliseconds. */
+const roundingMs = 1;
+
+/**
+ * Owns whether jobs may be started, as far as the account of the model CLI decides: its quota and its credential. While
+ * it is open no job is started. What concerns one model alone holds back that model's jobs alone.
+ */
+export class Breaker {
+  readonly #clock: Clock;
+  readonly #account: Circuit;
+  /** By the model that a request names; '' for one that names none. Closed ones are not kept. */
+  readonly #models = new Map<string, Circuit>();
+  readonly #windows: QuotaWindows;
+  readonly #openings = new Map<BreakerReason, number>(breakerReasons.map((reason) => [reason, 0]));
+  #listener: BreakerListener = { changed() {}, windowClosing() {} };
+  /** When a job was first refused for its credential, if none was answered since. */
+  #suspectedMs: number | null = null;
+  #saysNotReady = false;
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#windows = new QuotaWindows(clock);
+    this.#account = new Circuit(null, clock, (circuit) => this.#changed(circuit));
+  }
+
+  /** There is one listener. */
+  listen(listener: BreakerListener): void {
+    this.#listener = listener;
+  }
+
+  /** Why this job may not be started now, as `cli_error`; null where it may. */
+  refusal(request: JobRequest): RelayError | null {
+    return this.#circuitsOf(request).find((circuit) => !circuit.admits(request))?.refusal ?? null;
+  }
+
+  /** A job that was not refused has been admitted. */
+  admitted(request: JobRequest): void {
+    for (const circuit of this.#circuitsOf(request)) circuit.admitted(request);
+  }
+
+  /** The model answers this job. */
+  served(request: JobRequest): void {
+    for (const circuit of this.#circuitsOf(request)) circuit.served(request);
+  }
+
+  /** Learns from a job's end. Returns the end as the caller is to be told it, with the time to wait. */
+  ended(request: JobRequest, end: JobEnd, hadSlot: boolean): JobEnd {
+    if (hadSlot) this.#learn(request, end);
+    for (const circuit of this.#circuitsOf(request)) circuit.left(request);
+    return end.outcome === 'cli_error' ? this.#withRetry(request, end) : end;
+  }
+
+  /**
+   * Learns from what a readiness check has found. Without an error the model CLI says that it can run jobs; returns that
+   * with the error of the breaker, where it knows better.
+   */
+  checked<Verdict extends CheckedError>(verdict: Verdict): Verdict {
+    const { error } = verdict;
+    const { state } = this.#account;
+    const isAuth = state.name !== 'closed' && state.reason === 'auth';
+    if (error !== null && (this.#suspectedMs !== null || isAuth)) this.#account.refused(null, 'auth', null);
+    if (error === null && this.#saysNotReady && isAuth) this.#account.tryAgain();
+    this.#saysNotReady = error !== null;
+    return { ...verdict, error: error ?? this.error };
+  }
+
+  /** The model CLI has told of its account. */
+  readonly reported = (windows: readonly QuotaWindow[]): void => {
+    for (const window of this.#windows.report(windows)) this.#listener.windowClosing(window);
+  };
+
+  /** Somebody who may know better asks: the next job is let through, and what the last ones showed is forgotten. */
+  tryAgain(): void {
+    this.#suspectedMs = null;
+    for (const circuit of this.#circuits) circuit.tryAgain();
+  }
+
+  /** Why a job that names no model is not started; null where the next one is. */
+  get error(): string | null {
+    return this.#circuitsFor('').find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
+  }
+
+  /** Whether jobs that name no model run as usual. */
+  get isClosed(): boolean {
+    return this.#circuitsFor('').every(({ state }) => state.name === 'closed');
+  }
+
+  /** For the account, then for each model that is held. */
+  get status(): readonly [CircuitStatus, ...CircuitStatus[]] {
+    return [this.#account.status, ...[...this.#models.values()].map(({ status }) => status)];
+  }
+
+  get windows(): readonly QuotaWindow[] {
+    return this.#windows.current;
+  }
+
+  /** By window, for the metrics. */
+  get utilization(): Readonly<Record<string, number>> {
+    return this.#windows.utilization;
+  }
+
+  /** 1 for each reason for which it is open somewhere. */
+  get openFor(): Readonly<Record<string, number>> {
+    const states = this.#circuits.map(({ state }) => state);
+    const isOpen = (reason: BreakerReason) => states.some((state) => state.name === 'open' && state.reason === reason);
+    return Object.fromEntries(breakerReasons.map((reason) => [reason, isOpen(reason) ? 1 : 0]));
+  }
+
+  /** By reason, since the start. */
+  get openings(): Readonly<Record<string, number>> {
+    return Object.fromEntries(this.#openings);
+  }
+
+  stop(): void {
+    for (const circuit of this.#circuits) circuit.stop();
+  }
+
+  get #circuits(): readonly Circuit[] {
+    return [this.#account, ...this.#models.values()];
+  }
+
+  #circuitsOf({ model }: JobRequest): readonly Circuit[] {
+    return this.#circuitsFor(model ?? '');
+  }
+
+  #circuitsFor(model: string): readonly Circuit[] {
+    const circuit = this.#models.get(model);
+    return circuit === undefined ? [this.#account] : [this.#account, circuit];
+  }
+
+  #learn(request: JobRequest, end: JobEnd): void {
+    const beganMs = this.#clock.monotonicMs() - end.executionMs + roundingMs;
+    if (end.outcome === 'ok') this.#answered(request, beganMs);
+    else if (end.outcome !== 'cli_error') return;
+    else if (end.failure.reason === 'auth') this.#unauthorized(request, beganMs);
+    else if (end.failure.reason === 'quota') this.#exhausted(request, end);
+  }
+
+  #answered(request: JobRequest, beganMs: number): void {
+    this.served(request); // its answer may have had no text
+    if (this.#suspectedMs !== null && beganMs >= this.#suspectedMs) this.#suspectedMs = null;
+  }
+
+  /** One failure may be a token that was just renewed. It lasts if a job that began after it fails too. */
+  #unauthorized(request: JobRequest, beganMs: number): void {
+    const lasts = this.#suspectedMs !== null && beganMs >= this.#suspectedMs;
+    this.#suspectedMs ??= this.#clock.monotonicMs();
+    if (lasts || this.#account.isProbe(request)) this.#account.refused(request, 'auth', null);
+  }
+
+  #exhausted(request: JobRequest, { failure }: JobFailed): void {
+    const { scope, resetsAt } = failure.quota ?? { scope: 'account', resetsAt: null };
+    const circuit = scope === 'account' ? this.#account : this.#circuitOfModel(request.model ?? '');
+    circuit.refused(request, 'quota', resetsAt);
+  }
+
+  #circuitOfModel(model: string): Circuit {
+    const known = this.#models.get(model);
+    if (known !== undefined) return known;
+    const [oldest] = this.#models.keys();
+    if (oldest !== undefined && this.#models.size >= maxModels) this.#forget(oldest);
+    const circuit = new Circuit(model, this.#clock, () => {
+      if (circuit.state.name === 'closed') this.#forget(model);
+      this.#changed(circuit);
+    });
+    this.#models.set(model, circuit);
+    return circuit;
+  }
+
+  #forget(model: string): void {
+    this.#models.get(model)?.stop();
+    this.#models.delete(model);
+  }
+
+  #changed({ state, status }: Circuit): void {
+    if (state.name === 'open') this.#openings.set(state.reason, (this.#openings.get(state.reason) ?? 0) + 1);
+    if (state.name === 'closed') this.#suspectedMs = null;
+    this.#listener.changed(status);
+  }
+
+  #withRetry(request: JobRequest, end: JobFailed): JobFailed {
+    const { failure } = end;
+    if (failure.reason !== 'quota' && failure.reason !== 'auth') return end;
+    const retryAfterSeconds = failure.retryAfterSeconds ?? this.refusal(request)?.retryAfterSeconds;
+    return { ...end, failure: { ...failure, retryAfterSeconds } };
+  }
+}

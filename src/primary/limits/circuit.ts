@@ -1,0 +1,155 @@
+import type { BreakerReason, BreakerState } from '../../shared/breaker.js';
+import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
+import type { JobRequest } from '../../shared/job.js';
+
+/** What a circuit is doing. `half_open`: the first job that comes is the probe; the others are held while it is open. */
+export type CircuitState =
+  | { readonly name: 'closed' }
+  | { readonly name: 'open'; readonly reason: BreakerReason; readonly sinceMs: number; readonly untilMs: number }
+  | {
+      readonly name: 'half_open';
+      readonly reason: BreakerReason;
+      readonly sinceMs: number;
+      readonly probe: JobRequest | null;
+    };
+
+/** How a circuit stands. Times are in milliseconds since the epoch. */
+export interface CircuitStatus {
+  readonly state: BreakerState;
+  /** The model whose jobs it holds; null for all jobs. */
+  readonly model: string | null;
+  readonly reason: BreakerReason | null;
+  readonly since: number | null;
+  /** When the next job is let through; null where it is not open. */
+  readonly until: number | null;
+}
+
+/** Without a known time of reset: 30 s, doubled at each failed probe. */
+const firstWaitMs = 30_000;
+const maxBackoffMs = 10 * 60_000;
+/** A job an hour costs little, and a CLI that tells nonsense must not close the service for longer. */
+const maxWaitMs = 60 * 60_000;
+/** The longest window is of a week. A reset that is further away is nonsense. */
+const maxResetMs = 8 * 24 * 60 * 60_000;
+/** How long a job that comes while a probe runs is asked to wait. */
+const probeRetrySeconds = 5;
+
+const faults: Readonly<Record<BreakerReason, string>> = {
+  quota: 'the account of the model CLI has used up its quota',
+  auth: 'the credential of the model CLI is refused',
+};
+
+/** Owns whether jobs are let through to one account, or to one model of it. */
+export class Circuit {
+  readonly #model: string | null;
+  readonly #clock: Clock;
+  readonly #onChange: (circuit: Circuit) => void;
+  #state: CircuitState = { name: 'closed' };
+  /** Openings since it was last closed. */
+  #tries = 0;
+  #stopTimer: StopTimer = () => {};
+
+  /** `model` is null for the whole account. */
+  constructor(model: string | null, clock: Clock, onChange: (circuit: Circuit) => void) {
+    this.#model = model;
+    this.#clock = clock;
+    this.#onChange = onChange;
+  }
+
+  get state(): CircuitState {
+    return this.#state;
+  }
+
+  get status(): CircuitStatus {
+    const { name: state } = this.#state;
+    const model = this.#model;
+    if (this.#state.name === 'closed') return { state, model, reason: null, since: null, until: null };
+    const until = this.#state.name === 'open' ? this.#epochMs(this.#state.untilMs) : null;
+    return { state, model, reason: this.#state.reason, since: this.#epochMs(this.#state.sinceMs), until };
+  }
+
+  /** Why jobs are held, as `cli_error`. */
+  get refusal(): RelayError | null {
+    if (this.#state.name === 'closed') return null;
+    const { reason } = this.#state;
+    if (this.#state.name === 'half_open') {
+      const extras = { reason, retryAfterSeconds: probeRetrySeconds };
+      return new RelayError(
+        'cli_error',
+        `${faults[reason]}; a job is under way to find out whether it still is so`,
+        extras,
+      );
+    }
+    const { untilMs } = this.#state;
+    const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - this.#clock.monotonicMs()) / 1000));
+    const message = `${faults[reason]}; no job is started before ${timestamp(this.#epochMs(untilMs))}`;
+    return new RelayError('cli_error', message, { reason, retryAfterSeconds });
+  }
+
+  /** Whether this job may be started now. */
+  admits(request: JobRequest): boolean {
+    if (this.#state.name === 'closed') return true;
+    return this.#state.name === 'half_open' && (this.#state.probe === null || this.#state.probe === request);
+  }
+
+  /** A job that it admits has been admitted by all: where it is half open, this is the probe. */
+  admitted(request: JobRequest): void {
+    if (this.#state.name === 'half_open') this.#state = { ...this.#state, probe: request };
+  }
+
+  isProbe(request: JobRequest | null): boolean {
+    return this.#state.name === 'half_open' && this.#state.probe === request;
+  }
+
+  /** The model answers this job. Others may have begun before the circuit was opened, and prove nothing. */
+  served(request: JobRequest): void {
+    if (!this.isProbe(request)) return;
+    this.#tries = 0;
+    this.#become({ name: 'closed' });
+  }
+
+  /** A job was refused; null: a check shows that it would be. `resetsAt` is in milliseconds since the epoch. */
+  refused(request: JobRequest | null, reason: BreakerReason, resetsAt: number | null): void {
+    if (this.#state.name !== 'closed' && !this.isProbe(request)) return;
+    this.#tries++;
+    const nowMs = this.#clock.monotonicMs();
+    const waitMs = this.#waitMs(resetsAt);
+    this.#become({ name: 'open', reason, sinceMs: nowMs, untilMs: nowMs + waitMs });
+    this.#stopTimer = this.#clock.after(waitMs, () => this.tryAgain());
+  }
+
+  /** The job has ended. A probe that shows nothing leaves its place to the next job. */
+  left(request: JobRequest): void {
+    if (this.#state.name === 'half_open' && this.isProbe(request)) this.#state = { ...this.#state, probe: null };
+  }
+
+  /** The next job is let through. */
+  tryAgain(): void {
+    if (this.#state.name !== 'open') return;
+    const { reason, sinceMs } = this.#state;
+    this.#become({ name: 'half_open', reason, sinceMs, probe: null });
+  }
+
+  stop(): void {
+    this.#stopTimer();
+  }
+
+  /** The wall clock may jump, so the time of reset becomes a time to wait at once. */
+  #waitMs(resetsAt: number | null): number {
+    const resetMs = resetsAt === null ? 0 : resetsAt - this.#clock.now();
+    if (resetMs > 0 && resetMs <= maxResetMs) return Math.min(resetMs, maxWaitMs);
+    return Math.min(firstWaitMs * 2 ** (this.#tries - 1), maxBackoffMs);
+  }
+
+  #become(state: CircuitState): void {
+    this.#stopTimer();
+    this.#state = state;
+    this.#onChange(this);
+  }
+
+  /** Of a time of the monotonic clock, as the wall clock goes now. */
+  #epochMs(monotonicMs: number): number {
+    return Math.round(this.#clock.now() + monotonicMs - this.#clock.monotonicMs());
+  }
+}
