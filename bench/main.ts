@@ -3,6 +3,7 @@ import { accounting } from './accounting.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
+import { conversationMemory } from './conversation-memory.js';
 import { conversations } from './conversations.js';
 import { eventLoop } from './event-loop.js';
 import { fairness } from './fairness.js';
@@ -31,6 +32,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   reading,
   standby,
   fairness,
+  'conversation-memory': conversationMemory,
   conversations,
   chat,
   'first-delta': firstDelta,

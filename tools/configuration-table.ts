@@ -56,6 +56,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'a quarter of `MODEL_API_MAX_CONVERSATIONS`',
   ],
   MODEL_API_CONVERSATION_MEMORY_MB: ['text held by all conversations together, MB'],
+  MODEL_API_CONVERSATION_MAX_MB: [
+    'text of one conversation, MB; a turn that would go beyond it is 400, its last answer may',
+  ],
   MODEL_API_CLI: [
     '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
   ],

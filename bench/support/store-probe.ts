@@ -23,6 +23,7 @@ const limits = {
   maxConversations: size,
   clientMaxConversations: null,
   maxBytes: Number.MAX_SAFE_INTEGER,
+  maxBytesEach: Number.MAX_SAFE_INTEGER,
 };
 const store = new ConversationStore(limits, systemClock);
 

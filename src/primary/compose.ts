@@ -97,8 +97,10 @@ function linkBack(parts: Parts): void {
 }
 
 function createConversations({ config, host }: Setup): ConversationStore {
-  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations, conversationBytes: maxBytes } = config;
-  return new ConversationStore({ ttlMs, maxConversations, clientMaxConversations, maxBytes }, host.clock);
+  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations } = config;
+  const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
+  const limits = { ttlMs, maxConversations, clientMaxConversations, maxBytes, maxBytesEach };
+  return new ConversationStore(limits, host.clock);
 }
 
 function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics'>): Readiness {

@@ -125,8 +125,8 @@ export class JobHarness {
   constructor({ maxActive = 1, maxWaiting = 10, models, ...options }: JobOptions = {}) {
     const { clock, observer } = this;
     this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock);
-    const kept = { ttlMs: 60_000, maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000 };
-    this.conversations = new ConversationStore(kept, clock);
+    const most = { maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000, maxBytesEach: 10_000 };
+    this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
     const choice = { fallback: null, allowed: null, label: null, ...models };
     const resources = {
       slots: this.slots,

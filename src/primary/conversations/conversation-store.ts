@@ -4,9 +4,10 @@ import type { ConversationSnapshot, RemovalCause } from '../../shared/conversati
 import { invalid, RelayError } from '../../shared/errors.js';
 import { LinkedList } from '../../shared/linked-list.js';
 import { quarterOf } from '../limits/client-bounds.js';
-import { Conversation } from './conversation.js';
+import { Conversation, type TurnInLine } from './conversation.js';
 import { ConversationShares } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
+import { stored } from './stored-text.js';
 
 export interface ConversationLimits {
   /** Time from the last activity until a conversation expires. */
@@ -16,6 +17,8 @@ export interface ConversationLimits {
   readonly clientMaxConversations: number | null;
   /** Text that all conversations may hold together. */
   readonly maxBytes: number;
+  /** Text that one conversation may hold before its last answer. */
+  readonly maxBytesEach: number;
 }
 
 /** 144 random bits. */
@@ -73,17 +76,15 @@ export class ConversationStore {
 
   /**
    * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Nothing is taken before
-   * `open`. Throws `validation_error` for an id that can't be used, and `concurrency_limited` when as many conversations
+   * `open`. Throws `validation_error` for an id that can't be used or a message that would make it too large, and `concurrency_limited` when as many conversations
    * are in use as may be kept: a new one must always find an idle one to evict.
    */
   turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
-    if (conversation.bytes + bytes > this.#limits.maxBytes) {
-      throw invalid('message', 'would make the conversation larger than all conversations together may be');
-    }
-    return new ConversationTurn(conversation, this);
+    this.#checkSize(conversation, bytes);
+    return new ConversationTurn(conversation, bytes, this);
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
@@ -95,7 +96,7 @@ export class ConversationStore {
   }
 
   /** For turns alone, as the two below: a turn lines up on its conversation. */
-  open(conversation: Conversation, turn: { wake(): void }): void {
+  open(conversation: Conversation, turn: TurnInLine): void {
     if (conversation.turns === null) {
       conversation.turns = [turn];
       this.#inUse++;
@@ -104,9 +105,10 @@ export class ConversationStore {
 
   /** A finished turn becomes part of the conversation; the first one makes it exist. */
   commit(conversation: Conversation, texts: readonly [user: string, assistant: string], tokens: number) {
-    const bytes = Buffer.byteLength(texts[0]) + Buffer.byteLength(texts[1]);
+    const [user, assistant] = [stored(texts[0]), stored(texts[1])];
+    const bytes = user.length + assistant.length;
     if (conversation.texts.length === 0) this.#publish(conversation);
-    conversation.texts.push(...texts);
+    conversation.texts.push(user, assistant);
     conversation.bytes += bytes;
     conversation.tokens += tokens;
     conversation.lastActivityAt = this.#clock.now();
@@ -122,7 +124,7 @@ export class ConversationStore {
   }
 
   /** A turn leaves the line, wherever it stands; the next one may run. */
-  close(conversation: Conversation, turn: { wake(): void }): void {
+  close(conversation: Conversation, turn: TurnInLine): void {
     const line = conversation.turns ?? [];
     const wasRunning = line[0] === turn;
     conversation.turns = line.filter((other) => other !== turn);
@@ -136,6 +138,15 @@ export class ConversationStore {
   #refuse(): never {
     this.#refused++;
     throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
+  }
+
+  /** An answer may go beyond the limit: it is paid for. The next turn may not. */
+  #checkSize(conversation: Conversation, bytes: number): void {
+    const { maxBytes, maxBytesEach } = this.#limits;
+    const limit = Math.min(maxBytes, maxBytesEach);
+    if (conversation.bytesInView + bytes <= limit) return;
+    const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
+    throw invalid('message', `would make the conversation larger than ${megabytes} MB: start a new conversation`);
   }
 
   #draft(client: string, system: string | null): Conversation {

@@ -3,20 +3,22 @@ import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import type { Conversation } from './conversation.js';
+import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
 /** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
-export class ConversationTurn implements Disposable {
+export class ConversationTurn implements TurnInLine, Disposable {
+  readonly bytes: number;
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  constructor(conversation: Conversation, keeper: TurnKeeper) {
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper) {
     this.#conversation = conversation;
+    this.bytes = bytes;
     this.#keeper = keeper;
   }
 

@@ -1,15 +1,23 @@
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
+import { type StoredText, stored, textOf } from './stored-text.js';
+
+/** A turn that runs or waits. */
+export interface TurnInLine {
+  /** What it adds to the conversation, the answer left out. */
+  readonly bytes: number;
+  wake(): void;
+}
 
 /** One conversation's text and times. Kept small: there may be a million. Changed by the store alone. */
 export class Conversation {
   readonly id: string;
   /** Who created it; to any other client it does not exist. */
   readonly client: string;
-  readonly system: string | null;
+  readonly #system: StoredText | null;
   readonly createdAt: number;
   /** Texts of the finished turns: the user's, the assistant's, the user's … */
-  texts: string[] = [];
+  texts: StoredText[] = [];
   bytes: number;
   tokens = 0;
   lastActivityAt: number;
@@ -19,13 +27,13 @@ export class Conversation {
   /** The same among those of its client. */
   ownPlace: Node<Conversation> | null = null;
   /** The turns on it in order of arrival; the first one runs. null when there is none. */
-  turns: { wake(): void }[] | null = null;
+  turns: TurnInLine[] | null = null;
 
   constructor(id: string, client: string, system: string | null, now: number, monotonicMs: number) {
     this.id = id;
     this.client = client;
-    this.system = system;
-    this.bytes = Buffer.byteLength(system ?? '');
+    this.#system = system === null ? null : stored(system);
+    this.bytes = this.#system?.length ?? 0;
     this.createdAt = now;
     this.lastActivityAt = now;
     this.lastActiveMs = monotonicMs;
@@ -35,7 +43,22 @@ export class Conversation {
     return this.place === null && this.texts.length > 0;
   }
 
+  get system(): string | null {
+    return this.#system === null ? null : textOf(this.#system);
+  }
+
+  /** Its size when every turn in line has ended, their answers left out. */
+  get bytesInView(): number {
+    return (this.turns ?? []).reduce((sum, turn) => sum + turn.bytes, this.bytes);
+  }
+
+  /** A text is read when it is asked for: a live session needs none of them. */
   get history(): Turn['history'] {
-    return this.texts.map((text, index) => ({ role: index % 2 === 0 ? 'user' : 'assistant', text }));
+    return this.texts.map((text, index) => ({
+      role: index % 2 === 0 ? 'user' : 'assistant',
+      get text() {
+        return textOf(text);
+      },
+    }));
   }
 }

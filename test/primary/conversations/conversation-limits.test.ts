@@ -210,6 +210,42 @@ describe('the share of a client', () => {
   });
 });
 
+describe('the text of one conversation', () => {
+  const tooLarge = {
+    code: 'validation_error',
+    details: [{ path: 'message', message: expect.stringContaining('start a new conversation') }],
+  };
+
+  it('is limited: a turn that would go beyond is refused, and the conversation stays readable', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const id = harness.chat(null, 'alice', 'x'.repeat(45)); // and `Hello`
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 51))).toMatchObject(tooLarge);
+    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
+    expect(failureOf(() => harness.store.turn(null, 'alice', 's'.repeat(60), 41))).toMatchObject(tooLarge);
+    expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
+  });
+
+  it('may go beyond by an answer, which is kept, and by no further turn', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const turn = harness.open(null, 'alice', 2);
+    const { id } = turn.commit('Hi', 'y'.repeat(200), 1);
+    turn[Symbol.dispose]();
+    expect(harness.store.counts.bytes).toBe(202);
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 1))).toMatchObject(tooLarge);
+    harness.store.remove(id, 'alice');
+    expect(harness.store.counts.bytes).toBe(0);
+  });
+
+  it('counts what the turns in line will add, for as long as they are there', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const id = harness.chat();
+    const turns = [harness.open(id, 'alice', 40), harness.open(id, 'alice', 40)];
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toMatchObject(tooLarge);
+    turns[1]?.[Symbol.dispose]();
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toBeNull();
+  });
+});
+
 describe('expiry', () => {
   it('takes what has expired and nothing else, whatever stands before it', async () => {
     const harness = new StoreHarness();

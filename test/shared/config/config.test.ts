@@ -243,6 +243,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [['2', 2_097_152]],
     bad: [...noWholeNumbers, '0', '1000001'],
   },
+  MODEL_API_CONVERSATION_MAX_MB: {
+    key: 'maxConversationBytes',
+    good: [['2', 2_097_152]],
+    bad: [...noWholeNumbers, '0', '1001'],
+  },
   MODEL_API_CLI: {
     key: 'cli',
     besides: { MODEL_API_CLI_COMMAND: 'cat' },
@@ -389,6 +394,7 @@ describe('the configuration', () => {
       maxConversations: 1000,
       clientMaxConversations: null,
       conversationBytes: 268_435_456,
+      maxConversationBytes: 8_388_608,
       cli: 'auto',
       cliCommand: null,
       cliArgs: [],
