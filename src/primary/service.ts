@@ -63,7 +63,7 @@ export class Service {
         workerSettings(config, clients.forWorkers, addresses.fds.length, host.traces, supervisor.phase),
       runner,
       conversations,
-      rateLimit: new RateLimit((client) => clients.rateOf(client)),
+      rateLimit: new RateLimit((client) => clients.rateOf(client), host.clock),
       keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
       jobMetrics: metrics.jobs,
       clientMetrics: metrics.clients,

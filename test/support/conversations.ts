@@ -15,7 +15,13 @@ export class StoreHarness {
   readonly store: ConversationStore;
 
   constructor(limits: Partial<ConversationLimits> = {}) {
-    const usual = { ttlMs, maxConversations: 10, clientMaxConversations: null, maxBytes: 100_000, maxBytesEach: 100_000 };
+    const usual = {
+      ttlMs,
+      maxConversations: 10,
+      clientMaxConversations: null,
+      maxBytes: 100_000,
+      maxBytesEach: 100_000,
+    };
     this.store = new ConversationStore({ ...usual, ...limits }, this.clock);
     this.store.onRemoved((cause, id) => {
       this.removed.push(cause);
