@@ -14,6 +14,7 @@ import { latency } from './latency.js';
 import { memory } from './memory.js';
 import { reading } from './reading.js';
 import { scrape } from './scrape.js';
+import { slowClients } from './slow-clients.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
@@ -29,6 +30,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   scrape,
   fleet,
   accounting,
+  'slow-clients': slowClients,
   reading,
   standby,
   fairness,

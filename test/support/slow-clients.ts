@@ -1,0 +1,72 @@
+import { connect, type Socket } from 'node:net';
+import { request } from './raw-http.js';
+
+/** How a client wastes time: it dribbles headers, dribbles a body, or reads nothing of its answer. */
+export const slowKinds = ['headers', 'body', 'reader'] as const;
+export type SlowKind = (typeof slowKinds)[number];
+
+const dribbleMs = 1000;
+const openAtOnce = 50;
+/** Of a page that takes longer to send than what the kernel takes for one who does not read. */
+const reading = Buffer.concat(Array.from({ length: 20 }, () => request('GET /openapi.yaml')));
+const first: Readonly<Record<SlowKind, Buffer>> = {
+  headers: Buffer.from('POST /ask HTTP/1.1\r\nHost: localhost\r\nX-Slow: '),
+  body: request('POST /ask', ['Content-Type: application/json', 'Content-Length: 100000'], '{"prompt":"'),
+  reader: reading,
+};
+
+/** Owns many clients of one kind, until they are closed. Those that the service has closed are not opened again. */
+export class SlowClients implements Disposable {
+  readonly #sockets: Socket[] = [];
+  readonly #timer: NodeJS.Timeout;
+  closed = 0;
+
+  /** Resolves when all are connected and have sent the first of it. */
+  static async open(port: number, kind: SlowKind, count: number): Promise<SlowClients> {
+    const clients = new SlowClients(kind);
+    for (let opened = 0; opened < count; opened += openAtOnce) {
+      await Promise.all(Array.from({ length: Math.min(openAtOnce, count - opened) }, () => clients.#open(port, kind)));
+    }
+    return clients;
+  }
+
+  private constructor(kind: SlowKind) {
+    const dribble = () => {
+      for (const socket of this.#sockets) if (socket.writable) socket.write('x');
+    };
+    this.#timer = setInterval(kind === 'reader' ? () => {} : dribble, dribbleMs);
+  }
+
+  get size(): number {
+    return this.#sockets.length - this.closed;
+  }
+
+  #open(port: number, kind: SlowKind): Promise<void> {
+    const socket = connect(port, '127.0.0.1');
+    if (kind === 'reader') socket.pause();
+    else socket.resume();
+    this.#sockets.push(socket);
+    socket.on('error', () => {}).once('close', () => this.closed++);
+    return new Promise((resolve) => {
+      socket.once('close', () => resolve());
+      socket.once('connect', () => socket.write(first[kind], () => resolve()));
+    });
+  }
+
+  [Symbol.dispose](): void {
+    clearInterval(this.#timer);
+    for (const socket of this.#sockets) socket.destroy();
+  }
+}
+
+/** How long each of so many requests for /health takes, one after the other, milliseconds. Each on a connection of its own. */
+export async function healthTimes(url: string, count: number): Promise<number[]> {
+  const times: number[] = [];
+  while (times.length < count) {
+    const from = performance.now();
+    const { status } = await fetch(`${url}/health`, { headers: { connection: 'close' } });
+    if (status !== 200) throw new Error(`/health answered ${status}`);
+    times.push(performance.now() - from);
+  }
+  return times;
+}
