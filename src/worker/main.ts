@@ -113,7 +113,8 @@ async function tellFigures(primary: Primary, metrics: HttpMetrics): Promise<void
 
 /** Tells what was counted last. A primary that has gone, or has no time, is not waited for. */
 async function leave(primary: Primary, { metrics, log }: WorkerContext, code: number): Promise<void> {
-  await Promise.race([tellFigures(primary, metrics), delay(systemClock, lastFiguresLimitMs)]);
+  const told = Promise.all([tellFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
+  await Promise.race([told, delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);
 }
 

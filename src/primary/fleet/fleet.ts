@@ -179,6 +179,7 @@ export class Fleet {
   #handlersOf(handle: WorkerHandle) {
     return {
       heartbeat: () => handle.beats(),
+      leaving: ({ code }: { readonly code: number }) => handle.leaves(code),
       figures: ({ families }: { readonly families: readonly FamilyFigures[] }) =>
         this.#observer.counted(handle, families),
       listening: () => {
@@ -200,10 +201,10 @@ export class Fleet {
   #exited(handle: WorkerHandle, code: number | null, signal: string | null): void {
     const { slot, pid, state } = handle;
     if (!this.#living.delete(handle)) return;
-    handle.exits(code);
+    const counted = handle.exits(code);
     this.#observer.left(handle);
     const hadSlot = slot.handle === handle; // else it had a successor, or never got the slot
-    const wasCut = state === 'stopping' && code !== workerExits.clean;
+    const wasCut = state === 'stopping' && counted !== workerExits.clean;
     if (hadSlot) slot.handle = null;
     if (this.#isStopping) return;
     if (pid !== null && (hadSlot || wasCut)) this.#log.warn('worker_gone', { worker: slot.id, code, signal });

@@ -25,6 +25,7 @@ export class WorkerHandle {
   #hasListened = false;
   #silentChecks = 0;
   #wasKilled = false;
+  #lastWord: number | null = null;
   readonly #exited = withResolvers<number | null>();
   readonly #settled = withResolvers<boolean>();
   /** Resolves with true when it listens, with false when it exits before. */
@@ -66,10 +67,17 @@ export class WorkerHandle {
     this.#state = 'stopping';
   }
 
-  /** It has exited, or could not be started. */
-  exits(code: number | null): void {
+  /** It exits now with this code, as it says itself. */
+  leaves(code: number): void {
+    this.#lastWord = code;
+  }
+
+  /** It has exited, or could not be started. Returns the code that counts: what it said of itself, where a signal has ended it since. */
+  exits(code: number | null): number | null {
+    const counted = code ?? (this.#wasKilled ? null : this.#lastWord);
     this.#settled.resolve(false);
-    this.#exited.resolve(code);
+    this.#exited.resolve(counted);
+    return counted;
   }
 
   /** What it has counted since it was last asked. */

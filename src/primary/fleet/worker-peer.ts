@@ -7,7 +7,7 @@ import { describeError, type Logger } from '../../shared/logger.js';
 
 export type WorkerPeer = Peer<WorkerCalls, PrimaryCalls>;
 
-type OwnCalls = 'listening' | 'heartbeat' | 'figures';
+type OwnCalls = 'listening' | 'heartbeat' | 'figures' | 'leaving';
 
 /** Handlers of the calls that every worker is answered alike. */
 export type SharedHandlers = Omit<Handlers<PrimaryCalls>, OwnCalls>;

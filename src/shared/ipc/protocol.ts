@@ -79,6 +79,8 @@ export const primaryCalls = {
   listening: { request: nothing, answer: nothing },
   heartbeat: { request: nothing, answer: nothing },
   figures: { request: figures, answer: nothing },
+  /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
+  leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
   conversation: { request: conversationKey, answer: conversationSnapshot },
   deleteConversation: { request: conversationKey, answer: nothing },

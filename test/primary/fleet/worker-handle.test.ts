@@ -45,6 +45,23 @@ describe('a worker is overdue', () => {
   });
 });
 
+describe('the exit of a worker', () => {
+  it('has the code that the worker has told, where it had to kill itself to exit', async () => {
+    const { handle } = createHandle();
+    handle.leaves(0);
+    const exited = handle.exitedWithin(limitMs, new FakeClock());
+    expect([handle.exits(null), await exited]).toEqual([0, 0]);
+  });
+
+  it('has its own code where there is one, and none where the worker was killed or has told nothing', () => {
+    const [own, killed, silent] = [createHandle().handle, createHandle().handle, createHandle().handle];
+    own.leaves(0);
+    killed.leaves(0);
+    killed.kill();
+    expect([own.exits(2), killed.exits(null), silent.exits(null)]).toEqual([2, null, null]);
+  });
+});
+
 describe('the state of a worker', () => {
   it('is starting, ready, stopping', () => {
     const { handle } = createHandle();
