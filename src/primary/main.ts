@@ -129,7 +129,7 @@ async function main(): Promise<void> {
   await endPredecessors(config, given, log);
   const host = await createHost(config, given, log, 'service', () => lost.count);
   const { adapter, warnings } = await chooseAdapter(config, host.searchPath);
-  const addresses = await openAddresses(config, host.systemd.passedFds).catch((error: Error) => {
+  const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch((error: Error) => {
     log.error('listen_failed', { error: error.message });
     log.error('workers_unavailable', { reason: 'the address cannot be used' });
     host.exit(serviceExits.unavailable);
@@ -183,6 +183,16 @@ async function createHost(
     random: Math.random,
     exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => void exit(log, code)),
   };
+}
+
+/** For what is made at once: everything else that the process makes meanwhile would be masked too. */
+function withUmask<T>(mask: number, make: () => T): T {
+  const before = process.umask(mask);
+  try {
+    return make();
+  } finally {
+    process.umask(before);
+  }
 }
 
 /** The workers notice that the primary has gone, end what is left of its processes, and exit too. */

@@ -1,4 +1,3 @@
-import { chmod } from 'node:fs/promises';
 import type { Config } from '../../shared/config/config.js';
 import { isLoopback } from '../../shared/config/loopback.js';
 import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/listening-socket.js';
@@ -12,11 +11,22 @@ export interface Addresses {
   close(): void;
 }
 
+/** Calls it while new files get no more rights than the mask leaves. */
+export type WithUmask = <T>(mask: number, make: () => T) => T;
+
+/** A Unix socket appears with all rights that are not masked: 0660 is left. */
+const socketMask = 0o117;
+
 /** Opens what is configured; sockets passed by systemd stand for host and port. Rejects with the system's error. */
-export async function openAddresses(config: Config, passedFds: readonly number[]): Promise<Addresses> {
+export async function openAddresses(
+  config: Config,
+  passedFds: readonly number[],
+  withUmask: WithUmask,
+): Promise<Addresses> {
+  const { socketPath } = config;
   const sockets: BoundSocket[] = [];
   try {
-    if (config.socketPath !== null) sockets.push(await openUnix(config.socketPath));
+    if (socketPath !== null) sockets.push(withUmask(socketMask, () => bindUnix(socketPath)));
     if (passedFds.length === 0) sockets.push(await bindTcp(config.host, config.port));
     for (const fd of passedFds) sockets.push(passedSocket(fd, config.needsKey));
     const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
@@ -25,13 +35,6 @@ export async function openAddresses(config: Config, passedFds: readonly number[]
     closeAll(sockets);
     throw error;
   }
-}
-
-/** Nobody can connect before a worker listens, so the mode is right from the first moment. */
-async function openUnix(path: string): Promise<BoundSocket> {
-  const socket = bindUnix(path);
-  await chmod(path, 0o660);
-  return socket;
 }
 
 function passedSocket(fd: number, hasKey: boolean): BoundSocket {

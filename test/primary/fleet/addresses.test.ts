@@ -1,5 +1,6 @@
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { access, stat, writeFile } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
 import { join } from 'node:path';
@@ -12,8 +13,17 @@ import { temporaryFolder } from '../../support/folder.js';
 
 const anyPort = { MODEL_API_PORT: '0' };
 
+function withUmask<T>(mask: number, make: () => T): T {
+  const before = process.umask(mask);
+  try {
+    return make();
+  } finally {
+    process.umask(before);
+  }
+}
+
 async function open(env: Record<string, string> = {}, passedFds: readonly number[] = []): Promise<Addresses> {
-  return openAddresses(await loadConfig({ ...anyPort, ...env }, async () => ''), passedFds);
+  return openAddresses(await loadConfig({ ...anyPort, ...env }, async () => ''), passedFds, withUmask);
 }
 
 /** A server of somebody else, and its port. */
@@ -62,6 +72,26 @@ describe('the addresses of the service', () => {
     worker.kill('SIGKILL');
     addresses.close();
   });
+
+  it.each([0, 0o077])(
+    'are a Unix socket with these rights from the first moment under the umask %d, which stays as it was',
+    async (umask) => {
+      await using folder = await temporaryFolder();
+      const path = join(folder.path, 'socket');
+      const config = await loadConfig({ ...anyPort, MODEL_API_SOCKET: path }, async () => '');
+      const modes: number[] = [];
+      const observed: typeof withUmask = (mask, make) =>
+        withUmask(mask, () => {
+          const made = make();
+          modes.push(statSync(path).mode & 0o777);
+          return made;
+        });
+      const opening = withUmask(umask, () => openAddresses(config, [], observed));
+      (await opening).close();
+      expect(modes).toEqual([0o660]);
+      expect(withUmask(0o022, () => process.umask())).toBe(0o022);
+    },
+  );
 
   it('stay open while nobody listens any more: who connects then is answered by the next one', async () => {
     const addresses = await open();
