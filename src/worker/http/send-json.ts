@@ -10,9 +10,14 @@ export function sendJson(res: Reply, body: object, status = 200): void {
   sendWritten(res, JSON.stringify(body), status);
 }
 
-/** Sends JSON text. Not by express's own `json`, which does work for caches, and no cache may store our answers. */
+/** Sends JSON text. */
 export function sendWritten(res: Reply, text: string, status = 200): void {
-  res.writeHead(status, { 'Content-Type': jsonType, 'Content-Length': Buffer.byteLength(text) }).end(text);
+  sendTyped(res, jsonType, text, status);
+}
+
+/** Not by express's own `send`, which answers 304 where a cache asks, and no cache may store our answers. */
+export function sendTyped(res: Reply, type: string, content: string | Buffer, status = 200): void {
+  res.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(content) }).end(content);
 }
 
 /** Sends the body of an answer, however long it is. */

@@ -3,6 +3,7 @@ import { join } from 'node:path';
 import { type RequestHandler, Router } from 'express';
 import { generateHTML, serveWithOptions } from 'swagger-ui-express';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
+import { sendTyped } from '../http/send-json.js';
 
 /** Committed, and held equal to what the schemas give. */
 const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
@@ -12,8 +13,7 @@ export function getOpenApi(): AsyncHandler {
   const document = readFile(documentPath);
   document.catch(() => {}); // reported to the clients that ask for it
   return async (_req, res) => {
-    const bytes = await document;
-    res.type('application/yaml').send(bytes);
+    sendTyped(res, 'application/yaml', await document);
   };
 }
 

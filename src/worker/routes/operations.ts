@@ -6,7 +6,7 @@ import type { AnswerOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { cached, coalesced, oneAtATime } from '../../shared/shared-calls.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { sendJson, sendWritten } from '../http/send-json.js';
+import { sendJson, sendTyped, sendWritten } from '../http/send-json.js';
 
 /** The answer changes only with a readiness check, apart from the time since the start. */
 const versionAgeMs = 100;
@@ -61,6 +61,6 @@ export function getMetrics(primary: Primary): AsyncHandler {
     const bytes = await exposition();
     sent = sent.then(endOfLoopTurn); // the bytes are many: between two answers of a crowd other requests have their turn
     await sent;
-    res.type('text/plain; version=0.0.4; charset=utf-8').send(bytes);
+    sendTyped(res, 'text/plain; version=0.0.4; charset=utf-8', bytes);
   };
 }

@@ -1,6 +1,6 @@
 import { cancelled, cliError, invalid, RelayError, shuttingDown } from '../../../src/shared/errors.js';
 import type { Handler } from '../../../src/worker/http/exchange.js';
-import { errorBodyOf, publicCodeOf, sendError, sendJson } from '../../../src/worker/http/send-json.js';
+import { errorBodyOf, publicCodeOf, sendError, sendJson, sendTyped } from '../../../src/worker/http/send-json.js';
 import { serveWith } from '../../support/express-server.js';
 
 describe('The body of an error', () => {
@@ -54,6 +54,12 @@ describe('An answer', () => {
       'content-length': String(Buffer.byteLength('{"text":"žluť🐎"}')),
     });
     expect(headers).not.toHaveProperty('etag');
+  });
+
+  it('is whole for a cache that asks whether its copy is good: no answer may be stored', async () => {
+    await using server = await answering((res) => sendTyped(res, 'text/plain', 'up 1'));
+    const { status, headers, text } = await server.get('If-None-Match: *');
+    expect([status, headers['content-type'], text]).toEqual([200, 'text/plain', 'up 1']);
   });
 
   it.each<[RelayError, number, object]>([

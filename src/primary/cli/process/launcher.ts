@@ -99,5 +99,5 @@ async function ensureOwnFolder(path: string): Promise<void> {
   });
   if (found === null) return void (await mkdir(path, { mode: 0o700 })); // fails where somebody else is faster
   const isOwn = found.isDirectory() && found.uid === process.geteuid?.() && (found.mode & 0o077) === 0;
-  if (!isOwn) throw Object.assign(new Error('the runtime directory is no longer its own'), { code: 'EPERM' });
+  if (!isOwn) throw new Error('the runtime directory is no longer its own');
 }
