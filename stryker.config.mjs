@@ -1,0 +1,20 @@
+import folders from './mutated-folders.cjs';
+
+/** `npm run mutation` for all folders; `MUTATE=primary/jobs npm run mutation` for one, with its own tests alone, which is much faster. */
+// biome-ignore lint/style/noDefaultExport: Stryker takes its configuration in no other way.
+export default {
+  mutate: folders.map((folder) => `src/${folder}/**/*.ts`),
+  tsconfigFile: 'none', // it would be read with an API that TypeScript 7 no longer has
+  buildCommand: 'tsc',
+  disableTypeChecks: '{src,test,bench,tools}/**/*.ts',
+  testRunner: 'jest',
+  jest: { configFile: 'jest.mutation.config.js', enableFindRelatedTests: false },
+  coverageAnalysis: 'perTest',
+  ignoreStatic: true,
+  concurrency: 2,
+  timeoutMS: 20_000,
+  dryRunTimeoutMinutes: 15,
+  ignorePatterns: ['.cache', 'dist', 'reports'],
+  reporters: ['clear-text', 'json'],
+  clearTextReporter: { allowColor: false, logTests: false, reportTests: false },
+};
