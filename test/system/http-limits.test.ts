@@ -118,11 +118,12 @@ describe('What is no HTTP', () => {
     expect(service.logs.filter(({ event }) => event === 'internal_error')).toEqual([]);
   });
 
-  it('is not answered when it asks for a tunnel: the connection is closed', async () => {
+  it('is answered with 405 when it asks for a tunnel, and logged', async () => {
     using connection = await open();
     connection.send(request('CONNECT localhost:22'));
+    expect(await connection.answer()).toMatchObject({ status: 405, body: { error: 'method_not_allowed' } });
     await connection.closed();
-    expect(connection.hasMore).toBe(false);
+    await service.log('http_request_completed', ({ method, path }) => method === 'CONNECT' && path === 'localhost:22');
   });
 });
 
@@ -137,14 +138,16 @@ describe('Pipelined requests', () => {
     expect((await connection.answer()).status).toBe(200);
   });
 
-  it('are bounded: with 40 at once the connection is closed, and one job at the most is begun and cancelled', async () => {
-    const before = service.logs.length;
+  it('are bounded: of 300 at once the first is answered, and a refusal stands for all others, which are not begun', async () => {
     using connection = await open();
-    connection.send(Buffer.concat(Array.from({ length: 40 }, () => echo('again'))));
+    const body = JSON.stringify({ prompt: 'again', model: 'echo' });
+    const named = jsonPost('/ask', body, ['X-Request-Id: of-three-hundred']);
+    connection.send(Buffer.concat(Array.from({ length: 300 }, () => named)));
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { response: 'again' } });
+    expect(await connection.answer()).toMatchObject({ status: 429, body: { error: 'concurrency_limited' } });
     await connection.closed();
     await expectSound(service);
-    const cancelled = service.logs.slice(before).filter(({ status_code }) => status_code === 499);
-    expect(cancelled).toHaveLength(1);
+    expect(service.logs.filter(({ request_id }) => request_id === 'of-three-hundred')).toHaveLength(1);
   });
 });
 
