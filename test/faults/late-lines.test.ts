@@ -1,3 +1,4 @@
+import { isAlive } from '../support/processes.js';
 import { fixture, type Service, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -19,11 +20,6 @@ function start(): Promise<Service> {
   return startWithProgram(fixture('late-lines.js'), env);
 }
 
-async function liveSessions(service: Service): Promise<number> {
-  const { text } = await service.get('/metrics');
-  return Number(/^model_api_cli_processes\{state="live"\} (\d+)/m.exec(text)?.[1]);
-}
-
 describe('A claude that says more than it was asked', () => {
   it('answers turn after turn in one process as long as it does not', async () => {
     await using service = await start();
@@ -38,7 +34,7 @@ describe('A claude that says more than it was asked', () => {
       await using service = await start();
       const first = await chat(service, what);
       expect(first.told.prompt).toBe(what);
-      await until(async () => (await liveSessions(service)) === 0, 'the process to be ended');
+      await until(() => !isAlive(first.told.pid), 'the process to be ended');
       const second = await chat(service, 'two', first.id);
       expect(second.told).toMatchObject({ history: 2, prompt: 'two' });
       expect(second.told.pid).not.toBe(first.told.pid);

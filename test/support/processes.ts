@@ -8,6 +8,14 @@ export async function jobProcesses(servicePid: number): Promise<number[]> {
   return pids.filter((_, index) => carries[index]);
 }
 
+/** Workers of the service with this pid, as the kernel knows them: with a key, /health does not show them to everybody. */
+export async function workersOf(servicePid: number): Promise<number[]> {
+  const children = await readFile(`/proc/${servicePid}/task/${servicePid}/children`, 'utf8');
+  const pids = children.trim().split(' ').map(Number);
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_, index) => lines[index]?.includes('worker/main.js'));
+}
+
 async function hasCookie(pid: number, cookie: string): Promise<boolean> {
   const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
   return environ.split('\0').some((entry) => entry.startsWith(cookie));
