@@ -10,6 +10,7 @@ import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
 import { idle } from './idle.js';
+import { keys } from './keys.js';
 import { latency } from './latency.js';
 import { memory } from './memory.js';
 import { reading } from './reading.js';
@@ -36,6 +37,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   fairness,
   'conversation-memory': conversationMemory,
   conversations,
+  keys,
   chat,
   'first-delta': firstDelta,
   claude,

@@ -35,6 +35,8 @@ export interface CommandContext {
   readonly clock: Clock;
   /** Reads the address only when called: a command without a client does not fail on a bad address. */
   createClient(flags: AddressFlags): Promise<Client>;
+  /** Text of the keys file at this path, else of the configured one. Throws a CommandError. */
+  readKeysFile(path: string | undefined): Promise<string>;
 }
 
 export const addressFlags = {

@@ -8,6 +8,7 @@ import { chat } from './chat.js';
 import { Client } from './client.js';
 import type { Command } from './command.js';
 import { CommandError, exitCodes, InterruptedError } from './errors.js';
+import { keys } from './keys.js';
 import { models } from './models.js';
 import { commandHelp, programHelp } from './render/help.js';
 import { plain } from './render/paint.js';
@@ -18,7 +19,7 @@ import { Terminal } from './terminal.js';
 import { usage } from './usage.js';
 
 /** The first one is the default. */
-const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models, usage];
+const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models, usage, keys];
 
 const terminal = new Terminal(process.env);
 
@@ -33,7 +34,15 @@ async function main(): Promise<number | null> {
   return await invocation.command.run(invocation.args, {
     terminal,
     clock: systemClock,
+    readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
+  });
+}
+
+function readKeysFile(path: string | undefined): Promise<string> {
+  if (!path) throw new CommandError(exitCodes.usage, 'keys: name a file, or set MODEL_API_KEYS_FILE');
+  return readFile(path, 'utf8').catch((error: Error) => {
+    throw new CommandError(exitCodes.config, `keys: ${error.message}`);
   });
 }
 

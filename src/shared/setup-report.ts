@@ -4,6 +4,11 @@ export interface SetupReport {
   readonly socket: string | null;
   /** Names of the API keys. */
   readonly keys: readonly string[];
+  /** Whether requests need a key: also where the keys file holds none. */
+  readonly needs_key: boolean;
+  /** Whether local callers without a key are told apart by their user, and which of them may call (none: all). */
+  readonly local_users: string;
+  readonly allowed_users: readonly string[];
   readonly workers: number;
   readonly max_concurrent: number;
   readonly max_queue: number;

@@ -16,7 +16,7 @@ export function describeDoor(open: Open): void {
     let service: Service;
 
     beforeAll(async () => {
-      service = await open('answers', oneKey);
+      service = await open('answers', { ...oneKey, MODEL_API_METRICS_AUTH: 'true' });
     });
     afterAll(() => service.stop());
 
@@ -35,6 +35,17 @@ export function describeDoor(open: Open): void {
         expect([status, body.error]).toEqual([401, 'unauthorized']);
       }
     });
+
+    it.each(guarded)(
+      'answers wrong keys with 429 once there were too many, and the right one as ever: %s',
+      async (line) => {
+        for (let wrong = 0; wrong < 10; wrong++) await answerTo(service, request(line, ['X-API-Key: guessed']));
+        const { status, headers, body } = await answerTo(service, request(line, ['X-API-Key: guessed']));
+        expect([status, body.error, headers['retry-after']]).toEqual([429, 'rate_limited', expect.any(String)]);
+        const right = await answerTo(service, request(line, [alice]));
+        expect([401, 429]).not.toContain(right.status);
+      },
+    );
 
     it.each(lines)('has no other method: %s', async (line) => {
       const path = line.split(' ')[1];

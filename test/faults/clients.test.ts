@@ -94,6 +94,41 @@ describe('The cap of the rate', () => {
   });
 });
 
+describe('Wrong keys', () => {
+  const key = 'the-right-key-of-this-test';
+  const env = { MODEL_API_KEY: key, MODEL_API_WORKERS: '2' };
+  const statusFor = async (service: Service, sent: string) =>
+    (await service.post('/ask', { prompt: 'hi', model: 'echo' }, { 'x-api-key': sent })).status;
+
+  it('are 429 after ten of them, over all workers, while a right key from the same place is accepted', async () => {
+    await using service = await startService({ env });
+    const statuses: number[] = [];
+    for (let times = 0; times < 40; times++) statuses.push(await statusFor(service, `wrong-key-${times}`));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+    expect(statuses.slice(10)).toEqual(Array.from({ length: 30 }, () => 429));
+    const refused = await service.post('/ask', {}, { 'x-api-key': 'wrong-key' });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(20);
+    expect(await statusFor(service, key)).toBe(200);
+    expect(await service.log('wrong_keys')).toMatchObject({ level: 'warn', seconds: 30 });
+    expect(service.logs.filter(({ event }) => event === 'wrong_keys')).toHaveLength(1);
+    expect(JSON.stringify(service.logs)).not.toMatch(/wrong-key-|the-right-key/);
+  });
+
+  (canBecomeOthers ? it : it.skip)('of one local user are not held against another', async () => {
+    await using service = await startService({ env });
+    const guess = { ...ask, headers: { 'x-api-key': 'wrong-key' } };
+    const guesses = await sendAs(
+      ada,
+      service,
+      Array.from({ length: 12 }, () => guess),
+    );
+    expect(guesses.map(({ status }) => status)).toEqual([...Array(10).fill(401), 429, 429]);
+    const [mistake] = await sendAs(bob, service, [guess]);
+    expect(mistake?.status).toBe(401);
+    expect(await service.log('wrong_keys')).toMatchObject({ client: 'user uid-64001' });
+  });
+});
+
 describe('The keys file of a running service', () => {
   const lineOf = (name: string, options = '') => `${name}:sha256:${digestOf(`key-of-${name}`)}${options}\n`;
   const headersOf = (name: string) => ({ 'x-api-key': `key-of-${name}` });

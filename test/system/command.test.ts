@@ -38,7 +38,7 @@ async function serverThatSends(bytes: string): Promise<AsyncDisposable & { reado
 describe('the command without a service', () => {
   it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
-    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models', 'usage'];
+    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models', 'usage', 'keys'];
     expect(code).toBe(0);
     for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
     for (const name of names) {
