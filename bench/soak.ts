@@ -24,6 +24,8 @@ import { type Row, tableHead, tableLine } from './support/table.js';
 const everyMs = 30_000;
 /** Of the run, until caches, compiled code and sessions are as they will stay. */
 const warmUpShare = 0.2;
+/** Before the faults begin. */
+const maxWarmUpMs = 60_000;
 const maxFaultPauseMs = 6000;
 const patienceMs = 60_000;
 /** Longer than sessions and conversations live here, and than the heap is left uncollected. */
@@ -66,10 +68,12 @@ async function soak(minutes: number, seed: number): Promise<Soak> {
     await until(async () => (await service.jobProcesses()).length <= 1, 'only the process on standby', patienceMs);
     return recordOf(observed, probe, elapsed());
   };
-  // What is started when it is first needed, such as the thread that counts tokens, belongs to the base.
-  for (const message of ['hello', 'drip 3 10', 'die']) await service.post('/chat', { message });
+  // What is started and compiled when it is first needed belongs to the base.
+  const warmUp = new MixedTraffic(service, seed - 1, 'warm-up');
+  await sleep(Math.min(maxWarmUpMs, (minutes * 60_000) / 5));
+  await warmUp.stop();
   const before = await rested();
-  const traffic = new MixedTraffic(service, seed);
+  const traffic = new MixedTraffic(service, seed, 'soak');
   const faults = new RandomFaults(service, everyKind, randomNumbers(seed + 1000), maxFaultPauseMs);
   const records: SoakRecord[] = [];
   for (const end = performance.now() + minutes * 60_000; performance.now() < end; ) {
@@ -84,7 +88,7 @@ async function soak(minutes: number, seed: number): Promise<Soak> {
   const after = await rested();
   await probe.stop();
   const complaints = service.stderr.length + service.logs.filter(({ event }) => event === 'internal_error').length;
-  const ledger = await ledgerOf(service, traffic.fates);
+  const ledger = await ledgerOf(service, [...warmUp.fates, ...traffic.fates]);
   return {
     records,
     atRest: { before, after },

@@ -22,12 +22,15 @@ const prompts: readonly (readonly [share: number, prompt: string])[] = [
 export class MixedTraffic {
   readonly fates: Fate[] = [];
   readonly #service: Service;
+  readonly #name: string;
   readonly #stop = new AbortController();
   readonly #running: Promise<unknown>;
   #begun = 0;
 
-  constructor(service: Service, seed: number) {
+  /** `name` begins the request ids. */
+  constructor(service: Service, seed: number, name: string) {
     this.#service = service;
+    this.#name = name;
     setMaxListeners(0, this.#stop.signal); // each caller pauses by it
     const lanes = Array.from({ length: callers }, (_, index) => this.#call(randomNumbers(seed + index)));
     this.#running = Promise.all([...lanes, this.#scrape()]);
@@ -56,7 +59,7 @@ export class MixedTraffic {
     const prompt = prompts.find(([share]) => dice < share)?.[1] ?? 'hello';
     const stream = random() < 0.6;
     const leaveAfterMs = stream && random() < 0.2 ? random() * maxLeaveMs : null;
-    const id = `soak-${++this.#begun}`;
+    const id = `${this.#name}-${++this.#begun}`;
     const chat = { message: prompt, stream, ...(conversation !== null && { conversation_id: conversation }) };
     const order: JobOrder =
       random() < 0.4
