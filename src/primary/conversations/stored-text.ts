@@ -7,10 +7,10 @@ export type StoredText = string | Buffer;
 /** A buffer of its own costs some 200 bytes beside the text, a string 20, so short texts stay strings: of bytes, one a unit. */
 const minBufferBytes = 4096;
 
-/** A copy: a string may share the memory of a longer one, and a pooled buffer would keep its whole pool. */
+/** ASCII is its own UTF-8, and most short texts are that. A pooled buffer would keep its whole pool. */
 export function stored(text: string): StoredText {
   const bytes = Buffer.byteLength(text);
-  if (bytes < minBufferBytes) return Buffer.from(text).toString('latin1');
+  if (bytes < minBufferBytes) return bytes === text.length ? text : Buffer.from(text).toString('latin1');
   const buffer = Buffer.allocUnsafeSlow(bytes);
   buffer.write(text);
   return buffer;
