@@ -74,7 +74,7 @@ describe('The user at the other end', () => {
     expect(await Promise.all([first, ...Array.from({ length: 50 }, () => table.uidOf(ends))])).toEqual(
       Array.from({ length: 51 }, () => 1000),
     );
-    expect(reads).toHaveLength(2); // the one under way may be older than the questions that follow
+    expect(reads.length).toBeLessThanOrEqual(2); // one that is under way may be older than the questions that follow
   });
 
   it.each(['127.0.0.1', '127.3.2.1', '::1'])('is this very one for a real connection at %s', async (host) => {
