@@ -148,8 +148,10 @@ export class SystemdLab implements AsyncDisposable {
   }
 
   /** null: it does not answer now. */
+  /** As who has the key sees it: nobody else is shown the pids of the workers. */
   async health(): Promise<HealthBody | null> {
-    const body = await this.attempt('curl', '--silent', '--max-time', '2', `${url}/health`);
+    const script = 'exec curl --silent --max-time 2 --header "X-API-Key: $(cat /etc/prompt-relay/api_key)" "$0/health"';
+    const body = await this.attempt('sh', '-c', script, url);
     return body === null ? null : (JSON.parse(body) as HealthBody);
   }
 
@@ -214,6 +216,7 @@ export type Procedure = 'install' | 'upgrade' | 'rollback' | 'uninstall';
 export async function steps(): Promise<Readonly<Record<Procedure, string[]>>> {
   const document = await readFile(join(root, 'docs', 'systemd.md'), 'utf8');
   const blocks = [...document.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, commands]) => commands?.split('\n') ?? []);
-  const [install = [], upgrade = [], rollback = [], uninstall = []] = blocks;
+  // The second makes the file of named keys.
+  const [install = [], , upgrade = [], rollback = [], uninstall = []] = blocks;
   return { install, upgrade, rollback, uninstall };
 }
