@@ -5,7 +5,9 @@ import { failureOf, StoreHarness, ttlMs } from '../support/conversations.js';
 import { type Player, pick, playAll } from '../support/properties.js';
 
 const limits = { maxConversations: 4, maxBytes: 200, maxBytesEach: 90 };
-const owners = ['alice', 'bob'];
+/** A quarter of each. */
+const share = { conversations: 1, bytes: 50 };
+const owners = ['alice', 'bob', 'carol'];
 
 type StoreStep =
   | {
@@ -85,7 +87,7 @@ class StorePlayer implements Player<StoreStep> {
 
   check(): void {
     const { counts } = this.#harness.store;
-    const bytes = this.#kept.reduce((sum, entry) => sum + bytesOf(entry), 0);
+    const bytes = allBytes(this.#kept);
     const tokens = this.#kept.reduce((sum, { texts }) => sum + texts.length, 0);
     expect(counts).toEqual({ conversations: this.#kept.length, bytes, tokens, created: this.#created });
     const idle = this.#kept.filter(({ line }) => line.length === 0);
@@ -192,12 +194,29 @@ class StorePlayer implements Player<StoreStep> {
     return state === 'kept' && this.#harness.clock.monotonicMs() - activeMs >= ttlMs;
   }
 
+  /** Where several are as good to go as each other, the store may choose. */
   #makeRoom(): void {
-    for (const entry of [...this.#kept]) {
-      const bytes = this.#kept.reduce((sum, other) => sum + bytesOf(other), 0);
-      if (this.#kept.length <= limits.maxConversations && bytes <= limits.maxBytes) return;
-      if (entry.line.length === 0) this.#drop(entry);
+    while (this.#kept.length > limits.maxConversations || allBytes(this.#kept) > limits.maxBytes) {
+      const mayGo = this.#mayGo();
+      if (mayGo.length === 0) return;
+      const gone = mayGo.find(({ id }) => id === this.#harness.removedIds[this.#removed]);
+      expect(mayGo).toContain(gone);
+      this.#drop(gone as ExpectedConversation);
     }
+  }
+
+  /** Of whoever is furthest beyond its share and has one that nobody uses, the least recently active; else of all. */
+  #mayGo(): ExpectedConversation[] {
+    const idle = this.#kept.filter(({ line }) => line.length === 0);
+    const firstOnes = owners.flatMap((owner) => idle.find((entry) => entry.owner === owner) ?? []);
+    const beyond = firstOnes.filter(({ owner }) => this.#excess(owner) > 1);
+    const most = Math.max(...beyond.map(({ owner }) => this.#excess(owner)));
+    return beyond.length === 0 ? idle.slice(0, 1) : beyond.filter(({ owner }) => this.#excess(owner) === most);
+  }
+
+  #excess(owner: string): number {
+    const own = this.#kept.filter((entry) => entry.owner === owner);
+    return Math.max(own.length / share.conversations, allBytes(own) / share.bytes);
   }
 
   #drop(entry: ExpectedConversation): void {
@@ -209,6 +228,10 @@ class StorePlayer implements Player<StoreStep> {
 
 function bytesOf({ systemBytes, texts }: ExpectedConversation): number {
   return texts.reduce((sum, text) => sum + Buffer.byteLength(text), systemBytes);
+}
+
+function allBytes(entries: readonly ExpectedConversation[]): number {
+  return entries.reduce((sum, entry) => sum + bytesOf(entry), 0);
 }
 
 function ownerOf({ owner }: ExpectedConversation, isOwner: boolean): string {

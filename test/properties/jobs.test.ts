@@ -1,59 +1,18 @@
-import { array, boolean, constant, constantFrom, nat, oneof, record } from 'fast-check';
 import type { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import { noBounds } from '../../src/primary/limits/client-bounds.js';
 import { cliError, RelayError } from '../../src/shared/errors.js';
 import type { JobEvent } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';
 import { withResolvers } from '../../src/shared/resolvers.js';
 import { failureOf } from '../support/conversations.js';
 import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../support/job-harness.js';
+import { type JobStep, jobSteps, limits, workers } from '../support/job-steps.js';
 import { type Player, pick, playAll } from '../support/properties.js';
 
-const limits = { maxActive: 2, maxWaiting: 4 };
-const workers = 3;
-
-type JobStep =
-  | {
-      readonly type: 'ask';
-      readonly client: number;
-      readonly worker: number;
-      readonly isStreamed: boolean;
-      readonly isLate: boolean;
-    }
-  | { readonly type: 'chat'; readonly client: number; readonly worker: number; readonly conversation: number }
-  | {
-      readonly type: 'answer' | 'fail' | 'break' | 'leave' | 'kill-worker' | 'delete' | 'vanish';
-      readonly which: number;
-    }
-  | { readonly type: 'linger' | 'miss-start' | 'cut' }
-  | { readonly type: 'pass'; readonly ms: number };
-
-const ofClient = { client: nat(2), worker: nat(workers - 1) };
-const steps = array(
-  oneof(
-    {
-      weight: 4,
-      arbitrary: record({
-        type: constant('ask' as const),
-        ...ofClient,
-        isStreamed: boolean(),
-        isLate: constantFrom(true, false, false, false),
-      }),
-    },
-    { weight: 4, arbitrary: record({ type: constant('chat' as const), ...ofClient, conversation: nat(3) }) },
-    { weight: 6, arbitrary: record({ type: constant('answer' as const), which: nat(3) }) },
-    {
-      weight: 5,
-      arbitrary: record({
-        type: constantFrom('fail', 'break', 'leave', 'kill-worker', 'delete', 'vanish'),
-        which: nat(9),
-      }),
-    },
-    { weight: 2, arbitrary: record({ type: constantFrom('linger', 'miss-start') }) },
-    record({ type: constant('cut' as const) }),
-    record({ type: constant('pass' as const), ms: constantFrom(1, 100, 15_000, 120_000) }),
-  ),
-  { maxLength: 30, size: 'max' },
-);
+/** A quarter of the queue. */
+const ownPlaces = 1;
+const placesOf = (client: string) => boundsOf(client).maxQueued ?? ownPlaces;
+const boundsOf = (client: string) => (client === 'client 1' ? { maxRunning: 1, maxQueued: 2 } : noBounds(client));
 
 /** One turn that a program is asked for. */
 interface RunningTurn {
@@ -80,11 +39,18 @@ class JobPlayer implements Player<JobStep> {
 
   constructor() {
     const script: Script = (sink, signal) => this.#begin(sink, signal);
-    this.#harness = new JobHarness({ ...limits, script, start: () => this.#start(), release: () => this.#release() });
+    this.#harness = new JobHarness({
+      ...limits,
+      boundsOf,
+      script,
+      start: () => this.#start(),
+      release: () => this.#release(),
+    });
   }
 
   async perform(step: JobStep): Promise<void> {
-    if ('client' in step) this.#ask(step);
+    if (step.type === 'flood') this.#flood(step);
+    else if ('client' in step) this.#ask(step);
     else if (step.type === 'pass') await this.#harness.clock.advance(step.ms);
     else if ('which' in step) this.#act(step.type, step.which);
     else if (step.type === 'linger') this.#doesLinger = true;
@@ -103,8 +69,12 @@ class JobPlayer implements Player<JobStep> {
     const ended = observer.ends.map(({ requestId }) => requestId);
     expect(new Set(ended).size).toBe(ended.length);
     expect(ended.length).toBeLessThanOrEqual(this.#accepted);
-    expect(slots.refused + conversations.refused).toBe(this.#refused);
-    this.#checkCounters([slots.refused, conversations.refused, conversations.counts.created, ended.length]);
+    const refused = [slots.refused, slots.refusedByBound, conversations.refused];
+    expect(refused.reduce((sum, count) => sum + count)).toBe(this.#refused);
+    this.#checkCounters([...refused, conversations.counts.created, ended.length]);
+    const perClient = [...slots.waitingByClient.values()];
+    expect(perClient.reduce((sum, count) => sum + count, 0)).toBe(slots.waiting);
+    expect(slots.waitingByClient.get('client 1') ?? 0).toBeLessThanOrEqual(2);
     checkCounts(conversations);
   }
 
@@ -127,24 +97,42 @@ class JobPlayer implements Player<JobStep> {
     this.#counters = counters;
   }
 
-  #ask(step: Extract<JobStep, { client: number }>): void {
+  #flood({ client, worker, count }: Extract<JobStep, { type: 'flood' }>): void {
+    const one = { type: 'ask' as const, client, worker, isStreamed: false, isLate: false };
+    for (let sent = 0; sent < count; sent++) this.#ask(one);
+  }
+
+  #ask(step: Extract<JobStep, { type: 'ask' | 'chat' }>): void {
     const controller = new AbortController();
     if (step.type === 'ask' && step.isLate) controller.abort(gone);
     const request =
       step.type === 'ask'
         ? { isStreamed: step.isStreamed }
         : { operation: 'chat' as const, conversationId: pick([null, ...this.#ids], step.conversation) ?? null };
+    const client = `client ${step.client}`;
+    const { slots } = this.#harness;
+    const { refused: full, refusedByBound: bound } = slots;
     try {
-      const stream = this.#harness.run({ ...request, client: `client ${step.client}` }, controller.signal);
+      const stream = this.#harness.run({ ...request, client }, controller.signal);
       this.#accepted++;
       this.#callers.push({ worker: step.worker, controller });
       const isLate = controller.signal.aborted;
       this.#read.push(all(stream).then((events) => this.#remember(events, isLate)));
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;
-      if (error.code === 'concurrency_limited') this.#refused++;
+      if (error.code === 'concurrency_limited')
+        this.#refuse(client, slots.refused > full, slots.refusedByBound > bound);
       else expect(error.code).toBe('validation_error'); // the conversation has been deleted
     }
+  }
+
+  /** Nobody else keeps this client out with more than its share, nor does a bound keep out a client that has nothing. */
+  #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
+    const { waitingByClient } = this.#harness.slots;
+    const others = [...waitingByClient].filter(([other]) => other !== client);
+    if (wasFull) expect(others.filter(([other, count]) => count > placesOf(other))).toEqual([]);
+    if (wasBound) expect(waitingByClient.get(client) ?? 0).toBeGreaterThanOrEqual(placesOf(client));
+    this.#refused++;
   }
 
   #remember(events: JobEvent[], isLate: boolean): JobEvent[] {
@@ -217,6 +205,6 @@ function checkCounts({ counts }: ConversationStore): void {
 
 describe('Jobs', () => {
   it('end exactly once each, and give back what they took, whatever happens in whatever order', async () => {
-    await playAll<JobStep>(steps, () => new JobPlayer());
+    await playAll<JobStep>(jobSteps, () => new JobPlayer());
   }, 3_600_000);
 });

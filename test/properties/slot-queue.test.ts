@@ -1,69 +1,91 @@
-import { array, constant, nat, oneof, record } from 'fast-check';
-import { SlotQueue, type Ticket } from '../../src/primary/jobs/slot-queue.js';
+import { array, constant, constantFrom, nat, oneof, record, tuple } from 'fast-check';
+import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { RelayError } from '../../src/shared/errors.js';
+import {
+  boundsOf,
+  ExpectedQueue,
+  type ExpectedTicket,
+  isBeyond,
+  limits,
+  mayComeAgainMs,
+  ownBytes,
+} from '../support/expected-queue.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { type Player, pick, playAll } from '../support/properties.js';
 
-const limits = { maxActive: 2, maxWaiting: 6, maxWaitingBytes: 60 };
-
 type QueueStep =
   | { readonly type: 'admit' | 'park'; readonly client: number; readonly bytes: number }
+  | { readonly type: 'flood'; readonly client: number; readonly bytes: number; readonly count: number }
   | { readonly type: 'unpark' | 'release' | 'cancel'; readonly which: number }
   | { readonly type: 'pass'; readonly ms: number };
 
-const steps = array(
+/** Mostly within the share of one client, as a single job need not be. */
+const bytes = oneof({ weight: 6, arbitrary: nat(ownBytes) }, nat(limits.maxWaitingBytes + 1));
+
+/** So many at once that their client may hold what belongs to others. */
+const flood = record({
+  type: constant('flood' as const),
+  client: nat(4),
+  bytes,
+  count: nat(limits.maxActive + limits.maxWaiting),
+});
+
+const ways = array(
   oneof(
-    { weight: 4, arbitrary: record({ type: constant('admit' as const), client: nat(3), bytes: nat(15) }) },
-    record({ type: constant('park' as const), client: nat(3), bytes: nat(15) }),
+    { weight: 4, arbitrary: record({ type: constant('admit' as const), client: nat(4), bytes }) },
+    record({ type: constant('park' as const), client: nat(4), bytes }),
     record({ type: constant('unpark' as const), which: nat(9) }),
+    flood,
     { weight: 3, arbitrary: record({ type: constant('release' as const), which: nat(9) }) },
     record({ type: constant('cancel' as const), which: nat(9) }),
-    record({ type: constant('pass' as const), ms: nat(200) }),
+    record({ type: constant('pass' as const), ms: oneof(nat(200), constantFrom(mayComeAgainMs / 2, mayComeAgainMs)) }),
   ),
   { maxLength: 30, size: 'max' },
 );
 
-/** What is expected of one ticket. */
-interface ExpectedTicket {
-  readonly ticket: Ticket;
-  readonly client: string;
-  readonly bytes: number;
-  readonly caller: AbortController;
-  /** What `granted` has told, each time. */
-  readonly told: string[];
-  state: 'parked' | 'waiting' | 'active' | 'done';
-}
+/** Only who comes first, or after a long time, is alone. */
+const steps = tuple(flood, ways).map(([first, others]) => [first, ...others]);
+
+/** What a ticket in this state must have told; undefined where there may be several. */
+const tellsOf = {
+  parked: undefined,
+  waiting: undefined,
+  active: 'granted',
+  done: undefined,
+  'gave-way': 'queue_timeout',
+};
 
 /** Owns a queue, and lists that say in the plainest way what it should be. */
 class QueuePlayer implements Player<QueueStep> {
   readonly #clock = new FakeClock();
-  readonly #queue = new SlotQueue(limits, this.#clock);
-  readonly #all: ExpectedTicket[] = [];
-  /** Those in order, by client; the clients in order of their turns. */
-  #lines: { readonly client: string; readonly members: ExpectedTicket[] }[] = [];
-  #refused = 0;
+  readonly #queue = new SlotQueue(limits, this.#clock, boundsOf);
+  readonly #expected = new ExpectedQueue();
 
   async perform(step: QueueStep): Promise<void> {
     if (step.type === 'pass') await this.#clock.advance(step.ms);
+    else if (step.type === 'flood')
+      for (let sent = 0; sent < step.count; sent++) this.#enter('admit', `client ${step.client}`, step.bytes);
     else if ('client' in step) this.#enter(step.type, `client ${step.client}`, step.bytes);
-    else if (step.type === 'unpark') this.#unpark(pick(this.#in('parked'), step.which));
-    else if (step.type === 'release') this.#release(pick(this.#all, step.which));
-    else this.#cancel(pick(this.#all, step.which));
+    else if (step.type === 'unpark') this.#unpark(pick(this.#expected.in('parked'), step.which));
+    else if (step.type === 'release') this.#release(pick(this.#expected.all, step.which));
+    else this.#cancel(pick(this.#expected.all, step.which));
   }
 
   check(): void {
-    const [active, waiting] = [this.#in('active').length, this.#waiting.length];
+    const [active, waiting] = [this.#expected.in('active').length, this.#expected.waiting.length];
     expect([this.#queue.active, this.#queue.waiting]).toEqual([active, waiting]);
     expect(active).toBeLessThanOrEqual(limits.maxActive);
     expect(waiting).toBeLessThanOrEqual(limits.maxWaiting);
-    expect(this.#queue.refused).toBe(this.#refused);
-    expect(this.#in('waiting').length === 0 || active === limits.maxActive).toBe(true); // no slot lies idle
-    const order = this.#order();
+    expect({ full: this.#queue.refused, bound: this.#queue.refusedByBound }).toEqual(this.#expected.refused);
+    const [first] = this.#expected.in('waiting').filter(({ client }) => !this.#expected.isAtItsLimit(client));
+    expect(first === undefined || active === limits.maxActive).toBe(true); // no slot lies idle
+    this.#checkClients();
+    const order = this.#expected.order();
     expect(this.#queue.next(order.length + 1)).toEqual(order.map(({ ticket }) => ticket));
     expect(order.map(({ ticket }) => ticket.position)).toEqual(order.map((_, index) => index + 1));
     const isIn = (state: ExpectedTicket['state']) => state === 'parked' || state === 'waiting';
-    const wrong = this.#all.filter(({ ticket, state, told }) => {
-      const isToldRight = told.length === (ticket.isWaiting ? 0 : 1) && (state !== 'active' || told[0] === 'granted');
+    const wrong = this.#expected.all.filter(({ ticket, state, told }) => {
+      const isToldRight = told.length === (ticket.isWaiting ? 0 : 1) && (tellsOf[state] ?? told[0]) === told[0];
       return ticket.isWaiting !== isIn(state) || !isToldRight;
     });
     expect(wrong).toEqual([]);
@@ -71,7 +93,7 @@ class QueuePlayer implements Player<QueueStep> {
 
   async finish(): Promise<void> {
     const idle = this.#queue.idle();
-    for (const entry of this.#all) this.#release(entry);
+    for (const entry of this.#expected.all) this.#release(entry);
     await idle;
     expect([this.#queue.active, this.#queue.waiting]).toEqual([0, 0]);
     await this.#clock.advance(1000);
@@ -81,56 +103,47 @@ class QueuePlayer implements Player<QueueStep> {
     expect(this.#queue.park('after', limits.maxWaitingBytes).isWaiting).toBe(true); // no byte is left counted
   }
 
-  get #waiting(): ExpectedTicket[] {
-    return [...this.#in('parked'), ...this.#in('waiting')];
-  }
-
-  #in(state: ExpectedTicket['state']): ExpectedTicket[] {
-    return this.#all.filter((entry) => entry.state === state);
+  /** Nobody runs more than it may, and at most one client holds more than its share: the one that was alone. */
+  #checkClients(): void {
+    const clients = [...new Set(this.#expected.all.map(({ client }) => client))];
+    const running = (client: string) => this.#expected.in('active').filter((entry) => entry.client === client).length;
+    expect(clients.filter((client) => running(client) > boundsOf(client).maxRunning)).toEqual([]);
+    expect(clients.filter((client) => isBeyond(client, this.#expected.waitingOf(client))).length).toBeLessThanOrEqual(
+      1,
+    );
+    const counts = clients.map((client) => [client, this.#expected.waitingOf(client).length] as const);
+    expect(this.#queue.waitingByClient).toEqual(new Map(counts.filter(([, count]) => count > 0)));
   }
 
   #enter(how: 'admit' | 'park', client: string, bytes: number): void {
-    const hasSlot = how === 'admit' && this.#in('active').length < limits.maxActive;
+    const hasSlot = how === 'admit' && this.#expected.mayRun(client);
+    this.#expected.saw(client, this.#clock.monotonicMs());
+    const refusal = hasSlot ? null : this.#expected.refusalOf(client, bytes);
     try {
       const ticket = this.#queue[how](client, bytes);
-      expect(hasSlot || this.#hasPlace(bytes)).toBe(true);
+      expect(refusal).toBe(null);
+      if (!hasSlot) this.#expected.makeRoom(client, bytes);
       this.#add({ ticket, client, bytes, caller: new AbortController(), told: [], state: 'parked' });
-      if (how === 'admit') this.#lineUp(this.#all.at(-1) as ExpectedTicket);
+      if (how === 'admit') this.#expected.lineUp(this.#expected.all.at(-1) as ExpectedTicket);
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;
-      expect([error.code, hasSlot || this.#hasPlace(bytes)]).toEqual(['concurrency_limited', false]);
-      this.#refused++;
+      expect([error.code, refusal]).toEqual(['concurrency_limited', expect.any(String)]);
+      if (refusal !== null) this.#expected.refused[refusal]++;
     }
-  }
-
-  #hasPlace(bytes: number): boolean {
-    const held = this.#waiting.reduce((sum, entry) => sum + entry.bytes, 0);
-    return this.#waiting.length < limits.maxWaiting && held + bytes <= limits.maxWaitingBytes;
   }
 
   #add(entry: ExpectedTicket): void {
-    this.#all.push(entry);
+    this.#expected.all.push(entry);
     void entry.ticket.granted(entry.caller.signal).then(
       () => entry.told.push('granted'),
-      () => entry.told.push('rejected'),
+      (reason) => entry.told.push(reason instanceof RelayError ? reason.code : 'gone'),
     );
-  }
-
-  #lineUp(entry: ExpectedTicket): void {
-    if (this.#in('active').length < limits.maxActive) {
-      entry.state = 'active';
-      return;
-    }
-    entry.state = 'waiting';
-    const line = this.#lines.find(({ client }) => client === entry.client);
-    if (line === undefined) this.#lines.push({ client: entry.client, members: [entry] });
-    else line.members.push(entry);
   }
 
   #unpark(entry: ExpectedTicket | undefined): void {
     if (entry === undefined) return;
     entry.ticket.unpark();
-    this.#lineUp(entry);
+    this.#expected.lineUp(entry);
   }
 
   /** One that has left already may be released again: nothing happens. One that waits goes without a word. */
@@ -138,37 +151,13 @@ class QueuePlayer implements Player<QueueStep> {
     if (entry === undefined) return;
     if (entry.ticket.isWaiting) return this.#cancel(entry);
     entry.ticket.release();
-    this.#leave(entry);
+    this.#expected.leave(entry);
   }
 
   #cancel(entry: ExpectedTicket | undefined): void {
     if (entry === undefined) return;
     entry.caller.abort(new Error('gone'));
-    if (entry.state !== 'active') this.#leave(entry); // what runs is for its job to end
-  }
-
-  #leave(entry: ExpectedTicket): void {
-    const hadSlot = entry.state === 'active';
-    entry.state = 'done';
-    for (const line of this.#lines)
-      if (line.members.includes(entry)) line.members.splice(line.members.indexOf(entry), 1);
-    this.#lines = this.#lines.filter(({ members }) => members.length > 0);
-    if (hadSlot) this.#grantNext();
-  }
-
-  #grantNext(): void {
-    const [line, ...others] = this.#lines;
-    const next = line?.members.shift();
-    if (line === undefined || next === undefined) return;
-    next.state = 'active';
-    this.#lines = line.members.length === 0 ? others : [...others, line];
-  }
-
-  /** Round after round, one of each client. */
-  #order(): ExpectedTicket[] {
-    const longest = Math.max(0, ...this.#lines.map(({ members }) => members.length));
-    const rounds = Array.from({ length: longest }, (_, round) => this.#lines.map(({ members }) => members[round]));
-    return rounds.flat().filter((entry) => entry !== undefined);
+    if (entry.state !== 'active') this.#expected.leave(entry); // what runs is for its job to end
   }
 }
 

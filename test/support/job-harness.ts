@@ -7,6 +7,7 @@ import { type JobCli, type JobObserver, JobRunner } from '../../src/primary/jobs
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
+import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';
@@ -95,6 +96,7 @@ export interface JobOptions {
   readonly script?: Script;
   readonly maxActive?: number;
   readonly maxWaiting?: number;
+  readonly boundsOf?: BoundsOf;
   readonly models?: Partial<ModelChoice>;
   /** What the processes have used, one entry for each time that one is asked. */
   readonly usages?: readonly Usage[];
@@ -122,9 +124,9 @@ export class JobHarness {
   countTokens = async (texts: readonly string[]) => texts.join('').length;
   #requests = 0;
 
-  constructor({ maxActive = 1, maxWaiting = 10, models, ...options }: JobOptions = {}) {
+  constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, ...options }: JobOptions = {}) {
     const { clock, observer } = this;
-    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock);
+    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock, boundsOf);
     const most = { maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000, maxBytesEach: 10_000 };
     this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
     const choice = { fallback: null, allowed: null, label: null, ...models };
