@@ -1,4 +1,4 @@
-import { StoreHarness } from '../../support/conversations.js';
+import { failureOf, StoreHarness } from '../../support/conversations.js';
 
 describe('the state that a turn finds its conversation in', () => {
   it('is none before the first turn has ended', () => {
@@ -43,6 +43,24 @@ describe('a turn', () => {
     harness.store.turn(id, 'alice', null, 1)[Symbol.dispose]();
     using turn = harness.open(id);
     expect(turn.mustWait).toBe(false);
+    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the one place is still counted once
+  });
+
+  it('gives back what it took once, however often it is closed', () => {
+    const harness = new StoreHarness({ maxConversations: 1 });
+    const turn = harness.open(null);
+    for (let times = 0; times < 3; times++) turn[Symbol.dispose]();
+    using _next = harness.open(null);
+    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited');
+  });
+
+  it('finds who said what, and the system text or none', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat(harness.chat());
+    using turn = harness.open(id);
+    expect(turn.history.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+    expect(turn.system).toBeNull();
+    expect(harness.store.turn(null, 'alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
   });
 
   it('can not wait with a signal that was aborted before', async () => {

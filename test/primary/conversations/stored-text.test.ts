@@ -19,6 +19,11 @@ describe('a stored text', () => {
     expect(texts.map((text) => stored(text).length)).toEqual(texts.map((text) => Buffer.byteLength(text)));
   });
 
+  it('stays a string where it is short: a buffer of its own would cost more than the text', () => {
+    expect(['x', 'ü', 'x'.repeat(4095)].map((text) => typeof stored(text))).toEqual(['string', 'string', 'string']);
+    expect(typeof stored('x'.repeat(4096))).toBe('object');
+  });
+
   it('keeps nothing else alive: a long one has memory of exactly its size', () => {
     for (const text of texts) {
       const kept = stored(text);
