@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { type Aftermath, aftermathOf } from '../support/aftermath.js';
+import { type Aftermath, aftermathOf, untilHealthy } from '../support/aftermath.js';
 import { failing, strace, withoutDescriptors, withoutProcesses } from '../support/fault-injection.js';
 import { recovers, untilJobs, untilTreeGone } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
@@ -51,6 +51,7 @@ describeWith(strace)('A system call that fails in the primary', () => {
         expect(await aftermathOf(service, { prompt: 'a' })).toEqual(expected);
       }
       expect(await aftermathOf(service, { prompt: 'a' })).toEqual(answered);
+      await untilHealthy(service);
     });
   });
 
@@ -168,7 +169,7 @@ const isRoot = process.getuid?.() === 0;
     await disk.empty();
     const answers = await Promise.all(['a', 'b'].map((prompt) => service.post('/ask', { prompt })));
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
-    await until(async () => (await service.get('/health')).body.status === 'ok', 'the service to be ready');
+    await untilHealthy(service);
   });
 });
 

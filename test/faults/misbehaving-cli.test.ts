@@ -1,4 +1,4 @@
-import { type Aftermath, aftermathOf } from '../support/aftermath.js';
+import { type Aftermath, aftermathOf, untilHealthy } from '../support/aftermath.js';
 import { type Service, script, startService, startWithProgram } from '../support/service.js';
 
 type Exit = 'ok' | 'nonzero' | 'signal';
@@ -113,6 +113,7 @@ describe('A model CLI that is a plain command and misbehaves', () => {
     'fails its own job alone: %s',
     async (way, expected) => {
       expect(await aftermathOf(service, { prompt, model: way })).toEqual(expected);
+      await untilHealthy(service);
       const isFailure = expected.outcome === 'cli_error';
       expect(service.logs.splice(0).filter(({ event }) => event === 'cli_failed')).toHaveLength(isFailure ? 1 : 0);
     },
