@@ -53,6 +53,7 @@ describe('the count of conversations', () => {
     const turns = [harness.open(null), harness.open(id)];
     expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
     expect(failureOf(() => harness.open(other))).toMatchObject(everyOneInUse);
+    expect(harness.store.refused).toBe(2);
     using second = harness.open(id); // a place of its own is not needed
     expect(second.mustWait).toBe(true);
     const begun = turns[0]?.commit('Hi', 'Hello', 1).id as string;
@@ -72,6 +73,8 @@ describe('the count of conversations', () => {
     turn[Symbol.dispose]();
     expect(harness.has(next)).toBe(true);
     expect(failureOf(() => harness.chat())).toBeNull();
+    using _one = harness.open(null);
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // no place was given back twice
   });
 });
 
@@ -223,6 +226,12 @@ describe('the text of one conversation', () => {
     expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
     expect(failureOf(() => harness.store.turn(null, 'alice', 's'.repeat(60), 41))).toMatchObject(tooLarge);
     expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
+  });
+
+  it('is named in the refusal, in MB', () => {
+    const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
+    const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
+    expect(message).toContain('larger than 2.5 MB');
   });
 
   it('may go beyond by an answer, which is kept, and by no further turn', () => {
