@@ -54,7 +54,7 @@ export class Launcher {
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
     } catch (error) {
-      await containment?.clear();
+      void containment?.clear(); // nothing has been started in it, and without descriptors it could not be looked at
       await home.remove();
       throw error instanceof RelayError ? error : spawnError(order.program, error as NodeJS.ErrnoException);
     }
