@@ -35,9 +35,11 @@ export class FairOrder<T> {
     moveLine(client, this.#lines, this.#heldLines);
   }
 
-  /** The client takes part again, after all others had a turn. Does nothing where it was not held back. */
-  resume(client: string): void {
-    if (this.#heldBack.delete(client)) moveLine(client, this.#heldLines, this.#lines);
+  /** The client takes part again, after all others had a turn. Returns whether it was held back. */
+  resume(client: string): boolean {
+    const wasHeldBack = this.#heldBack.delete(client);
+    if (wasHeldBack) moveLine(client, this.#heldLines, this.#lines);
+    return wasHeldBack;
   }
 
   /**
@@ -72,9 +74,16 @@ export class FairOrder<T> {
     return position;
   }
 
-  /** Takes out the member whose turn it is. Its client's next one waits until all other clients had a turn. */
-  takeNext(): T | null {
+  /**
+   * Takes out the member whose turn it is. Its client's next one waits until all other clients had a turn. A client that
+   * must wait is held back from now on.
+   */
+  takeNext(mustWait: (client: string) => boolean = () => false): T | null {
     for (const [client, line] of this.#lines) {
+      if (mustWait(client)) {
+        this.hold(client);
+        continue;
+      }
       const { value } = line.upcoming.next();
       this.remove(client, value as T);
       if (this.#lines.delete(client)) this.#lines.set(client, line);

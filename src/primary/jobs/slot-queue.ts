@@ -76,6 +76,7 @@ export class SlotQueue {
   admit(client: string, bytes: number): Ticket {
     const ticket = new Ticket(client, bytes, this);
     this.#places.saw(client);
+    this.#resume(client);
     if (!this.#mayRun(client)) this.#takePlace(ticket);
     this.lineUp(ticket);
     return ticket;
@@ -102,6 +103,7 @@ export class SlotQueue {
 
   /** A slot now, or the end of its client's line. */
   lineUp(ticket: Ticket): void {
+    this.#resume(ticket.client);
     if (this.#mayRun(ticket.client)) {
       this.#leaveQueue(ticket);
       this.#grant(ticket);
@@ -160,14 +162,21 @@ export class SlotQueue {
     const left = (this.#running.get(client) ?? 0) - 1;
     if (left > 0) this.#running.set(client, left);
     else this.#running.delete(client);
-    if (!this.#isAtItsLimit(client)) this.#order.resume(client);
+    this.#resume(client);
     this.#grantNext();
   }
 
-  /** More than one where a limit has been raised meanwhile. */
+  /** Its limit may have been raised: then those who wait already go first. */
+  #resume(client: string): void {
+    if (this.#isAtItsLimit(client) || !this.#order.resume(client)) return;
+    this.#grantNext();
+    this.#changed();
+  }
+
+  /** More than one where a limit has been raised meanwhile; none of a client whose limit has been lowered. */
   #grantNext(): void {
     while (this.#active < this.limits.maxActive) {
-      const next = this.#order.takeNext();
+      const next = this.#order.takeNext((client) => this.#isAtItsLimit(client));
       if (next === null) return;
       this.#places.leave(next);
       this.#grant(next);

@@ -12,7 +12,11 @@ setMaxListeners(0, never);
 
 function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000, boundsOf = noBounds) {
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, new FakeClock(), boundsOf);
-  return { slots, admit: (client = 'a', bytes = 1) => slots.admit(client, bytes) };
+  return {
+    slots,
+    admit: (client = 'a', bytes = 1) => slots.admit(client, bytes),
+    park: (client: string) => slots.park(client, 1),
+  };
 }
 
 /** Which of these hold a slot, in the order they got it. */
@@ -304,6 +308,30 @@ describe('a client with as many jobs running as it may have', () => {
     maxRunning = 2;
     first?.release();
     expect([slots.active, slots.waiting]).toEqual([2, 1]);
+  });
+
+  it('is not overtaken by its own next job when its limit has been raised', () => {
+    let maxRunning = 1;
+    const { slots, admit, park } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const tickets = [admit('a'), admit('a'), admit('a')];
+    maxRunning = 2;
+    tickets.push(admit('a'));
+    expect(tickets.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, true]);
+    maxRunning = 3;
+    const parked = park('a');
+    parked.unpark();
+    expect([slots.active, tickets[2]?.isWaiting, parked.isWaiting]).toEqual([3, false, true]);
+  });
+
+  it('gets no slot beyond a limit that has been lowered', () => {
+    let maxRunning = 3;
+    const { slots, admit } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const [other, ...own] = [admit('b'), admit('a'), admit('a'), admit('a'), admit('c')];
+    maxRunning = 1;
+    other?.release();
+    expect(own.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, false]);
+    for (const ticket of own.slice(0, 2)) ticket?.release();
+    expect([slots.active, own[2]?.isWaiting]).toEqual([2, false]);
   });
 
   it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', async (seed) => {
