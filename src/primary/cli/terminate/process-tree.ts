@@ -80,6 +80,7 @@ export class ProcessTree {
     if (!this.hasExited) await this.#terminate(graceMs, reason);
     const isForced = !this.hasExited;
     const { killed, left } = await this.#containment.clear();
+    if (isForced) await this.#exited();
     const { observer, log } = this.#context;
     if (isForced) observer.killed('SIGKILL', reason);
     if (killed > 0) observer.orphansReaped(isForced ? killed - 1 : killed);
@@ -87,6 +88,13 @@ export class ProcessTree {
     else if (this.#containment.rest) this.#context.clock.after(lastLookMs, () => void this.#tellOfRest());
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     await this.#onGone();
+  }
+
+  /** A program that was started a moment ago has not entered its cgroup yet, and is not ended with it. */
+  async #exited(): Promise<void> {
+    if (this.hasExited) return;
+    this.#signal('SIGKILL');
+    await Promise.race([this.child.exited, delay(this.#context.clock, lastLookMs)]);
   }
 
   /** A process group holds a program less well than a cgroup: what may have got away is told. */

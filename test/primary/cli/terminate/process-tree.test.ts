@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndReason } from '../../../../src/primary/cli/observer.js';
 import { spawnProgram } from '../../../../src/primary/cli/process/spawn.js';
-import type { Containment } from '../../../../src/primary/cli/terminate/containment.js';
+import type { Containment, ContainmentFactory } from '../../../../src/primary/cli/terminate/containment.js';
 import { ProcessTree } from '../../../../src/primary/cli/terminate/process-tree.js';
 import type { Swept } from '../../../../src/shared/process/sweep.js';
 import { temporaryFolder } from '../../../support/folder.js';
@@ -19,7 +19,8 @@ import {
   freshMark,
   marked,
   sleeping,
-  type Trees,
+  Trees,
+  temporaryInstance,
   untilMarked,
   untilSleeping,
 } from '../../../support/trees.js';
@@ -272,4 +273,24 @@ describe('a process tree', () => {
       expect(bare.tree.hasDied).toBe(true);
     }
   });
+});
+
+it('is over only when the program has gone, also where that has not entered its cgroup yet', async () => {
+  const mark = freshMark();
+  const outside: ContainmentFactory = {
+    means: 'cgroup',
+    create: async () => ({
+      enter: (program, args) => [program, args],
+      pids: async () => [],
+      isQuiet: async () => true,
+      usage: () => null,
+      clear: async () => ({ killed: 0, left: [] }),
+    }),
+    close: async () => {},
+  };
+  await using trees = new Trees(outside, await temporaryInstance());
+  const tree = await trees.shell(`trap '' TERM; while sleep ${mark}; do :; done`);
+  await untilMarked(mark, 2);
+  await tree.end(0, 'done');
+  expect([tree.hasExited, await marked(mark)]).toEqual([true, []]);
 });
