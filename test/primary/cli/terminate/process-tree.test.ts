@@ -289,8 +289,8 @@ it('is over only when the program has gone, also where that has not entered its 
     close: async () => {},
   };
   await using trees = new Trees(outside, await temporaryInstance());
-  const tree = await trees.shell(`trap '' TERM; while sleep ${mark}; do :; done`);
-  await untilMarked(mark, 2);
+  const tree = await trees.shell(`trap '' TERM; exec sleep ${mark}`);
+  await untilSleeping(mark, 1);
   await tree.end(0, 'done');
   expect([tree.hasExited, await marked(mark)]).toEqual([true, []]);
 });
