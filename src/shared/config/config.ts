@@ -28,7 +28,8 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const parsed = parseValues(env, faults);
   const files = { read, modeOf };
   const keys = await loadKeysOf(env, parsed, files);
-  faults.push(...(keys?.faults ?? []));
+  const production = env.NODE_ENV === 'production';
+  faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   faults.push(...contradictions(parsed, keys));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults);
@@ -42,7 +43,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     oauthToken,
     namedKeys,
     needsKey,
-    production: env.NODE_ENV === 'production',
+    production,
     warnings: [...unknownNames(env), ...keys.warnings, ...(await openSecrets(env, files))],
   });
 }
@@ -77,6 +78,11 @@ async function loadKeysOf(env: Environment, parsed: Parsed, files: KeyFiles): Pr
   const { MODEL_API_KEY: key, MODEL_API_KEY_FILE: keyFile, MODEL_API_KEYS_FILE: keysFile } = parsed;
   if (key === undefined || keyFile === undefined || keysFile === undefined) return null;
   return loadKeys({ key, keyFile, keysFile, credentials: env.CREDENTIALS_DIRECTORY }, files);
+}
+
+/** Nobody but the users of this machine can reach the service, and nobody has called it production. */
+function isTrial({ MODEL_API_HOST: host }: Parsed, production: boolean): boolean {
+  return !production && host !== undefined && isLoopback(host);
 }
 
 /** Looks only at what could be read. */

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type ApiKey, isShort, readApiKey, readApiKeys, readClearKeys } from './api-keys.js';
+import { type ApiKey, isShort, isTooShort, minKeyLength, readApiKey, readApiKeys, readClearKeys } from './api-keys.js';
 import { readKeysFile } from './keys-file.js';
 
 export type ReadFile = (path: string) => Promise<string>;
@@ -30,13 +30,15 @@ export interface LoadedKeys {
   /** Whether requests need a key. A keys file that holds none lets nobody in. */
   readonly needsKey: boolean;
   readonly faults: readonly string[];
+  /** Faults too, except in a trial on one's own machine. */
+  readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
 /** Reads all keys. Never shows one in a fault or a warning. */
 export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
   const source = sourceOf(given);
-  const { keys: apiKeys, faults, warnings } = source === null ? nothing : await loadFrom(source, files);
+  const { keys: apiKeys, faults, warnings, tooShort } = source === null ? nothing : await loadFrom(source, files);
   const named = given.keysFile === null ? nothing : await loadNamed(given.keysFile, apiKeys, files);
   const isUseless = given.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
   return {
@@ -44,6 +46,7 @@ export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<Lo
     namedKeys: named.keys,
     needsKey: apiKeys.length > 0 || given.keysFile !== null,
     faults: [...faults, ...named.faults],
+    tooShort,
     warnings: [
       ...(given.key === null || given.keyFile === null ? [] : [unread]),
       ...warnings,
@@ -58,10 +61,11 @@ const unread = 'MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set';
 interface Loaded {
   readonly keys: readonly ApiKey[];
   readonly faults: readonly string[];
+  readonly tooShort: readonly string[];
   readonly warnings: readonly string[];
 }
 
-const nothing: Loaded = { keys: [], faults: [], warnings: [] };
+const nothing: Loaded = { keys: [], faults: [], tooShort: [], warnings: [] };
 
 /** Where the keys in clear text are: the name of the place, and the key or the path of its file. */
 type KeySource =
@@ -77,12 +81,12 @@ function sourceOf({ key, keyFile, credentials }: KeyVariables): KeySource | null
 
 async function loadFrom(source: KeySource, files: KeyFiles): Promise<Loaded> {
   try {
-    if ('key' in source)
-      return { ...nothing, keys: [readApiKey(source.key)], warnings: shortOnes(source, [source.key]) };
+    if ('key' in source) return { ...nothing, keys: [readApiKey(source.key)], ...shortOnes(source, [source.key]) };
     const text = await readOptional(source.path, source.isOptional, files.read);
     if (text === null) return nothing;
-    const warnings = [...shortOnes(source, readClearKeys(text)), ...(await openOnes(source.name, source.path, files))];
-    return { ...nothing, keys: readApiKeys(text), warnings };
+    const { tooShort, warnings } = shortOnes(source, readClearKeys(text));
+    const open = await openOnes(source.name, source.path, files);
+    return { ...nothing, keys: readApiKeys(text), tooShort, warnings: [...warnings, ...open] };
   } catch (error) {
     return { ...nothing, faults: [`${source.name}: ${(error as Error).message}`] };
   }
@@ -101,15 +105,18 @@ async function loadNamed(path: string, others: readonly ApiKey[], files: KeyFile
   try {
     const { keys, faults } = readKeysFile(await files.read(path), others);
     const warnings = await openOnes(name, path, files);
-    return { keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
+    return { ...nothing, keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
   } catch (error) {
     return { ...nothing, faults: [`${name}: ${(error as Error).message}`] };
   }
 }
 
-function shortOnes({ name }: KeySource, keys: readonly string[]): string[] {
-  if (!keys.some(isShort)) return [];
-  return [`${name}: a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one`];
+function shortOnes({ name }: KeySource, keys: readonly string[]): Pick<Loaded, 'tooShort' | 'warnings'> {
+  const advice = `${name}: a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one`;
+  return {
+    tooShort: keys.some(isTooShort) ? [`${name}: a key must have at least ${minKeyLength} characters`] : [],
+    warnings: keys.some(isShort) ? [advice] : [],
+  };
 }
 
 /** The file that the unit of deploy/systemd takes its variables from. */

@@ -91,12 +91,12 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_KEY: {
     key: 'apiKeys',
     good: [['#s3cret!', [expect.objectContaining({ name: 'default', scopes: ['ask', 'chat', 'admin', 'metrics'] })]]],
-    bad: ['', ' ', 'two words', 'one-line\n', 'mein-schlüssel', 'a-long-nul\0', '7-chars'],
+    bad: ['', ' ', 'two words', 'one-line\n', 'mein-schlüssel', 'a-long-nul\0'],
   },
   MODEL_API_KEY_FILE: {
     key: 'apiKeys',
     good: [['/keys', [expect.objectContaining({ name: 'ada' }), expect.objectContaining({ name: 'default' })]]],
-    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii', '/short'],
+    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii'],
   },
   MODEL_API_KEYS_FILE: {
     key: 'namedKeys',
@@ -337,7 +337,6 @@ const files = {
   '/shared': 'a first-key\nb second-key\nc first-key\n',
   '/three-words': 'a b c\n',
   '/not-ascii': 'ada mein-schlüssel\n',
-  '/short': 'ada 7-chars\n',
   '/named': `ada:sha256:${'ab'.repeat(32)}:queue=3\n`,
 };
 
@@ -547,6 +546,21 @@ describe('the API keys', () => {
   });
 
   const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one';
+
+  it.each([
+    ['in production', { NODE_ENV: 'production' }],
+    ['where other machines can reach the service', { MODEL_API_HOST: '0.0.0.0' }],
+  ])('must have eight characters %s', async (_, env) => {
+    const sentence = 'a key must have at least 8 characters';
+    const shortFile = { '/short': 'ada 7-chars\n' };
+    for (const [name, value] of [
+      ['MODEL_API_KEY', '7-chars'],
+      ['MODEL_API_KEY_FILE', '/short'],
+    ] as const) {
+      await expect(load({ ...env, [name]: value }, shortFile)).rejects.toMatchObject({ faults: [`${name}: ${sentence}`] });
+      expect((await load({ [name]: value }, shortFile)).warnings).toEqual([`${name}: ${short}`]);
+    }
+  });
 
   it('are worth a warning where they are short', async () => {
     const inFile = { MODEL_API_KEY_FILE: '/keys' };
