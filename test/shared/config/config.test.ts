@@ -557,7 +557,9 @@ describe('the API keys', () => {
       ['MODEL_API_KEY', '7-chars'],
       ['MODEL_API_KEY_FILE', '/short'],
     ] as const) {
-      await expect(load({ ...env, [name]: value }, shortFile)).rejects.toMatchObject({ faults: [`${name}: ${sentence}`] });
+      await expect(load({ ...env, [name]: value }, shortFile)).rejects.toMatchObject({
+        faults: [`${name}: ${sentence}`],
+      });
       expect((await load({ [name]: value }, shortFile)).warnings).toEqual([`${name}: ${short}`]);
     }
   });
