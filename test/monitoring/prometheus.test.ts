@@ -82,11 +82,11 @@ async function crowd(service: Service, whileFull: () => Promise<void> = async ()
 /** Kills workers until so many have been replaced. */
 async function killWorkers(service: Service, count: number): Promise<void> {
   for (let killed = 0; killed < count; killed++) {
-    const [pid] = await until(async () => {
-      const workers = await service.workers().catch(() => []);
-      return workers.length === 2 ? workers : null;
+    const pid = await until(async () => {
+      const [first, second] = await service.workers().catch(() => []);
+      return second === undefined ? null : (first ?? null);
     }, 'both workers');
-    process.kill(pid ?? 0, 'SIGKILL');
+    process.kill(pid, 'SIGKILL');
     await until(() => service.logs.filter(({ event }) => event === 'worker_gone').length > killed, 'the worker to go');
   }
 }

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Contract } from './contract.js';
-import { jobProcesses } from './processes.js';
+import { jobProcesses, workersOf } from './processes.js';
 import { until } from './until.js';
 
 /** One line of the service's log. */
@@ -113,8 +113,9 @@ export class Service implements AsyncDisposable {
   /** Pids of the workers that live now. */
   async workers(signal?: AbortSignal): Promise<number[]> {
     const { body } = await this.get('/health', {}, signal);
-    const { workers } = body.observability as { workers: { pid: number | null; state: string }[] };
-    return workers.flatMap(({ pid, state }) => (pid !== null && state === 'ready' ? [pid] : []));
+    const { workers } = body.observability as { workers: { pid?: number | null; state: string }[] };
+    if (workers.some(({ pid }) => pid === undefined)) return workersOf(this.pid); // hidden, because there is a key
+    return workers.flatMap(({ pid, state }) => (typeof pid === 'number' && state === 'ready' ? [pid] : []));
   }
 
   /** Processes of this service's jobs that live now. */
