@@ -20,6 +20,7 @@ export function drawChart(title: string, times: readonly number[], panels: reado
   const drawn = panels.map((panel, index) => drawPanel(panel, times, 36 + index * panelHeight));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${width} ${height}" font-family="sans-serif" font-size="11">`,
+    `<title>${escaped(title)}</title>`,
     `<rect width="${width}" height="${height}" fill="#ffffff"/>`,
     `<text x="${left}" y="20" font-size="14" font-weight="bold">${escaped(title)}</text>`,
     ...drawn,
