@@ -10,7 +10,7 @@ export async function jobProcesses(servicePid: number): Promise<number[]> {
 
 /** Workers of the service with this pid, as the kernel knows them: with a key, /health does not show them to everybody. */
 export async function workersOf(servicePid: number): Promise<number[]> {
-  const children = await readFile(`/proc/${servicePid}/task/${servicePid}/children`, 'utf8');
+  const children = await readFile(`/proc/${servicePid}/task/${servicePid}/children`, 'utf8').catch(() => ''); // it may have gone
   const pids = children.trim().split(' ').map(Number);
   const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
   return pids.filter((_, index) => lines[index]?.includes('worker/main.js'));

@@ -1,9 +1,9 @@
-import { readFile } from 'node:fs/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { workersOf } from './processes.js';
 import type { Service } from './service.js';
 
 /** A fault that can strike at any moment. */
-export type FaultKind = 'worker-kill' | 'worker-stop' | 'cli-kill' | 'cli-stop' | 'reload' | 'recheck';
+export type FaultKind = 'worker-kill' | 'worker-stop' | 'cli-kill' | 'cli-stop' | 'reload';
 
 /** As often as they are named. A stopped worker is not noticed for ten seconds, so there are few of those. */
 export const everyKind: readonly FaultKind[] = [
@@ -22,7 +22,6 @@ export class RandomFaults {
     'cli-kill': 0,
     'cli-stop': 0,
     reload: 0,
-    recheck: 0,
   };
   readonly #service: Service;
   readonly #random: () => number;
@@ -44,13 +43,11 @@ export class RandomFaults {
   async #strike(kinds: readonly FaultKind[], maxPauseMs: number): Promise<void> {
     for (;;) {
       const pause = sleep(this.#random() * maxPauseMs, undefined, { signal: this.#stop.signal });
-      if (
-        await pause.then(
-          () => false,
-          () => true,
-        )
-      )
-        return;
+      const isOver = await pause.then(
+        () => false,
+        () => true,
+      );
+      if (isOver) return;
       const kind = this.#oneOf(kinds);
       if (kind !== undefined && (await this.#act(kind))) this.struck[kind]++;
     }
@@ -58,9 +55,7 @@ export class RandomFaults {
 
   async #act(kind: FaultKind): Promise<boolean> {
     if (kind === 'reload') return this.#service.process.kill('SIGHUP');
-    if (kind === 'recheck')
-      return (await fetch(`${this.#service.url}/health/recheck`, { method: 'POST' }).catch(() => null)) !== null;
-    const pids = kind.startsWith('worker') ? childrenOf(this.#service.pid, 'node') : this.#service.jobProcesses();
+    const pids = kind.startsWith('worker') ? workersOf(this.#service.pid) : this.#service.jobProcesses();
     const pid = this.#oneOf(await pids);
     return pid !== undefined && signal(pid, kind.endsWith('kill') ? 'SIGKILL' : 'SIGSTOP');
   }
@@ -68,14 +63,6 @@ export class RandomFaults {
   #oneOf<T>(choices: readonly T[]): T | undefined {
     return choices[Math.floor(this.#random() * choices.length)];
   }
-}
-
-/** Not from /health: the worker that is asked may be stopped. */
-async function childrenOf(pid: number, name: string): Promise<number[]> {
-  const text = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => '');
-  const pids = text.trim().split(' ').filter(Boolean).map(Number);
-  const names = await Promise.all(pids.map((child) => readFile(`/proc/${child}/comm`, 'utf8').catch(() => '')));
-  return pids.filter((_, index) => names[index]?.trim() === name);
 }
 
 /** Whether it was still there. */

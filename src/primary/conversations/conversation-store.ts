@@ -76,8 +76,9 @@ export class ConversationStore {
 
   /**
    * The right to the next turn on a conversation, or (id null) to the first turn of a new one. Nothing is taken before
-   * `open`. Throws `validation_error` for an id that can't be used or a message that would make it too large, and `concurrency_limited` when as many conversations
-   * are in use as may be kept: a new one must always find an idle one to evict.
+   * `open`. Throws `validation_error` for an id that can't be used or a message that would make the conversation too
+   * large, and `concurrency_limited` when as many conversations are in use as may be kept: a new one must always find an
+   * idle one to evict.
    */
   turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();

@@ -18,7 +18,7 @@ export interface Authority {
   readonly clock: Pick<Clock, 'now'>;
 }
 
-/** Accepts a request with a key of this scope (null: any); where no key is configured, every request. Names the client. */
+/** Accepts a request with a key of this scope (null: of no matter which); without configured keys, all. Names the client. */
 export function authenticate(authority: Authority, scope: Scope | null): AsyncHandler {
   return async (req, res, next) => {
     res.locals.client = addressClient(addressOf(req)); // set first, so that the log names it for a refused request too
