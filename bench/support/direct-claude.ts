@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import type { Dialect } from '../../src/primary/cli/adapter.js';
+import { type Dialect, plainLaunch } from '../../src/primary/cli/adapter.js';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
 import { processorMs } from './processor-time.js';
@@ -72,11 +72,11 @@ export class DirectClaude {
   }
 
   get #input(): string {
-    return this.#dialect.write({ text: prompt, system: null, history: [] }).text;
+    return this.#dialect.writer().write({ ...plainLaunch(null), text: prompt, history: [] }, 1).text;
   }
 
   async #start(): Promise<ChildProcessWithoutNullStreams> {
-    const { args, files } = this.#dialect.plan({ model: null, system: null }, `${this.#home.path}/${++this.#runs}`);
+    const { args, files } = this.#dialect.plan(plainLaunch(null), `${this.#home.path}/${++this.#runs}`);
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
     const child = spawn(this.#program, [...args], { cwd: this.#home.workingDirectory, env: this.#env });
     child.stderr.resume();

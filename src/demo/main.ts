@@ -1,11 +1,19 @@
 import { once } from 'node:events';
 import { Eliza } from './eliza.js';
-import { countWords, deltasOf, type Input, linesOf, type Output, parse } from './protocol.js';
+import {
+  countWords,
+  type DemoImage,
+  deltasOf,
+  type Input,
+  linesOf,
+  type Output,
+  parse,
+  type UserLine,
+} from './protocol.js';
+import { sampleOf } from './sample.js';
 
 /** One side of a conversation. It has an answer to any text. */
 type Voice = Pick<Eliza, 'instruct' | 'answer'>;
-
-type UserLine = Extract<Input, { readonly type: 'user' }>;
 
 const models = [
   { id: 'eliza', name: 'Eliza', description: 'A demo: a few rules that remember what they are told.', default: true },
@@ -32,12 +40,17 @@ function unknownModel(): Output {
   return { type: 'error', reason: 'model_unknown', message: `the demo has no such model; it has: ${ids}` };
 }
 
-function answer(model: string, voice: Voice, { text: prompt, turn }: UserLine): readonly Output[] {
-  const text = voice.answer(prompt);
+function answer(model: string, voice: Voice, { text: prompt, turn, images = [], schema }: UserLine): readonly Output[] {
+  const said = images.map(seen).join('') + voice.answer(prompt);
+  const text = schema == null ? said : JSON.stringify(sampleOf(schema, said));
   const ofTurn = turn === undefined ? {} : { turn };
   const usage = { input_tokens: countWords(prompt), output_tokens: countWords(text) };
   const deltas = deltasOf(text).map((text) => ({ type: 'delta' as const, text, ...ofTurn }));
   return [...deltas, { type: 'end', model, usage, ...ofTurn }];
+}
+
+function seen({ media_type, data }: DemoImage): string {
+  return `I was given an image (${media_type}, ${Buffer.byteLength(data, 'base64')} bytes), which I can not see. `;
 }
 
 /** One write for each turn: a write for each word would cost more than the answer. */

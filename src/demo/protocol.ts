@@ -1,7 +1,20 @@
+/** A question. Images come as their media type and their bytes in base64; `schema` asks for a JSON value that fits it. */
+export interface UserLine extends OfTurn {
+  readonly type: 'user';
+  readonly text: string;
+  readonly images?: readonly DemoImage[];
+  readonly schema?: unknown;
+}
+
+export interface DemoImage {
+  readonly media_type: string;
+  readonly data: string;
+}
+
 /** What the program reads: one JSON object a line. */
 export type Input =
   | { readonly type: 'system'; readonly text: string }
-  | { readonly type: 'user'; readonly text: string; readonly turn?: number }
+  | UserLine
   | { readonly type: 'replay'; readonly role: 'user' | 'assistant'; readonly text: string }
   | { readonly type: 'models' };
 
@@ -22,15 +35,21 @@ export type Output =
 /** Null for a line that breaks the protocol. */
 export function parse(line: string): Input | null {
   try {
-    const { type, role, text, turn }: Readonly<Record<string, unknown>> = JSON.parse(line);
+    const { type, role, text, turn, images, schema }: Readonly<Record<string, unknown>> = JSON.parse(line);
     if (type === 'models') return { type };
     if (typeof text !== 'string') return null;
     if (type === 'system') return { type, text };
-    if (type === 'user') return { type, text, ...(typeof turn === 'number' && { turn }) };
+    if (type === 'user')
+      return { type, text, images: imagesOf(images), schema, ...(typeof turn === 'number' && { turn }) };
     return type === 'replay' && (role === 'user' || role === 'assistant') ? { type, role, text } : null;
   } catch {
     return null;
   }
+}
+
+function imagesOf(value: unknown): readonly DemoImage[] {
+  if (!Array.isArray(value)) return [];
+  return value.map(({ media_type, data }) => ({ media_type: String(media_type), data: String(data) }));
 }
 
 /** Not node:readline, which also splits lines at U+2028 and U+2029: JSON may hold those as they are. */

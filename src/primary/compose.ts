@@ -5,6 +5,7 @@ import type { Adapter } from './cli/adapter.js';
 import { createModelCli, type ModelCli } from './cli/model-cli.js';
 import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
+import type { ConversationState } from './cli/process/cli-process.js';
 import { Clients } from './clients/clients.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import type { Addresses } from './fleet/addresses.js';
@@ -21,6 +22,7 @@ import { addServiceGauges } from './metrics/service-gauges.js';
 import { breakerListener } from './readiness/breaker-listener.js';
 import { observeJobs } from './readiness/job-observer.js';
 import { Readiness } from './readiness/readiness.js';
+import { SchemaChecker } from './structured/schema-checker.js';
 import { TokenCounter } from './tokens/token-counter.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
@@ -44,6 +46,8 @@ export interface Parts extends Setup {
   readonly conversations: ConversationStore;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
+  readonly tokens: TokenCounter;
+  readonly schemas: SchemaChecker;
   readonly cli: ModelCli;
   readonly readiness: Readiness;
   readonly runner: JobRunner;
@@ -66,9 +70,11 @@ export function compose(setup: Setup): Parts {
   const keyNames = config.apiKeys.map(({ name }) => name);
   const metrics = new PrimaryMetrics(slots, conversations, keyNames);
   const usage = new UsageLedger(clock);
+  const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
+  const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const cli = createModelCli(config, host, adapter, { ...metrics.cli, quotaReported: breaker.reported });
   const readiness = createReadiness({ ...setup, breaker, metrics, cli });
-  const state = { ...setup, clients, slots, breaker, conversations, metrics, usage, cli, readiness };
+  const state = { ...setup, clients, slots, breaker, conversations, metrics, usage, ...threads, cli, readiness };
   const runner = createRunner(state);
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, breaker, cli, runner, supervisor });
@@ -116,18 +122,21 @@ function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics
   });
 }
 
-type BeforeRunner = 'clients' | 'slots' | 'breaker' | 'conversations' | 'metrics' | 'usage' | 'cli' | 'readiness';
+type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | 'supervisor' | 'caretaker' | 'scrape' | 'fleet'>;
 
 function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { clients, slots, breaker, conversations, metrics, usage, cli, readiness } = parts;
-  const tokens = new TokenCounter(clock, (error) => log.error('internal_error', { error: describeError(error) }));
-  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const { clients, slots, breaker, conversations, metrics, usage, tokens, schemas, cli, readiness } = parts;
   const counts = { jobs: metrics.jobs, clients: metrics.clients, usage };
   const observer = observeJobs({ ...counts, readiness, breaker, pool: cli.pool, log });
   const modelsOf = (client: string) => clients.optionsOf(client).models;
-  const acquireCli = cli.acquire;
-  const resources = { slots, breaker, conversations, acquireCli, countTokens, modelsOf, observer, clock };
+  const ofCli = {
+    acquireCli: cli.acquire,
+    isKept: (state: ConversationState) => cli.pool.keeps(state),
+    extras: () => cli.program.extras,
+  };
+  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const resources = { slots, breaker, conversations, ...ofCli, schemas, countTokens, modelsOf, observer, clock };
   return new JobRunner(resources, cli.models, config);
 }
 

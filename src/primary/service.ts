@@ -68,6 +68,8 @@ export class Service {
       jobMetrics: metrics.jobs,
       clientMetrics: metrics.clients,
       usage: this.#parts.usage,
+      tokens: this.#parts.tokens,
+      schemas: this.#parts.schemas,
       status: new Status(this.#parts),
       recheck: () => this.#recheck(),
       models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),

@@ -64,6 +64,8 @@ export const wireError = z
     reason: z.enum(errorReasons).optional(),
     /** For the reason `quota`. Clients are not told. */
     quota: quotaRefusal.optional(),
+    /** The end of what the model CLI wrote to stderr. For the log: it may name keys and paths. */
+    stderr: z.string().optional(),
     /** For `validation_error`. */
     details: z.array(detail).readonly().optional(),
     retryAfterSeconds: z.number().optional(),
@@ -78,6 +80,7 @@ export class RelayError extends Error {
   readonly code: ErrorCode;
   readonly reason: ErrorReason | undefined;
   readonly quota: QuotaRefusal | undefined;
+  readonly stderr: string | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly retryAfterSeconds: number | undefined;
 
@@ -86,22 +89,29 @@ export class RelayError extends Error {
     this.code = code;
     this.reason = extras.reason;
     this.quota = extras.quota;
+    this.stderr = extras.stderr;
     this.details = extras.details;
     this.retryAfterSeconds = extras.retryAfterSeconds;
   }
 }
 
-export function cliError(reason: CliReason, message: string, quota?: QuotaRefusal): RelayError {
-  return new RelayError('cli_error', message, { reason, quota });
+export function cliError(
+  reason: CliReason,
+  message: string,
+  extras: Pick<ErrorExtras, 'quota' | 'stderr'> = {},
+): RelayError {
+  return new RelayError('cli_error', message, { reason, ...extras });
 }
 
 export function invalid(path: string, message: string, reason?: 'conversation_unknown'): RelayError {
   return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 
-/** A service that restarts is back within a few seconds. */
-export function shuttingDown(): RelayError {
-  return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds: 5 });
+/** Where nobody knows better, a service that restarts is back within a few seconds. */
+const restartSeconds = 5;
+
+export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
+  return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
 }
 
 /** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */
@@ -128,8 +138,8 @@ export function toRelayError(thrown: unknown): RelayError {
 
 /** With `fromWire`, the only way an error crosses from one process to another. */
 export function toWire(thrown: unknown): WireError {
-  const { code, message, reason, quota, details, retryAfterSeconds } = toRelayError(thrown);
-  return { code, message, reason, quota, details, retryAfterSeconds };
+  const { code, message, reason, quota, stderr, details, retryAfterSeconds } = toRelayError(thrown);
+  return { code, message, reason, quota, stderr, details, retryAfterSeconds };
 }
 
 export function fromWire({ code, message, ...extras }: WireError): RelayError {

@@ -23,6 +23,36 @@ export type FailedOutcome = Exclude<Outcome, 'ok'>;
 
 const ms = z.number().nonnegative();
 
+/** How hard the model is to think. */
+export const efforts = ['low', 'medium', 'high'] as const;
+export type Effort = (typeof efforts)[number];
+
+export const imageTypes = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const;
+
+const image = z
+  .object({
+    mediaType: z.enum(imageTypes),
+    /** Base64. */
+    data: z.string(),
+    /** Where it stands in the text of its message: the UTF-16 units before it. */
+    at: z.int().nonnegative(),
+  })
+  .readonly();
+export type Image = z.infer<typeof image>;
+
+const images = z.array(image).readonly();
+
+/** As they are held: base64 is ASCII. */
+export function bytesOfImages(images: readonly Image[] = []): number {
+  return images.reduce((sum, { data }) => sum + data.length, 0);
+}
+
+/** Without `images` it has none. */
+const message = z
+  .object({ role: z.enum(['user', 'assistant']), text: z.string(), images: images.optional() })
+  .readonly();
+export type Message = z.infer<typeof message>;
+
 /** One request for one answer. */
 export const jobRequest = z
   .object({
@@ -33,8 +63,20 @@ export const jobRequest = z
     /** For `chat`: the conversation to go on with, null for a new one. */
     conversationId: z.string().nullable(),
     text: z.string(),
+    images,
     system: z.string().nullable(),
     model: z.string().nullable(),
+    /** A JSON Schema, as JSON: the answer must be a value that fits it. */
+    schema: z.string().nullable(),
+    effort: z.enum(efforts).nullable(),
+    /** Whether the job is refused where the model CLI knows no effort; else it goes on without. */
+    isEffortNeeded: z.boolean(),
+    /** The answer ends before the first of these. */
+    stop: z.array(z.string()).readonly(),
+    /** For `ask`, from a caller that keeps the conversation: what was said before, oldest first. */
+    history: z.array(message).readonly(),
+    /** The chain of hashes over all that was said, the text of this job included; null: nobody goes on from here. */
+    chain: z.object({ before: z.string(), asked: z.string() }).readonly().nullable(),
     /** Whether the caller wants each event as it comes; else only the whole answer matters. */
     isStreamed: z.boolean(),
   })
@@ -47,12 +89,27 @@ const usage = z
     inputTokens: z.number().nullable(),
     outputTokens: z.number().nullable(),
     costUsd: z.number().nullable(),
+    /** Of the input: what was read from the model's cache, and what was written to it. */
+    cacheReadTokens: z.number().nullable(),
+    cacheWriteTokens: z.number().nullable(),
   })
   .readonly();
 export type Usage = z.infer<typeof usage>;
 
 const textDelta = z.object({ type: z.literal('text-delta'), text: z.string() }).readonly();
 export type TextDelta = z.infer<typeof textDelta>;
+
+/** The first event of every job that was admitted. */
+const jobAdmitted = z
+  .object({
+    type: z.literal('job-admitted'),
+    /** For a job with a chain: whether a process waits that has heard all of its history. */
+    session: z.enum(['live', 'replay']).nullable(),
+    /** The caller's effort means nothing to the model CLI. */
+    ignoresEffort: z.boolean(),
+  })
+  .readonly();
+export type JobAdmitted = z.infer<typeof jobAdmitted>;
 
 /** The job waits. `position` slots must become free before it has one, as things stand. */
 const jobQueued = z.object({ type: z.literal('job-queued'), position: z.int().positive() }).readonly();
@@ -76,11 +133,16 @@ const jobDone = z
     text: z.string().nullable(),
     model: z.string().nullable(),
     usage,
+    /** For a job with a chain where the CLI reports no tokens: what the o200k tokenizer counts. */
+    estimate: z.object({ inputTokens: z.int(), outputTokens: z.int() }).readonly().nullable(),
+    /** The sequence of `stop` that has ended the answer. */
+    stopSequence: z.string().nullable(),
     /** For `chat`: the conversation with this turn in it. */
     conversation: conversationSnapshot.nullable(),
   })
   .readonly();
 export type JobDone = z.infer<typeof jobDone>;
+export type TokenEstimate = NonNullable<JobDone['estimate']>;
 
 const jobFailed = z.object({ ...jobEnd, outcome: z.enum(outcomes).exclude(['ok']), failure: wireError }).readonly();
 export type JobFailed = z.infer<typeof jobFailed>;
@@ -89,5 +151,5 @@ export type JobEnd = JobDone | JobFailed;
 export type JobUsage = Pick<JobDone, keyof typeof jobUsage>;
 export const unknownJobUsage: JobUsage = { processorMs: null, peakMemoryBytes: null };
 
-export const jobEvent = z.union([textDelta, jobQueued, jobStart, jobDone, jobFailed]);
+export const jobEvent = z.union([textDelta, jobAdmitted, jobQueued, jobStart, jobDone, jobFailed]);
 export type JobEvent = z.infer<typeof jobEvent>;

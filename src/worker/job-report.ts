@@ -4,7 +4,7 @@ import { type JobEnd, type JobEvent, type JobUsage, type Outcome, unknownJobUsag
 type JobProgress =
   | { readonly name: 'asked' | 'waiting' }
   | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
-  | { readonly name: 'ended'; readonly end: JobEnd };
+  | { readonly name: 'ended'; readonly end: JobEnd; readonly hadSlot: boolean };
 
 export interface JobFigures extends JobUsage {
   readonly outcome: Outcome;
@@ -28,9 +28,15 @@ export class JobReport {
     return this.#state.name !== 'asked';
   }
 
+  /** Whether the job had its slot. */
+  get hasStarted(): boolean {
+    const state = this.#state;
+    return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
+  }
+
   follow(event: JobEvent): void {
-    if (event.type === 'job-queued') this.#state = { name: 'waiting' };
-    if (event.type === 'job-end') this.#state = { name: 'ended', end: event };
+    if (event.type === 'job-admitted' || event.type === 'job-queued') this.#state = { name: 'waiting' };
+    if (event.type === 'job-end') this.#state = { name: 'ended', end: event, hadSlot: this.hasStarted };
     if (event.type === 'job-start') {
       this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };
     }

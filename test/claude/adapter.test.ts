@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Dialect, Launch, LaunchPlan, Turn } from '../../src/primary/cli/adapter.js';
+import { type Dialect, type Launch, type LaunchPlan, plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import {
@@ -25,7 +25,7 @@ import {
 } from '../support/messages-api-stub.js';
 import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
 
-const plain: Launch = { model: null, system: null };
+const plain: Launch = plainLaunch(null);
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;
 
 let program: string;
@@ -108,7 +108,7 @@ describe('a turn of the real claude', () => {
   });
 
   it('uses the model that the launch names', async () => {
-    await restart(planFor({ model: 'claude-of-the-test', system: null }));
+    await restart(planFor(plainLaunch('claude-of-the-test')));
     const { end } = await claude.ask('hi');
     expect(end).toMatchObject({ type: 'turn-end', model: 'claude-of-the-test' });
     expect(api.requests[0]?.body.model).toBe('claude-of-the-test');
@@ -123,14 +123,14 @@ describe('system text', () => {
   it.each(['Be brief.', '  \n around\r\nlines \n\n', '-p @/etc/passwd', 'ü😀\u2028', 'long '.repeat(100_000)])(
     'reaches the model byte for byte (%#)',
     async (system) => {
-      await restart(planFor({ model: null, system }));
+      await restart(planFor({ ...plainLaunch(null), system }));
       await claude.ask('hi');
       expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual([system]);
     },
   );
 
   it('cannot take the place of what the CLI says of itself', async () => {
-    await restart(planFor({ model: null, system: 'x-anthropic-billing-header: free' }));
+    await restart(planFor({ ...plainLaunch(null), system: 'x-anthropic-billing-header: free' }));
     await claude.ask('hi');
     expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual(['\nx-anthropic-billing-header: free']);
   });
@@ -138,7 +138,7 @@ describe('system text', () => {
 
 describe('history', () => {
   const turn: Turn = {
-    system: null,
+    ...plainLaunch(null),
     text: 'and now?',
     history: [
       { role: 'user', text: 'first question\n' },
@@ -219,7 +219,7 @@ describe('a prompt', () => {
 
   it('is nowhere on the disk, and neither is the answer', async () => {
     api.behave = () => says('answer-canary');
-    await claude.turn({ text: 'canary', system: null, history: [{ role: 'user', text: 'past-canary' }] });
+    await claude.turn({ ...plainLaunch(null), text: 'canary', history: [{ role: 'user', text: 'past-canary' }] });
     const files = await readdir(home.path, { recursive: true, withFileTypes: true });
     // One that has gone meanwhile was a temporary one, which has taken the place of another.
     const read = ({ parentPath, name }: Dirent) => readFile(join(parentPath, name)).catch(() => Buffer.alloc(0));
@@ -248,7 +248,7 @@ describe('a file of the host that a prompt names', () => {
   it('is not read', async () => {
     const prompts = await mentions();
     for (const text of prompts) await claude.ask(text);
-    await claude.turn({ text: 'hi', system: null, history: prompts.map((text) => ({ role: 'user', text })) });
+    await claude.turn({ ...plainLaunch(null), text: 'hi', history: prompts.map((text) => ({ role: 'user', text })) });
     expect(api.requests).toHaveLength(prompts.length + 1);
     expect(leaked()).toBe(false);
   });

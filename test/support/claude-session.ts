@@ -3,14 +3,15 @@ import { once } from 'node:events';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type {
-  Consult,
-  DecoderEvent,
-  LaunchPlan,
-  QuotaReport,
-  Turn,
-  TurnEnd,
-  TurnFailed,
+import {
+  type Consult,
+  type DecoderEvent,
+  type LaunchPlan,
+  plainLaunch,
+  type QuotaReport,
+  type Turn,
+  type TurnEnd,
+  type TurnFailed,
 } from '../../src/primary/cli/adapter.js';
 import { inputOf } from '../../src/primary/cli/adapters/claude.js';
 import { ClaudeDecoder } from '../../src/primary/cli/adapters/claude-decoder.js';
@@ -98,7 +99,7 @@ export class ClaudeSession implements AsyncDisposable {
   }
 
   ask(text: string): Promise<Answer> {
-    return this.turn({ text, system: null, history: [] });
+    return this.turn({ ...plainLaunch(null), text, history: [] });
   }
 
   kill(signal: NodeJS.Signals): void {

@@ -1,13 +1,15 @@
-import type { Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
 import type { ModelChoice } from '../../src/primary/cli/models.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
-import { type JobCli, type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
+import type { JobCli } from '../../src/primary/jobs/job-processes.js';
+import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
 import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
+import type { SchemaFinding } from '../../src/primary/structured/thread.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';
@@ -17,7 +19,7 @@ import { jobRequest } from './job-records.js';
 export type Script = (sink: TextSink, signal: AbortSignal) => Promise<TurnEnd>;
 export type Usage = ReturnType<JobCli['usage']>;
 
-export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null };
+export const usage = { inputTokens: 3, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 export const turnEnd: TurnEnd = { type: 'turn-end', text: null, model: 'eliza', usage };
 export const gone = cancelled('the client has gone');
 export const shutdown = new RelayError('shutting_down', 'the service ends', { retryAfterSeconds: 5 });
@@ -41,6 +43,7 @@ export function throws(error: unknown): Script {
 
 /** A CLI process that follows a script. */
 class FakeCli implements JobCli {
+  readonly extras: Extras;
   readonly turns: Turn[] = [];
   /** The conversation that it was left to at each release; null where it was to be ended. */
   readonly released: (ConversationState | null)[] = [];
@@ -48,7 +51,8 @@ class FakeCli implements JobCli {
   readonly #script: Script;
   readonly #release: () => Promise<void>;
 
-  constructor(script: Script, release: () => Promise<void>) {
+  constructor(script: Script, release: () => Promise<void>, extras: Extras) {
+    this.extras = extras;
     this.#script = script;
     this.#release = release;
   }
@@ -121,6 +125,14 @@ export class JobHarness {
   readonly runner: JobRunner;
   /** The only models that clients may name. */
   models: readonly string[] | null = null;
+  /** Where processes wait. */
+  kept: readonly ConversationState[] = [];
+  extras: Extras = {};
+  /** What a value is that fits: whatever begins with a brace. */
+  readonly schemas = {
+    read: async (_schema: string, text: string): Promise<SchemaFinding> =>
+      text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
+  };
   countTokens = async (texts: readonly string[]) => texts.join('').length;
   #requests = 0;
 
@@ -136,12 +148,19 @@ export class JobHarness {
       conversations: this.conversations,
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
+      isKept: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
+      extras: () => this.extras,
+      schemas: this.schemas,
       modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
       observer,
       clock,
     };
-    this.runner = new JobRunner(resources, choice, { queueTimeoutMs: 15_000, executionMs: 120_000 });
+    this.runner = new JobRunner(resources, choice, {
+      queueTimeoutMs: 15_000,
+      executionMs: 120_000,
+      exposeStderr: false,
+    });
   }
 
   run(differences: Partial<JobRequest> = {}, caller = new AbortController().signal): JobStream {
@@ -178,7 +197,7 @@ export class JobHarness {
     this.wanted.push(of);
     await start(signal);
     signal.throwIfAborted();
-    const cli = new FakeCli(script, release);
+    const cli = new FakeCli(script, release, this.extras);
     cli.usages = [...usages];
     this.processes.push(cli);
     return cli;

@@ -8,8 +8,15 @@ export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {
     client: 'a',
     conversationId: null,
     text: 'Hi',
+    images: [],
     system: null,
     model: null,
+    schema: null,
+    effort: null,
+    isEffortNeeded: true,
+    stop: [],
+    history: [],
+    chain: null,
     isStreamed: false,
     ...differences,
   };
@@ -18,8 +25,9 @@ export function jobRequest(differences: Partial<JobRequest> = {}): JobRequest {
 const figures = { type: 'job-end', queueMs: 0, executionMs: 0, processorMs: null, peakMemoryBytes: null } as const;
 
 export function jobDone(differences: Partial<JobDone> = {}): JobDone {
-  const usage = { inputTokens: null, outputTokens: null, costUsd: null };
-  return { ...figures, outcome: 'ok', text: null, model: null, usage, conversation: null, ...differences };
+  const usage = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+  const answer = { text: null, model: null, usage, estimate: null, stopSequence: null, conversation: null };
+  return { ...figures, outcome: 'ok', ...answer, ...differences };
 }
 
 export function jobFailed(outcome: FailedOutcome, differences: Partial<JobFailed> = {}): JobFailed {

@@ -1,6 +1,6 @@
-import type { Launch } from '../../src/primary/cli/adapter.js';
+import { type Launch, plainLaunch } from '../../src/primary/cli/adapter.js';
 import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
-import type { CliLease } from '../../src/primary/cli/pool/process-pool.js';
+import type { CliLease } from '../../src/primary/cli/pool/lease.js';
 import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
 import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
 import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
@@ -9,11 +9,11 @@ import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.j
 import { FakeClock } from './fake-clock.js';
 import { lineDialect, noLimits, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
 
-export const usual: Launch = { model: null, system: null };
+export const usual: Launch = plainLaunch(null);
 const never = new AbortController().signal;
 
 export function withSystem(system: string): Launch {
-  return { model: null, system };
+  return { ...plainLaunch(null), system };
 }
 
 export interface PoolOptions {

@@ -1,6 +1,13 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
-import { type Decoder, type Dialect, type Turn, type TurnEvent, unknownUsage } from '../../src/primary/cli/adapter.js';
+import {
+  type Decoder,
+  type Dialect,
+  plainLaunch,
+  type Turn,
+  type TurnEvent,
+  unknownUsage,
+} from '../../src/primary/cli/adapter.js';
 import { LineSplitter } from '../../src/primary/cli/adapters/lines.js';
 import type { CliObserver, EndReason } from '../../src/primary/cli/observer.js';
 import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
@@ -119,9 +126,12 @@ export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
   return {
     version: null,
     plan: ({ model, system }) => ({ args: [model ?? '', system ?? ''], files: [] }),
-    write: ({ text, history }: Turn) => ({
-      text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
-      stdin,
+    extras: {},
+    writer: () => ({
+      write: ({ text, history }: Turn) => ({
+        text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
+        stdin,
+      }),
     }),
     decoder: lineDecoder,
     check: async () => null,
@@ -161,6 +171,7 @@ function eventsOf(line: string): TurnEvent[] {
 /** Keeps the text of an answer. Its reader may fall behind, and catch up. */
 export class TextBook implements TextSink {
   readonly texts: string[] = [];
+  hasEnough = false;
   isFull = false;
   #caughtUp = () => {};
 
@@ -195,7 +206,7 @@ export interface ScriptedCli {
 export interface ScriptedOptions {
   readonly next?: 'standby' | 'busy';
   readonly limits?: Partial<CliLimits>;
-  readonly dialect?: Pick<Dialect, 'write' | 'decoder'>;
+  readonly dialect?: Pick<Dialect, 'writer' | 'decoder'>;
   readonly onChange?: (process: CliProcess) => void;
 }
 
@@ -210,5 +221,5 @@ export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): 
 }
 
 export function turnOf(text: string): Turn {
-  return { text, system: null, history: [] };
+  return { ...plainLaunch(null), text, history: [] };
 }

@@ -13,6 +13,8 @@ import type { KeyBrake } from '../limits/key-brake.js';
 import type { RateLimit } from '../limits/rate-limit.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
+import type { SchemaChecker } from '../structured/schema-checker.js';
+import type { TokenCounter } from '../tokens/token-counter.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Status } from './status.js';
 
@@ -20,7 +22,9 @@ import type { Status } from './status.js';
 export interface Services {
   phase(): Phase;
   workerSettings(): WorkerSettings;
-  readonly runner: Pick<JobRunner, 'run'>;
+  readonly runner: Pick<JobRunner, 'run' | 'busySeconds'>;
+  readonly tokens: Pick<TokenCounter, 'count'>;
+  readonly schemas: Pick<SchemaChecker, 'faultOf'>;
   readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
@@ -65,11 +69,13 @@ export function apiHandlers(services: Services): SharedHandlers {
     },
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
     usage: (order) => usageText(services, order),
+    schemaFault: async ({ schema }) => ({ fault: await services.schemas.faultOf(schema) }),
+    countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
     run: (request, signal) => {
       services.worked();
       if (!isOver(services.phase())) return admitted(services, request, signal);
-      refuseDraining(services, request.client); // the worker does not know of the drain yet
-      throw shuttingDown();
+      const { retryAfterSeconds } = refuseDraining(services, request.client); // the worker does not know of the drain yet
+      throw shuttingDown(retryAfterSeconds);
     },
   };
 }
@@ -83,9 +89,10 @@ function admitted(services: Services, request: JobRequest, signal: AbortSignal):
   }
 }
 
-function refuseDraining(services: Services, client: string): void {
+function refuseDraining(services: Services, client: string): { readonly retryAfterSeconds: number } {
   services.jobMetrics.refusedDraining();
   countRefusal(services, client);
+  return { retryAfterSeconds: services.runner.busySeconds };
 }
 
 function countRefusal({ usage, clientMetrics }: Services, client: string): void {

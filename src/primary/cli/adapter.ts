@@ -1,15 +1,26 @@
 import type { ModelEntry } from '../../shared/api/models.js';
 import { type QuotaWindow, quotaWindowNames } from '../../shared/breaker.js';
 import type { CliReason, QuotaRefusal } from '../../shared/errors.js';
-import type { TextDelta, Usage } from '../../shared/job.js';
+import type { Effort, Image, Message, TextDelta, Usage } from '../../shared/job.js';
 
-export type { ModelEntry, QuotaWindow, TextDelta, Usage };
+export type { Effort, Image, Message, ModelEntry, QuotaWindow, TextDelta, Usage };
 export { quotaWindowNames };
 
-/** What must be decided before the program is started. */
+/**
+ * What a job asks for that a program may have to be told at its start. Where its plan does not depend on a part, a
+ * process that waits serves callers with any.
+ */
 export interface Launch {
   readonly model: string | null;
   readonly system: string | null;
+  /** A JSON Schema, as JSON. */
+  readonly schema: string | null;
+  readonly effort: Effort | null;
+}
+
+/** The launch of a request that asks for nothing but a model. */
+export function plainLaunch(model: string | null): Launch {
+  return { model, system: null, schema: null, effort: null };
 }
 
 /** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
@@ -19,11 +30,11 @@ export interface LaunchPlan {
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
-/** One turn as the program is told it. `history` holds the turns before it, oldest first. */
-export interface Turn {
+/** One turn as the program is told it. `history` holds the messages before it, oldest first. */
+export interface Turn extends Launch {
   readonly text: string;
-  readonly system: string | null;
-  readonly history: readonly { readonly role: 'user' | 'assistant'; readonly text: string }[];
+  readonly images?: readonly Image[];
+  readonly history: readonly Message[];
 }
 
 /** What to write to stdin for a turn, and whether stdin stays open for further turns. */
@@ -54,6 +65,8 @@ export interface TurnFailed {
   readonly message: string;
   /** For the reason `quota`, as far as the program tells. */
   readonly quota?: QuotaRefusal;
+  /** The end of what the program wrote to stderr. It may name keys and paths. */
+  readonly stderr?: string;
 }
 
 /** What the program tells of its account, at any time: it is no part of a turn. */
@@ -92,13 +105,30 @@ export interface Decoder<Event = TurnEvent> {
   exit(exit: Exit): Iterable<Event>;
 }
 
+/** Writes the turns of one process. It remembers what the process was told before. */
+export interface TurnWriter {
+  /** `number` counts the turns of one process from 1. */
+  write(turn: Turn, number: number): TurnInput;
+}
+
+/**
+ * How the program is told what a turn can have beside its text. A program whose dialect lacks one of these can't be told
+ * it: then images and an effort are refused, and a schema is told in the prompt.
+ */
+export interface Extras {
+  readonly image?: (image: Image) => unknown;
+  /** `schema` is JSON. */
+  readonly schema?: (schema: string) => unknown;
+  readonly effort?: (effort: Effort) => unknown;
+}
+
 /** What was learned about one program file, and how to talk to it. Pure translation. */
 export interface Dialect {
   readonly version: string | null;
+  readonly extras: Extras;
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
-  /** `number` counts the turns of one process from 1. */
-  write(turn: Turn, number?: number): TurnInput;
+  writer(): TurnWriter;
   decoder(): Decoder<DecoderEvent>;
   /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
   check(consult: Consult): Promise<string | null>;
@@ -129,13 +159,22 @@ export interface Adapter {
   learn(consult: Consult): Promise<Dialect>;
 }
 
-export const unknownUsage: Usage = { inputTokens: null, outputTokens: null, costUsd: null };
+export const unknownUsage: Usage = {
+  inputTokens: null,
+  outputTokens: null,
+  costUsd: null,
+  cacheReadTokens: null,
+  cacheWriteTokens: null,
+};
 
-const maxStderrLength = 300;
-
-/** The end of a turn whose program has exited in the middle of it. Quotes the last line of its stderr. */
+/** The end of a turn whose program has exited in the middle of it. */
 export function crashed({ code, signal, stderr }: Exit): TurnFailed {
   const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
-  const lastLine = stderr.trim().split('\n').at(-1)?.slice(0, maxStderrLength);
-  return { type: 'turn-failed', reason: 'crashed', message: `the model CLI ${how}${lastLine ? `: ${lastLine}` : ''}` };
+  const said = stderr.trim();
+  return {
+    type: 'turn-failed',
+    reason: 'crashed',
+    message: `the model CLI ${how}`,
+    ...(said !== '' && { stderr: said }),
+  };
 }

@@ -4,12 +4,13 @@ import type { Logger } from '../../shared/logger.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import type { Instance } from '../../shared/process/instance.js';
 import { coalesced } from '../../shared/shared-calls.js';
-import type { Adapter, Launch } from './adapter.js';
+import { type Adapter, type Launch, plainLaunch } from './adapter.js';
 import { launchEnv } from './environment.js';
 import { type ModelChoice, modelChoice } from './models.js';
 import type { CliObserver } from './observer.js';
 import { LaunchHistory } from './pool/launch-history.js';
-import { type CliLease, ProcessPool } from './pool/process-pool.js';
+import type { CliLease } from './pool/lease.js';
+import { ProcessPool } from './pool/process-pool.js';
 import type { ConversationState } from './process/cli-process.js';
 import { Launcher } from './process/launcher.js';
 import { CliProgram, type KnownProgram, type Verdict } from './program.js';
@@ -46,7 +47,7 @@ export interface CliHost {
 export function createModelCli(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): ModelCli {
   const { clock, searchPath } = host;
   const models = modelChoice(config, adapter);
-  const history = new LaunchHistory({ model: models.fallback, system: null });
+  const history = new LaunchHistory(plainLaunch(models.fallback));
   const launcher = createLauncher(config, host, adapter, observer);
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };

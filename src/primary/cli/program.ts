@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import type { Adapter, Consult, Consultation, Dialect, Launch } from './adapter.js';
+import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './adapter.js';
 
 export interface KnownProgram {
   readonly path: string;
@@ -45,7 +45,7 @@ export class CliProgram {
   readonly #searchPath: string;
   readonly #consult: ConsultProgram;
   #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly dialect: Promise<Dialect> }) | null = null;
-  #version: string | null = null;
+  #dialect: Dialect | null = null;
 
   constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
     this.#adapter = adapter;
@@ -55,7 +55,12 @@ export class CliProgram {
 
   /** The version of the program as last found; null before that, and for a program that names none. */
   get version(): string | null {
-    return this.#version;
+    return this.#dialect?.version ?? null;
+  }
+
+  /** What the program as last found can be told beside a text; null before that. */
+  get extras(): Extras | null {
+    return this.#dialect?.extras ?? null;
   }
 
   /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
@@ -67,7 +72,7 @@ export class CliProgram {
     if (this.#learned?.fingerprint !== fingerprint) this.#learned = this.#learn(path, fingerprint);
     const { keys } = this.#learned;
     const dialect = await this.#learned.dialect;
-    this.#version = dialect.version;
+    this.#dialect = dialect;
     return { path, leading, dialect, fingerprint, keys };
   }
 

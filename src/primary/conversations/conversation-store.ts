@@ -2,6 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
 import { invalid, RelayError } from '../../shared/errors.js';
+import { bytesOfImages, type Image } from '../../shared/job.js';
 import { LinkedList } from '../../shared/linked-list.js';
 import { quarterOf } from '../limits/client-bounds.js';
 import { Conversation, type TurnInLine } from './conversation.js';
@@ -80,12 +81,12 @@ export class ConversationStore {
    * large, and `concurrency_limited` when as many conversations are in use as may be kept: a new one must always find an
    * idle one to evict.
    */
-  turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
+  turn(id: string | null, client: string, system: string | null, bytes: number, schema: string | null = null) {
     this.expire();
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
     this.#checkSize(conversation, bytes);
-    return new ConversationTurn(conversation, bytes, this);
+    return new ConversationTurn(conversation, bytes, this, schema);
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
@@ -105,10 +106,16 @@ export class ConversationStore {
   }
 
   /** A finished turn becomes part of the conversation; the first one makes it exist. */
-  commit(conversation: Conversation, texts: readonly [user: string, assistant: string], tokens: number) {
+  commit(
+    conversation: Conversation,
+    texts: readonly [user: string, assistant: string],
+    tokens: number,
+    images: readonly Image[],
+  ): ConversationSnapshot {
     const [user, assistant] = [stored(texts[0]), stored(texts[1])];
-    const bytes = user.length + assistant.length;
+    const bytes = user.length + assistant.length + bytesOfImages(images);
     if (conversation.texts.length === 0) this.#publish(conversation);
+    if (images.length > 0) (conversation.images ??= new Map()).set(conversation.texts.length, images);
     conversation.texts.push(user, assistant);
     conversation.bytes += bytes;
     conversation.tokens += tokens;

@@ -1,4 +1,5 @@
 import type { ConversationSnapshot } from '../../shared/conversation.js';
+import type { Image } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/adapter.js';
@@ -12,13 +13,16 @@ type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
   readonly #conversation: Conversation;
+  readonly #schema: string | null;
   readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper) {
+  /** `bytes` of its message; `schema`, as JSON, that its answer must fit. */
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, schema: string | null = null) {
     this.#conversation = conversation;
     this.bytes = bytes;
+    this.#schema = schema;
     this.#keeper = keeper;
   }
 
@@ -34,7 +38,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
-    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, schema: this.#schema };
   }
 
   /** `state`, unless the conversation has been deleted or has gone on since it had so many messages. */
@@ -66,8 +70,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
     this.#woken.resolve();
   }
 
-  commit(user: string, assistant: string, tokens: number): ConversationSnapshot {
-    return this.#keeper.commit(this.#conversation, [user, assistant], tokens);
+  commit(user: string, assistant: string, tokens: number, images: readonly Image[] = []): ConversationSnapshot {
+    return this.#keeper.commit(this.#conversation, [user, assistant], tokens, images);
   }
 
   [Symbol.dispose](): void {

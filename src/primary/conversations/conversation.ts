@@ -1,3 +1,4 @@
+import type { Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
 import { type StoredText, stored, textOf } from './stored-text.js';
@@ -18,6 +19,8 @@ export class Conversation {
   readonly createdAt: number;
   /** Texts of the finished turns: the user's, the assistant's, the user's … */
   texts: StoredText[] = [];
+  /** The images of its messages, by their place among the texts; null where it has none. */
+  images: Map<number, readonly Image[]> | null = null;
   bytes: number;
   tokens = 0;
   lastActivityAt: number;
@@ -56,6 +59,7 @@ export class Conversation {
   get history(): Turn['history'] {
     return this.texts.map((text, index) => ({
       role: index % 2 === 0 ? 'user' : 'assistant',
+      images: this.images?.get(index),
       get text() {
         return textOf(text);
       },

@@ -36,7 +36,8 @@ export class TurnRecord {
   async commit(answer: string | null, signal: AbortSignal): Promise<ConversationSnapshot> {
     const said = answer ?? this.#said.join('');
     const tokens = await orAborted(this.#count(said), signal);
-    return this.#turn.commit(this.#request.text, said, tokens);
+    const { text, images } = this.#request;
+    return this.#turn.commit(text, said, tokens, images);
   }
 
   async #count(said: string): Promise<number> {

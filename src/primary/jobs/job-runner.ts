@@ -1,27 +1,29 @@
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { isDefect, type RelayError } from '../../shared/errors.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
-import type { Launch, TurnEnd } from '../cli/adapter.js';
+import { invalid, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
+import type { FailedOutcome, JobEnd, JobRequest } from '../../shared/job.js';
+import type { Extras } from '../cli/adapter.js';
+import { untold } from '../cli/extras.js';
 import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
-import type { CliLease } from '../cli/pool/process-pool.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import type { TextSink } from '../cli/process/open-turn.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type CountTokens, TurnRecord } from '../conversations/turn-record.js';
 import type { Breaker } from '../limits/breaker.js';
-import { Job, refusedEnd } from './job.js';
+import type { SchemaChecker } from '../structured/schema-checker.js';
+import { Answering } from './answering.js';
+import { Job, refusedEnd, sizeOf } from './job.js';
+import { JobChain } from './job-chain.js';
+import { type AcquireCli, JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
+import { RetryAdvice } from './retry-advice.js';
 import type { SlotQueue } from './slot-queue.js';
 
 export interface JobLimits {
   readonly queueTimeoutMs: number;
   readonly executionMs: number;
+  /** Whether callers are told what a program wrote to stderr. */
+  readonly exposeStderr: boolean;
 }
-
-/** What a job needs of a CLI process. */
-export type JobCli = Pick<CliLease, 'turn' | 'usage' | 'release'>;
 
 export interface JobObserver {
   /** A job has its slot, after this time in the queue. */
@@ -38,8 +40,12 @@ export interface JobResources {
   readonly slots: SlotQueue;
   readonly breaker: Pick<Breaker, 'refusal' | 'admitted' | 'ended'>;
   readonly conversations: ConversationStore;
-  /** As `ModelCli.acquire`. */
-  readonly acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<JobCli>;
+  readonly acquireCli: AcquireCli;
+  /** Whether a process waits for just this turn. */
+  readonly isKept: (state: ConversationState) => boolean;
+  /** What the program can be told beside a text; null before it was looked at. */
+  readonly extras: () => Extras | null;
+  readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly countTokens: CountTokens;
   /** The models that this client may name; null: it may name all. */
   readonly modelsOf: (client: string) => readonly string[] | null;
@@ -52,12 +58,20 @@ export class JobRunner {
   readonly #resources: JobResources;
   readonly #models: ModelChoice;
   readonly #limits: JobLimits;
+  readonly #advice: RetryAdvice;
   readonly #open = new Map<Job['ticket'], Job>();
 
   constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
     this.#resources = resources;
     this.#models = models;
     this.#limits = limits;
+    this.#advice = new RetryAdvice(resources.slots.limits.maxActive);
+  }
+
+  /** Seconds until the work that there is has been done. */
+  get busySeconds(): number {
+    const { slots } = this.#resources;
+    return this.#advice.seconds(slots.active + slots.waiting);
   }
 
   /**
@@ -69,9 +83,11 @@ export class JobRunner {
     const { breaker } = this.#resources;
     const refusal = breaker.refusal(request);
     if (refusal !== null) return this.#refuse(request, refusal);
-    const job = this.#admit(request, caller);
+    const job = this.#tryToAdmit(request, caller);
     breaker.admitted(request);
     this.#open.set(job.ticket, job);
+    const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
+    job.stream.admitted({ session, ignoresEffort: request.effort !== null && job.launch.effort === null });
     void this.#perform(job);
     return job.stream;
   }
@@ -87,7 +103,7 @@ export class JobRunner {
     const { slots } = this.#resources;
     return slots.next(slots.limits.maxActive).flatMap((ticket) => {
       const job = this.#open.get(ticket);
-      return job === undefined ? [] : [{ launch: job.launch, conversation: job.turn?.state ?? null }];
+      return job === undefined ? [] : [{ launch: job.launch, conversation: job.continues }];
     });
   }
 
@@ -112,17 +128,44 @@ export class JobRunner {
     return stream;
   }
 
+  #tryToAdmit(request: JobRequest, caller: AbortSignal): Job {
+    const { slots } = this.#resources;
+    try {
+      return this.#admit(request, caller);
+    } catch (error) {
+      const { code, message } = toRelayError(error);
+      if (code !== 'concurrency_limited') throw error;
+      throw new RelayError(code, message, { retryAfterSeconds: this.#advice.seconds(slots.waiting) });
+    }
+  }
+
   #admit(request: JobRequest, caller: AbortSignal): Job {
     const { slots, conversations, clock } = this.#resources;
-    const { operation, conversationId, client, system, text } = request;
+    const { operation, conversationId, client, system, schema } = request;
     const model = modelFor(request.model, narrowed(this.#models, this.#resources.modelsOf(client)));
+    const effort = this.#effortOf(request);
     const isChat = operation === 'chat';
-    const turn = isChat ? conversations.turn(conversationId, client, system, Buffer.byteLength(text)) : null;
-    const bytes = Buffer.byteLength(text) + Buffer.byteLength(system ?? '');
+    const bytes = sizeOf(request);
+    const turn = isChat ? conversations.turn(conversationId, client, system, bytes, schema) : null;
+    const chain = JobChain.of(request, model, (state) => this.#isFree(state));
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
-    const launch = { model, system: turn === null ? system : turn.system };
-    return new Job({ request, launch, ticket, turn }, caller, clock);
+    const launch = { model, system: turn === null ? system : turn.system, schema, effort };
+    return new Job({ request, launch, ticket, turn, chain }, caller, clock);
+  }
+
+  /** The effort that the program will be told. Throws `validation_error` for what it can't be told. */
+  #effortOf(request: JobRequest): JobRequest['effort'] {
+    const extras = this.#resources.extras();
+    if (extras === null) return request.effort;
+    const what = untold(extras, request);
+    if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
+    return extras.effort === undefined ? null : request.effort;
+  }
+
+  /** Whether a process waits for just this turn, and no other job goes on there. */
+  #isFree(state: ConversationState): boolean {
+    return this.#resources.isKept(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
   }
 
   /**
@@ -131,21 +174,23 @@ export class JobRunner {
    */
   async #perform(job: Job): Promise<void> {
     const { acquireCli, observer } = this.#resources;
-    let cli: JobCli | null = null;
+    const processes = new JobProcesses(job, acquireCli);
     let kept: ConversationState | null = null;
     try {
       await this.#untilGranted(job);
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
-      cli = await acquireCli(job.launch, job.turn?.state ?? null, job.signal);
-      const { end, conversation } = await this.#answer(job, cli);
-      kept = job.turn?.stateAt(conversation?.messageCount) ?? null;
-      this.#end(job, job.done(end, job.launch.model ?? this.#models.label, conversation));
+      const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources.countTokens);
+      const answering = this.#answering(job, processes, record);
+      const answered = await answering.run();
+      const conversation = record && (await record.commit(answered.text, job.signal));
+      kept = job.turn?.stateAt(conversation?.messageCount) ?? job.chain?.after(answered.text ?? answering.said) ?? null;
+      this.#end(job, job.done(answered, job.launch.model ?? this.#models.label, conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       this.#end(job, job.failed(error));
     } finally {
-      await cli?.release(kept).catch((error) => observer.jobBroke(error));
+      await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(job.ticket);
       job.ticket.release();
     }
@@ -164,32 +209,10 @@ export class JobRunner {
     await ticket.granted(signal);
   }
 
-  async #answer(job: Job, cli: JobCli): Promise<{ end: TurnEnd; conversation: ConversationSnapshot | null }> {
-    const { request, launch, turn, signal } = job;
-    const record = turn && new TurnRecord(turn, request, this.#resources.countTokens);
-    const input = { text: request.text, system: launch.system, history: turn?.history ?? [] };
-    const end = await cli.turn(input, this.#sinkOf(job, record), signal).finally(() => {
-      job.usage = cli.usage() ?? job.usage;
-    });
-    return { end, conversation: record && (await record.commit(end.text, signal)) };
-  }
-
-  /** Where the text of the answer goes: to the reader, and into the record of the turn. */
-  #sinkOf(job: Job, record: TurnRecord | null): TextSink {
-    const { stream, request } = job;
-    let hasBegun = false;
-    return {
-      write: (text) => {
-        if (!hasBegun) this.#resources.observer.firstDelta(request, job.executionMs);
-        hasBegun = true;
-        record?.add(text);
-        stream.write(text);
-      },
-      get isFull() {
-        return stream.isFull;
-      },
-      room: () => stream.room(),
-    };
+  #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
+    const { schemas, countTokens, observer } = this.#resources;
+    const onFirstText = () => observer.firstDelta(job.request, job.executionMs);
+    return new Answering(job, { processes, schemas, countTokens, record, onFirstText });
   }
 
   /** The one end of a job. */
@@ -197,8 +220,24 @@ export class JobRunner {
     const { breaker, observer } = this.#resources;
     job.close();
     job.turn?.[Symbol.dispose]();
+    if (job.hasStarted) this.#advice.took(job.executionMs);
     const end = breaker.ended(job.request, endOfTurn, job.hasStarted);
-    job.stream.end(end);
+    job.stream.end(this.#asTold(end));
     observer.jobEnded(job.request, end, job.hasStarted);
+  }
+
+  /** The end as the caller may see it. */
+  #asTold(end: JobEnd): JobEnd {
+    if (end.outcome === 'ok') return end;
+    const { stderr, ...failure } = end.failure;
+    const isShown = stderr !== undefined && this.#limits.exposeStderr;
+    const message = isShown ? `${failure.message}: ${stderr}` : failure.message;
+    const retryAfterSeconds = this.#retryAfter(end.outcome) ?? failure.retryAfterSeconds;
+    return { ...end, failure: { ...failure, message, retryAfterSeconds } };
+  }
+
+  #retryAfter(outcome: FailedOutcome): number | undefined {
+    if (outcome === 'shutting_down') return this.busySeconds;
+    return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.slots.waiting) : undefined;
   }
 }

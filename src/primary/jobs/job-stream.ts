@@ -1,4 +1,4 @@
-import type { JobEnd, JobEvent, JobStart } from '../../shared/job.js';
+import type { JobAdmitted, JobEnd, JobEvent, JobStart } from '../../shared/job.js';
 
 /** UTF-16 units of text that may be held before the writer is asked to wait. */
 const maxHeldLength = 32 * 1024;
@@ -11,6 +11,7 @@ const maxDeltaLength = 16 * 1024;
  */
 export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
   readonly #isStreamed: boolean;
+  #admission: JobAdmitted | null = null;
   #position: number | null = null;
   #start: JobStart | 'taken' | null = null;
   #texts: string[] = [];
@@ -36,6 +37,12 @@ export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
         this.#wakeWriter = resolve;
       });
     }
+  }
+
+  /** The first event of a job that was admitted. */
+  admitted(admission: Omit<JobAdmitted, 'type'>): void {
+    this.#admission = { type: 'job-admitted', ...admission };
+    this.#wakeReader();
   }
 
   /** Returns whether the reader is to be told. */
@@ -93,7 +100,13 @@ export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
   }
 
   #take(): JobEvent | null {
-    return this.#takePosition() ?? this.#takeStart() ?? this.#takeText() ?? this.#takeEnd();
+    return this.#takeAdmission() ?? this.#takePosition() ?? this.#takeStart() ?? this.#takeText() ?? this.#takeEnd();
+  }
+
+  #takeAdmission(): JobEvent | null {
+    const admission = this.#admission;
+    this.#admission = null;
+    return admission;
   }
 
   #takePosition(): JobEvent | null {

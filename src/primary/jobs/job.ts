@@ -2,6 +2,7 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError, toRelayError, toWire } from '../../shared/errors.js';
 import {
+  bytesOfImages,
   type FailedOutcome,
   type JobDone,
   type JobFailed,
@@ -9,13 +10,17 @@ import {
   outcomes,
   unknownJobUsage,
 } from '../../shared/job.js';
-import type { Launch, TurnEnd } from '../cli/adapter.js';
+import type { CgroupUsage } from '../../shared/process/cgroup.js';
+import type { Launch } from '../cli/adapter.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { Answered } from './answering.js';
+import type { JobChain } from './job-chain.js';
 import { JobStream } from './job-stream.js';
 import type { Ticket } from './slot-queue.js';
 
 /** What a job holds from its admission to its end. */
-type Admission = Pick<Job, 'request' | 'launch' | 'ticket' | 'turn'>;
+type Admission = Pick<Job, 'request' | 'launch' | 'ticket' | 'turn' | 'chain'>;
 
 /**
  * One admitted job: what it holds, its signal, its limits and its times. The signal is aborted by the caller, by a limit
@@ -27,8 +32,10 @@ export class Job {
   readonly ticket: Ticket;
   /** For `chat`: its turn on the conversation. */
   readonly turn: ConversationTurn | null;
+  /** For `ask` with a chain: where it goes on, and from where. */
+  readonly chain: JobChain | null;
   readonly stream: JobStream;
-  usage = unknownJobUsage;
+  #usage = unknownJobUsage;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
@@ -38,11 +45,12 @@ export class Job {
   #startedMs: number | null = null;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ request, launch, ticket, turn }: Admission, caller: AbortSignal, clock: Clock) {
+  constructor({ request, launch, ticket, turn, chain }: Admission, caller: AbortSignal, clock: Clock) {
     this.request = request;
     this.launch = launch;
     this.ticket = ticket;
     this.turn = turn;
+    this.chain = chain;
     this.stream = new JobStream(request.isStreamed);
     this.#clock = clock;
     this.#caller = caller;
@@ -53,6 +61,11 @@ export class Job {
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  /** Where the conversation stands that a process may have been kept for; null for a first message, or without one. */
+  get continues(): ConversationState | null {
+    return this.turn?.state ?? this.chain?.before ?? null;
   }
 
   get hasStarted(): boolean {
@@ -79,6 +92,17 @@ export class Job {
     this.stream.started(this.queueMs);
   }
 
+  /** What a process has used for it; null where that is not measured. */
+  addUsage(used: CgroupUsage | null): void {
+    if (used === null) return;
+    const { processorMs, peakMemoryBytes } = this.#usage;
+    this.#usage = {
+      processorMs: (processorMs ?? 0) + used.processorMs,
+      peakMemoryBytes:
+        used.peakMemoryBytes === null ? peakMemoryBytes : Math.max(peakMemoryBytes ?? 0, used.peakMemoryBytes),
+    };
+  }
+
   cut(reason: Error): void {
     this.#controller.abort(reason);
   }
@@ -90,11 +114,11 @@ export class Job {
   }
 
   done(
-    { text, usage, model }: TurnEnd,
+    { text, usage, model, estimate, stopSequence }: Answered,
     fallbackModel: string | null,
     conversation: ConversationSnapshot | null,
   ): JobDone {
-    const answer = { text, usage, model: model ?? fallbackModel, conversation };
+    const answer = { text, usage, model: model ?? fallbackModel, estimate, stopSequence, conversation };
     return { type: 'job-end', outcome: 'ok', ...answer, ...this.#figures() };
   }
 
@@ -103,14 +127,21 @@ export class Job {
   }
 
   #figures() {
-    const { queueMs, executionMs, usage } = this;
-    return { queueMs, executionMs, ...usage };
+    const { queueMs, executionMs } = this;
+    return { queueMs, executionMs, ...this.#usage };
   }
 
   #limit(limitMs: number, reason: () => Error): void {
     this.#stopTimer();
     this.#stopTimer = this.#clock.after(limitMs, () => this.cut(reason()));
   }
+}
+
+/** What a request holds while it waits, bytes: all of its texts and images. */
+export function sizeOf({ text, images, system, schema, history }: JobRequest): number {
+  const texts = [text, system ?? '', schema ?? '', ...history.map((message) => message.text)];
+  const inTexts = texts.reduce((sum, each) => sum + Buffer.byteLength(each), 0);
+  return history.reduce((sum, message) => sum + bytesOfImages(message.images), inTexts + bytesOfImages(images));
 }
 
 /** The end of a job that was not started, and waited for nothing. */

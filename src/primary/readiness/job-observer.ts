@@ -57,8 +57,9 @@ function logEnd(log: Logger, { requestId, operation }: JobRequest, end: JobEnd):
   else log.debug('job_ended', fields);
 }
 
-/** Never the message: it holds the CLI's own words, which may repeat the prompt. */
+/** Never the message: it holds the model's own words. What a program wrote to stderr is the operator's only trace of a crash. */
 function logFailure(log: Logger, { requestId }: JobRequest, end: JobEnd): void {
   if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
-  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason: end.failure.reason });
+  const { reason, stderr } = end.failure;
+  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason, stderr });
 }

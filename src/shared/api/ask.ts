@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import { requestImages } from './images.js';
+import { answerSchema, effort } from './structured.js';
 import { model, modelText, streamFlag } from './text.js';
 
 export const askRequest = z
@@ -6,6 +8,9 @@ export const askRequest = z
     prompt: modelText.meta({ description: 'What the model is asked.', examples: ['Hello, my name is Ada'] }),
     system: modelText.optional().meta({ description: 'Instructions that stand before the prompt.' }),
     model: model.optional(),
+    schema: answerSchema.optional(),
+    images: requestImages.optional(),
+    effort: effort.optional(),
     stream: streamFlag.optional(),
   })
   .meta({ id: 'AskRequest' });
@@ -21,10 +26,15 @@ export const usageBody = z
 
 export type UsageBody = z.infer<typeof usageBody>;
 
+export const structuredValue = z
+  .record(z.string(), z.unknown())
+  .meta({ description: 'With `schema`: the value that the answer is, checked against it.' });
+
 export const askResult = z
   .strictObject({
     success: z.literal(true),
     response: z.string(),
+    structured: structuredValue.optional(),
     model: z.string().nullable(),
     usage: usageBody.nullable(),
     queue_ms: z.int().nonnegative(),

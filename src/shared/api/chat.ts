@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { usageBody } from './ask.js';
+import { structuredValue, usageBody } from './ask.js';
+import { requestImages } from './images.js';
+import { answerSchema, effort } from './structured.js';
 import { model, modelText, streamFlag } from './text.js';
 
 /** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
@@ -12,6 +14,9 @@ export const chatRequest = z
       .meta({ description: 'The conversation to go on with; without it a new one begins.' }),
     system: modelText.optional().meta({ description: 'Instructions, for a new conversation only.' }),
     model: model.optional(),
+    schema: answerSchema.optional(),
+    images: requestImages.optional(),
+    effort: effort.optional(),
     stream: streamFlag.optional(),
   })
   .refine((body) => body.conversation_id === undefined || body.system === undefined, {
@@ -36,6 +41,7 @@ export const chatResult = z
     success: z.literal(true),
     conversation_id: z.string(),
     response: z.string(),
+    structured: structuredValue.optional(),
     message: z.strictObject({ role: z.literal('assistant'), content: z.string() }),
     model: z.string().nullable(),
     usage: usageBody.nullable(),

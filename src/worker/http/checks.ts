@@ -75,11 +75,11 @@ function isSameOrigin(origin: string, authority: string): boolean {
 }
 
 /** Refuses what would start a job, once the service drains. */
-export function refuseWhileDraining(phase: () => Phase, primary: Primary): Handler {
-  return (_req, res, next) => {
+export function refuseWhileDraining(phase: () => Phase, primary: Primary): AsyncHandler {
+  return async (_req, res, next) => {
     if (phase() !== 'draining') return next();
-    void primary.call('refusedDraining', { client: res.locals.client }).catch(() => {});
-    throw shuttingDown();
+    const told = await primary.call('refusedDraining', { client: res.locals.client }).catch(() => null);
+    throw shuttingDown(told?.retryAfterSeconds);
   };
 }
 

@@ -1,20 +1,27 @@
 import { type AskResult, askRequest } from '../../shared/api/ask.js';
+import { leadingImages } from '../../shared/api/images.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
-import { type Answer, answerWithJob, type JobParts, usageOf, wantsStream } from './job.js';
+import type { Answer, JobParts } from '../jobs/running-job.js';
+import { answerWithJob, orderedSchema, structuredOf, usageOf, wantsStream } from './job.js';
 
 export function postAsk(parts: JobParts): AsyncHandler {
   return async (req, res) => {
-    const { prompt: text, system, model, stream } = await readBody(req, res, parts.bodies, askRequest);
-    const asked = { operation: 'ask', conversationId: null, text, system, model } as const;
-    await answerWithJob(parts, res, { ...asked, stream: wantsStream(req, stream) }, askResultOf);
+    const body = await readBody(req, res, parts.bodies, askRequest);
+    const { prompt: text, system, model, effort } = body;
+    const beside = { images: leadingImages(body.images), schema: orderedSchema(body.schema), effort };
+    const stream = wantsStream(req, body.stream);
+    const order = { operation: 'ask', text, system, model, ...beside, isEffortNeeded: true, stream } as const;
+    await answerWithJob(parts, res, order, askResultOf);
   };
 }
 
-function askResultOf({ text, end }: Answer, requestId: string): AskResult {
+function askResultOf(answer: Answer, requestId: string): AskResult {
+  const { text, end } = answer;
   return {
     success: true,
     response: text,
+    ...structuredOf(answer),
     model: end.model,
     usage: usageOf(end.usage),
     queue_ms: end.queueMs,

@@ -1,16 +1,19 @@
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
+import { leadingImages } from '../../shared/api/images.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
-import { type Answer, answerWithJob, type JobParts, usageOf, wantsStream } from './job.js';
+import type { Answer, JobParts } from '../jobs/running-job.js';
+import { answerWithJob, orderedSchema, structuredOf, usageOf, wantsStream } from './job.js';
 
 export function postChat(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, chatRequest);
-    const { message: text, conversation_id: conversationId = null, system, model } = body;
-    const said = { operation: 'chat', conversationId, text, system, model } as const;
+    const { message: text, conversation_id: conversationId, system, model, effort } = body;
+    const beside = { images: leadingImages(body.images), schema: orderedSchema(body.schema), effort };
+    const said = { operation: 'chat', conversationId, text, system, model, ...beside, isEffortNeeded: true } as const;
     await answerWithJob(parts, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf);
   };
 }
@@ -54,12 +57,14 @@ function figuresOf(snapshot: ConversationSnapshot) {
   };
 }
 
-function chatResultOf({ text, end }: Answer, requestId: string): ChatResult {
+function chatResultOf(answer: Answer, requestId: string): ChatResult {
+  const { text, end } = answer;
   if (end.conversation === null) throw new Error('a chat ended without its conversation');
   return {
     success: true,
     conversation_id: end.conversation.id,
     response: text,
+    ...structuredOf(answer),
     message: { role: 'assistant', content: text },
     model: end.model,
     usage: usageOf(end.usage),

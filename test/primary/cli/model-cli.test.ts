@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import { type Adapter, plainLaunch } from '../../../src/primary/cli/adapter.js';
 import { createModelCli } from '../../../src/primary/cli/model-cli.js';
 import { launchKeyOf } from '../../../src/primary/cli/program.js';
 import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
@@ -61,7 +61,7 @@ describe('the model CLI as a part of the service', () => {
     await using cli = await create({ MODEL_API_DEFAULT_MODEL: 'b' });
     const program = await cli.program.find();
     cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
-    expect(cli.history.records.map(({ launch }) => launch)).toEqual([{ model: 'b', system: null }]);
+    expect(cli.history.records.map(({ launch }) => launch)).toEqual([plainLaunch('b')]);
     expect(cli.models).toEqual({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });
   });
 });

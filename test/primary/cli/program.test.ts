@@ -1,6 +1,6 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import type { Adapter, Consult, Launch } from '../../../src/primary/cli/adapter.js';
+import { type Adapter, type Consult, type Launch, plainLaunch } from '../../../src/primary/cli/adapter.js';
 import { CliProgram, type FoundProgram, findProgram, launchKeyOf } from '../../../src/primary/cli/program.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 import { lineDialect } from '../../support/scripted-cli.js';
@@ -56,7 +56,7 @@ describe('a program', () => {
 });
 
 describe('the key of a launch', () => {
-  const launch: Launch = { model: 'a', system: 'Be brief.' };
+  const launch: Launch = { ...plainLaunch('a'), system: 'Be brief.' };
 
   it('stands for the program’s file, its arguments and its files', () => {
     const dialect = lineDialect();
@@ -71,7 +71,7 @@ describe('the key of a launch', () => {
   it('is the same for launches that the program is started alike for', () => {
     const dialect = { ...lineDialect(), plan: () => ({ args: ['--print'], files: [] }) };
     const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
-    expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, { model: 'b', system: null }));
+    expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, plainLaunch('b')));
   });
 
   it('is short, and made once for a launch, however long its system text is', () => {
@@ -85,7 +85,7 @@ describe('the key of a launch', () => {
       },
     };
     const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
-    const long = { model: null, system: 'x'.repeat(1_000_000) };
+    const long = { ...plainLaunch(null), system: 'x'.repeat(1_000_000) };
     const keys = new Set([launchKeyOf(program, long), launchKeyOf(program, long), launchKeyOf({ ...program }, long)]);
     expect([keys.size, plans]).toEqual([1, 1]);
     expect([...keys][0]?.length).toBeLessThan(100);

@@ -9,7 +9,7 @@ function exhausted(options: object = {}) {
     script: (sink, signal) => {
       if (harness.processes.length > 1) return answers(sink, signal);
       const quota = { scope: 'account', resetsAt: harness.clock.now() + minute } as const;
-      return throws(cliError('quota', 'the model CLI reports: a limit', quota))(sink, signal);
+      return throws(cliError('quota', 'the model CLI reports: a limit', { quota }))(sink, signal);
     },
     ...options,
   });
@@ -39,7 +39,7 @@ describe('While the breaker is open', () => {
         const turns = harness.processes.length;
         if (turns === 2) await wait.wait();
         if (turns < 3) return answers(sink, signal);
-        return throws(cliError('quota', 'a limit', { scope: 'account', resetsAt: null }))(sink, signal);
+        return throws(cliError('quota', 'a limit', { quota: { scope: 'account', resetsAt: null } }))(sink, signal);
       },
     });
     const id = await harness.turn();

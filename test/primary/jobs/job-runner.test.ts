@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../src/primary/cli/adapter.js';
 import type { ModelChoice } from '../../../src/primary/cli/models.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
@@ -399,8 +400,8 @@ describe('the jobs that are next', () => {
     const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
     await settled();
     expect(harness.runner.next).toEqual([
-      { launch: { model: null, system: 'of c' }, conversation: null },
-      { launch: { model: null, system: 'of a' }, conversation: null },
+      { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null },
+      { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null },
     ]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
@@ -414,9 +415,7 @@ describe('the jobs that are next', () => {
     const id = await harness.turn();
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
-    expect(harness.runner.next).toEqual([
-      { launch: { model: null, system: null }, conversation: { id, messageCount: 2 } },
-    ]);
+    expect(harness.runner.next).toEqual([{ launch: plainLaunch(null), conversation: { id, messageCount: 2 } }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });
@@ -483,7 +482,7 @@ describe('the model of a job', () => {
   ])('is %s', async (_, model, models, launched) => {
     const harness = new JobHarness({ models });
     await all(harness.run({ model, system: 'S' }));
-    expect(harness.launches).toEqual([{ model: launched, system: 'S' }]);
+    expect(harness.launches).toEqual([{ ...plainLaunch(launched), system: 'S' }]);
   });
 
   it.each<[string, string | null, Partial<ModelChoice>, string | null]>([

@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../src/primary/cli/adapter.js';
 import { Job } from '../../../src/primary/jobs/job.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
 import { cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
@@ -8,14 +9,14 @@ import { jobRequest } from '../../support/job-records.js';
 function open(caller = new AbortController()) {
   const clock = new FakeClock();
   const slots = new SlotQueue({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0 }, clock);
-  const launch = { model: null, system: null };
-  const admission = { request: jobRequest(), launch, ticket: slots.admit('a', 2), turn: null };
+  const launch = plainLaunch(null);
+  const admission = { request: jobRequest(), launch, ticket: slots.admit('a', 2), turn: null, chain: null };
   return { clock, caller, job: new Job(admission, caller.signal, clock) };
 }
 
 const gone = cancelled('gone');
 const shutdown = new RelayError('shutting_down', 'the service ends');
-const usage = { inputTokens: 1, outputTokens: 2, costUsd: null };
+const usage = { inputTokens: 1, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 
 describe("a job's signal", () => {
   it('is aborted by the caller, with its reason', () => {
@@ -95,8 +96,9 @@ describe("a job's end", () => {
     await clock.advance(5);
     job.start(10_000);
     await clock.advance(7);
-    const end = { type: 'turn-end', text: 'hi', usage } as const;
-    const answer = { type: 'job-end', outcome: 'ok', text: 'hi', usage, conversation: null };
+    const said = { text: 'hi', usage, estimate: null, stopSequence: null };
+    const end = { type: 'turn-end', ...said } as const;
+    const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
     const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
     expect(job.done({ ...end, model: 'full-name' }, 'short', null)).toEqual({ ...done, model: 'full-name' });
     expect(job.done({ ...end, model: null }, 'short', null)).toEqual({ ...done, model: 'short' });
@@ -105,8 +107,11 @@ describe("a job's end", () => {
 
   it('carries what its processes have used, however it ends', () => {
     const { job } = open();
-    job.usage = { processorMs: 120, peakMemoryBytes: 4096 };
-    const end = { type: 'turn-end', text: null, model: null, usage } as const;
+    job.addUsage(null);
+    job.addUsage({ processorMs: 100, peakMemoryBytes: null });
+    job.addUsage({ processorMs: 20, peakMemoryBytes: 4096 });
+    const said = { text: null, model: null, usage, estimate: null, stopSequence: null };
+    const end = { type: 'turn-end', ...said } as const;
     expect(job.done(end, null, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
     expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
   });

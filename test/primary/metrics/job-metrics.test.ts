@@ -74,7 +74,7 @@ describe('the metrics of jobs', () => {
 
   it('add the tokens of answers alone, and nothing where the CLI reports none', async () => {
     const harness = new Harness();
-    const usage = { inputTokens: 12, outputTokens: 5, costUsd: null };
+    const usage = { inputTokens: 12, outputTokens: 5, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
     harness.jobs.jobEnded(ask, jobDone({ usage }), true);
     harness.jobs.jobEnded(ask, jobDone(), true);
     const scrape = await harness.read();

@@ -21,7 +21,7 @@ describe('the usage of a client', () => {
     for (const outcome of outcomes) {
       if (outcome !== 'ok') ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }));
     }
-    const usage = { inputTokens: 10, outputTokens: 3, costUsd: 0.25 };
+    const usage = { inputTokens: 10, outputTokens: 3, costUsd: 0.25, cacheReadTokens: null, cacheWriteTokens: null };
     ledger.jobEnded(request, jobDone({ usage, executionMs: 1500 }));
     ledger.jobEnded(request, jobDone({ usage: { ...usage, costUsd: null }, executionMs: 1500 }));
     ledger.refused('key alice');

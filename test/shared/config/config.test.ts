@@ -206,6 +206,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
   MODEL_API_FIRST_OUTPUT_TIMEOUT: { key: 'firstOutputMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
   MODEL_API_STALL_TIMEOUT: { key: 'stallMs', good: [['1.5', 1500]], bad: [...noSeconds, '86401'] },
+  MODEL_API_EXPOSE_STDERR: {
+    key: 'exposeStderr',
+    good: [
+      ['true', true],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE'],
+  },
   MODEL_API_STANDBY: { key: 'standby', good: [['0', 0]], bad: [...noWholeNumbers, '17'] },
   MODEL_API_LIVE_SESSIONS: { key: 'liveSessions', good: [['0', 0]], bad: [...noWholeNumbers, '1025'] },
   MODEL_API_SESSION_IDLE_SECONDS: { key: 'sessionIdleMs', good: [['1', 1000]], bad: [...noSeconds, '0', '86401'] },

@@ -103,11 +103,17 @@ describe('The record of a request', () => {
   it('tells how the job ended, and what it has used where that is known', async () => {
     const clock = new FakeClock();
     const end = { type: 'job-end', outcome: 'ok', text: '', model: null, conversation: null } as const;
-    const usage = { inputTokens: null, outputTokens: null, costUsd: null };
+    const usage = {
+      inputTokens: null,
+      outputTokens: null,
+      costUsd: null,
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
     const runJob: Handler = (_req, res, next) => {
       res.locals.job = new JobReport(clock);
       const figures = { queueMs: 1, executionMs: 2, processorMs: 3, peakMemoryBytes: null };
-      res.locals.job.follow({ ...end, usage, ...figures });
+      res.locals.job.follow({ ...end, usage, estimate: null, stopSequence: null, ...figures });
       next();
     };
     await using server = await serveWith([runJob, passed]);

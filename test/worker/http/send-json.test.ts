@@ -21,7 +21,7 @@ describe('The body of an error', () => {
   it('tells the reason why a model CLI failed, and details of a bad request alone', () => {
     const quota = { scope: 'account', resetsAt: 7 } as const;
     const body = { error: 'cli_error', message: 'used up', request_id: 'id-1', reason: 'quota' };
-    expect(errorBodyOf(cliError('quota', 'used up', quota), 'id-1')).toEqual(body);
+    expect(errorBodyOf(cliError('quota', 'used up', { quota }), 'id-1')).toEqual(body);
   });
 
   it('tells that a conversation is unknown', () => {

@@ -7,7 +7,9 @@ import { cancelled, RelayError } from '../../../src/shared/errors.js';
 import type { JobDone, JobEvent, JobRequest } from '../../../src/shared/job.js';
 import { SpillFolder } from '../../../src/worker/answer/spill-folder.js';
 import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
-import { answerWithJob, type JobOrder, type JobParts, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
+import type { JobOrder } from '../../../src/worker/jobs/job-order.js';
+import type { JobParts } from '../../../src/worker/jobs/running-job.js';
+import { answerWithJob, usageOf, wantsStream } from '../../../src/worker/routes/job.js';
 import { type ExpressServer, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
 import { jobFailed } from '../../support/job-records.js';
@@ -17,14 +19,13 @@ import { until } from '../../support/until.js';
 
 const order: JobOrder = {
   operation: 'ask',
-  conversationId: null,
   text: 'hello',
-  system: undefined,
-  model: undefined,
+  isEffortNeeded: true,
   stream: false,
 };
 const figures = { queueMs: 1, executionMs: 2, processorMs: null, peakMemoryBytes: null };
 const started: JobEvent[] = [
+  { type: 'job-admitted', session: null, ignoresEffort: false },
   { type: 'job-queued', position: 1 },
   { type: 'job-start', queueMs: 1 },
 ];
@@ -37,7 +38,9 @@ const done: JobDone = {
   outcome: 'ok',
   text: null,
   model: 'eliza',
-  usage: { inputTokens: 1, outputTokens: 2, costUsd: null },
+  usage: { inputTokens: 1, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null },
+  estimate: null,
+  stopSequence: null,
   conversation: null,
   ...figures,
 };
@@ -99,8 +102,15 @@ describe('A job with a plain answer', () => {
       client: '',
       conversationId: null,
       text: 'hello',
+      images: [],
       system: null,
       model: 'echo',
+      schema: null,
+      effort: null,
+      isEffortNeeded: true,
+      stop: [],
+      history: [],
+      chain: null,
       isStreamed: false,
     };
     expect(primary.calls).toEqual([{ name: 'run', request: expected }]);
@@ -288,15 +298,21 @@ describe('A request for a stream', () => {
 
 describe('The usage in an answer', () => {
   it('is null where the CLI reports nothing', () => {
-    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: null })).toBeNull();
+    expect(
+      usageOf({ inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null }),
+    ).toBeNull();
   });
 
   it('holds what the CLI reports, and the cost only where there is one', () => {
-    expect(usageOf({ inputTokens: 1, outputTokens: null, costUsd: null })).toEqual({
+    expect(
+      usageOf({ inputTokens: 1, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null }),
+    ).toEqual({
       input_tokens: 1,
       output_tokens: null,
     });
-    expect(usageOf({ inputTokens: null, outputTokens: null, costUsd: 0 })).toEqual({
+    expect(
+      usageOf({ inputTokens: null, outputTokens: null, costUsd: 0, cacheReadTokens: null, cacheWriteTokens: null }),
+    ).toEqual({
       input_tokens: null,
       output_tokens: null,
       cost_usd: 0,

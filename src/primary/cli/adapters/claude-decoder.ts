@@ -183,5 +183,11 @@ function roundedUsd(usd: number): number {
 function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
   if (!usage) return { ...unknownUsage, costUsd };
   const { input_tokens: fresh, cache_creation_input_tokens: stored, cache_read_input_tokens: cached } = usage;
-  return { inputTokens: fresh + stored + cached, outputTokens: usage.output_tokens, costUsd };
+  return {
+    inputTokens: fresh + stored + cached,
+    outputTokens: usage.output_tokens,
+    costUsd,
+    cacheReadTokens: cached,
+    cacheWriteTokens: stored,
+  };
 }

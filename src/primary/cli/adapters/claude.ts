@@ -59,7 +59,8 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Di
   return {
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, launch, systemPath, extraArgs),
-    write: inputOf,
+    extras: {},
+    writer: () => ({ write: inputOf }),
     decoder: () => new ClaudeDecoder(),
     check,
     listModels: (consult) => listModels(consult, profile),

@@ -36,7 +36,8 @@ function dialect(args: readonly string[], ownName: string): Dialect {
       args: args.map((word) => word.replaceAll('{model}', launch.model ?? ownName)),
       files: [],
     }),
-    write: (turn) => ({ text: promptOf(turn), stdin: 'end' }),
+    extras: {},
+    writer: () => ({ write: (turn) => ({ text: promptOf(turn), stdin: 'end' }) }),
     decoder: () => plainText,
     check: async () => null, // without a prompt, nothing more can be known than that it may be executed
     listModels: async () => null,

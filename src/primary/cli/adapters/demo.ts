@@ -6,12 +6,14 @@ import {
   crashed,
   type Decoder,
   type Dialect,
+  type Image,
   type Launch,
   type LaunchPlan,
   type ModelEntry,
   type Turn,
   type TurnEvent,
   type TurnInput,
+  unknownUsage,
 } from '../adapter.js';
 import { jsonOf, LineSplitter } from './lines.js';
 
@@ -26,7 +28,7 @@ const delta = z
 
 const usage = z
   .object({ input_tokens: z.int().nonnegative(), output_tokens: z.int().nonnegative() })
-  .transform((used) => ({ inputTokens: used.input_tokens, outputTokens: used.output_tokens, costUsd: null }));
+  .transform((used) => ({ ...unknownUsage, inputTokens: used.input_tokens, outputTokens: used.output_tokens }));
 
 const end = z
   .object({ type: z.literal('end'), model: z.string(), usage })
@@ -48,7 +50,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     models: ['eliza', 'echo'],
     async learn(consult): Promise<Dialect> {
       const { stdout } = await consult(['--version']);
-      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, plan, write, decoder, check, listModels };
+      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, ...dialect };
     },
   };
 }
@@ -57,10 +59,17 @@ function plan({ model }: Launch): LaunchPlan {
   return { args: model === null ? [] : ['--model', model], files: [] };
 }
 
-function write({ text, system, history }: Turn, turn?: number): TurnInput {
+const extras = {
+  image: ({ mediaType, data }: Image) => ({ media_type: mediaType, data }),
+  schema: (schema: string): unknown => JSON.parse(schema),
+};
+
+function write({ text, images = [], system, schema, history }: Turn, turn: number): TurnInput {
   const instruction = system === null ? [] : [{ type: 'system', text: system }];
   const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
-  const lines = [...instruction, ...replay, { type: 'user', text, turn }].map((line) => `${JSON.stringify(line)}\n`);
+  const shown = images.length > 0 && { images: images.map(extras.image) };
+  const question = { type: 'user', text, ...shown, ...(schema !== null && { schema: extras.schema(schema) }), turn };
+  const lines = [...instruction, ...replay, question].map((line) => `${JSON.stringify(line)}\n`);
   return { text: lines.join(''), stdin: 'keep-open' };
 }
 
@@ -96,6 +105,8 @@ function decoder(): Decoder {
     },
   };
 }
+
+const dialect = { extras, plan, writer: () => ({ write }), decoder, check, listModels };
 
 /** None for a line that is not known here. */
 function eventsOf(line: string, turn: number | undefined): readonly TurnEvent[] {

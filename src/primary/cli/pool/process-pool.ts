@@ -1,14 +1,13 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Consultation, Launch, Turn, TurnEnd } from '../adapter.js';
+import type { Consultation, Extras, Launch } from '../adapter.js';
 import type { CliObserver } from '../observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts, type ConversationState } from '../process/cli-process.js';
 import { ConsultDialect, consultation } from '../process/consult.js';
 import type { Launcher } from '../process/launcher.js';
-import type { TextSink } from '../process/open-turn.js';
 import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
 import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
+import type { CliLease, LeaseOrigin } from './lease.js';
 import { planSessions, type SessionSettings } from './session-policy.js';
 
 export interface PoolSettings extends SessionSettings {
@@ -20,24 +19,6 @@ export interface PoolParts {
   readonly history: LaunchHistory;
   readonly clock: Clock;
   readonly observer: CliObserver;
-}
-
-/** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */
-export type LeaseOrigin = 'live' | 'standby' | 'new';
-
-/** A process in the hands of one job. It must be released. */
-export interface CliLease {
-  readonly process: CliProcess;
-  readonly origin: LeaseOrigin;
-  /** As `CliProcess.turn`. A live session has heard the history already. */
-  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
-  /** What was used since the last call; null where that is not measured. */
-  usage(): CgroupUsage | null;
-  /**
-   * Leaves the process to this conversation, where it can take another turn; else, or with null, ends it. Resolves when
-   * the processes that the job has used up, or whose place it has taken, are gone.
-   */
-  release(conversation: ConversationState | null): Promise<void>;
 }
 
 /** A process that waits for the next turn of its conversation. */
@@ -95,12 +76,13 @@ export class ProcessPool {
     const key = launchKeyOf(program, launch);
     const live = conversation === null ? null : this.#claimLive(key, conversation);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
-    if (live !== null) return this.#lease(live, 'live');
+    const { extras } = program.dialect;
+    if (live !== null) return this.#lease(live, 'live', extras);
     history.use(key, launch, clock.monotonicMs());
     const waiting = this.#claimStandby(key);
     observer.standbyTaken(waiting === null ? 'miss' : 'hit');
-    if (waiting !== null) return this.#lease(waiting, 'standby');
-    return this.#lease(await this.#start(program, key, launch, 'busy', signal), 'new');
+    if (waiting !== null) return this.#lease(waiting, 'standby', extras);
+    return this.#lease(await this.#start(program, key, launch, 'busy', signal), 'new', extras);
   }
 
   /** Starts a process that waits for this launch. Rejects with `spawn_error`. */
@@ -115,6 +97,11 @@ export class ProcessPool {
     const process = this.#add(dialect, null, 'busy');
     await process.start(launcher.launch({ program: path, plan: () => ({ args, files: [] }) }));
     return consultation(process, dialect, input, clock);
+  }
+
+  /** Whether a process waits for just this turn. */
+  keeps(state: ConversationState): boolean {
+    return this.sessions.some((session) => session.conversation.id === state.id && canGoOn(session, state));
   }
 
   /** The conversation is gone: so is its process. */
@@ -162,11 +149,10 @@ export class ProcessPool {
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
   }
 
-  #claimLive(key: LaunchKey, { id, messageCount }: ConversationState): CliProcess | null {
-    const session = this.sessions.find(({ conversation }) => conversation.id === id);
+  #claimLive(key: LaunchKey, state: ConversationState): CliProcess | null {
+    const session = this.sessions.find(({ conversation }) => conversation.id === state.id);
     if (session === undefined) return null;
-    const isAtLastTurn = session.conversation.messageCount === messageCount;
-    if (isAtLastTurn && this.#all.get(session.process) === key) return claimIfAlive(session.process);
+    if (canGoOn(session, state) && this.#all.get(session.process) === key) return claimIfAlive(session.process);
     this.#endSession(session);
     return null;
   }
@@ -221,15 +207,21 @@ export class ProcessPool {
     void process.end('retired').then(() => this.#endingSessions.delete(process));
   }
 
-  #lease(process: CliProcess, origin: LeaseOrigin): CliLease {
+  #lease(process: CliProcess, origin: LeaseOrigin, extras: Extras): CliLease {
     return {
       process,
       origin,
+      extras,
       turn: (turn, sink, signal) => process.turn(origin === 'live' ? { ...turn, history: [] } : turn, sink, signal),
       usage: () => process.takeUsage(),
       release: (conversation) => this.#giveBack(process, origin, conversation),
     };
   }
+}
+
+/** Whether the process is exactly where the turn finds its conversation. */
+function canGoOn({ conversation }: Session, { messageCount, schema = null }: ConversationState): boolean {
+  return conversation.messageCount === messageCount && (conversation.schema ?? null) === schema;
 }
 
 function isWaiting({ state }: CliProcess): boolean {

@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/clock.js';
 import { shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Dialect, Exit, Turn, TurnEnd } from '../adapter.js';
+import type { Decoder, Dialect, Exit, Turn, TurnEnd, TurnWriter } from '../adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutQuotaReports } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
@@ -14,7 +14,7 @@ export interface CliLimits extends TurnLimits {
 }
 
 export interface CliProcessParts {
-  readonly dialect: Pick<Dialect, 'write' | 'decoder'>;
+  readonly dialect: Pick<Dialect, 'writer' | 'decoder'>;
   readonly limits: CliLimits;
   readonly clock: Clock;
   readonly observer: CliObserver;
@@ -27,6 +27,8 @@ export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resum
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
+  /** The schema that its process was told, as JSON: it can't be told another. Without it, none. */
+  readonly schema?: string | null;
 }
 
 /**
@@ -58,6 +60,7 @@ const maxJobGraceMs = 400;
 export class CliProcess {
   readonly startedMs: number;
   readonly #parts: CliProcessParts;
+  readonly #writer: TurnWriter;
   readonly #decoder: Decoder;
   readonly #onChange: (process: CliProcess) => void;
   #state: CliState;
@@ -76,6 +79,7 @@ export class CliProcess {
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
     this.#parts = parts;
     this.#state = { name: 'starting', next };
+    this.#writer = parts.dialect.writer();
     this.#decoder = withoutQuotaReports(parts.dialect.decoder(), parts.observer);
     this.#onChange = onChange;
     this.startedMs = parts.clock.monotonicMs();
@@ -138,11 +142,11 @@ export class CliProcess {
    * `timeout` for a program that stays silent, or the signal's reason; then the process is being ended.
    */
   async turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd> {
-    const { dialect, limits, clock } = this.#parts;
+    const { limits, clock } = this.#parts;
     const { tree, output } = this.#running ?? neverStarted();
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
-    const input = dialect.write(turn, ++this.#turns);
+    const input = this.#writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
     const program = { stdin: tree.child.stdin, output, decoder: this.#decoder, onStray: () => this.#spokeOutOfTurn() };
     using open = new OpenTurn(program, sink, limits, clock);

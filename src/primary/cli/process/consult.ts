@@ -1,18 +1,18 @@
 import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
-import { type Consultation, type Dialect, type Exit, type TurnEvent, unknownUsage } from '../adapter.js';
+import { type Consultation, type Dialect, type Exit, plainLaunch, type TurnEvent, unknownUsage } from '../adapter.js';
 import type { CliProcess } from './cli-process.js';
 
 const limitMs = 10_000;
 const maxLength = 1024 * 1024;
 
 /** A consultation as a turn: `input` is the whole stdin, and what the program prints until it exits is the answer. */
-export class ConsultDialect implements Pick<Dialect, 'write' | 'decoder'> {
+export class ConsultDialect implements Pick<Dialect, 'writer' | 'decoder'> {
   code: number | null = null;
   stdout = '';
 
-  write({ text }: { readonly text: string }) {
-    return { text, stdin: 'end' } as const;
+  writer() {
+    return { write: ({ text }: { readonly text: string }) => ({ text, stdin: 'end' }) as const };
   }
 
   decoder() {
@@ -30,7 +30,7 @@ export class ConsultDialect implements Pick<Dialect, 'write' | 'decoder'> {
   }
 }
 
-const noSink = { write: () => {}, isFull: false, room: async () => {} };
+const noSink = { write: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
 /** Lets a started program answer, for 10 s at most, and ends it. Rejects with `spawn_error` where it gives no answer. */
 export async function consultation(
@@ -43,7 +43,7 @@ export async function consultation(
   const late = new RelayError('spawn_error', 'the model CLI does not answer questions about itself');
   const stopTimer = clock.after(limitMs, () => controller.abort(late));
   try {
-    await process.turn({ text: input, system: null, history: [] }, noSink, controller.signal);
+    await process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);
     return { code: dialect.code, stdout: dialect.stdout };
   } finally {
     stopTimer();

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Exit, TurnEnd, TurnEvent, TurnInput } from '../adapter.js';
+import { type Decoder, type Exit, type TurnEnd, type TurnEvent, type TurnInput, unknownUsage } from '../adapter.js';
 import { LineTooLong } from '../adapters/lines.js';
 import type { ProgramOutput } from './output.js';
 import { SilenceLimit, type SilenceLimits } from './silence-limit.js';
@@ -15,6 +15,8 @@ export interface TurnLimits extends SilenceLimits {
 /** Where the text of an answer goes. */
 export interface TextSink {
   write(text: string): void;
+  /** Whether the answer has come to its end here, whatever the program goes on to say. */
+  readonly hasEnough: boolean;
   /** Whether it wants no more before `room` has resolved. */
   readonly isFull: boolean;
   room(): Promise<void>;
@@ -93,14 +95,21 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen || event.type === 'stray') return this.#program.onStray?.();
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'turn-end') this.#end(event);
-    else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event.quota));
+    else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
     else this.#writeNext();
   }
 
   #add(text: string): void {
     this.#bytes += Buffer.byteLength(text);
-    if (this.#bytes > this.#maxOutputBytes) this.fail(this.#tooLarge());
-    else this.#sink.write(text);
+    if (this.#bytes > this.#maxOutputBytes) return this.fail(this.#tooLarge());
+    this.#sink.write(text);
+    if (this.#sink.hasEnough) this.#cutShort();
+  }
+
+  /** Nobody can trust the process with a next turn: it still speaks. */
+  #cutShort(): void {
+    this.#program.onStray?.();
+    this.#end({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
   }
 
   #end(end: TurnEnd): void {

@@ -1,4 +1,11 @@
-import type { DecoderEvent, Dialect, Exit, Turn, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import {
+  type DecoderEvent,
+  type Dialect,
+  type Exit,
+  plainLaunch,
+  type Turn,
+  type TurnEvent,
+} from '../../../../src/primary/cli/adapter.js';
 import { claudeAdapter, inputOf } from '../../../../src/primary/cli/adapters/claude.js';
 import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
 import { turnIdOf } from '../../../../src/primary/cli/adapters/claude-turn-id.js';
@@ -83,7 +90,7 @@ const end: TurnEvent = {
   type: 'turn-end',
   text: null,
   model: 'claude-test',
-  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1 },
+  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: null, cacheWriteTokens: null },
 };
 
 function read(...chunks: readonly string[]): readonly DecoderEvent[] {
@@ -97,8 +104,8 @@ describe('the claude adapter', () => {
   });
 
   it('passes a flag only to a program that knows it', async () => {
-    const older = (await dialect()).plan({ model: null, system: null }, '/private/system');
-    const newer = (await dialect([...flags, '--restricted'])).plan({ model: null, system: null }, '/private/system');
+    const older = (await dialect()).plan(plainLaunch(null), '/private/system');
+    const newer = (await dialect([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
     expect(older.args).not.toContain('--restricted');
     expect(newer.args).toContain('--restricted');
   });
@@ -116,31 +123,31 @@ describe('the claude adapter', () => {
   });
 
   it('puts the system text into a private file, never among the arguments', async () => {
-    const plan = (await dialect()).plan({ model: null, system: 'be secret' }, '/private/system');
+    const plan = (await dialect()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
     expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
     expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
     expect(JSON.stringify(plan.args)).not.toContain('secret');
   });
 
   it('has an empty system file where there is no system text', async () => {
-    expect((await dialect()).plan({ model: null, system: null }, '/s').files).toEqual([{ path: '/s', text: '' }]);
+    expect((await dialect()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
   });
 
   it.each([
     ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
     ['not x-anthropic-', 'not x-anthropic-'],
   ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
-    expect((await dialect()).plan({ model: null, system }, '/s').files).toEqual([{ path: '/s', text }]);
+    expect((await dialect()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
   });
 
   it('names the model in one word, and the arguments of the operator last', async () => {
     const { plan } = await dialect(flags, ['--tools', 'WebSearch']);
-    const { args } = plan({ model: '--model', system: null }, '/s');
+    const { args } = plan(plainLaunch('--model'), '/s');
     expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
   });
 
   it('bars the ways by which a prompt could reach a file or a command', async () => {
-    const { args } = (await dialect()).plan({ model: null, system: null }, '/s');
+    const { args } = (await dialect()).plan(plainLaunch(null), '/s');
     const { env } = claudeAdapter(['claude'], { extraArgs: [] });
     expect(args[args.indexOf('--tools') + 1]).toBe('');
     expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
@@ -158,7 +165,7 @@ describe('what the claude adapter writes', () => {
   });
 
   function write(words: string, history: Turn['history'] = []) {
-    return inputOf({ text: words, system: null, history });
+    return inputOf({ ...plainLaunch(null), text: words, history });
   }
 
   it('is one line for a first turn', () => {
@@ -167,7 +174,7 @@ describe('what the claude adapter writes', () => {
   });
 
   it('is a line with an id of its own, where the number of the turn is known', () => {
-    const turn = { text: 'hello', system: null, history: [{ role: 'user', text: 'one' }] } as const;
+    const turn = { ...plainLaunch(null), text: 'hello', history: [{ role: 'user', text: 'one' }] } as const;
     const { text: first, rest } = inputOf(turn, 27);
     expect(first).not.toContain('uuid');
     expect(rest).toEqual([text(user('hello', { uuid: '00000000-0000-4000-8000-00000000001b' }))]);
@@ -205,7 +212,7 @@ describe('what the claude adapter reads', () => {
 
   it('is turn after turn, each with its own cost', () => {
     const next = text(init, start, delta('Yes'), assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 }));
-    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2 };
+    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2, cacheReadTokens: null, cacheWriteTokens: null };
     const second = [
       { type: 'text-delta', text: 'Yes' },
       { ...end, usage: cost },
@@ -278,7 +285,13 @@ describe('what the claude adapter reads', () => {
 
   it('is no end without its details', () => {
     const bare = { type: 'result', is_error: false, num_turns: 1 };
-    const nothing = { inputTokens: null, outputTokens: null, costUsd: null };
+    const nothing = {
+      inputTokens: null,
+      outputTokens: null,
+      costUsd: null,
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
     expect(read(text(start, delta('Hi '), delta('é'), assistant('Hi é'), bare))).toEqual([
       ...deltas,
       { ...end, usage: nothing },
@@ -567,7 +580,7 @@ describe('what the claude adapter asks the program', () => {
     ];
     const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
     const { listModels, plan } = await dialect();
-    const { args: usual } = plan({ model: null, system: null }, '/system');
+    const { args: usual } = plan(plainLaunch(null), '/system');
     const listed = await listModels(async (args, input) => {
       expect(usual).toEqual(expect.arrayContaining([...args]));
       expect(JSON.parse(input ?? '')).toMatchObject({ type: 'control_request', request: { subtype: 'initialize' } });

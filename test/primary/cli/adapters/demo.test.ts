@@ -1,6 +1,14 @@
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import type { Consult, Decoder, DecoderEvent, Dialect, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import {
+  type Consult,
+  type Decoder,
+  type DecoderEvent,
+  type Dialect,
+  type Exit,
+  plainLaunch,
+  type TurnEvent,
+} from '../../../../src/primary/cli/adapter.js';
 import { demoAdapter } from '../../../../src/primary/cli/adapters/demo.js';
 
 const program = join(__dirname, '../../../../src/demo/main.js');
@@ -33,7 +41,7 @@ const turnEnd: TurnEvent = {
   type: 'turn-end',
   text: null,
   model: 'eliza',
-  usage: { inputTokens: 2, outputTokens: 3, costUsd: null },
+  usage: { inputTokens: 2, outputTokens: 3, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null },
 };
 
 describe('the demo adapter', () => {
@@ -57,8 +65,8 @@ describe('the demo adapter', () => {
   it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
     const { plan } = await dialect();
     const none = { files: [] };
-    expect(plan({ model: null, system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
-    expect(plan({ model: 'echo', system: 'secret' }, '/private/system')).toEqual({
+    expect(plan({ ...plainLaunch(null), system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
+    expect(plan({ ...plainLaunch('echo'), system: 'secret' }, '/private/system')).toEqual({
       args: ['--model', 'echo'],
       ...none,
     });
@@ -67,20 +75,20 @@ describe('the demo adapter', () => {
 
 describe('what the demo adapter writes', () => {
   it('is one line for a first turn', async () => {
-    const { write } = await dialect();
-    expect(write({ text: 'a\nb "c" \u2028', system: null, history: [] })).toEqual({
-      text: lines({ type: 'user', text: 'a\nb "c" \u2028' }),
+    const { write } = (await dialect()).writer();
+    expect(write({ ...plainLaunch(null), text: 'a\nb "c" \u2028', history: [] }, 1)).toEqual({
+      text: lines({ type: 'user', text: 'a\nb "c" \u2028', turn: 1 }),
       stdin: 'keep-open',
     });
   });
 
   it('is the system text, then the history with its roles, then the turn', async () => {
-    const { write } = await dialect();
+    const { write } = (await dialect()).writer();
     const history = [
       { role: 'user', text: 'one' },
       { role: 'assistant', text: 'two' },
     ] as const;
-    expect(write({ text: 'three', system: 'zero', history }).text).toBe(
+    expect(write({ ...plainLaunch(null), text: 'three', system: 'zero', history }, 1).text).toBe(
       lines(
         { type: 'system', text: 'zero' },
         { type: 'replay', role: 'user', text: 'one' },
@@ -93,8 +101,8 @@ describe('what the demo adapter writes', () => {
 
 describe('the demo program', () => {
   it('repeats the number of the turn in each line of its answer', async () => {
-    const { write } = await dialect();
-    const { text } = write({ text: 'hello', system: null, history: [] }, 7);
+    const { write } = (await dialect()).writer();
+    const { text } = write({ ...plainLaunch(null), text: 'hello', history: [] }, 7);
     const { stdout } = await askProgram(['--model', 'echo'], text);
     const said = stdout
       .trimEnd()

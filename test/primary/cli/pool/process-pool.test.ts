@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../../src/primary/cli/adapter.js';
 import { launchKeyOf } from '../../../../src/primary/cli/program.js';
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import { PoolHouse, usual, withSystem } from '../../../support/pool-house.js';
@@ -22,14 +23,14 @@ describe('a process for a job', () => {
 
   it('is started by its program’s path, with the leading arguments and those of its launch', async () => {
     const house = new PoolHouse();
-    await house.acquire(undefined, 0, { model: 'fast', system: 'Be brief.' });
+    await house.acquire(undefined, 0, { ...plainLaunch('fast'), system: 'Be brief.' });
     expect(house.orders).toEqual([{ program: '/opt/model', args: ['--lead', 'fast', 'Be brief.'] }]);
   });
 
   it('is one that was started for its very launch', async () => {
     const house = new PoolHouse();
     await house.startAhead();
-    for (const launch of [withSystem('Be brief.'), { model: 'echo', system: null }]) {
+    for (const launch of [withSystem('Be brief.'), plainLaunch('echo')]) {
       expect((await house.acquire(undefined, 0, launch)).origin).toBe('new');
     }
     house.file = 'v2';
@@ -99,7 +100,7 @@ describe('a process for a further turn', () => {
   it.each([
     ['stands before the last turn', 4, usual],
     ['stands after the last turn', 0, usual],
-    ['was started for another model', 2, { model: 'other', system: null }],
+    ['was started for another model', 2, plainLaunch('other')],
   ])('is another one, with the history, where the old one %s', async (_, messageCount, launch) => {
     const house = new PoolHouse();
     const old = await house.turn('a');

@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../../src/primary/cli/adapter.js';
 import type { LaunchRecord } from '../../../../src/primary/cli/pool/launch-history.js';
 import {
   planStandby,
@@ -15,7 +16,7 @@ interface Named extends StandbyProcess {
 }
 
 function record(key: string, of: Partial<LaunchRecord> = {}): LaunchRecord {
-  return { key, launch: { model: null, system: key }, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0, ...of };
+  return { key, launch: { ...plainLaunch(null), system: key }, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0, ...of };
 }
 
 /** A process that waits for this launch, so old. */

@@ -425,7 +425,7 @@ describe('a turn that is cut', () => {
 describe('the history of a turn', () => {
   const inTwoParts: Dialect = {
     ...lineDialect(),
-    write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }),
+    writer: () => ({ write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }) }),
   };
 
   it('is taken in piece by piece, which is no output of the model', async () => {

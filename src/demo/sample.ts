@@ -1,0 +1,69 @@
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Deeper parts of a schema are left empty: it may refer to itself. */
+const maxDepth = 12;
+
+/** The simplest value that fits a JSON Schema, as far as a few rules reach. Every free text in it is `text`. */
+export function sampleOf(schema: unknown, text: string, root: unknown = schema, depth = 0): unknown {
+  if (!isSchema(schema) || depth > maxDepth) return null;
+  const { const: constant, enum: choices } = schema;
+  if (constant !== undefined) return constant;
+  if (Array.isArray(choices)) return choices[0];
+  const deeper = (part: unknown) => sampleOf(part, text, root, depth + 1);
+  const inner = resolved(schema, root) ?? firstOf(schema.anyOf) ?? firstOf(schema.oneOf);
+  if (inner !== undefined) return deeper(inner);
+  if (Array.isArray(schema.allOf)) return Object.assign({}, ...schema.allOf.map(deeper));
+  return plainSample(schema, text, deeper);
+}
+
+function plainSample(schema: Schema, text: string, deeper: (part: unknown) => unknown): unknown {
+  switch (typeOf(schema)) {
+    case 'object':
+      return Object.fromEntries(Object.entries(propertiesOf(schema)).map(([name, part]) => [name, deeper(part)]));
+    case 'array':
+      return Array.from({ length: Math.min(Number(schema.minItems ?? 1), 100) }, () => deeper(schema.items ?? {}));
+    case 'string':
+      return text.padEnd(Number(schema.minLength ?? 0), '.').slice(0, Number(schema.maxLength ?? text.length + 1e6));
+    case 'number':
+    case 'integer':
+      return numberOf(schema);
+    case 'boolean':
+      return true;
+    default:
+      return null;
+  }
+}
+
+function numberOf({ minimum, maximum, exclusiveMinimum }: Schema): number {
+  if (typeof exclusiveMinimum === 'number') return Math.floor(exclusiveMinimum) + 1;
+  const lowest = typeof minimum === 'number' ? Math.ceil(minimum) : 0;
+  return typeof maximum === 'number' ? Math.min(lowest, Math.floor(maximum)) : lowest;
+}
+
+function typeOf({ type, properties }: Schema): unknown {
+  if (type === undefined) return properties === undefined ? 'string' : 'object';
+  return Array.isArray(type) ? type[0] : type;
+}
+
+function propertiesOf({ properties }: Schema): Schema {
+  return isSchema(properties) ? properties : {};
+}
+
+/** What a reference inside the same document stands for; undefined without one. */
+function resolved({ $ref: reference }: Schema, root: unknown): unknown {
+  if (typeof reference !== 'string' || !reference.startsWith('#')) return undefined;
+  const names = reference.slice(1).split('/').filter(Boolean);
+  return names.reduce<unknown>((part, name) => (isSchema(part) ? part[unescaped(name)] : undefined), root);
+}
+
+function unescaped(name: string): string {
+  return decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
+}
+
+function firstOf(list: unknown): unknown {
+  return Array.isArray(list) ? list[0] : undefined;
+}
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

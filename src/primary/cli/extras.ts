@@ -1,0 +1,24 @@
+import type { JobRequest, Usage } from '../../shared/job.js';
+import type { Extras } from './adapter.js';
+
+/** What a request needs to tell the program beside a text, and can't; null where there is nothing. */
+export function untold(extras: Extras, request: JobRequest): 'images' | 'effort' | null {
+  const messages = [request, ...request.history];
+  if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';
+  return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
+}
+
+/** Of two turns together. What one of them does not tell is not known of both. */
+export function addedUsage(first: Usage, second: Usage): Usage {
+  const sum = (name: keyof Usage) => {
+    const [a, b] = [first[name], second[name]];
+    return a === null || b === null ? null : a + b;
+  };
+  return {
+    inputTokens: sum('inputTokens'),
+    outputTokens: sum('outputTokens'),
+    costUsd: sum('costUsd'),
+    cacheReadTokens: sum('cacheReadTokens'),
+    cacheWriteTokens: sum('cacheWriteTokens'),
+  };
+}

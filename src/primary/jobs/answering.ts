@@ -1,0 +1,151 @@
+import { cliError } from '../../shared/errors.js';
+import type { TokenEstimate, Usage } from '../../shared/job.js';
+import type { Extras, Turn, TurnEnd } from '../cli/adapter.js';
+import { addedUsage, untold } from '../cli/extras.js';
+import type { TextSink } from '../cli/process/open-turn.js';
+import type { CountTokens, TurnRecord } from '../conversations/turn-record.js';
+import type { SchemaChecker } from '../structured/schema-checker.js';
+import { askingFor, repairing } from '../structured/schema-prompt.js';
+import type { Job } from './job.js';
+import type { JobCli, JobProcesses } from './job-processes.js';
+import { StopCutter } from './stop-cutter.js';
+
+type Said = Omit<Answered, 'estimate'>;
+
+/** The end of a job's answer. `text` is the whole of it, where it differs from what was passed on. */
+export interface Answered extends TurnEnd {
+  readonly stopSequence: string | null;
+  readonly estimate: TokenEstimate | null;
+}
+
+export interface AnsweringParts {
+  readonly processes: JobProcesses;
+  readonly schemas: Pick<SchemaChecker, 'read'>;
+  /** Takes down what was passed on; null where nobody needs it. */
+  readonly record: Pick<TurnRecord, 'add'> | null;
+  readonly countTokens: CountTokens;
+  onFirstText(): void;
+}
+
+/**
+ * Owns one job's answer while it is made: has the model say it, ends it before a stop sequence, and checks it against a
+ * schema. Of a job with a schema nothing is passed on before the whole value was checked.
+ */
+export class Answering {
+  readonly #job: Job;
+  readonly #parts: AnsweringParts;
+  readonly #said: string[] = [];
+  #hasBegun = false;
+
+  constructor(job: Job, parts: AnsweringParts) {
+    this.#job = job;
+    this.#parts = parts;
+  }
+
+  /** All that was passed on, where the job has a chain. */
+  get said(): string {
+    return this.#said.join('');
+  }
+
+  async run(): Promise<Answered> {
+    const said = await this.#say();
+    return { ...said, estimate: await this.#estimated(said) };
+  }
+
+  async #say(): Promise<Said> {
+    const cli = await this.#parts.processes.take();
+    checkExtras(cli.extras, this.#job);
+    const { request, launch, turn } = this.#job;
+    const asked: Turn = {
+      ...launch,
+      text: request.text,
+      images: request.images,
+      history: turn?.history ?? request.history,
+    };
+    return launch.schema === null ? this.#freely(cli, asked) : this.#structured(cli, asked, launch.schema);
+  }
+
+  async #freely(cli: JobCli, asked: Turn): Promise<Said> {
+    const cutter = new StopCutter(this.#job.request.stop);
+    const write = (text: string) => this.#pass(cutter.add(text));
+    const end = await this.#turn(cli, asked, { write, hasEnough: () => cutter.found !== null });
+    this.#pass(cutter.rest());
+    if (end.text === null) return { ...end, stopSequence: cutter.found };
+    const whole = new StopCutter(this.#job.request.stop);
+    const text = whole.add(end.text) + whole.rest();
+    return { ...end, text, stopSequence: whole.found };
+  }
+
+  /** By the program's own way, else by the prompt, with one more turn to repair an answer that does not fit. */
+  async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Said> {
+    const isToldInPrompt = cli.extras.schema === undefined;
+    const turn = isToldInPrompt ? askingFor(asked, schema) : asked;
+    const first = await this.#whole(cli, turn);
+    const finding = await this.#parts.schemas.read(schema, first.text);
+    if (finding.kind === 'fits') return this.#value(first, finding.value);
+    if (!isToldInPrompt) throw mismatch(finding.fault);
+    const repair = repairing(turn, first.text, finding.fault);
+    const second = await this.#whole(await this.#parts.processes.takeAnother(), repair);
+    const repaired = await this.#parts.schemas.read(schema, second.text);
+    if (repaired.kind !== 'fits') throw mismatch(repaired.fault);
+    return this.#value({ ...second, usage: addedUsage(first.usage, second.usage) }, repaired.value);
+  }
+
+  async #whole(cli: JobCli, turn: Turn): Promise<TurnEnd & { readonly text: string }> {
+    const pieces: string[] = [];
+    const write = (text: string) => void pieces.push(text);
+    const end = await this.#turn(cli, turn, { write, hasEnough: () => false });
+    return { ...end, text: end.text ?? pieces.join('') };
+  }
+
+  #value(end: { readonly model: string | null; readonly usage: Usage }, value: string): Said {
+    this.#pass(value);
+    return { type: 'turn-end', text: null, model: end.model, usage: end.usage, stopSequence: null };
+  }
+
+  #turn(cli: JobCli, turn: Turn, to: { write(text: string): void; hasEnough(): boolean }): Promise<TurnEnd> {
+    const { stream, signal } = this.#job;
+    const sink: TextSink = {
+      write: (text) => {
+        if (!this.#hasBegun) this.#parts.onFirstText();
+        this.#hasBegun = true;
+        to.write(text);
+      },
+      get hasEnough() {
+        return to.hasEnough();
+      },
+      get isFull() {
+        return stream.isFull;
+      },
+      room: () => stream.room(),
+    };
+    return cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
+  }
+
+  /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
+  async #estimated({ text, usage }: Said): Promise<TokenEstimate | null> {
+    const { request, chain } = this.#job;
+    if (chain === null || usage.outputTokens !== null) return null;
+    const { countTokens } = this.#parts;
+    const heard = [request.system ?? '', ...request.history.map((message) => message.text), request.text];
+    const [inputTokens, outputTokens] = await Promise.all([countTokens(heard), countTokens([text ?? this.said])]);
+    return { inputTokens, outputTokens };
+  }
+
+  #pass(text: string): void {
+    if (text === '') return;
+    if (this.#job.chain !== null) this.#said.push(text);
+    this.#parts.record?.add(text);
+    this.#job.stream.write(text);
+  }
+}
+
+/** What was not known when the job was admitted: the program was looked at only now. */
+function checkExtras(extras: Extras, { request }: Job): void {
+  const what = untold(extras, request);
+  if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
+}
+
+function mismatch(fault: string): Error {
+  return cliError('schema_mismatch', `the answer of the model does not fit the schema: ${fault}`);
+}

@@ -1,0 +1,43 @@
+import { join } from 'node:path';
+import type { Clock } from '../../shared/clock.js';
+import { LimitedThread } from '../threads/limited-thread.js';
+import type { SchemaFinding, SchemaTask } from './thread.js';
+
+const idleMs = 600_000;
+/** A schema of 64 KB takes some 50 ms. A hostile pattern would take years. */
+const limitMs = 2000;
+const harmless: SchemaTask = { schema: '{}', text: null };
+
+/** Checks schemas, and values against them, off the primary's loop. */
+export class SchemaChecker {
+  readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
+
+  /** `onError` hears of a thread that could not start, or broke. */
+  constructor(clock: Clock, onError: (error: unknown) => void) {
+    const settings = { file: join(__dirname, 'thread.js'), name: 'check', limitMs, idleMs };
+    this.#thread = new LimitedThread(settings, clock, onError);
+  }
+
+  /** What is wrong with a schema (JSON); null where it can be used. */
+  async faultOf(schema: string): Promise<string | null> {
+    const finding = await this.#check({ schema, text: null }, 'bad-schema');
+    return finding.kind === 'fits' ? null : finding.fault;
+  }
+
+  /** Reads a model's answer as a value that fits the schema. */
+  read(schema: string, text: string): Promise<SchemaFinding> {
+    return this.#check({ schema, text }, 'bad-value');
+  }
+
+  async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value'): Promise<SchemaFinding> {
+    try {
+      return await this.#thread.run(task, harmless);
+    } catch {
+      return { kind, fault: 'it could not be checked in time' };
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+}

@@ -1,0 +1,28 @@
+import { createHash } from 'node:crypto';
+import type { Message } from './job.js';
+
+/**
+ * A chain of hashes over what was said in a conversation. Equal ends mean equal texts, images and roles in equal order,
+ * and nothing of them can be read from it. Hex.
+ */
+
+/** The begin of a chain: what a process is told before the first message. */
+export function chainStart(system: string | null, schema: string | null): string {
+  return createHash('sha256')
+    .update(JSON.stringify([system, schema]))
+    .digest('hex');
+}
+
+/** The chain with one more message. No text holds NUL. */
+export function chained(before: string, { role, text, images = [] }: Message): string {
+  const hash = createHash('sha256').update(`${before}\0${role}\0`);
+  for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
+  return hash.update(text).digest('hex');
+}
+
+/** The name of a conversation of this client with this model that stands at this point. */
+export function chainId(chain: string, client: string, model: string | null): string {
+  return createHash('sha256')
+    .update(JSON.stringify([chain, client, model]))
+    .digest('hex');
+}
