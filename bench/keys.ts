@@ -118,7 +118,16 @@ async function overHttp(service: Service): Promise<Row> {
 
 function inProcess(): Row {
   const ring = new KeyRing();
-  ring.begin([{ name: 'default', digest: digestOf(key), scopes: [...scopes], isCapped: false, expiresAt: null }]);
+  ring.begin([
+    {
+      name: 'default',
+      digest: digestOf(key),
+      scopes: [...scopes],
+      isCapped: false,
+      hasSubclients: false,
+      expiresAt: null,
+    },
+  ]);
   const times: number[][] = [[], [], []];
   for (let round = -2000; round < tries; round++) {
     for (const [kind, wrong] of shuffled()) {

@@ -5,6 +5,7 @@ import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/s
 import {
   brokenHttp,
   commonErrors,
+  doorEndpoints,
   type Endpoint,
   type EndpointName,
   endpoints,
@@ -17,6 +18,7 @@ import { modelsBody } from '../src/shared/api/models.js';
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
+import { chatCompletionRequest } from '../src/worker/doors/openai/chat-request.js';
 
 type Operation = Pick<
   ZodOpenApiOperationObject,
@@ -49,6 +51,9 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/usage': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
+  '/v1/models': 'For SDKs',
+  '/v1/models/{id}': 'For SDKs',
+  '/v1/chat/completions': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
 };
@@ -123,6 +128,28 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
   'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
+  'GET /v1/models': {
+    summary: 'The models, for SDKs of OpenAI and Anthropic',
+    description: 'In the form of Anthropic where the request has an `anthropic-version`, else in that of OpenAI.',
+    ok: z.looseObject({ data: z.array(z.looseObject({ id: z.string() })) }),
+    okText: 'The models.',
+  },
+  'GET /v1/models/{id}': {
+    summary: 'One model, for SDKs of OpenAI and Anthropic',
+    requestParams: { path: z.object({ id: z.string().meta({ description: 'Id of the model.' }) }) },
+    ok: z.looseObject({ id: z.string() }),
+    okText: 'The model.',
+  },
+  'POST /v1/chat/completions': {
+    summary: 'Chat completions, as the OpenAI API has them',
+    requestBody: json(chatCompletionRequest, {
+      model: 'eliza',
+      messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
+    }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ object: z.literal('chat.completion'), choices: z.array(z.looseObject({})) }),
+    okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
+  },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
 };
@@ -130,7 +157,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
 /** The OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names are those of the code. */
 export function openApiDocument(version: string) {
   const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
-  for (const endpoint of endpoints) {
+  for (const endpoint of [...endpoints, ...doorEndpoints]) {
     paths[endpoint.route] = { ...paths[endpoint.route], [endpoint.method.toLowerCase()]: operationOf(endpoint) };
   }
   return createDocument(

@@ -4,8 +4,12 @@ import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { SpillFolder } from './answer/spill-folder.js';
 import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
-import { BodyMemory } from './http/body-memory.js';
-import { hostGuard, rateCap, refuseWhileDraining } from './http/checks.js';
+import { speakAsClient } from './doors/dialect.js';
+import { getDoorModel, getDoorModels } from './doors/models.js';
+import { postChatCompletions } from './doors/openai/chat.js';
+import { subClientByHeader } from './doors/sub-clients.js';
+import type { BodyMemory } from './http/body-memory.js';
+import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
 import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
 import { postAsk } from './routes/ask.js';
@@ -19,6 +23,7 @@ export interface AppParts extends ExchangeParts {
   readonly settings: WorkerSettings;
   readonly authority: Authority;
   readonly phase: () => Phase;
+  readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
 }
 
@@ -28,9 +33,10 @@ export function createApp(parts: AppParts): Express {
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
-  app.use(openExchange(parts), hostGuard(settings));
+  app.use(openExchange(parts), speakAsClient(), hostGuard(settings));
   addReadingRoutes(app, parts);
   addJobRoutes(app, parts);
+  addDoorRoutes(app, parts);
   addUsageRoute(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(authority, 'admin'), postRecheck(primary))
@@ -42,10 +48,9 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addJobRoutes(app: Express, { primary, settings, authority, phase, spill, clock }: AppParts): void {
+function addJobRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
   const needsService = refuseWhileDraining(phase, primary);
-  const capped = rateCap(primary, settings);
-  const bodies = new BodyMemory(settings.bodyLimitBytes, clock);
+  const capped = rateCap(rateWindows(primary, settings));
   const mayChat = authenticate(authority, 'chat');
   const jobs = [
     ['/ask', authenticate(authority, 'ask'), postAsk],
@@ -60,6 +65,21 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, spill
     .get(mayChat, getConversation(primary))
     .delete(mayChat, deleteConversation(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+}
+
+/** The APIs that SDKs speak. */
+function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
+  const take = rateWindows(primary, settings);
+  const steps = [authenticate(authority, 'ask'), refuseWhileDraining(phase, primary), subClientByHeader(take)];
+  const parts = { primary, bodies, spill, clock, take };
+  const routes = [['/v1/chat/completions', postChatCompletions]] as const;
+  for (const [route, handler] of routes) {
+    endpoint(app, route)
+      .post(...steps, handler(parts))
+      .all(methodNotAllowed('POST'));
+  }
+  endpoint(app, '/v1/models').get(getDoorModels(primary)).all(methodNotAllowed('GET', 'HEAD'));
+  endpoint(app, '/v1/models/{id}').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
 }
 
 function addUsageRoute(app: Express, { primary, authority }: AppParts): void {

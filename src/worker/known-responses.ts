@@ -1,4 +1,11 @@
-import { brokenHttp, commonErrors, type Endpoint, endpoints, type Route } from '../shared/api/endpoints.js';
+import {
+  brokenHttp,
+  commonErrors,
+  doorEndpoints,
+  type Endpoint,
+  endpoints,
+  type Route,
+} from '../shared/api/endpoints.js';
 import { httpStatusOf } from '../shared/errors.js';
 
 /** The route that a request matched, else `other`. */
@@ -15,8 +22,9 @@ const { validation_error, forbidden, not_found, method_not_allowed, concurrency_
   httpStatusOf;
 const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
 const other = 'other';
+const all = [...endpoints, ...doorEndpoints];
 const methods = [...named, other] as const;
-export const routeLabels: readonly RouteLabel[] = [...new Set(endpoints.map(({ route }) => route)), other];
+export const routeLabels: readonly RouteLabel[] = [...new Set(all.map(({ route }) => route)), other];
 
 export function methodLabel(method: string): (typeof methods)[number] {
   return named.find((known) => known === method) ?? other;
@@ -38,18 +46,22 @@ function codesOf({ method, route, errors }: Endpoint): readonly number[] {
   return [200, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
 }
 
+/** An overloaded model, as the Anthropic API says it. */
+const overloaded = 529;
+
 function extraCodesOf(route: Route): readonly number[] {
+  if (route.startsWith('/v1/messages')) return [overloaded];
   if (route === '/docs') return [not_found]; // for unknown paths below it
   // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
   return route === '/health' || route === '/health/recheck' ? [503] : [];
 }
 
-const ofEndpoints: readonly KnownResponse[] = endpoints.flatMap((endpoint) => {
+const ofEndpoints: readonly KnownResponse[] = all.flatMap((endpoint) => {
   const asked = endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method];
   return asked.flatMap((method) => codesOf(endpoint).map((code) => ({ method, route: endpoint.route, code })));
 });
 
-const ofOtherMethods: readonly KnownResponse[] = endpoints.flatMap(({ route }) => {
+const ofOtherMethods: readonly KnownResponse[] = all.flatMap(({ route }) => {
   const taken = ofEndpoints.filter((response) => response.route === route).map(({ method }) => method);
   const refused = methods.filter((method) => !taken.includes(method));
   return refused.map((method) => ({ method, route, code: method_not_allowed }));

@@ -17,6 +17,7 @@ import { PeerCredentials } from './clients/peer-credentials.js';
 import { SocketTable } from './clients/socket-table.js';
 import { UserNames } from './clients/user-names.js';
 import { WrongKeys } from './clients/wrong-keys.js';
+import { BodyMemory } from './http/body-memory.js';
 import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
@@ -96,7 +97,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const wrongKeys = new WrongKeys(primary, systemClock);
   const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
-  const app = createApp({ primary, settings, authority, phase, isClosing, heap, spill, ...parts });
+  const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
+  const app = createApp({ primary, settings, authority, phase, isClosing, heap, bodies, spill, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { keyClient } from '../../shared/client.js';
+import { holderOf, keyClient } from '../../shared/client.js';
 import { type ApiKey, type KeyOptions, plainOptions, type Rate } from '../../shared/config/api-keys.js';
 import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
@@ -44,9 +44,9 @@ export class Clients {
     return true;
   }
 
-  /** Of a client whose key was revoked, nothing is known any more. */
+  /** Each sub-client of a key has what the key has. Of a client whose key was revoked, nothing is known any more. */
   optionsOf(client: string): ClientOptions {
-    return this.#byClient.get(client) ?? plainOptions;
+    return this.#byClient.get(client) ?? this.#byClient.get(holderOf(client)) ?? plainOptions;
   }
 
   /** No request at all: it has no cap. */
@@ -64,6 +64,6 @@ function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
   return new Map(keys.map((key) => [keyClient(key.name), key]));
 }
 
-function workerKeyOf({ name, digest, scopes, rate, expiresAt }: ApiKey): WorkerKey {
-  return { name, digest, scopes: [...scopes], isCapped: rate !== null, expiresAt };
+function workerKeyOf({ name, digest, scopes, rate, hasSubclients, expiresAt }: ApiKey): WorkerKey {
+  return { name, digest, scopes: [...scopes], isCapped: rate !== null, hasSubclients, expiresAt };
 }

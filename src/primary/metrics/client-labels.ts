@@ -1,4 +1,4 @@
-import { readClientId } from '../../shared/client.js';
+import { holderOf, readClientId } from '../../shared/client.js';
 
 const maxKeys = 200;
 const maxUsers = 50;
@@ -12,7 +12,7 @@ export class ClientLabels {
 
   /** The label, and whether nobody has had it before. */
   of(client: string): { readonly label: string; readonly isNew: boolean } {
-    const { kind, name } = readClientId(client);
+    const { kind, name } = readClientId(holderOf(client));
     if (kind !== 'key' && kind !== 'user') return { label: restLabel, isNew: false };
     const labels = this.#labels[kind];
     if (labels.has(name)) return { label: name, isNew: false };

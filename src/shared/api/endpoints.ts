@@ -37,7 +37,14 @@ const list = [
   { method: 'GET', route: '/docs', errors: [] },
 ] as const;
 
-type Listed = (typeof list)[number];
+/** Their errors come in the form of the API whose clients they serve, with its statuses. */
+const doors = [
+  { method: 'GET', route: '/v1/models', errors: [] },
+  { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
+  { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
+] as const;
+
+type Listed = (typeof list)[number] | (typeof doors)[number];
 type NameOf<E extends Listed> = E extends Listed ? `${E['method']} ${E['route']}` : never;
 
 /** A path, with the names of its parameters in braces. */
@@ -51,8 +58,11 @@ export interface Endpoint {
   readonly errors: readonly PublicCode[];
 }
 
-/** Every endpoint there is. HTTP metrics start from this list, and the OpenAPI document is built from it. */
+/** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */
 export const endpoints: readonly Endpoint[] = list;
+
+/** Every endpoint that speaks as another API does. */
+export const doorEndpoints: readonly Endpoint[] = doors;
 
 export function nameOf({ method, route }: Endpoint): EndpointName {
   return `${method} ${route}` as EndpointName;

@@ -21,6 +21,8 @@ const workerKey = z.object({
   scopes: z.array(z.enum(scopes)),
   /** Whether it has a rate of its own. */
   isCapped: z.boolean(),
+  /** Whether its holder may name those whom it speaks for. */
+  hasSubclients: z.boolean(),
   /** Refused from then on, milliseconds since the epoch. */
   expiresAt: z.number().nullable(),
 });

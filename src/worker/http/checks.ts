@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import { invalid, RelayError, shuttingDown } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { Phase } from '../../shared/phase.js';
-import type { AsyncHandler, Handler, Primary } from './exchange.js';
+import type { AsyncHandler, Handler, Primary, Reply } from './exchange.js';
 
 /** The checks before a route, in the order in which the contract has them: host, (key,) drain, rate. */
 
@@ -83,17 +83,27 @@ export function refuseWhileDraining(phase: () => Phase, primary: Primary): Async
   };
 }
 
-/** Takes each request from the window of its client, which the primary keeps for all workers, and tells what is left. */
-export function rateCap(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): AsyncHandler {
+export function rateCap(take: TakeFromWindow): AsyncHandler {
   return async (_req, res, next) => {
+    await take(res);
+    next();
+  };
+}
+
+/** Takes one request from the window of its client, and tells what is left. Rejects with `rate_limited`. */
+export type TakeFromWindow = (res: Reply) => Promise<void>;
+
+/** The primary keeps the windows for all workers. */
+export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): TakeFromWindow {
+  return async (res) => {
     const { client, key } = res.locals;
-    if (!isCapped && !key?.isCapped) return next();
+    if (!isCapped && !key?.isCapped) return;
     const { isAllowed, remaining, resetSeconds, maxRequests, windowSeconds } = await primary.call('rate', { client });
-    if (maxRequests === 0) return next();
+    if (maxRequests === 0) return;
     // RateLimit-Policy knows whole seconds only.
     res.set('RateLimit-Policy', `"per-client";q=${maxRequests};w=${Math.ceil(windowSeconds)}`);
     res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
-    if (isAllowed) return next();
+    if (isAllowed) return;
     const message = `this client may send ${maxRequests} requests in ${windowSeconds} s`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
   };

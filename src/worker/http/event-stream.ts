@@ -31,8 +31,13 @@ export class EventStream implements Disposable {
 
   /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
   async send(event: string, content: object, signal: AbortSignal): Promise<void> {
+    await this.write(`event: ${event}\ndata: ${JSON.stringify(content)}\n\n`, signal);
+  }
+
+  /** As `send`, for events that are written out already; nothing for no text. */
+  async write(events: string, signal: AbortSignal): Promise<void> {
     this.begin();
-    await write(this.#res, `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`, signal);
+    if (events !== '') await write(this.#res, events, signal);
   }
 
   /** As `send`, for the last event. No ping comes between its pieces. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
 import type { Clock } from '../../shared/clock.js';
-import type { PublicCode } from '../../shared/errors.js';
+import type { PublicCode, RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/logger.js';
@@ -11,6 +11,9 @@ import type { HttpMetrics } from '../metrics.js';
 
 /** The primary, as a worker sees it. */
 export type Primary = Peer<PrimaryCalls, WorkerCalls>;
+
+/** An error in the form of a foreign API: the status of the response and its body. */
+export type ErrorForm = (error: RelayError, requestId: string) => { readonly status: number; readonly body: object };
 
 /** What is known of one request while it is open. Lives with its response, in `res.locals`. */
 export interface Exchange extends Record<string, unknown> {
@@ -23,6 +26,8 @@ export interface Exchange extends Record<string, unknown> {
   client: string;
   /** The API key that it carries, once it was accepted. */
   key: WorkerKey | null;
+  /** How errors are told, where not as this service tells them. */
+  errorForm: ErrorForm | null;
   /** How the request's job is doing, if it has one. */
   job: JobReport | null;
 }
@@ -54,7 +59,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    res.locals = { requestId, route: 'other', error: null, client: '', key: null, job: null };
+    res.locals = { requestId, route: 'other', error: null, client: '', key: null, errorForm: null, job: null };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     if (isAmbiguous(req.headers) || isClosing()) res.set('Connection', 'close');

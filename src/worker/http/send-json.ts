@@ -1,7 +1,7 @@
 import type { ErrorBody } from '../../shared/api/error.js';
 import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { AnswerBody } from '../answer/answer-body.js';
-import type { Reply } from './exchange.js';
+import type { ErrorForm, Reply } from './exchange.js';
 import { write } from './write.js';
 
 const jsonType = 'application/json; charset=utf-8';
@@ -46,11 +46,17 @@ export function publicCodeOf({ code }: RelayError): PublicCode {
   return code === 'cancelled' ? 'internal_error' : code;
 }
 
+const ownForm: ErrorForm = (error, requestId) => ({
+  status: httpStatusOf[publicCodeOf(error)],
+  body: errorBodyOf(error, requestId),
+});
+
 export function sendError(res: Reply, error: RelayError): void {
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer realm="prompt-relay"');
   if (error.code === 'shutting_down') res.set('Connection', 'close');
   const code = publicCodeOf(error);
   res.locals.error = code;
-  sendJson(res, errorBodyOf(error, res.locals.requestId), httpStatusOf[code]);
+  const { status, body } = (res.locals.errorForm ?? ownForm)(error, res.locals.requestId);
+  sendJson(res, body, status);
 }

@@ -2,7 +2,9 @@ import { workerSettings } from '../../../src/primary/api/worker-settings.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { workerSettingsSchema } from '../../../src/shared/ipc/protocol.js';
 
-const keys = [{ name: 'ada', digest: 'ab12', scopes: ['ask' as const], isCapped: false, expiresAt: null }];
+const keys = [
+  { name: 'ada', digest: 'ab12', scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null },
+];
 const traces = { runtimeParent: '/run', cgroupParent: null };
 
 async function settingsOf(env: Record<string, string> = {}, addressCount = 1) {

@@ -11,7 +11,15 @@ const clock = new FakeClock();
 
 function keyOf(name: string, key: string, differences: Partial<WorkerKey> = {}): WorkerKey {
   const scopes = ['ask', 'chat', 'admin', 'metrics'] as WorkerKey['scopes'];
-  return { name, digest: digestOf(key), scopes, isCapped: false, expiresAt: null, ...differences };
+  return {
+    name,
+    digest: digestOf(key),
+    scopes,
+    isCapped: false,
+    hasSubclients: false,
+    expiresAt: null,
+    ...differences,
+  };
 }
 
 const keys = [

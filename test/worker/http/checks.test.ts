@@ -1,5 +1,5 @@
 import type { Phase } from '../../../src/shared/phase.js';
-import { hostGuard, rateCap, refuseWhileDraining } from '../../../src/worker/http/checks.js';
+import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from '../../../src/worker/http/checks.js';
 import type { Handler } from '../../../src/worker/http/exchange.js';
 import { type ExpressServer, passed, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
@@ -188,14 +188,14 @@ describe('The cap of the rate', () => {
 
   it('is off where none is configured', async () => {
     const primary = new FakePrimary();
-    await using server = await serveWith([rateCap(primary.asPrimary, { isCapped: false }), passed]);
+    await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: false })), passed]);
     const { headers, status } = await server.get();
     expect([status, headers.ratelimit, primary.calls]).toEqual([200, undefined, []]);
   });
 
   it('takes each request from the window of its client, and tells what is left', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: true, remaining: 3, resetSeconds: 2, ...cap } });
-    const checks = [asClient('user ada'), rateCap(primary.asPrimary, { isCapped: true }), passed];
+    const checks = [asClient('user ada'), rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed];
     await using server = await serveWith(checks);
     expect(await server.get()).toMatchObject({
       ...asPassed,
@@ -208,7 +208,7 @@ describe('The cap of the rate', () => {
     const primary = new FakePrimary({
       rate: { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 },
     });
-    const checks = [asClient('key ada', key), rateCap(primary.asPrimary, { isCapped: false }), passed];
+    const checks = [asClient('key ada', key), rateCap(rateWindows(primary.asPrimary, { isCapped: false })), passed];
     await using server = await serveWith(checks);
     const { headers, status } = await server.get();
     expect([status, headers.ratelimit]).toEqual([200, undefined]);
@@ -217,7 +217,7 @@ describe('The cap of the rate', () => {
 
   it('refuses when the window is used up', async () => {
     const primary = new FakePrimary({ rate: { isAllowed: false, remaining: 0, resetSeconds: 2, ...cap } });
-    await using server = await serveWith([rateCap(primary.asPrimary, { isCapped: true }), passed]);
+    await using server = await serveWith([rateCap(rateWindows(primary.asPrimary, { isCapped: true })), passed]);
     expect(await server.get()).toMatchObject({
       status: 429,
       headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },

@@ -1,0 +1,21 @@
+import type { Request } from 'express';
+import type { ErrorForm, Handler } from '../http/exchange.js';
+import { anthropicErrors } from './anthropic/errors.js';
+import { openAiErrors } from './openai/errors.js';
+
+/** Both have GET /v1/models: only the SDKs of Anthropic send a version. */
+export function speaksAnthropic(req: Request): boolean {
+  return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
+}
+
+/** From here on, whatever goes wrong is told in the form that the client knows. */
+export function speakAsClient(): Handler {
+  return (req, res, next) => {
+    if (!req.path.startsWith('/v1/')) return next();
+    const isAnthropic = speaksAnthropic(req);
+    const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;
+    res.locals.errorForm = form;
+    if (isAnthropic) res.set('request-id', res.locals.requestId);
+    next();
+  };
+}

@@ -1,0 +1,51 @@
+import type { Request } from 'express';
+import type { ModelEntry } from '../../shared/api/models.js';
+import { RelayError } from '../../shared/errors.js';
+import type { AsyncHandler, Primary } from '../http/exchange.js';
+import { sendJson } from '../http/send-json.js';
+import { speaksAnthropic } from './dialect.js';
+
+/** When a model was made is not known. */
+const noDate = '1970-01-01T00:00:00Z';
+
+/** Both SDKs ask here. The default model comes first. */
+export function getDoorModels(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { models } = await primary.call('models', {});
+    const sorted = models.toSorted((a, b) => Number(b.default) - Number(a.default));
+    sendJson(res, speaksAnthropic(req) ? anthropicList(sorted) : { object: 'list', data: sorted.map(openAiModel) });
+  };
+}
+
+export function getDoorModel(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { models } = await primary.call('models', {});
+    const found = models.find(({ id }) => id === req.params.id);
+    if (found === undefined) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
+    sendJson(res, modelIn(req, found));
+  };
+}
+
+const modelDetail = { path: 'model', message: 'no such model' };
+
+function modelIn(req: Request, model: ModelEntry): object {
+  return speaksAnthropic(req) ? anthropicModel(model) : openAiModel(model);
+}
+
+function openAiModel({ id }: ModelEntry): object {
+  return { id, object: 'model', created: 0, owned_by: 'prompt-relay' };
+}
+
+function anthropicModel({ id, name }: ModelEntry): object {
+  return { type: 'model', id, display_name: name, created_at: noDate };
+}
+
+function anthropicList(models: readonly ModelEntry[]): object {
+  const [first, last] = [models[0], models.at(-1)];
+  return {
+    data: models.map(anthropicModel),
+    has_more: false,
+    first_id: first?.id ?? null,
+    last_id: last?.id ?? null,
+  };
+}

@@ -1,0 +1,91 @@
+import type { AnswerForm, Ending, Opening, StreamForm, Told } from '../door.js';
+import { openAiErrorBody } from './errors.js';
+
+const finishReasons = {
+  whole: 'stop',
+  'stop-sequence': 'stop',
+  'tool-call': 'tool_calls',
+  refusal: 'content_filter',
+} as const satisfies Record<Ending, string>;
+
+function usageOf({ usage }: Told): object {
+  return {
+    prompt_tokens: usage.input,
+    completion_tokens: usage.output,
+    total_tokens: usage.input + usage.output,
+    prompt_tokens_details: { cached_tokens: usage.cacheRead },
+  };
+}
+
+/** `nowSeconds` is the time of the answer, since the epoch. */
+export function chatCompletionForm(nowSeconds: number, wantsUsage: boolean): AnswerForm {
+  return {
+    body: (told) => bodyOf(told, nowSeconds),
+    stream: (opening) => new ChatCompletionStream(opening, nowSeconds, wantsUsage),
+  };
+}
+
+function bodyOf(told: Told, created: number): object {
+  const { requestId, model, ending } = told;
+  const choice = { index: 0, message: messageOf(told), logprobs: null, finish_reason: finishReasons[ending] };
+  return { id: idOf(requestId), object: 'chat.completion', created, model, choices: [choice], usage: usageOf(told) };
+}
+
+function messageOf({ requestId, text, tool }: Told): object {
+  if (tool === null) return { role: 'assistant', content: text, refusal: null };
+  const call = { id: callId(requestId), type: 'function', function: { name: tool, arguments: text } };
+  return { role: 'assistant', content: null, refusal: null, tool_calls: [call] };
+}
+
+function idOf(requestId: string): string {
+  return `chatcmpl-${requestId}`;
+}
+
+function callId(requestId: string): string {
+  return `call_${requestId}`;
+}
+
+/** Events without names: the OpenAI SDK stumbles over any other in a chat completion. */
+class ChatCompletionStream implements StreamForm {
+  readonly #opening: Opening;
+  readonly #created: number;
+  readonly #wantsUsage: boolean;
+
+  constructor(opening: Opening, created: number, wantsUsage: boolean) {
+    this.#opening = opening;
+    this.#created = created;
+    this.#wantsUsage = wantsUsage;
+  }
+
+  begin(): string {
+    const { tool, requestId } = this.#opening;
+    if (tool === null) return this.#choice({ role: 'assistant', content: '' });
+    const call = { index: 0, id: callId(requestId), type: 'function', function: { name: tool, arguments: '' } };
+    return this.#choice({ role: 'assistant', content: null, tool_calls: [call] });
+  }
+
+  delta(text: string): string {
+    if (this.#opening.tool === null) return this.#choice({ content: text });
+    return this.#choice({ tool_calls: [{ index: 0, function: { arguments: text } }] });
+  }
+
+  end(told: Told): string {
+    const last = this.#choice({}, finishReasons[told.ending]);
+    const usage = this.#wantsUsage ? this.#chunk({ choices: [], usage: usageOf(told) }) : '';
+    return `${last}${usage}data: [DONE]\n\n`;
+  }
+
+  failure(error: Parameters<StreamForm['failure']>[0]): string {
+    return `data: ${JSON.stringify(openAiErrorBody(error))}\n\n`;
+  }
+
+  #choice(delta: object, reason: string | null = null): string {
+    return this.#chunk({ choices: [{ index: 0, delta, logprobs: null, finish_reason: reason }] });
+  }
+
+  #chunk(content: object): string {
+    const { requestId, model } = this.#opening;
+    const chunk = { id: idOf(requestId), object: 'chat.completion.chunk', created: this.#created, model, ...content };
+    return `data: ${JSON.stringify(chunk)}\n\n`;
+  }
+}

@@ -1,0 +1,66 @@
+import { httpStatusOf, type PublicCode, type RelayError } from '../../../shared/errors.js';
+import type { ErrorForm } from '../../http/exchange.js';
+import { publicCodeOf } from '../../http/send-json.js';
+
+interface OpenAiError {
+  readonly status: number;
+  readonly type: string;
+  readonly code: string;
+}
+
+const request = 'invalid_request_error';
+const server = 'server_error';
+
+const typeOf: Readonly<Record<PublicCode, string>> = {
+  validation_error: request,
+  unauthorized: 'authentication_error',
+  forbidden: 'permission_error',
+  not_found: request,
+  method_not_allowed: request,
+  payload_too_large: request,
+  rate_limited: 'rate_limit_error',
+  concurrency_limited: 'rate_limit_error',
+  cli_error: server,
+  spawn_error: server,
+  internal_error: server,
+  shutting_down: server,
+  queue_timeout: server,
+  timeout: server,
+};
+
+const unknownModel: OpenAiError = { status: 404, type: request, code: 'model_not_found' };
+
+/** Failures of the model CLI that a client can act on. */
+const byReason: Readonly<Record<string, OpenAiError>> = {
+  overloaded: { status: 503, type: server, code: 'overloaded' },
+  quota: { status: 429, type: 'insufficient_quota', code: 'insufficient_quota' },
+  prompt_too_long: { status: 400, type: request, code: 'context_length_exceeded' },
+  model_unknown: unknownModel,
+};
+
+function isOfModel(code: PublicCode): boolean {
+  return code === 'validation_error' || code === 'not_found';
+}
+
+/** What the OpenAI API would say of it. */
+function openAiErrorOf(error: RelayError): OpenAiError {
+  const code = publicCodeOf(error);
+  if (isOfModel(code) && error.details?.[0]?.path === 'model') return unknownModel;
+  const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
+  return known ?? { status: httpStatusOf[code], type: typeOf[code], code: error.reason ?? code };
+}
+
+/** The field that is wrong, as the OpenAI API names it. */
+function paramOf({ details }: RelayError): string | null {
+  return details?.[0]?.path ?? null;
+}
+
+export function openAiErrorBody(error: RelayError): { readonly error: object } {
+  const { type, code } = openAiErrorOf(error);
+  return { error: { message: error.message, type, code, param: paramOf(error) } };
+}
+
+export const openAiErrors: ErrorForm = (error) => ({
+  status: openAiErrorOf(error).status,
+  body: openAiErrorBody(error),
+});

@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { imageFault, imageType } from '../../shared/api/images.js';
+import { invalid } from '../../shared/errors.js';
+import type { Image, Message } from '../../shared/job.js';
+
+/** A piece of a foreign message. */
+export type Part = { readonly type: 'text'; readonly text: string } | ({ readonly type: 'image' } & Omit<Image, 'at'>);
+
+/** Text of a message may be empty: clients keep answers that were. */
+export const plainText = z
+  .string('must be a string')
+  .refine((value) => !value.includes('\0'), 'must not contain NUL')
+  .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
+
+const blankLine = '\n\n';
+
+/** Several texts as one. */
+export function joined(texts: readonly string[]): string | undefined {
+  const spoken = texts.filter((text) => text !== '');
+  return spoken.length === 0 ? undefined : spoken.join(blankLine);
+}
+
+/** The parts of a message as one text, with the images at their places in it. A blank line stands between two texts. */
+export function messageOf(role: Message['role'], parts: readonly Part[]): Message {
+  let text = '';
+  let isAfterText = false;
+  const images: Image[] = [];
+  for (const part of parts) {
+    if (part.type === 'image') images.push({ mediaType: part.mediaType, data: part.data, at: text.length });
+    else text += isAfterText && part.text !== '' ? blankLine + part.text : part.text;
+    isAfterText = part.type === 'text' && text !== '';
+  }
+  return images.length === 0 ? { role, text } : { role, text, images };
+}
+
+/** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
+export function inTurns(messages: readonly Message[]): Message[] {
+  const turns: Message[] = [];
+  for (const message of messages.filter(({ text, images }) => text !== '' || images !== undefined)) {
+    const last = turns.at(-1);
+    if (last?.role === message.role) turns[turns.length - 1] = merged(last, message);
+    else turns.push(message);
+  }
+  return turns;
+}
+
+function merged(first: Message, second: Message): Message {
+  const before = first.text === '' || second.text === '' ? first.text : first.text + blankLine;
+  const moved = (second.images ?? []).map((image) => ({ ...image, at: image.at + before.length }));
+  const images = [...(first.images ?? []), ...moved];
+  return { role: first.role, text: before + second.text, ...(images.length > 0 && { images }) };
+}
+
+/** The last message, which must be the user's, and those before it. Throws `validation_error` that names the field. */
+export function lastOfUser(messages: readonly Message[], field: string): { asked: Message; history: Message[] } {
+  const turns = inTurns(messages);
+  const asked = turns.pop();
+  if (asked === undefined) throw invalid(field, 'must hold a message of the user with some content');
+  if (asked.role !== 'user')
+    throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
+  if (asked.text.trim() === '' && asked.images === undefined)
+    throw invalid(field, 'must end with a message that is not blank');
+  return { asked, history: turns };
+}
+
+/** An image that was sent as its bytes. Throws `validation_error`. */
+export function imageOf(mediaType: string, data: string, path: string): Part {
+  const known = imageType.safeParse(mediaType);
+  if (!known.success) throw invalid(path, known.error.issues[0]?.message ?? 'is of an unknown type');
+  const fault = imageFault(known.data, data);
+  if (fault !== null) throw invalid(path, fault);
+  return { type: 'image', mediaType: known.data, data };
+}
+
+const dataUrl = /^data:([a-z]+\/[a-z0-9.+-]+);base64,/i;
+
+/** An image in a data URL: nothing is ever fetched for a caller. Throws `validation_error`. */
+export function imageOfUrl(url: string, path: string): Part {
+  const [head = '', mediaType = ''] = dataUrl.exec(url.slice(0, 200)) ?? [];
+  if (head === '') throw invalid(path, 'must be a data URL with base64: images are not fetched');
+  return imageOf(mediaType.toLowerCase().replace('image/jpg', 'image/jpeg'), url.slice(head.length), path);
+}

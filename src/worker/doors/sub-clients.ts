@@ -1,0 +1,34 @@
+import type { Request } from 'express';
+import { subClient } from '../../shared/client.js';
+import type { TakeFromWindow } from '../http/checks.js';
+import type { AsyncHandler, Reply } from '../http/exchange.js';
+
+const header = 'x-openwebui-user-id';
+
+/**
+ * Tells the clients apart whom the holder of a key speaks for, where the key allows that: by the header before the body is
+ * read, else by the body. A request is taken from the window of its client as soon as that is known.
+ */
+export function subClientByHeader(take: TakeFromWindow): AsyncHandler {
+  return async (req, res, next) => {
+    const name = nameIn(req);
+    if (mayName(res) && name !== undefined) res.locals.client = subClient(res.locals.client, name);
+    if (!mayName(res) || name !== undefined) await take(res);
+    next();
+  };
+}
+
+/** For when the body has been read. `name` is what it calls its user. */
+export async function subClientByBody(req: Request, res: Reply, name: string | undefined, take: TakeFromWindow) {
+  if (!mayName(res) || nameIn(req) !== undefined) return;
+  if (name !== undefined && name !== '') res.locals.client = subClient(res.locals.client, name);
+  await take(res);
+}
+
+function mayName(res: Reply): boolean {
+  return res.locals.key?.hasSubclients === true;
+}
+
+function nameIn(req: Request): string | undefined {
+  return req.get(header) || undefined;
+}
