@@ -115,7 +115,7 @@ export class ConversationStore {
     const [user, assistant] = [stored(texts[0]), stored(texts[1])];
     const bytes = user.length + assistant.length + bytesOfImages(images);
     if (conversation.texts.length === 0) this.#publish(conversation);
-    if (images.length > 0) (conversation.images ??= new Map()).set(conversation.texts.length, images);
+    if (images.length > 0) conversation.keepImages(conversation.texts.length, images);
     conversation.texts.push(user, assistant);
     conversation.bytes += bytes;
     conversation.tokens += tokens;

@@ -20,7 +20,7 @@ export class Conversation {
   /** Texts of the finished turns: the user's, the assistant's, the user's … */
   texts: StoredText[] = [];
   /** The images of its messages, by their place among the texts; null where it has none. */
-  images: Map<number, readonly Image[]> | null = null;
+  #images: Map<number, readonly Image[]> | null = null;
   bytes: number;
   tokens = 0;
   lastActivityAt: number;
@@ -55,11 +55,16 @@ export class Conversation {
     return (this.turns ?? []).reduce((sum, turn) => sum + turn.bytes, this.bytes);
   }
 
+  keepImages(index: number, images: readonly Image[]): void {
+    this.#images ??= new Map();
+    this.#images.set(index, images);
+  }
+
   /** A text is read when it is asked for: a live session needs none of them. */
   get history(): Turn['history'] {
     return this.texts.map((text, index) => ({
       role: index % 2 === 0 ? 'user' : 'assistant',
-      images: this.images?.get(index),
+      images: this.#images?.get(index),
       get text() {
         return textOf(text);
       },

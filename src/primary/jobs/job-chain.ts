@@ -42,6 +42,11 @@ export class JobChain {
   after(answer: string): ConversationState {
     const { client, schema, history } = this.#request;
     const chain = chained(this.#asked, { role: 'assistant', text: answer });
-    return { id: chainId(chain, client, this.#model), messageCount: history.length + 2, schema };
+    return {
+      id: chainId(chain, client, this.#model),
+      messageCount: history.length + 2,
+      schema,
+      isGuess: history.length === 0,
+    };
   }
 }

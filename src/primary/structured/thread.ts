@@ -26,7 +26,7 @@ export function check({ schema, text }: SchemaTask): SchemaFinding {
   } catch (error) {
     return { kind: 'bad-schema', fault: shortened((error as Error).message) };
   }
-  return text === null ? { kind: 'fits', value: '' } : valueOf(text, validate);
+  return text === null ? { kind: 'fits', value: '' } : readValue(text, validate);
 }
 
 /** Where a schema does not name its draft, it is taken for the latest: that knows what the drafts before do. */
@@ -37,7 +37,7 @@ function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
   return new Ajv2020(options).compile(schema);
 }
 
-function valueOf(text: string, validate: ValidateFunction): SchemaFinding {
+function readValue(text: string, validate: ValidateFunction): SchemaFinding {
   const json = withoutFence(text);
   let value: unknown;
   try {

@@ -3,12 +3,12 @@ import { type Image, imageTypes } from '../job.js';
 
 type ImageType = Image['mediaType'];
 
-/** What the first bytes of a file of each type are, in Latin-1. */
+/** What the first bytes of a file of each type are, in hexadecimal. */
 const signatures: Readonly<Record<ImageType, RegExp>> = {
-  'image/png': /^\x89PNG\r\n\x1a\n/,
-  'image/jpeg': /^\xff\xd8\xff/,
-  'image/gif': /^GIF8[79]a/,
-  'image/webp': /^RIFF[^]{4}WEBP/,
+  'image/png': /^89504e470d0a1a0a/,
+  'image/jpeg': /^ffd8ff/,
+  'image/gif': /^47494638(37|39)61/,
+  'image/webp': /^52494646.{8}57454250/,
 };
 
 /** Base64 of the longest signature, and more. */
@@ -17,7 +17,7 @@ const beginLength = 32;
 /** What is wrong with an image; null where nothing is. A CLI would turn a broken one into a note to the model. */
 export function imageFault(mediaType: ImageType, data: string): string | null {
   if (data.length % 4 !== 0 || !/^[A-Za-z0-9+/]+={0,2}$/.test(data)) return 'must be base64';
-  const begin = Buffer.from(data.slice(0, beginLength), 'base64').toString('latin1');
+  const begin = Buffer.from(data.slice(0, beginLength), 'base64').toString('hex');
   return signatures[mediaType].test(begin) ? null : `is not what ${mediaType} begins with`;
 }
 

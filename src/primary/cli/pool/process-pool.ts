@@ -8,7 +8,7 @@ import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
 import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
 import type { CliLease, LeaseOrigin } from './lease.js';
-import { planSessions, type SessionSettings } from './session-policy.js';
+import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
 
 export interface PoolSettings extends SessionSettings {
   readonly limits: CliLimits;
@@ -22,10 +22,9 @@ export interface PoolParts {
 }
 
 /** A process that waits for the next turn of its conversation. */
-export interface Session {
+export interface Session extends IdleSession {
   readonly process: CliProcess;
   readonly conversation: ConversationState;
-  readonly sinceMs: number;
 }
 
 /** Owns all processes of the model CLI. A process serves one job, or one conversation, and nobody else ever after. */
@@ -58,7 +57,9 @@ export class ProcessPool {
   get sessions(): readonly Session[] {
     return [...this.#all.keys()].flatMap((process) => {
       const { state, sinceMs } = process;
-      return state.name === 'idle' ? [{ process, conversation: state.conversation, sinceMs }] : [];
+      if (state.name !== 'idle') return [];
+      const { conversation } = state;
+      return [{ process, conversation, sinceMs, isGuess: conversation.isGuess === true }];
     });
   }
 

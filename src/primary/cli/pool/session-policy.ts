@@ -2,6 +2,8 @@
 export interface IdleSession {
   /** Since when it waits, monotonic. */
   readonly sinceMs: number;
+  /** It may have been a single question: nobody has gone on with it yet, nor said that it will be. */
+  readonly isGuess: boolean;
 }
 
 export interface SessionSettings {
@@ -16,17 +18,27 @@ export interface SessionPlan<S extends IdleSession> {
   readonly nextMs: number;
 }
 
-/** Which sessions to end: those idle for too long, and of the others the least recently used beyond the maximum. */
+/** Which sessions to end: those idle for too long, and of the others those beyond the maximum. */
 export function planSessions<S extends IdleSession>(
   sessions: readonly S[],
   { maxSessions, idleMs }: SessionSettings,
   nowMs: number,
 ): SessionPlan<S> {
-  const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
-  const kept = newestFirst.slice(0, maxSessions).filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
-  const oldest = kept.at(-1);
+  const kept = mostWanted(sessions)
+    .slice(0, maxSessions)
+    .filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
   return {
-    end: newestFirst.filter((session) => !kept.includes(session)),
-    nextMs: oldest === undefined ? Number.POSITIVE_INFINITY : oldest.sinceMs + idleMs,
+    end: sessions.filter((session) => !kept.includes(session)),
+    nextMs: Math.min(...kept.map(({ sinceMs }) => sinceMs + idleMs)),
   };
+}
+
+/**
+ * The most recently used first, for somebody may go on there at once. Then conversations before guesses: else a caller that
+ * sends single questions one after the other would push out everybody's conversations.
+ */
+function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
+  const [newest, ...others] = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
+  if (newest === undefined) return [];
+  return [newest, ...others.filter(({ isGuess }) => !isGuess), ...others.filter(({ isGuess }) => isGuess)];
 }

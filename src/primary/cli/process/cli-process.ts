@@ -29,6 +29,8 @@ export interface ConversationState {
   readonly messageCount: number;
   /** The schema that its process was told, as JSON: it can't be told another. Without it, none. */
   readonly schema?: string | null;
+  /** Nobody has gone on with it yet, nor said that it will be. */
+  readonly isGuess?: boolean;
 }
 
 /**

@@ -1,12 +1,11 @@
-import { planSessions } from '../../../../src/primary/cli/pool/session-policy.js';
+import { type IdleSession, planSessions } from '../../../../src/primary/cli/pool/session-policy.js';
 
-interface Named {
+interface Named extends IdleSession {
   readonly name: string;
-  readonly sinceMs: number;
 }
 
-function session(name: string, sinceMs: number): Named {
-  return { name, sinceMs };
+function session(name: string, sinceMs: number, isGuess = false): Named {
+  return { name, sinceMs, isGuess };
 }
 
 /** Names of the sessions that end, and when to look again. */
@@ -28,6 +27,13 @@ describe('the plan for sessions', () => {
   it('keeps the most recent ones where there are too many, whatever their order', () => {
     const sessions = [session('b', 200), session('d', 400), session('a', 100), session('c', 300)];
     expect(plan(sessions, { maxSessions: 2, nowMs: 500 })).toEqual({ end: ['a', 'b'], nextMs: 1300 });
+  });
+
+  it('keeps conversations rather than single questions, but always the last one that was asked', () => {
+    const sessions = [session('a', 100), session('b', 200, true), session('c', 300, true), session('d', 400, true)];
+    expect(plan(sessions, { maxSessions: 2, nowMs: 500 }).end).toEqual(['b', 'c']);
+    expect(plan(sessions, { maxSessions: 3, nowMs: 500 }).end).toEqual(['b']);
+    expect(plan(sessions, { maxSessions: 1, nowMs: 500 }).end).toEqual(['a', 'b', 'c']);
   });
 
   it('ends one that is idle for too long, and no sooner', () => {
