@@ -17,8 +17,8 @@ export const messageSchema = z.discriminatedUnion('kind', [
   z.object({ kind: z.literal('fail'), id, failure: wireError }),
 ]);
 
-export type Message = z.infer<typeof messageSchema>;
-export type CallMessage = Extract<Message, { kind: 'call' }>;
+export type PeerMessage = z.infer<typeof messageSchema>;
+export type CallMessage = Extract<PeerMessage, { kind: 'call' }>;
 
 /** What one peer sends in one turn of its loop travels together. */
 export const packetSchema = z.array(messageSchema);

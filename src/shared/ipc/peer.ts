@@ -8,7 +8,7 @@ import {
   type Calls,
   type Handlers,
   type ItemOf,
-  type Message,
+  type PeerMessage,
   packetSchema,
   type RequestOf,
   type StreamNames,
@@ -41,7 +41,7 @@ export class Peer<Out extends Calls, In extends Calls> {
   readonly #onFault: (fault: unknown) => void;
   readonly #made = new Map<number, OpenCall>();
   readonly #served = new Map<number, ServedStream>();
-  #outbox: Message[] = [];
+  #outbox: PeerMessage[] = [];
   #lastId = 0;
   #closed: Error | undefined;
 
@@ -121,7 +121,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     for (const message of messages) this.#dispatch(message);
   }
 
-  #dispatch(message: Message): void {
+  #dispatch(message: PeerMessage): void {
     switch (message.kind) {
       case 'call':
         return void this.#serve(message);
@@ -145,7 +145,7 @@ export class Peer<Out extends Calls, In extends Calls> {
     else call.fail(new Error(`an answer to ${call.name} fits no schema: ${error.message}`));
   }
 
-  #ended(message: Extract<Message, { kind: 'answer' | 'end' | 'fail' }>): void {
+  #ended(message: Extract<PeerMessage, { kind: 'answer' | 'end' | 'fail' }>): void {
     if (message.kind === 'answer') this.#take(message.id, message.answer);
     const call = this.#made.get(message.id);
     this.#made.delete(message.id);
@@ -183,7 +183,7 @@ export class Peer<Out extends Calls, In extends Calls> {
   }
 
   /** Messages of one turn of the loop leave together: each write costs a system call, and wakes the other end. */
-  #send(message: Message): void {
+  #send(message: PeerMessage): void {
     if (this.#outbox.length === 0) process.nextTick(() => this.#flush());
     this.#outbox.push(message);
   }

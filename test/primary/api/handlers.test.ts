@@ -27,21 +27,21 @@ describe('a job that a worker asks for', () => {
   });
 
   it.each(phases)('is refused, and counted, only where the service drains or has stopped: %s', (phase) => {
-    const runner = { run: () => told.push('run') };
+    const runner = { run: () => told.push('run'), busySeconds: 7 };
     const { handlers, told } = createHandlers({ phase: () => phase, runner });
     const run = () => handlers.run(jobRequest(), signal);
     if (phase === 'starting' || phase === 'ready') {
       run();
       expect(told).toEqual(['run']);
     } else {
-      expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 }));
+      expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 7 }));
       expect(told).toEqual(['refused', 'refused a', 'refused client']);
     }
   });
 
   it('is counted where a worker has refused it', async () => {
-    const { handlers, told } = createHandlers();
-    await handlers.refusedDraining({ client: 'key alice' });
+    const { handlers, told } = createHandlers({ runner: { busySeconds: 7 } });
+    expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
     expect(told).toEqual(['refused', 'refused key alice', 'refused client']);
   });
 

@@ -30,6 +30,8 @@ const floods: Script = async (sink, signal) => {
   }
 };
 
+const admitted: JobEvent = { type: 'job-admitted', session: null, ignoresEffort: false };
+
 function delta(text: string): JobEvent {
   return { type: 'text-delta', text };
 }
@@ -38,19 +40,22 @@ describe('a job that goes well', () => {
   it('yields its start, its text as it comes, and one end', async () => {
     const harness = new JobHarness();
     expect(await all(harness.run({ text: 'Hello?', system: 'Be brief.', isStreamed: true }))).toEqual([
+      admitted,
       { type: 'job-start', queueMs: 0 },
       delta('Hel'),
       delta('lo'),
       jobDone({ model: 'eliza', usage }),
     ]);
-    expect(harness.processes[0]?.turns).toEqual([{ text: 'Hello?', system: 'Be brief.', history: [] }]);
+    expect(harness.processes[0]?.turns).toEqual([
+      { ...plainLaunch(null), text: 'Hello?', images: [], system: 'Be brief.', history: [] },
+    ]);
     expect(harness.outcomes).toEqual([['job 1', 'ok']]);
     await harness.expectTidy();
   });
 
   it('yields its text in one piece to a caller that waits for the whole answer', async () => {
     const events = await all(new JobHarness().run());
-    expect(events.slice(0, -1)).toEqual([{ type: 'job-start', queueMs: 0 }, delta('Hello')]);
+    expect(events.slice(0, -1)).toEqual([admitted, { type: 'job-start', queueMs: 0 }, delta('Hello')]);
   });
 
   it('tells its position while it waits: at once, and then when it has changed', async () => {
@@ -176,7 +181,7 @@ describe('a job that ends otherwise', () => {
     expect(harness.slots.active).toBe(1);
     await harness.clock.advance(1);
     const events = await running;
-    expect(events.map(({ type }) => type)).toEqual(['job-start', 'text-delta', 'job-end']);
+    expect(events.map(({ type }) => type)).toEqual(['job-admitted', 'job-start', 'text-delta', 'job-end']);
     expect(endOf(events)).toMatchObject({ outcome: 'timeout', executionMs: 120_000, failure: { code: 'timeout' } });
     await harness.expectTidy();
   });
@@ -207,6 +212,7 @@ describe('a job that ends otherwise', () => {
     await settled();
     expect(harness.slots.waiting).toBe(0);
     expect(await waiting).toEqual([
+      admitted,
       expect.objectContaining({ outcome: 'queue_timeout', queueMs: 15_000, executionMs: 0 }),
     ]);
     caller.abort(gone);
@@ -288,7 +294,7 @@ describe('a job that ends otherwise', () => {
     await settled();
     harness.runner.cutAll(shutdown);
     for (const events of await Promise.all(jobs)) {
-      expect(endOf(events)).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 5 } });
+      expect(endOf(events)).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 1 } });
     }
     expect(harness.outcomes).toHaveLength(3);
     await harness.expectTidy();
@@ -415,7 +421,8 @@ describe('the jobs that are next', () => {
     const id = await harness.turn();
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
-    expect(harness.runner.next).toEqual([{ launch: plainLaunch(null), conversation: { id, messageCount: 2 } }]);
+    const conversation = { id, messageCount: 2, schema: null };
+    expect(harness.runner.next).toEqual([{ launch: plainLaunch(null), conversation }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });

@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../src/primary/cli/adapter.js';
 import { cliError } from '../../../src/shared/errors.js';
 import {
   all,
@@ -21,8 +22,9 @@ describe('a turn of a conversation', () => {
     expect(end).toMatchObject({ outcome: 'ok', conversation: { id, messageCount: 4, tokensUsed: 21 } });
     expect(harness.processes[1]?.turns).toEqual([
       {
+        ...plainLaunch(null),
         text: 'And then?',
-        system: null,
+        images: [],
         history: [
           { role: 'user', text: 'Hi' },
           { role: 'assistant', text: 'Hello' },
@@ -36,8 +38,8 @@ describe('a turn of a conversation', () => {
     const id = await harness.turn();
     await harness.turn(id);
     const [first, second] = [
-      { id, messageCount: 2 },
-      { id, messageCount: 4 },
+      { id, messageCount: 2, schema: null },
+      { id, messageCount: 4, schema: null },
     ];
     expect(harness.wanted).toEqual([null, first]);
     expect(harness.processes.map(({ released }) => released)).toEqual([[first], [second]]);
@@ -82,7 +84,8 @@ describe('a turn of a conversation', () => {
     expect([harness.slots.active, harness.slots.waiting]).toEqual([1, 1]);
     first.open();
     const [, waited] = await Promise.all(turns);
-    expect(waited?.slice(0, 2)).toEqual([
+    expect(waited?.slice(0, 3)).toEqual([
+      { type: 'job-admitted', session: null, ignoresEffort: false },
       { type: 'job-queued', position: 1 },
       { type: 'job-start', queueMs: 0 },
     ]);

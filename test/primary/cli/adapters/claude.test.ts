@@ -90,7 +90,7 @@ const end: TurnEvent = {
   type: 'turn-end',
   text: null,
   model: 'claude-test',
-  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: null, cacheWriteTokens: null },
+  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: 300, cacheWriteTokens: 20 },
 };
 
 function read(...chunks: readonly string[]): readonly DecoderEvent[] {
@@ -539,11 +539,11 @@ describe('a claude process that exits', () => {
     return decoder.exit(exit(more));
   }
 
-  it('has crashed, with the last line of its stderr', () => {
-    const stderr = "Warning: x\nerror: unknown option '--x'\n";
-    const message = "the model CLI exited with code 1: error: unknown option '--x'";
-    expect(crash(text(init, start, delta('Hi')), { stderr })).toEqual([
-      { type: 'turn-failed', reason: 'crashed', message },
+  it('has crashed, with its stderr beside the message', () => {
+    const stderr = "Warning: x\nerror: unknown option '--x'";
+    const message = 'the model CLI exited with code 1';
+    expect(crash(text(init, start, delta('Hi')), { stderr: `${stderr}\n` })).toEqual([
+      { type: 'turn-failed', reason: 'crashed', message, stderr },
     ]);
   });
 

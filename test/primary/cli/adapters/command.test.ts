@@ -133,15 +133,16 @@ describe('the command adapter', () => {
     ]);
   });
 
-  it.each<[Partial<Exit>, string]>([
-    [{ code: 3 }, 'the model CLI exited with code 3'],
+  it.each<[Partial<Exit>, string, object]>([
+    [{ code: 3 }, 'the model CLI exited with code 3', {}],
     [
       { code: 1, stderr: 'Traceback\n  File\nError: no model\n\n' },
-      'the model CLI exited with code 1: Error: no model',
+      'the model CLI exited with code 1',
+      { stderr: 'Traceback\n  File\nError: no model' },
     ],
-    [{ signal: 'SIGSEGV' }, 'the model CLI was ended by SIGSEGV'],
-    [{ signal: 'SIGKILL', stderr: 'oom' }, 'the model CLI was ended by SIGKILL: oom'],
-  ])('fails otherwise, with the last line of stderr: %j', async (exit, message) => {
-    expect(await exitEvents(exit)).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+    [{ signal: 'SIGSEGV' }, 'the model CLI was ended by SIGSEGV', {}],
+    [{ signal: 'SIGKILL', stderr: 'oom' }, 'the model CLI was ended by SIGKILL', { stderr: 'oom' }],
+  ])('fails otherwise, with its stderr beside the message: %j', async (exit, message, more) => {
+    expect(await exitEvents(exit)).toEqual([{ type: 'turn-failed', reason: 'crashed', message, ...more }]);
   });
 });

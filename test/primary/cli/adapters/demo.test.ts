@@ -93,7 +93,7 @@ describe('what the demo adapter writes', () => {
         { type: 'system', text: 'zero' },
         { type: 'replay', role: 'user', text: 'one' },
         { type: 'replay', role: 'assistant', text: 'two' },
-        { type: 'user', text: 'three' },
+        { type: 'user', text: 'three', turn: 1 },
       ),
     );
   });
