@@ -1,4 +1,7 @@
-/** Finds the first of some sequences in a text that comes in pieces, and lets through what stands before it. */
+/**
+ * Finds the first of some sequences in a text that comes in pieces, and lets through what stands before it. The first is
+ * the one that is complete first: so it is the same one however the text is cut.
+ */
 export class StopCutter {
   readonly #sequences: readonly string[];
   readonly #longest: number;
@@ -34,14 +37,15 @@ export class StopCutter {
   }
 
   #firstIn(text: string): number | null {
-    let first: number | null = null;
+    let first: { readonly at: number; readonly end: number } | null = null;
     for (const sequence of this.#sequences) {
       const at = text.indexOf(sequence);
-      if (at < 0 || (first !== null && at >= first)) continue;
-      first = at;
+      const end = at + sequence.length;
+      if (at < 0 || (first !== null && (end > first.end || (end === first.end && at >= first.at)))) continue;
+      first = { at, end };
       this.#found = sequence;
     }
-    return first;
+    return first?.at ?? null;
   }
 
   /** The length of the longest end of the text that a sequence begins with. */

@@ -1,0 +1,85 @@
+import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
+import { JobChain } from '../../../src/primary/jobs/job-chain.js';
+import { chained, chainStart } from '../../../src/shared/chain.js';
+import type { JobRequest, Message } from '../../../src/shared/job.js';
+import { jobRequest } from '../../support/job-records.js';
+
+interface Situation {
+  readonly client?: string;
+  readonly model?: string | null;
+  readonly system?: string | null;
+  readonly schema?: string | null;
+}
+
+/** A request of a caller that keeps the conversation, with its chain as a worker makes it. */
+function requestWith(history: readonly Message[], text: string, situation: Situation): JobRequest {
+  const { client = 'ada', system = null, schema = null } = situation;
+  const before = history.reduce(chained, chainStart(system, schema));
+  const chain = { before, asked: chained(before, { role: 'user', text }) };
+  return jobRequest({ client, system, schema, history, text, chain });
+}
+
+function chainOf(history: readonly Message[], situation: Situation = {}, kept: readonly ConversationState[] = []) {
+  const isKept = (state: ConversationState) =>
+    kept.some(({ id, messageCount }) => id === state.id && messageCount === state.messageCount);
+  const chain = JobChain.of(requestWith(history, 'And then?', situation), situation.model ?? null, isKept);
+  if (chain === null) throw new Error('the request has a chain');
+  return chain;
+}
+
+const hello: Message = { role: 'user', text: 'Hello' };
+const hi: Message = { role: 'assistant', text: 'Hi' };
+
+/** Where a process is kept after the first turn. */
+function afterFirst(answer: string, situation: Situation = {}): ConversationState {
+  const chain = JobChain.of(requestWith([], hello.text, situation), situation.model ?? null, () => false);
+  if (chain === null) throw new Error('the request has a chain');
+  return chain.after(answer);
+}
+
+describe('the chain of a job', () => {
+  it('is none for a request without one', () => {
+    expect(JobChain.of(jobRequest(), null, () => true)).toBeNull();
+  });
+
+  it('goes on in the process that has heard and said exactly that', () => {
+    const kept = afterFirst('Hi');
+    const chain = chainOf([hello, hi], {}, [kept]);
+    expect(chain.isLive).toBe(true);
+    expect(chain.before).toEqual(kept);
+    expect(kept.messageCount).toBe(2);
+    expect(chain.after('Well').messageCount).toBe(4);
+  });
+
+  it('is live once more after its own answer, and so on', () => {
+    const said: Message[] = [hello, hi];
+    let kept = afterFirst('Hi');
+    for (let turn = 2; turn <= 20; turn++) {
+      const chain = chainOf(said, {}, [kept]);
+      expect(chain.isLive).toBe(true);
+      kept = chain.after(`answer ${turn}`);
+      said.push({ role: 'user', text: 'And then?' }, { role: 'assistant', text: `answer ${turn}` });
+    }
+  });
+
+  it.each<[string, readonly Message[], Situation]>([
+    ['another client', [hello, hi], { client: 'bob' }],
+    ['another model', [hello, hi], { model: 'echo' }],
+    ['another system text', [hello, hi], { system: 'Be brief.' }],
+    ['another schema', [hello, hi], { schema: '{"type":"object"}' }],
+    ['a changed answer', [hello, { ...hi, text: 'Hi!' }], {}],
+    ['a changed question', [{ ...hello, text: 'Hello!' }, hi], {}],
+    ['changed roles', [{ ...hello, role: 'assistant' }, hi], {}],
+    ['an image', [{ ...hello, images: [{ mediaType: 'image/png', data: 'AAAA', at: 0 }] }, hi], {}],
+    ['one text more', [hello, hi, hello, hi], {}],
+  ])('is replayed with %s, in no process that is kept', (_, history, situation) => {
+    const chain = chainOf(history, situation, [afterFirst('Hi')]);
+    expect(chain.isLive).toBe(false);
+    expect(chain.before).toMatchObject({ id: '', messageCount: history.length });
+  });
+
+  it('of a first message looks for no process', () => {
+    const chain = JobChain.of(requestWith([], 'Hello', {}), null, () => true);
+    expect([chain?.isLive, chain?.before]).toEqual([false, null]);
+  });
+});
