@@ -132,12 +132,14 @@ describe('The imports', () => {
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
+    ['piscina', isIn('primary/threads')],
+    ['ajv', isOneOf('src/primary/structured/thread')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape/.test(source.path)],
   ])('have %s only where it belongs', (module, isAllowed) => {
     const bare = module.replace('node:', '');
     const strays = (source: Source, target: string, isType: boolean) =>
-      (target === module || target === bare) && !isType && !isAllowed(source);
+      [module, bare].includes(packageOf(target)) && !isType && !isAllowed(source);
     expect(importsThat(strays)).toEqual([]);
   });
 
@@ -241,7 +243,7 @@ describe('Effects', () => {
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
       ...['Clients', 'KeyBrake', 'KeyRing', 'LocalUsers', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd'],
-      ...['TokenCounter', 'UsageLedger', 'WrongKeys'],
+      ...['SchemaChecker', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);
@@ -312,6 +314,7 @@ describe('Every file that decides something', () => {
     'src/worker/app': 'test/system/door.test.ts',
     'src/worker/main': 'test/system/life.test.ts',
     'src/worker/routes/': 'test/system/door.test.ts',
+    'src/primary/structured/thread': 'test/primary/structured/schema-checker.test.ts',
     'src/primary/tokens/thread': 'test/primary/tokens/token-counter.test.ts',
   };
 

@@ -184,7 +184,8 @@ export class JobRunner {
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
       const conversation = record && (await record.commit(answered.text, job.signal));
-      kept = job.turn?.stateAt(conversation?.messageCount) ?? job.chain?.after(answered.text ?? answering.said) ?? null;
+      // Of an answer that was cut short, the process knows more than the caller.
+      if (answered.stopSequence === null) kept = job.stateAfter(answered.text ?? answering.said, conversation);
       this.#end(job, job.done(answered, job.launch.model ?? this.#models.label, conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);

@@ -68,6 +68,11 @@ export class Job {
     return this.turn?.state ?? this.chain?.before ?? null;
   }
 
+  /** Where it stands with this answer: what its process may be kept for. `conversation`: with this turn in it. */
+  stateAfter(answer: string, conversation: ConversationSnapshot | null): ConversationState | null {
+    return this.turn?.stateAt(conversation?.messageCount) ?? this.chain?.after(answer) ?? null;
+  }
+
   get hasStarted(): boolean {
     return this.#startedMs !== null;
   }

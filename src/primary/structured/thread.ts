@@ -1,4 +1,4 @@
-import Ajv, { type Options, type ValidateFunction } from 'ajv';
+import Ajv, { MissingRefError, type Options, type ValidateFunction } from 'ajv';
 import Ajv2019 from 'ajv/dist/2019.js';
 import Ajv2020 from 'ajv/dist/2020.js';
 
@@ -17,6 +17,8 @@ export type SchemaFinding =
 const options: Options = { strict: false, validateFormats: false, allErrors: false, inlineRefs: false, logger: false };
 
 const maxFaultLength = 300;
+/** The loop that writes a value into a response body can go some 3000 deep. */
+const maxDepth = 1000;
 
 /** Runs in a thread: a schema, and a pattern in it, may take any time. */
 export function check({ schema, text }: SchemaTask): SchemaFinding {
@@ -24,17 +26,27 @@ export function check({ schema, text }: SchemaTask): SchemaFinding {
   try {
     validate = compiled(JSON.parse(schema));
   } catch (error) {
-    return { kind: 'bad-schema', fault: shortened((error as Error).message) };
+    return { kind: 'bad-schema', fault: faultOf(error) };
   }
+  if ('$async' in validate) return { kind: 'bad-schema', fault: '$async is not known' }; // it would find no fault in any value
   return text === null ? { kind: 'fits', value: '' } : readValue(text, validate);
 }
 
 /** Where a schema does not name its draft, it is taken for the latest: that knows what the drafts before do. */
 function compiled(schema: Readonly<Record<string, unknown>>): ValidateFunction {
-  const { $schema: draft = '' } = schema;
-  if (/draft-0[67]/.test(String(draft))) return new Ajv(options).compile(schema);
-  if (/2019-09/.test(String(draft))) return new Ajv2019(options).compile(schema);
-  return new Ajv2020(options).compile(schema);
+  const { $schema: draft = '2020-12' } = schema;
+  const name = /draft-07|2019-09|2020-12/.exec(String(draft))?.[0];
+  if (name === 'draft-07') return new Ajv(options).compile(schema);
+  if (name === '2019-09') return new Ajv2019(options).compile(schema);
+  if (name === '2020-12') return new Ajv2020(options).compile(schema);
+  throw new Error('its $schema is none of draft-07, 2019-09 and 2020-12');
+}
+
+/** Repeats nothing of the schema but where it is wrong. */
+function faultOf(error: unknown): string {
+  if (error instanceof MissingRefError) return 'a $ref of it points to nothing in it';
+  if (error instanceof SyntaxError) return 'a pattern of it is no regular expression';
+  return shortened((error as Error).message);
 }
 
 function readValue(text: string, validate: ValidateFunction): SchemaFinding {
@@ -45,10 +57,16 @@ function readValue(text: string, validate: ValidateFunction): SchemaFinding {
   } catch {
     return { kind: 'bad-value', fault: 'the answer is not JSON' };
   }
+  if (isDeeper(value, maxDepth)) return { kind: 'bad-value', fault: 'the answer is nested too deeply' };
   if (validate(value)) return { kind: 'fits', value: json };
   const [error] = validate.errors ?? [];
   const where = error?.instancePath || 'the value';
   return { kind: 'bad-value', fault: shortened(`${where} ${error?.message}`) };
+}
+
+function isDeeper(value: unknown, depth: number): boolean {
+  if (typeof value !== 'object' || value === null) return false;
+  return depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1));
 }
 
 /** Models like to put JSON into a code fence. */
