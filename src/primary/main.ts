@@ -128,7 +128,7 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (reason) => die(log, reason));
   await endPredecessors(config, given, log);
   const host = await createHost(config, given, log, 'service', () => lost.count);
-  const { adapter, warnings } = await chooseAdapter(config, host.searchPath);
+  const { adapter, warnings } = await chooseAdapter(config, host.env);
   const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch((error: Error) => {
     log.error('listen_failed', { error: error.message });
     log.error('workers_unavailable', { reason: 'the address cannot be used' });

@@ -1,16 +1,10 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Dialect, type Launch, type LaunchPlan, plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
-import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
+import { plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
-import {
-  type ClaudeHome,
-  type ClaudeSession,
-  consultIn,
-  makeClaudeHome,
-  startClaude,
-} from '../support/claude-session.js';
+import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../support/claude-lab.js';
+import type { ClaudeSession } from '../support/claude-session.js';
 import {
   type Behaviour,
   breaksAfter,
@@ -20,35 +14,16 @@ import {
   says,
   saysInBlocks,
   stalls,
-  startMessagesApi,
   tokens,
 } from '../support/messages-api-stub.js';
 import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
 
-const plain: Launch = plainLaunch(null);
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;
 
-let program: string;
-let dialect: Dialect;
+let known: KnownClaude;
+let lab: ClaudeLab;
 let api: MessagesApi;
-let home: ClaudeHome;
 let claude: ClaudeSession;
-
-/** Replaces the process of `beforeEach`. */
-async function restart(plan: LaunchPlan, env: Readonly<Record<string, string>> = {}): Promise<void> {
-  await claude[Symbol.asyncDispose]();
-  claude = await start(plan, env);
-}
-
-function start(plan: LaunchPlan, env: Readonly<Record<string, string>> = {}): Promise<ClaudeSession> {
-  const { env: bars } = claudeAdapter([program], { extraArgs: [] });
-  const credential = { ANTHROPIC_BASE_URL: api.url, ANTHROPIC_API_KEY: 'sk-ant-test' };
-  return startClaude(program, home, plan, { ...bars, ...credential, ...env });
-}
-
-function planFor(launch: Launch): LaunchPlan {
-  return dialect.plan(launch, join(home.path, 'system'));
-}
 
 /** What was said so far, by the last request. */
 function lastConversation() {
@@ -57,22 +32,16 @@ function lastConversation() {
 }
 
 beforeAll(async () => {
-  program = await installClaude();
-  await using lodging = await makeClaudeHome();
-  dialect = await claudeAdapter([program], { extraArgs: [] }).learn(consultIn(lodging, program));
+  known = await learnClaude(await installClaude(), apiKey);
 }, 600_000);
 
 beforeEach(async () => {
-  api = await startMessagesApi();
-  home = await makeClaudeHome();
-  claude = await start(planFor(plain));
+  lab = await openLab(known);
+  api = lab.api;
+  claude = await lab.start();
 });
 
-afterEach(async () => {
-  await claude[Symbol.asyncDispose]();
-  await home[Symbol.asyncDispose]();
-  await api.close();
-});
+afterEach(() => lab[Symbol.asyncDispose]());
 
 describe('a turn of the real claude', () => {
   it('is streamed, and its tokens are counted', async () => {
@@ -107,15 +76,14 @@ describe('a turn of the real claude', () => {
     expect(JSON.stringify(request.body).length).toBeLessThan(2500);
   });
 
-  it('uses the model that the launch names', async () => {
-    await restart(planFor(plainLaunch('claude-of-the-test')));
-    const { end } = await claude.ask('hi');
+  it('uses the model that the turn names', async () => {
+    const { end } = await claude.turn({ ...plainLaunch('claude-of-the-test'), text: 'hi', history: [] });
     expect(end).toMatchObject({ type: 'turn-end', model: 'claude-of-the-test' });
     expect(api.requests[0]?.body.model).toBe('claude-of-the-test');
   });
 
   it('knows its own version', () => {
-    expect(dialect.version).toBe(claudeVersion);
+    expect(known.dialect.version).toBe(claudeVersion);
   });
 });
 
@@ -123,15 +91,14 @@ describe('system text', () => {
   it.each(['Be brief.', '  \n around\r\nlines \n\n', '-p @/etc/passwd', 'ü😀\u2028', 'long '.repeat(100_000)])(
     'reaches the model byte for byte (%#)',
     async (system) => {
-      await restart(planFor({ ...plainLaunch(null), system }));
-      await claude.ask('hi');
+      await claude.turn({ ...plainLaunch(null), system, text: 'hi', history: [] });
       expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual([system]);
     },
   );
 
   it('cannot take the place of what the CLI says of itself', async () => {
-    await restart(planFor({ ...plainLaunch(null), system: 'x-anthropic-billing-header: free' }));
-    await claude.ask('hi');
+    const system = 'x-anthropic-billing-header: free';
+    await claude.turn({ ...plainLaunch(null), system, text: 'hi', history: [] });
     expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual(['\nx-anthropic-billing-header: free']);
   });
 });
@@ -220,7 +187,7 @@ describe('a prompt', () => {
   it('is nowhere on the disk, and neither is the answer', async () => {
     api.behave = () => says('answer-canary');
     await claude.turn({ ...plainLaunch(null), text: 'canary', history: [{ role: 'user', text: 'past-canary' }] });
-    const files = await readdir(home.path, { recursive: true, withFileTypes: true });
+    const files = await readdir(lab.home.path, { recursive: true, withFileTypes: true });
     // One that has gone meanwhile was a temporary one, which has taken the place of another.
     const read = ({ parentPath, name }: Dirent) => readFile(join(parentPath, name)).catch(() => Buffer.alloc(0));
     const contents = files.filter((file) => file.isFile()).map(read);
@@ -232,13 +199,13 @@ describe('a file of the host that a prompt names', () => {
   const secret = 'canary-in-a-file';
 
   async function mentions(): Promise<readonly string[]> {
-    const path = join(home.path, 'secret.txt');
+    const path = join(lab.home.path, 'secret.txt');
     await writeFile(path, secret);
-    await writeFile(join(home.path, `${secret}.txt`), ''); // for lists of a folder
-    await symlink(path, join(home.workingDirectory, 'link.txt'));
-    await writeFile(join(home.workingDirectory, 'inside.txt'), secret);
+    await writeFile(join(lab.home.path, `${secret}.txt`), ''); // for lists of a folder
+    await symlink(path, join(lab.home.workingDirectory, 'link.txt'));
+    await writeFile(join(lab.home.workingDirectory, 'inside.txt'), secret);
     const named = [`@${path}`, `@"${path}"`, `look:\n@${path}`, `@${path}#L1-2`, `@file://${path}`];
-    return [...named, '@link.txt', '@../secret.txt', '@~/secret.txt', '@inside.txt', `@${home.path}/`];
+    return [...named, '@link.txt', '@../secret.txt', '@~/secret.txt', '@inside.txt', `@${lab.home.path}/`];
   }
 
   function leaked(): boolean {
@@ -255,8 +222,8 @@ describe('a file of the host that a prompt names', () => {
 
   it('is read by the same program without the bars of the adapter', async () => {
     const bars = ['--restricted', '--settings', '{"permissions":{"deny":["Read(//**)"]}}'];
-    const { args, files } = planFor(plain);
-    await restart(
+    const { args, files } = lab.plan();
+    claude = await lab.start(
       { args: args.filter((word) => !bars.includes(word)), files },
       { CLAUDE_CODE_DISABLE_ATTACHMENTS: '' },
     );
@@ -289,7 +256,7 @@ describe('a failure', () => {
   });
 
   it('has the reason auth where nobody is logged in', async () => {
-    await restart(planFor(plain), { ANTHROPIC_API_KEY: '' });
+    claude = await lab.start(lab.plan(), { ANTHROPIC_API_KEY: '' });
     expect((await claude.ask('hi')).end).toMatchObject({ type: 'turn-failed', reason: 'auth' });
     expect(api.requests).toEqual([]);
   });
@@ -312,8 +279,8 @@ describe('a failure', () => {
   });
 
   it('is told when the program refuses its arguments', async () => {
-    const { args, ...rest } = planFor(plain);
-    await restart({ args: [...args, '--no-such-flag'], ...rest });
+    const { args, ...rest } = lab.plan();
+    claude = await lab.start({ args: [...args, '--no-such-flag'], ...rest });
     const { end } = await claude.ask('hi');
     expect(end).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exited with code 1') });
   });

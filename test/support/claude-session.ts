@@ -5,16 +5,17 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
   type Consult,
+  type Decoder,
   type DecoderEvent,
+  type Dialect,
   type LaunchPlan,
   plainLaunch,
   type QuotaReport,
   type Turn,
   type TurnEnd,
   type TurnFailed,
+  type TurnWriter,
 } from '../../src/primary/cli/adapter.js';
-import { inputOf } from '../../src/primary/cli/adapters/claude.js';
-import { ClaudeDecoder } from '../../src/primary/cli/adapters/claude-decoder.js';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -52,11 +53,11 @@ export async function makeClaudeHome(): Promise<ClaudeHome> {
 
 /** Asks the real program what it is. */
 export function consultIn(home: ClaudeHome, program: string): Consult {
-  return (args) =>
+  return (args, input = '') =>
     new Promise((resolve) => {
       const options = { env: home.environment({}), cwd: home.workingDirectory, timeout: 20_000 };
       const child = execFile(program, [...args], options, (_, stdout) => resolve({ code: child.exitCode, stdout }));
-      child.stdin?.end();
+      child.stdin?.on('error', () => {}).end(input);
     });
 }
 
@@ -65,26 +66,31 @@ export class ClaudeSession implements AsyncDisposable {
   /** What it has told of its account. */
   readonly reports: QuotaReport[] = [];
   readonly #child: ChildProcessWithoutNullStreams;
-  readonly #decoder = new ClaudeDecoder();
+  readonly #writer: TurnWriter;
+  readonly #decoder: Decoder<DecoderEvent>;
+  #turns = 0;
   readonly #exited: Promise<unknown>;
   #deltas: string[] = [];
   #rest: string[] = [];
   #answered: (answer: Answer) => void = () => {};
   #stderr = '';
 
-  constructor(child: ChildProcessWithoutNullStreams) {
+  constructor(child: ChildProcessWithoutNullStreams, dialect: Dialect) {
     this.#child = child;
+    this.#writer = dialect.writer();
+    this.#decoder = dialect.decoder();
     this.#exited = once(child, 'close');
     child.stdin.on('error', () => {});
     child.stderr.on('data', (chunk) => {
       this.#stderr += chunk;
     });
-    child.stdout.setEncoding('utf8').on('data', (chunk: string) => this.#take(this.#decoder.read(chunk)));
-    child.once('close', (code, signal) => this.#take(this.#decoder.exit({ code, signal, stderr: this.#stderr })));
+    child.stdout.setEncoding('utf8').on('data', (chunk: string) => this.#take([...this.#decoder.read(chunk)]));
+    child.once('close', (code, signal) => this.#take([...this.#decoder.exit({ code, signal, stderr: this.#stderr })]));
   }
 
   turn(turn: Turn): Promise<Answer> {
-    const input = inputOf(turn);
+    const input = this.#writer.write(turn, ++this.#turns);
+    this.#decoder.begin?.(this.#turns);
     return this.send(input.text, input.rest);
   }
 
@@ -123,6 +129,7 @@ export class ClaudeSession implements AsyncDisposable {
 
 export async function startClaude(
   program: string,
+  dialect: Dialect,
   home: ClaudeHome,
   plan: LaunchPlan,
   env: Environment,
@@ -132,5 +139,5 @@ export async function startClaude(
     cwd: home.workingDirectory,
     env: home.environment(env),
   });
-  return new ClaudeSession(child);
+  return new ClaudeSession(child, dialect);
 }

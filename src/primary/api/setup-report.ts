@@ -11,7 +11,7 @@ import { Readiness } from '../readiness/readiness.js';
 
 /** Asks the model CLI what a readiness check would ask, and starts nothing else. */
 export async function reportSetup(config: Config, host: Host): Promise<SetupReport> {
-  const { adapter, warnings } = await chooseAdapter(config, host.searchPath);
+  const { adapter, warnings } = await chooseAdapter(config, host.env);
   const cli = createModelCli(config, host, adapter, cliMetrics());
   const check = await checkOnce(cli, host);
   const models = await modelCatalog(() => cli.program.listModels(), cli.models, host.clock)();

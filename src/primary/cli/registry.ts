@@ -1,10 +1,11 @@
 import { basename, join } from 'node:path';
 import { commandModel } from '../../shared/config/command-model.js';
-import type { Config } from '../../shared/config/config.js';
+import type { Config, Environment } from '../../shared/config/config.js';
 import type { Adapter } from './adapter.js';
 import { claudeAdapter } from './adapters/claude.js';
 import { commandAdapter } from './adapters/command.js';
 import { demoAdapter } from './adapters/demo.js';
+import { launchEnv, searchPathOf } from './environment.js';
 import { findProgram } from './program.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto'>;
@@ -18,9 +19,10 @@ export interface AdapterChoice {
 const demoProgram = join(__dirname, '..', '..', 'demo', 'main.js');
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
-export async function chooseAdapter(config: Config, searchPath: string): Promise<AdapterChoice> {
-  const kind = await chooseKind(config, searchPath);
-  return { adapter: createAdapter(kind, config), warnings: config.cli === 'auto' ? warningsOf(kind, config) : [] };
+/** `env` is the service's own. */
+export async function chooseAdapter(config: Config, env: Environment): Promise<AdapterChoice> {
+  const kind = await chooseKind(config, searchPathOf(env));
+  return { adapter: createAdapter(kind, config, env), warnings: config.cli === 'auto' ? warningsOf(kind, config) : [] };
 }
 
 /** `auto` is claude, or the demo where it can't be started; on a production host, or with a named program, never. */
@@ -32,11 +34,14 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
 }
 
 /** The only place that knows adapters by name. */
-export function createAdapter(kind: AdapterKind, config: Config): Adapter {
+export function createAdapter(kind: AdapterKind, config: Config, env: Environment): Adapter {
   const extraArgs = config.cliArgs;
   switch (kind) {
-    case 'claude':
-      return claudeAdapter(config.cliCommand ?? ['claude'], { extraArgs });
+    case 'claude': {
+      const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+      const hasToken = config.oauthToken !== null;
+      return claudeAdapter(config.cliCommand ?? ['claude'], { extraArgs, given, hasToken });
+    }
     case 'command': {
       const command = config.cliCommand ?? [''];
       return commandAdapter(command, { extraArgs, ...commandModel(command, extraArgs, config.defaultModel) });

@@ -6,6 +6,9 @@ import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 
 type Variables = Readonly<Record<string, string>>;
 
+/** Nothing is on this PATH. */
+const nowhere = { PATH: '/nowhere' };
+
 let folder: TemporaryFolder;
 
 beforeAll(async () => {
@@ -40,13 +43,13 @@ describe('the model CLI that is chosen by itself', () => {
     ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
     ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is taken for claude'],
   ])('comes with a warning where %s', async (_, env, warning) => {
-    const { warnings } = await chooseAdapter(await configOf(env), '/nowhere');
+    const { warnings } = await chooseAdapter(await configOf(env), nowhere);
     expect(warnings).toEqual([expect.stringContaining(warning)]);
   });
 
   it('needs no warning where it is claude, under a name of its own too', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
-      const { adapter, warnings } = await chooseAdapter(await configOf(env), folder.path);
+      const { adapter, warnings } = await chooseAdapter(await configOf(env), { PATH: folder.path });
       expect([adapter.name, warnings]).toEqual(['claude', []]);
     }
   });
@@ -59,24 +62,24 @@ describe('the model CLI that the operator has chosen', () => {
       [{ MODEL_API_CLI: 'claude' }, 'claude'],
       [{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'command'],
     ] as const) {
-      const { adapter, warnings } = await chooseAdapter(await configOf(env), '/nowhere');
+      const { adapter, warnings } = await chooseAdapter(await configOf(env), nowhere);
       expect([adapter.name, warnings]).toEqual([name, []]);
     }
   });
 
   it('is started by the command that is named, else by its own', async () => {
     const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
-    expect(createAdapter('claude', named).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter('demo', named).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter('command', named).command).toEqual(['/opt/model']);
+    expect(createAdapter('claude', named, nowhere).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter('demo', named, nowhere).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter('command', named, nowhere).command).toEqual(['/opt/model']);
     const plain = await configOf({});
-    expect(createAdapter('claude', plain).command).toEqual(['claude']);
-    expect(createAdapter('demo', plain).command[0]).toBe(process.execPath);
+    expect(createAdapter('claude', plain, nowhere).command).toEqual(['claude']);
+    expect(createAdapter('demo', plain, nowhere).command[0]).toBe(process.execPath);
   });
 
   it('offers as a plain command the model that it is, or any where it takes a model', async () => {
     const modelsOf = async (command: string, more: Variables = {}) =>
-      createAdapter('command', await configOf({ MODEL_API_CLI_COMMAND: command, ...more })).models;
+      createAdapter('command', await configOf({ MODEL_API_CLI_COMMAND: command, ...more }), nowhere).models;
     expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
     expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
     expect(await modelsOf('/opt/ollama run {model}')).toBeNull();

@@ -7,7 +7,7 @@ import {
   type Usage,
   unknownUsage,
 } from '../adapter.js';
-import { failed } from './claude-failure.js';
+import { failed, unheard } from './claude-failure.js';
 import {
   type AssistantLine,
   type BlockDelta,
@@ -83,6 +83,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #eventsOf(line: ClaudeLine | null): readonly DecoderEvent[] {
     if (line === null) return [];
     if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
+    if (line.type === 'control_response') return line.response.subtype === 'error' ? [unheard(line.response)] : [];
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
     if (isNamedOther) return strayed;
@@ -147,7 +148,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer = emptyAnswer();
     if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits)];
     const { model } = answer;
-    return [{ type: 'turn-end', text: correction(answer, line.result), model, usage: usageOf(line, costUsd) }];
+    return [{ type: 'turn-end', text: correction(answer, line), model, usage: usageOf(line, costUsd) }];
   }
 
   /** A good result of which nothing was said before, from a program that has always said its answers. */
@@ -170,7 +171,9 @@ function emptyAnswer(): ClaudeAnswer {
   return { ...texts, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
 }
 
-function correction({ streamed, said }: ClaudeAnswer, result: string): string | null {
+/** Of an answer with a schema, the value is the whole: the model may have talked before it. */
+function correction({ streamed, said }: ClaudeAnswer, { result, structured_output: value }: ResultLine): string | null {
+  if (value != null) return JSON.stringify(value);
   const whole = said.toString() || result;
   return whole === '' || whole === streamed.toString() ? null : whole;
 }

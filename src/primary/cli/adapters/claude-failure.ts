@@ -1,11 +1,18 @@
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import type { TurnFailed } from '../adapter.js';
-import type { RateLimits, ResultLine } from './claude-lines.js';
+import type { ControlResponse, RateLimits, ResultLine } from './claude-lines.js';
 import { isRefusing, refusalOf } from './claude-quota.js';
 
 const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
   ['prompt_too_long', 'prompt_too_long'],
   ['blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
+]);
+
+const reasonByStop: ReadonlyMap<string, CliReason> = new Map([['refusal', 'refused']]);
+
+/** The only subtype that tells anything. */
+const reasonBySubtype: ReadonlyMap<string, CliReason> = new Map([
+  ['error_max_structured_output_retries', 'schema_mismatch'],
 ]);
 
 const reasonByError: ReadonlyMap<string, CliReason> = new Map([
@@ -39,12 +46,14 @@ const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
 ];
 
 /**
- * `error` is the CLI's own code for what went wrong, if any. The exit code and `subtype` tell nothing. `limits` is what
+ * `error` is the CLI's own code for what went wrong, if any. The exit code tells nothing. `limits` is what
  * the CLI last told of the account.
  */
 export function failed(line: ResultLine, error: string | null, limits: RateLimits | null): TurnFailed {
   const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
   const reason =
+    reasonByStop.get(line.stop_reason ?? '') ??
+    reasonBySubtype.get(line.subtype ?? '') ??
     reasonByTerminal.get(line.terminal_reason ?? '') ??
     reasonByError.get(error ?? '') ??
     reasonByStatus.get(line.api_error_status ?? 0) ??
@@ -53,6 +62,12 @@ export function failed(line: ResultLine, error: string | null, limits: RateLimit
   const message = sentence('the model CLI reports', words);
   if (reason !== 'quota') return { type: 'turn-failed', reason, message };
   return { type: 'turn-failed', reason, message, quota: quotaOf(line, error, limits) };
+}
+
+/** What the process was told beside its turns has not reached it: its answers would be those to another question. */
+export function unheard({ request_id: id, error }: ControlResponse): TurnFailed {
+  const message = sentence(`the model CLI does not take the ${id ?? 'details'} of this request`, error ?? '');
+  return { type: 'turn-failed', reason: 'other', message };
 }
 
 const isOutOfCredit = (line: ResultLine, error: string | null) =>

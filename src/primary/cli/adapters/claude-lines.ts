@@ -54,6 +54,10 @@ const result = z.object({
   is_error: z.boolean().catch(true),
   num_turns: z.number().catch(1),
   result: z.string().catch(''),
+  subtype: detail,
+  stop_reason: detail,
+  /** The value of an answer with a schema. */
+  structured_output: z.unknown().optional(),
   errors: z.array(z.string()).catch([]),
   terminal_reason: detail,
   api_error_status: z.number().nullish().catch(null),
@@ -80,17 +84,24 @@ const rateLimitEvent = z.object({
   }),
 });
 
-const line = z.discriminatedUnion('type', [streamEvent, assistant, result, rateLimitEvent]);
+/** Says whether what the process was told beside its turns was understood. */
+const controlResponse = z.object({
+  type: z.literal('control_response'),
+  response: z.object({ subtype: z.string(), request_id: detail, error: detail }),
+});
+
+const line = z.discriminatedUnion('type', [streamEvent, assistant, result, rateLimitEvent, controlResponse]);
 
 export type ClaudeLine = z.infer<typeof line>;
 export type StreamEventLine = z.infer<typeof streamEvent>;
 export type BlockDelta = z.infer<typeof blockDelta>;
 export type AssistantLine = z.infer<typeof assistant>;
 export type ResultLine = z.infer<typeof result>;
+export type ControlResponse = z.infer<typeof controlResponse>['response'];
 export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
 
 /** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
-const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event")/;
+const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event"|control_response")/;
 
 /** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
 export function parseLine(text: string): ClaudeLine | null {

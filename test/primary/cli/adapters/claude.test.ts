@@ -1,29 +1,6 @@
-import {
-  type DecoderEvent,
-  type Dialect,
-  type Exit,
-  plainLaunch,
-  type Turn,
-  type TurnEvent,
-} from '../../../../src/primary/cli/adapter.js';
-import { claudeAdapter, inputOf } from '../../../../src/primary/cli/adapters/claude.js';
+import type { DecoderEvent, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
 import { turnIdOf } from '../../../../src/primary/cli/adapters/claude-turn-id.js';
-import { RelayError } from '../../../../src/shared/errors.js';
-
-const flags = [
-  ...['--print', '--input-format <format>', '--output-format <format>', '--verbose', '--tools <tools...>'],
-  ...['--strict-mcp-config', '--setting-sources <sources>', '--settings <file-or-json>', '--disable-slash-commands'],
-  ...['--include-partial-messages', '--no-session-persistence'],
-];
-
-function dialect(help: readonly string[] = flags, extraArgs: readonly string[] = []): Promise<Dialect> {
-  const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
-  return claudeAdapter(['claude'], { extraArgs }).learn(async ([flag = '']) => ({
-    code: 0,
-    stdout: answers[flag] ?? '',
-  }));
-}
 
 function text(...lines: readonly object[]): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
@@ -98,111 +75,6 @@ function read(...chunks: readonly string[]): readonly DecoderEvent[] {
   return chunks.flatMap((chunk) => decoder.read(chunk));
 }
 
-describe('the claude adapter', () => {
-  it('learns the version', async () => {
-    expect((await dialect()).version).toBe('2.1.197');
-  });
-
-  it('passes a flag only to a program that knows it', async () => {
-    const older = (await dialect()).plan(plainLaunch(null), '/private/system');
-    const newer = (await dialect([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
-    expect(older.args).not.toContain('--restricted');
-    expect(newer.args).toContain('--restricted');
-  });
-
-  it('refuses a program that cannot be kept from using tools', async () => {
-    const inspected = dialect(flags.filter((flag) => !flag.startsWith('--tools')));
-    await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
-    await expect(inspected).rejects.toBeInstanceOf(RelayError);
-  });
-
-  it('refuses a program that does not answer', async () => {
-    const adapter = claudeAdapter(['claude'], { extraArgs: [] });
-    const inspected = adapter.learn(async () => ({ code: 1, stdout: '' }));
-    await expect(inspected).rejects.toThrow('the model CLI does not answer --version');
-  });
-
-  it('puts the system text into a private file, never among the arguments', async () => {
-    const plan = (await dialect()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
-    expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
-    expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
-    expect(JSON.stringify(plan.args)).not.toContain('secret');
-  });
-
-  it('has an empty system file where there is no system text', async () => {
-    expect((await dialect()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
-  });
-
-  it.each([
-    ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
-    ['not x-anthropic-', 'not x-anthropic-'],
-  ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
-    expect((await dialect()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
-  });
-
-  it('names the model in one word, and the arguments of the operator last', async () => {
-    const { plan } = await dialect(flags, ['--tools', 'WebSearch']);
-    const { args } = plan(plainLaunch('--model'), '/s');
-    expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
-  });
-
-  it('bars the ways by which a prompt could reach a file or a command', async () => {
-    const { args } = (await dialect()).plan(plainLaunch(null), '/s');
-    const { env } = claudeAdapter(['claude'], { extraArgs: [] });
-    expect(args[args.indexOf('--tools') + 1]).toBe('');
-    expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
-    expect(args[args.indexOf('--settings') + 1]).toBe('{"permissions":{"deny":["Read(//**)"]}}');
-    expect(env).toMatchObject({ CLAUDE_CODE_DISABLE_ATTACHMENTS: '1', DISABLE_COMPACT: '1' });
-  });
-});
-
-describe('what the claude adapter writes', () => {
-  const user = (content: string, more: object = {}) => ({
-    type: 'user',
-    message: { role: 'user', content },
-    client_composed: true,
-    ...more,
-  });
-
-  function write(words: string, history: Turn['history'] = []) {
-    return inputOf({ ...plainLaunch(null), text: words, history });
-  }
-
-  it('is one line for a first turn', () => {
-    const words = ' a\nb "c" \u2028 @/etc/passwd !';
-    expect(write(words)).toEqual({ text: text(user(words)), rest: [], stdin: 'keep-open' });
-  });
-
-  it('is a line with an id of its own, where the number of the turn is known', () => {
-    const turn = { ...plainLaunch(null), text: 'hello', history: [{ role: 'user', text: 'one' }] } as const;
-    const { text: first, rest } = inputOf(turn, 27);
-    expect(first).not.toContain('uuid');
-    expect(rest).toEqual([text(user('hello', { uuid: '00000000-0000-4000-8000-00000000001b' }))]);
-  });
-
-  it('has a newline before a slash that begins a text, and there only', () => {
-    expect(write('/cost').text).toBe(text(user('\n/cost')));
-    expect(write(' /cost').text).toBe(text(user(' /cost')));
-    expect(write('a /cost').text).toBe(text(user('a /cost')));
-  });
-
-  it('waits after every user line of the history', () => {
-    const past = (content: string) => user(content, { shouldQuery: false });
-    const said = (words: string) => ({
-      type: 'assistant',
-      message: { role: 'assistant', content: [{ type: 'text', text: words }] },
-    });
-    const { text: first, rest } = write('three', [
-      { role: 'user', text: '/one' },
-      { role: 'assistant', text: '/1' },
-      { role: 'user', text: 'two' },
-      { role: 'assistant', text: '2' },
-    ]);
-    expect(first).toBe(text(past('\n/one')));
-    expect(rest).toEqual([text(said('/1'), past('two')), text(said('2'), user('three'))]);
-  });
-});
-
 describe('what the claude adapter reads', () => {
   it('is the answer and its end, wherever the output is cut', () => {
     const expected = [...deltas, end];
@@ -212,7 +84,7 @@ describe('what the claude adapter reads', () => {
 
   it('is turn after turn, each with its own cost', () => {
     const next = text(init, start, delta('Yes'), assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 }));
-    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2, cacheReadTokens: null, cacheWriteTokens: null };
+    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2, cacheReadTokens: 300, cacheWriteTokens: 20 };
     const second = [
       { type: 'text-delta', text: 'Yes' },
       { ...end, usage: cost },
@@ -444,6 +316,61 @@ describe('the reason of a failure', () => {
   });
 });
 
+describe('what a claude process was told beside its turns', () => {
+  const response = (more: object) => ({
+    type: 'control_response',
+    response: { request_id: 'model and effort', ...more },
+  });
+
+  it('is no part of an answer, where it was understood', () => {
+    const models = [{ value: 'default', displayName: 'Default' }];
+    expect(read(text(response({ subtype: 'success', response: { models } })), turn)).toEqual([...deltas, end]);
+  });
+
+  it('fails the turn where it was not understood, before anything is answered', () => {
+    const [first] = read(text(response({ subtype: 'error', error: 'Unsupported\ncontrol' })), turn);
+    const message = 'the model CLI does not take the model and effort of this request: Unsupported';
+    expect(first).toEqual({ type: 'turn-failed', reason: 'other', message });
+  });
+});
+
+describe('an answer with a schema', () => {
+  const value = { a: 'x', b: [1] };
+  const called = text(
+    ...[init, start, open('text'), delta('Let me see.'), assistant('Let me see.')],
+    ...[open('tool_use'), assistantWith({ type: 'tool_use' }), stop, { type: 'user', message: {} }],
+  );
+
+  it('is the value alone, whatever was said before', () => {
+    const told = result({ num_turns: 2, stop_reason: 'tool_use', result: '{"a"…', structured_output: value });
+    expect(read(called, text(told)).at(-1)).toEqual({ ...end, text: '{"a":"x","b":[1]}' });
+  });
+
+  it('is text where the model gave no value', () => {
+    expect(read(turn.replace('"num_turns":1', '"num_turns":2')).at(-1)).toEqual(end);
+  });
+
+  it.each([{ terminal_reason: 'structured_output_retry_exhausted' }, { terminal_reason: null }])(
+    'is a mismatch where every value was refused: %j',
+    (more) => {
+      const told = { is_error: true, subtype: 'error_max_structured_output_retries', result: undefined, ...more };
+      expect(read(called, text(result(told))).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'schema_mismatch' });
+    },
+  );
+});
+
+describe('a refusal of the model', () => {
+  it('has a reason of its own, and the words of the CLI', () => {
+    const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
+    const told = { stop_reason: 'refusal', terminal_reason: 'api_error' };
+    expect(read(failure(words, told)).at(-1)).toEqual({
+      type: 'turn-failed',
+      reason: 'refused',
+      message: "the model CLI reports: API Error: Opus 5.5's safeguards flagged this message.",
+    });
+  });
+});
+
 describe('what claude tells of its account', () => {
   const event = (info: object) => ({ type: 'rate_limit_event', rate_limit_info: info, uuid: 'u', session_id: 's' });
   const rejected = { status: 'rejected', resetsAt: 1_795_325_106, rateLimitType: 'five_hour', isUsingOverage: false };
@@ -554,46 +481,5 @@ describe('a claude process that exits', () => {
 
   it('has answered, if only the newline after its result was missing', () => {
     expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
-  });
-});
-
-describe('what the claude adapter asks the program', () => {
-  it.each([
-    ['{"loggedIn":true}', null],
-    ['{"loggedIn":false}', expect.stringContaining('is not logged in')],
-    ['error: unknown command', 'the model CLI does not say whether it is logged in'],
-    ['', 'the model CLI does not say whether it is logged in'],
-  ])('is whether it is logged in: %s', async (stdout, error) => {
-    const asked: (readonly string[])[] = [];
-    const { check } = await dialect();
-    const verdict = await check(async (args) => {
-      asked.push(args);
-      return { code: 0, stdout };
-    });
-    expect([verdict, asked]).toEqual([error, [['auth', 'status']]]);
-  });
-
-  it('is which models it has, with the same flags as in a turn', async () => {
-    const models = [
-      { value: 'default', displayName: 'Default', description: 'the usual one' },
-      { value: 'opus', displayName: 'Opus' },
-    ];
-    const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
-    const { listModels, plan } = await dialect();
-    const { args: usual } = plan(plainLaunch(null), '/system');
-    const listed = await listModels(async (args, input) => {
-      expect(usual).toEqual(expect.arrayContaining([...args]));
-      expect(JSON.parse(input ?? '')).toMatchObject({ type: 'control_request', request: { subtype: 'initialize' } });
-      return { code: 0, stdout: text(init, response) };
-    });
-    expect(listed).toEqual([
-      { id: 'default', name: 'Default', default: true, description: 'the usual one' },
-      { id: 'opus', name: 'Opus', default: false },
-    ]);
-  });
-
-  it('is answered by no models where the program does not know the question', async () => {
-    const { listModels } = await dialect();
-    expect(await listModels(async () => ({ code: 1, stdout: text(init) }))).toBeNull();
   });
 });
