@@ -51,7 +51,13 @@ describe('a turn of the real claude', () => {
       type: 'turn-end',
       text: null,
       model: api.requests[0]?.body.model,
-      usage: { inputTokens, outputTokens: tokens.output, costUsd: expect.any(Number) },
+      usage: {
+        inputTokens,
+        outputTokens: tokens.output,
+        costUsd: expect.any(Number),
+        cacheReadTokens: tokens.cacheRead,
+        cacheWriteTokens: tokens.cacheCreation,
+      },
     });
   });
 
@@ -221,7 +227,7 @@ describe('a file of the host that a prompt names', () => {
   });
 
   it('is read by the same program without the bars of the adapter', async () => {
-    const bars = ['--restricted', '--settings', '{"permissions":{"deny":["Read(//**)"]}}'];
+    const bars = ['--bare', '--restricted', '--settings', '{"permissions":{"deny":["Read(//**)"]}}'];
     const { args, files } = lab.plan();
     claude = await lab.start(
       { args: args.filter((word) => !bars.includes(word)), files },

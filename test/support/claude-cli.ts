@@ -4,7 +4,15 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { isAlive } from './processes.js';
 
-export const claudeVersion = '2.1.330';
+/** The newest on npm when this was written. */
+const newest = '2.1.330';
+
+declare global {
+  /** Set by the configuration of a suite that runs with another version. */
+  var testedClaude: string | undefined;
+}
+
+export const claudeVersion = globalThis.testedClaude ?? newest;
 
 /** The package is 235 MB and not under a free licence: beside the project, never a dependency of it. */
 const cache = join(__dirname, '..', '..', '..', '.cache', 'claude-code');

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
@@ -10,6 +11,11 @@ type Blocks = readonly (readonly string[])[];
 
 type Headers = Readonly<Record<string, string>>;
 
+interface ToolCall {
+  readonly name: string;
+  readonly input: unknown;
+}
+
 /** How the stub treats one request. */
 export type Behaviour =
   | {
@@ -17,7 +23,8 @@ export type Behaviour =
       readonly blocks: Blocks;
       readonly pauseMs: number;
       readonly breaks: boolean;
-      readonly command: string | null;
+      readonly tool: ToolCall | null;
+      readonly stopReason?: string;
       readonly headers?: Headers;
     }
   | {
@@ -37,7 +44,7 @@ type Refusal = Extract<Behaviour, { readonly kind: 'refuses' }>;
 export const tokens = { input: 10, cacheCreation: 3, cacheRead: 5, output: 7 } as const;
 
 export function says(...deltas: readonly string[]): Saying {
-  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, command: null };
+  return { kind: 'says', blocks: [deltas], pauseMs: 0, breaks: false, tool: null };
 }
 
 /** A pause before each delta. */
@@ -57,7 +64,17 @@ export function breaksAfter(...deltas: readonly string[]): Saying {
 
 /** Says this, then calls the tool that runs a command. */
 export function saysAndRuns(text: string, command: string): Saying {
-  return { ...says(text), command };
+  return { ...says(text), tool: { name: 'Bash', input: { command, description: 'a command of the test' } } };
+}
+
+/** Talks, and then gives a value, as it is told to where an answer must fit a schema. */
+export function saysAndGives(text: string, value: unknown): Saying {
+  return { ...says(text), tool: { name: 'StructuredOutput', input: value } };
+}
+
+/** Begins to answer, and is stopped by a safety classifier. */
+export function declines(text: string): Saying {
+  return { ...says(text), stopReason: 'refusal' };
 }
 
 /** Repeats the last user text, a few characters a delta. */
@@ -165,13 +182,13 @@ class Reply {
     if (behaviour.kind === 'says') await this.#say(behaviour);
   }
 
-  async #say({ blocks, pauseMs, breaks, command }: Saying): Promise<void> {
+  async #say({ blocks, pauseMs, breaks, tool, stopReason = 'end_turn' }: Saying): Promise<void> {
     this.#event({ type: 'message_start', message: { ...this.#message([]), stop_reason: null } });
     for (const [index, deltas] of blocks.entries()) await this.#block(index, deltas, pauseMs);
     if (breaks) return void setTimeout(() => this.#response.destroy(), 50); // what was written must get through first
     this.#event({ type: 'content_block_stop', index: blocks.length - 1 });
-    if (command !== null) this.#call(blocks.length, command);
-    const delta = { stop_reason: command === null ? 'end_turn' : 'tool_use', stop_sequence: null };
+    if (tool !== null) this.#call(blocks.length, tool);
+    const delta = { stop_reason: tool === null ? stopReason : 'tool_use', stop_sequence: null };
     this.#event({ type: 'message_delta', delta, usage: { output_tokens: tokens.output } });
     this.#event({ type: 'message_stop' });
     this.#response.end();
@@ -192,11 +209,11 @@ class Reply {
     this.#event({ type: 'content_block_delta', index, delta: { type: 'text_delta', text } });
   }
 
-  #call(index: number, command: string): void {
-    const block = { type: 'tool_use', id: 'toolu_of_the_stub', name: 'Bash', input: {} };
-    const input = JSON.stringify({ command, description: 'a command of the test' });
+  #call(index: number, { name, input }: ToolCall): void {
+    const block = { type: 'tool_use', id: `toolu_${randomUUID()}`, name, input: {} };
+    const json = JSON.stringify(input);
     this.#event({ type: 'content_block_start', index, content_block: block });
-    this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: input } });
+    this.#event({ type: 'content_block_delta', index, delta: { type: 'input_json_delta', partial_json: json } });
     this.#event({ type: 'content_block_stop', index });
   }
 

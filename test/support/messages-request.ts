@@ -3,6 +3,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 interface Block {
   readonly type: string;
   readonly text?: string;
+  readonly source?: unknown;
 }
 
 /** A request's body, as far as the tests look into it. */
@@ -12,7 +13,8 @@ export interface MessagesBody {
   readonly max_tokens: number;
   readonly system?: string | readonly Block[];
   readonly messages: readonly { readonly role: string; readonly content: string | readonly Block[] }[];
-  readonly tools?: readonly { readonly name: string }[];
+  readonly tools?: readonly { readonly name: string; readonly input_schema?: unknown }[];
+  readonly output_config?: { readonly effort?: string };
 }
 
 export interface MessagesRequest {
