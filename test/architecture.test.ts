@@ -164,7 +164,7 @@ describe('The imports', () => {
     const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
-      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters'),
+      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/doors'),
       isProtocol,
       isOneOf('src/shared/errors', 'src/shared/product', 'src/command/client', 'src/command/job'),
     );

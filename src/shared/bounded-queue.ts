@@ -1,4 +1,4 @@
-type Ending = { readonly error: unknown } | 'finished';
+type QueueEnding = { readonly error: unknown } | 'finished';
 
 /**
  * Owns the items that have arrived and have not been taken yet. One writer, one reader. `onTake` is called after each
@@ -8,7 +8,7 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
   readonly #onTake: () => void;
   #items: T[] = [];
   #head = 0;
-  #ending: Ending | undefined;
+  #ending: QueueEnding | undefined;
   #wakeReader: (() => void) | undefined;
 
   constructor(onTake: () => void = () => {}) {
@@ -80,7 +80,7 @@ export class BoundedQueue<T> implements AsyncIterableIterator<T, undefined> {
     this.#head = 0;
   }
 
-  #end(ending: Ending): void {
+  #end(ending: QueueEnding): void {
     this.#ending ??= ending;
     this.#wake();
   }

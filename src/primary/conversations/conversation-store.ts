@@ -81,12 +81,12 @@ export class ConversationStore {
    * large, and `concurrency_limited` when as many conversations are in use as may be kept: a new one must always find an
    * idle one to evict.
    */
-  turn(id: string | null, client: string, system: string | null, bytes: number, schema: string | null = null) {
+  turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
     this.#checkSize(conversation, bytes);
-    return new ConversationTurn(conversation, bytes, this, schema);
+    return new ConversationTurn(conversation, bytes, this);
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */

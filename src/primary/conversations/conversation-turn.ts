@@ -13,16 +13,13 @@ type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
   readonly #conversation: Conversation;
-  readonly #schema: string | null;
   readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  /** `bytes` of its message; `schema`, as JSON, that its answer must fit. */
-  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, schema: string | null = null) {
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper) {
     this.#conversation = conversation;
     this.bytes = bytes;
-    this.#schema = schema;
     this.#keeper = keeper;
   }
 
@@ -38,7 +35,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Where the conversation stands; null before its first turn has ended, and once it is deleted. */
   get state(): ConversationState | null {
     const { id, texts, isRemoved } = this.#conversation;
-    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length, schema: this.#schema };
+    return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
   }
 
   /** `state`, unless the conversation has been deleted or has gone on since it had so many messages. */

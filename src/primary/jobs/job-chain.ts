@@ -1,5 +1,6 @@
 import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
+import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 
 /** No process is kept under this name. */
@@ -15,24 +16,24 @@ export class JobChain {
   readonly isLive: boolean;
   readonly #request: JobRequest;
   readonly #asked: string;
-  readonly #model: string | null;
+  readonly #launch: Launch;
 
   /** `isKept`: whether a process waits for just this state, and for no other job. Null for a job without a chain. */
-  static of(request: JobRequest, model: string | null, isKept: (state: ConversationState) => boolean): JobChain | null {
-    return request.chain === null ? null : new JobChain(request, request.chain, model, isKept);
+  static of(request: JobRequest, launch: Launch, isKept: (state: ConversationState) => boolean): JobChain | null {
+    return request.chain === null ? null : new JobChain(request, request.chain, launch, isKept);
   }
 
   private constructor(
     request: JobRequest,
     { before, asked }: NonNullable<JobRequest['chain']>,
-    model: string | null,
+    launch: Launch,
     isKept: (state: ConversationState) => boolean,
   ) {
     this.#request = request;
     this.#asked = asked;
-    this.#model = model;
-    const { client, schema, history } = request;
-    const state = { id: chainId(before, client, model), messageCount: history.length, schema };
+    this.#launch = launch;
+    const { client, history } = request;
+    const state = { id: chainId(before, client, launch.model), messageCount: history.length, launch };
     this.isLive = history.length > 0 && isKept(state);
     if (history.length === 0) this.before = null;
     else this.before = this.isLive ? state : { ...state, id: nowhere };
@@ -40,12 +41,11 @@ export class JobChain {
 
   /** Where the conversation stands with this answer. */
   after(answer: string): ConversationState {
-    const { client, schema, history } = this.#request;
+    const { client, history } = this.#request;
     const chain = chained(this.#asked, { role: 'assistant', text: answer });
     return {
-      id: chainId(chain, client, this.#model),
+      id: chainId(chain, client, this.#launch.model),
       messageCount: history.length + 2,
-      schema,
       isGuess: history.length === 0,
     };
   }

@@ -146,11 +146,11 @@ export class JobRunner {
     const effort = this.#effortOf(request);
     const isChat = operation === 'chat';
     const bytes = sizeOf(request);
-    const turn = isChat ? conversations.turn(conversationId, client, system, bytes, schema) : null;
-    const chain = JobChain.of(request, model, (state) => this.#isFree(state));
+    const turn = isChat ? conversations.turn(conversationId, client, system, bytes) : null;
+    const launch = { model, system: turn === null ? system : turn.system, schema, effort };
+    const chain = JobChain.of(request, launch, (state) => this.#isFree(state));
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
-    const launch = { model, system: turn === null ? system : turn.system, schema, effort };
     return new Job({ request, launch, ticket, turn, chain }, caller, clock);
   }
 

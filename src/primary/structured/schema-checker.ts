@@ -6,7 +6,7 @@ import type { SchemaFinding, SchemaTask } from './thread.js';
 const idleMs = 600_000;
 /** A schema of 64 KB takes some 50 ms. A hostile pattern would take years. */
 const limitMs = 2000;
-const harmless: SchemaTask = { schema: '{}', text: null };
+const firstTask: SchemaTask = { schema: '{}', text: null };
 
 /** Checks schemas, and values against them, off the primary's loop. */
 export class SchemaChecker {
@@ -14,7 +14,14 @@ export class SchemaChecker {
 
   /** `onError` hears of a thread that could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void) {
-    const settings = { file: join(__dirname, 'thread.js'), name: 'check', limitMs, idleMs };
+    const settings = {
+      file: join(__dirname, 'thread.js'),
+      name: 'check',
+      firstTask,
+      limitMs,
+      patienceMs: null,
+      idleMs,
+    };
     this.#thread = new LimitedThread(settings, clock, onError);
   }
 
@@ -31,7 +38,7 @@ export class SchemaChecker {
 
   async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value'): Promise<SchemaFinding> {
     try {
-      return await this.#thread.run(task, harmless);
+      return await this.#thread.run(task);
     } catch {
       return { kind, fault: 'it could not be checked in time' };
     }

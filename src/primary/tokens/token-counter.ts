@@ -15,14 +15,18 @@ export class TokenCounter {
 
   /** `onError` hears of a thread that could not start, or broke. */
   constructor(clock: Clock, onError: (error: unknown) => void, file = join(__dirname, 'thread.js')) {
-    this.#thread = new LimitedThread({ file, name: 'count', limitMs, idleMs }, clock, onError);
+    this.#thread = new LimitedThread(
+      { file, name: 'count', firstTask: [], limitMs, patienceMs: limitMs, idleMs },
+      clock,
+      onError,
+    );
   }
 
   /** An estimate in any case: exact for the o200k tokenizer, from the bytes where the thread can't tell. */
   async count(texts: readonly string[]): Promise<number> {
     const spoken = texts.filter((text) => text !== '');
     try {
-      return await this.#thread.run(spoken, []);
+      return await this.#thread.run(spoken);
     } catch {
       return spoken.reduce((sum, text) => sum + Math.ceil(Buffer.byteLength(text) / bytesPerToken), 0);
     }

@@ -42,6 +42,15 @@ describe('The options of a client', () => {
   });
 });
 
+describe('A sub-client of a key', () => {
+  it('has what the key has, and is a client of its own', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    expect(clients.optionsOf('key ada/grace')).toEqual(clients.optionsOf('key ada'));
+    expect(clients.optionsOf('user ada/grace')).toEqual(clients.optionsOf('user nobody'));
+    expect(clients.optionsOf('key adam/grace')).toEqual(clients.optionsOf('user nobody'));
+  });
+});
+
 describe('The keys for the workers', () => {
   it('are none at all where requests need no key', () => {
     expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).forWorkers).toBeNull();
@@ -53,7 +62,7 @@ describe('The keys for the workers', () => {
 
   it('are the fixed ones and those of the keys file', () => {
     const clients = clientsWith([keyOf('ada', own)]);
-    const common = { scopes: ['ask', 'chat'], expiresAt: null };
+    const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
     const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
     expect(clients.forWorkers).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
     clients.replaceNamed([]);

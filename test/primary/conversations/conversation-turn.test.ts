@@ -11,18 +11,18 @@ describe('the state that a turn finds its conversation in', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    expect(turn.state).toEqual({ id, messageCount: 2, schema: null });
+    expect(turn.state).toEqual({ id, messageCount: 2 });
     turn.commit('More', 'Yes', 1);
-    expect(turn.state).toEqual({ id, messageCount: 4, schema: null });
+    expect(turn.state).toEqual({ id, messageCount: 4 });
   });
 
   it('is asked for at a number of messages: none where the conversation has gone on since', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, schema: null });
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2 });
     turn.commit('More', 'Yes', 1);
-    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4, schema: null }]);
+    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4 }]);
   });
 
   it('is none once the conversation is deleted, even if the turn is committed after that', () => {

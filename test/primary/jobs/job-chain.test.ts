@@ -1,3 +1,4 @@
+import { plainLaunch } from '../../../src/primary/cli/adapter.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
 import { JobChain } from '../../../src/primary/jobs/job-chain.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
@@ -22,7 +23,7 @@ function requestWith(history: readonly Message[], text: string, situation: Situa
 function chainOf(history: readonly Message[], situation: Situation = {}, kept: readonly ConversationState[] = []) {
   const isKept = (state: ConversationState) =>
     kept.some(({ id, messageCount }) => id === state.id && messageCount === state.messageCount);
-  const chain = JobChain.of(requestWith(history, 'And then?', situation), situation.model ?? null, isKept);
+  const chain = JobChain.of(requestWith(history, 'And then?', situation), plainLaunch(situation.model ?? null), isKept);
   if (chain === null) throw new Error('the request has a chain');
   return chain;
 }
@@ -32,21 +33,22 @@ const hi: Message = { role: 'assistant', text: 'Hi' };
 
 /** Where a process is kept after the first turn. */
 function afterFirst(answer: string, situation: Situation = {}): ConversationState {
-  const chain = JobChain.of(requestWith([], hello.text, situation), situation.model ?? null, () => false);
+  const chain = JobChain.of(requestWith([], hello.text, situation), plainLaunch(situation.model ?? null), () => false);
   if (chain === null) throw new Error('the request has a chain');
   return chain.after(answer);
 }
 
 describe('the chain of a job', () => {
   it('is none for a request without one', () => {
-    expect(JobChain.of(jobRequest(), null, () => true)).toBeNull();
+    expect(JobChain.of(jobRequest(), plainLaunch(null), () => true)).toBeNull();
   });
 
   it('goes on in the process that has heard and said exactly that', () => {
     const kept = afterFirst('Hi');
     const chain = chainOf([hello, hi], {}, [kept]);
     expect(chain.isLive).toBe(true);
-    expect(chain.before).toEqual(kept);
+    expect(chain.before).toMatchObject({ id: kept.id, messageCount: kept.messageCount });
+    expect(kept.isGuess).toBe(true);
     expect(kept.messageCount).toBe(2);
     expect(chain.after('Well').messageCount).toBe(4);
   });
@@ -79,7 +81,7 @@ describe('the chain of a job', () => {
   });
 
   it('of a first message looks for no process', () => {
-    const chain = JobChain.of(requestWith([], 'Hello', {}), null, () => true);
+    const chain = JobChain.of(requestWith([], 'Hello', {}), plainLaunch(null), () => true);
     expect([chain?.isLive, chain?.before]).toEqual([false, null]);
   });
 });

@@ -421,8 +421,8 @@ describe('the jobs that are next', () => {
     const id = await harness.turn();
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
-    const conversation = { id, messageCount: 2, schema: null };
-    expect(harness.runner.next).toEqual([{ launch: plainLaunch(null), conversation }]);
+    const launch = plainLaunch(null);
+    expect(harness.runner.next).toEqual([{ launch, conversation: { id, messageCount: 2, launch } }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });

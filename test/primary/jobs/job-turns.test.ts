@@ -38,8 +38,8 @@ describe('a turn of a conversation', () => {
     const id = await harness.turn();
     await harness.turn(id);
     const [first, second] = [
-      { id, messageCount: 2, schema: null },
-      { id, messageCount: 4, schema: null },
+      { id, messageCount: 2, launch: plainLaunch(null) },
+      { id, messageCount: 4, launch: plainLaunch(null) },
     ];
     expect(harness.wanted).toEqual([null, first]);
     expect(harness.processes.map(({ released }) => released)).toEqual([[first], [second]]);

@@ -25,9 +25,9 @@ export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
   return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
 }
 
-type Told = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
+type ToldWindow = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
 
-function windowOf(name: string, { status, utilization, resetsAt }: Told): QuotaWindow {
+function windowOf(name: string, { status, utilization, resetsAt }: ToldWindow): QuotaWindow {
   return {
     name: nameOf(name),
     status: status === 'rejected' ? 'rejected' : status === 'allowed_warning' ? 'warning' : 'allowed',

@@ -220,9 +220,10 @@ export class ProcessPool {
   }
 }
 
-/** Whether the process is exactly where the turn finds its conversation. */
-function canGoOn({ conversation }: Session, { messageCount, schema = null }: ConversationState): boolean {
-  return conversation.messageCount === messageCount && (conversation.schema ?? null) === schema;
+/** Whether the process is exactly where the turn finds its conversation, and was told what this one asks for. Only its effort may change. */
+function canGoOn({ conversation }: Session, { messageCount, launch }: ConversationState): boolean {
+  const isTold = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
+  return conversation.messageCount === messageCount && isTold;
 }
 
 function isWaiting({ state }: CliProcess): boolean {

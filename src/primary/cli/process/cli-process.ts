@@ -2,7 +2,7 @@ import type { Clock } from '../../../shared/clock.js';
 import { shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Dialect, Exit, Turn, TurnEnd, TurnWriter } from '../adapter.js';
+import type { Decoder, Dialect, Exit, Launch, Turn, TurnEnd, TurnWriter } from '../adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutQuotaReports } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
@@ -27,8 +27,8 @@ export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resum
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
-  /** The schema that its process was told, as JSON: it can't be told another. Without it, none. */
-  readonly schema?: string | null;
+  /** What its process was told for good, by the launch that told it. */
+  readonly launch?: Launch;
   /** Nobody has gone on with it yet, nor said that it will be. */
   readonly isGuess?: boolean;
 }
