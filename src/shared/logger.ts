@@ -26,7 +26,8 @@ export const logEvents = {
     'jobs are held back: reason (quota or auth), until when the next one is let through, and the model if it is about one alone',
   breaker_closed: 'jobs are let through again: a job was answered',
   quota_warning: "a window of the account's quota is about to close: window, utilization, time of reset",
-  cli_failed: 'a job failed because of its model CLI: request id, error code and, if known, the reason',
+  cli_failed:
+    'a job failed because of its model CLI: request id, error code and, if known, the reason and the end of its stderr',
   job_ended:
     'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
   answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',

@@ -45,11 +45,11 @@ describe('A program that can not be started', () => {
 
 describe('A program that fails', () => {
   it.each([
-    ['exits with a code', script('exits-early.pl', '3'), 'the model CLI exited with code 3: the disk is full'],
-    ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL'],
-    ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV'],
-    ['is no program', fixture('nowhere.js'), expect.stringMatching(/^the model CLI exited with code 1: /)],
-  ])('is a cli_error that says how: it %s', async (_, command, message) => {
+    ['exits with a code', script('exits-early.pl', '3'), 'the model CLI exited with code 3', 'the disk is full'],
+    ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL', undefined],
+    ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV', undefined],
+    ['is no program', fixture('nowhere.js'), 'the model CLI exited with code 1', expect.stringContaining('nowhere.js')],
+  ])('is a cli_error that says how, and the log has its stderr: it %s', async (_, command, message, stderr) => {
     await using service = await startWithProgram(command, oneSlot);
     for (const prompt of ['hello', largePrompt]) {
       const { status, body } = await service.post('/ask', { prompt });
@@ -57,8 +57,16 @@ describe('A program that fails', () => {
       expect(body).toMatchObject({ error: 'cli_error', message, reason: 'crashed' });
       const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
       expect(record).toMatchObject({ level: 'warn', code: 'cli_error', reason: 'crashed' });
+      expect(record.stderr).toEqual(stderr);
       await recovers(service);
     }
+  });
+
+  it('has its stderr told to its caller where the operator wants that', async () => {
+    const command = script('exits-early.pl', '3');
+    await using service = await startWithProgram(command, { ...oneSlot, MODEL_API_EXPOSE_STDERR: 'true' });
+    const { body } = await service.post('/ask', { prompt: 'hello' });
+    expect(body.message).toBe('the model CLI exited with code 3: the disk is full');
   });
 
   it('is a cli_error when it floods its stdout, and the flood is not kept', async () => {

@@ -124,6 +124,7 @@ describe('The record of a job that failed', () => {
     expect([status, body.error]).toEqual([500, 'cli_error']);
     const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'failed-1');
     expect(record).toMatchObject({ status_code: 500, outcome: 'cli_error' });
+    expect(await service.log('cli_failed')).toMatchObject({ stderr: '[a line that repeats the prompt]' });
     expect(JSON.stringify(service.logs)).not.toContain('my-prompt');
   });
 });

@@ -106,6 +106,7 @@ describe('A job that waits', () => {
     const gate = join(folder.path, 'gate');
     await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '4' });
     const { conversation_id } = (await service.post('/chat', { message: 'hello' })).body;
+    await untilJobs(service, 0, 0);
     const first = service.post('/chat', { message: `wait ${gate}`, conversation_id });
     await untilJobs(service, 1, 0);
     const second = await stream(service, '/chat', { message: 'then', conversation_id });
@@ -203,7 +204,7 @@ describe('What fails after it was admitted', () => {
     const answer = await stream(service, '/ask', { prompt: 'hang' });
     await answer.next('started');
     service.process.kill('SIGTERM');
-    expect(failureOf(await answer.rest())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 5 });
+    expect(failureOf(await answer.rest())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 1 });
     expect(await service.stop()).toBe(1);
   });
 });

@@ -15,6 +15,7 @@ import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';
+import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
 import { JobStream } from './job-stream.js';
 import type { Ticket } from './slot-queue.js';
@@ -132,7 +133,17 @@ export class Job {
   }
 
   failed(thrown: unknown): JobFailed {
-    return { type: 'job-end', outcome: outcomeOf(thrown), failure: toWire(thrown), ...this.#figures() };
+    const { stderr, ...failure } = toWire(thrown);
+    const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#told()) };
+    return { type: 'job-end', outcome: outcomeOf(thrown), failure: { ...failure, ...heard }, ...this.#figures() };
+  }
+
+  /** All texts that its program was told, the newest first. */
+  *#told(): Generator<string> {
+    const { text, system, history } = this.request;
+    yield text;
+    yield this.turn?.system ?? system ?? '';
+    for (const message of (this.turn?.history ?? history).toReversed()) yield message.text;
   }
 
   #figures() {
