@@ -128,6 +128,8 @@ export class JobHarness {
   /** Where processes wait. */
   kept: readonly ConversationState[] = [];
   extras: Extras = {};
+  /** Whether the program was looked at before its first job. */
+  isProgramKnown = true;
   /** What a value is that fits: whatever begins with a brace. */
   readonly schemas = {
     read: async (_schema: string, text: string): Promise<SchemaFinding> =>
@@ -149,7 +151,7 @@ export class JobHarness {
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
       isKept: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
-      extras: () => this.extras,
+      extras: () => (this.isProgramKnown ? this.extras : null),
       schemas: this.schemas,
       modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),

@@ -15,7 +15,7 @@ describe('what a program wrote to stderr', () => {
     ['no line that is a part of a text', 'secret\nno', ['the\nsecret\nis'], `${leftOut}\nno`],
     ['no line that has a long run of a text in it', 'E: "es, the safe is open" ?', ['Yes, the safe is open.'], leftOut],
     ['a line for any number of such lines', 'a secret\nb secret\nend', ['secret'], `${leftOut}\nend`],
-    ['no line of an earlier text', 'heard: my name is Ada Lovelace', ['And?', 'Hello, my name is Ada'], leftOut],
+    ['no line of an earlier text', 'heard: my name is Ada Lovelace', ['And?', 'Hello, my name is Ada Byron'], leftOut],
     ['what is too short to tell anything', 'this is it', ['hi', 'is'], 'this is it'],
   ])('keeps %s', (_, stderr, texts, kept) => {
     expect(withoutEcho(stderr, texts)).toBe(kept);

@@ -1,56 +1,53 @@
 import { chained, chainStart } from '../../../src/shared/chain.js';
-import type { JobRequest, Message } from '../../../src/shared/job.js';
-import type { AsyncHandler } from '../../../src/worker/http/exchange.js';
+import { RelayError } from '../../../src/shared/errors.js';
+import type { Message } from '../../../src/shared/job.js';
+import type { Reply } from '../../../src/worker/http/exchange.js';
 import { type JobOrder, requestOf } from '../../../src/worker/jobs/job-order.js';
-import { serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
 
-const order: JobOrder = { operation: 'ask', text: 'And?', isEffortNeeded: true, stream: false };
-const history: readonly Message[] = [
-  { role: 'user', text: 'Hello' },
-  { role: 'assistant', text: 'Hi' },
-];
+const res = { locals: { requestId: 'mine', client: 'key ada' } } as unknown as Reply;
+const plain: JobOrder = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false };
 
-/** The job that a request orders, or the body of its refusal. */
-async function ordered(differences: Partial<JobOrder>, fault: string | null = null) {
+function request(order: Partial<JobOrder>, fault: string | null = null) {
   const primary = new FakePrimary({ schemaFault: { fault } });
-  const handler: AsyncHandler = async (_req, res) => {
-    res.json(await requestOf({ ...order, ...differences }, primary.asPrimary, res));
-  };
-  await using server = await serveWith([handler]);
-  const { body, status } = await server.get('X-Request-Id: mine');
-  return { status, job: body as unknown as JobRequest, body, calls: primary.calls };
+  return { made: requestOf({ ...plain, ...order }, primary.asPrimary, res), primary };
 }
 
-describe('the job that a request orders', () => {
-  it('has no part that was not asked for', async () => {
-    const { job, calls } = await ordered({});
-    expect(job).toMatchObject({ text: 'And?', images: [], stop: [], history: [], requestId: 'mine', client: '' });
-    expect(job).toMatchObject({ system: null, model: null, schema: null, effort: null, chain: null });
-    expect(calls).toEqual([]);
+describe('the job that a route orders', () => {
+  it('wants nothing that was not ordered', async () => {
+    expect(await request({}).made).toMatchObject({
+      client: 'key ada',
+      schema: null,
+      history: [],
+      chain: null,
+      stop: [],
+    });
   });
 
-  it('has a chain where its caller keeps the conversation: before its text, and with it', async () => {
-    const { job } = await ordered({ history, system: 'Be brief.' });
+  it('has a schema that the primary has found to be one', async () => {
+    const { made, primary } = request({ schema: { path: 'schema', value: { type: 'object' } } });
+    expect((await made).schema).toBe('{"type":"object"}');
+    expect(primary.calls).toEqual([{ name: 'schemaFault', request: { schema: '{"type":"object"}' } }]);
+  });
+
+  it('is refused with a schema that is none, where it stands in the request', async () => {
+    const { made } = request({ schema: { path: 'format.schema', value: { type: 'object' } } }, 'it is odd');
+    const fault = new RelayError('validation_error', 'format.schema: is not a JSON Schema: it is odd');
+    await expect(made).rejects.toThrow(fault);
+  });
+
+  it('has a chain over all that was said, where its caller keeps the conversation', async () => {
+    const history: Message[] = [
+      { role: 'user', text: 'Hello' },
+      { role: 'assistant', text: 'Hi' },
+    ];
+    const { chain } = await request({ history, text: 'And?', system: 'Be brief.' }).made;
     const before = history.reduce(chained, chainStart('Be brief.', null));
-    expect(job.chain).toEqual({ before, asked: chained(before, { role: 'user', text: 'And?' }) });
-    expect(job.history).toEqual(history);
+    expect(chain).toEqual({ before, asked: chained(before, { role: 'user', text: 'And?' }) });
   });
 
-  it('has its schema as JSON, when that was checked', async () => {
-    const value = { type: 'object', properties: {} };
-    const { job, calls } = await ordered({ schema: { path: 'schema', value } });
-    expect(job.schema).toBe(JSON.stringify(value));
-    expect(calls).toEqual([{ name: 'schemaFault', request: { schema: JSON.stringify(value) } }]);
-  });
-
-  it.each<[string, Record<string, unknown>, string | null, string]>([
-    ['that is none', { type: 'object' }, 'its type is odd', 'format.schema: is not a JSON Schema: its type is odd'],
-    ['without an object at its root', { type: 'array' }, null, 'format.schema: must have an object at its root'],
-    ['that is too long', { type: 'object', title: 'x'.repeat(70_000) }, null, 'format.schema: must be 65536 bytes'],
-  ])('is refused with a schema %s', async (_, value, fault, message) => {
-    const { status, body } = await ordered({ schema: { path: 'format.schema', value } }, fault);
-    expect([status, body.error]).toEqual([400, 'validation_error']);
-    expect(body.message).toContain(message);
+  it('has a chain from the first message on', async () => {
+    const { chain } = await request({ history: [] }).made;
+    expect(chain?.before).toBe(chainStart(null, null));
   });
 });
