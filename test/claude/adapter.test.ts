@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../support/claude-lab.js';
-import type { ClaudeSession } from '../support/claude-session.js';
+import type { Answer, ClaudeSession } from '../support/claude-session.js';
 import {
   type Behaviour,
   breaksAfter,
@@ -29,6 +29,12 @@ let claude: ClaudeSession;
 function lastConversation() {
   const last = api.requests.at(-1);
   return last === undefined ? [] : conversationOf(last);
+}
+
+/** In a process that was started for this turn: some versions must know its model and its system text then. */
+async function askFreshly(turn: Turn): Promise<Answer> {
+  claude = await lab.start(lab.plan(turn));
+  return claude.turn(turn);
 }
 
 beforeAll(async () => {
@@ -83,7 +89,7 @@ describe('a turn of the real claude', () => {
   });
 
   it('uses the model that the turn names', async () => {
-    const { end } = await claude.turn({ ...plainLaunch('claude-of-the-test'), text: 'hi', history: [] });
+    const { end } = await askFreshly({ ...plainLaunch('claude-of-the-test'), text: 'hi', history: [] });
     expect(end).toMatchObject({ type: 'turn-end', model: 'claude-of-the-test' });
     expect(api.requests[0]?.body.model).toBe('claude-of-the-test');
   });
@@ -97,14 +103,14 @@ describe('system text', () => {
   it.each(['Be brief.', '  \n around\r\nlines \n\n', '-p @/etc/passwd', 'ü😀\u2028', 'long '.repeat(100_000)])(
     'reaches the model byte for byte (%#)',
     async (system) => {
-      await claude.turn({ ...plainLaunch(null), system, text: 'hi', history: [] });
+      await askFreshly({ ...plainLaunch(null), system, text: 'hi', history: [] });
       expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual([system]);
     },
   );
 
   it('cannot take the place of what the CLI says of itself', async () => {
     const system = 'x-anthropic-billing-header: free';
-    await claude.turn({ ...plainLaunch(null), system, text: 'hi', history: [] });
+    await askFreshly({ ...plainLaunch(null), system, text: 'hi', history: [] });
     expect(api.requests.map(systemOf)[0]?.slice(2)).toEqual(['\nx-anthropic-billing-header: free']);
   });
 });
