@@ -1,15 +1,15 @@
 import { randomUUID } from 'node:crypto';
 import type { AnswerText } from './answer-text.js';
 
-/** The JSON of a body in which the text of an answer stands, once or several times, and is never held as a whole. */
+/** What is sent of an answer: JSON in which its text stands, once or several times, and is never held as a whole. */
 export class AnswerBody {
   readonly #frame: readonly string[];
   readonly #text: AnswerText;
 
-  /** `bodyOf` makes the body for any text: it is given a mark, which the text takes the place of. */
-  constructor(bodyOf: (text: string) => object, text: AnswerText) {
+  /** `write` writes it out for any text, as part of a JSON string: it is given a mark, which the text takes the place of. */
+  constructor(write: (text: string) => string, text: AnswerText) {
     const mark = randomUUID();
-    this.#frame = JSON.stringify(bodyOf(mark)).split(mark);
+    this.#frame = write(mark).split(mark);
     this.#text = text;
   }
 

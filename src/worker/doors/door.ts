@@ -1,10 +1,11 @@
 import { isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
 import { type JobDone, type JobEvent, unknownJobUsage } from '../../shared/job.js';
+import type { AnswerBody } from '../answer/answer-body.js';
 import { EventStream } from '../http/event-stream.js';
 import type { Reply } from '../http/exchange.js';
 import { publicCodeOf, sendBody } from '../http/send-json.js';
 import type { JobOrder } from '../jobs/job-order.js';
-import { type JobParts, type RunningJob, runJob } from '../jobs/running-job.js';
+import { type Answer, type JobParts, type RunningJob, runJob } from '../jobs/running-job.js';
 
 /** A job for a door: of operation `ask`, with the conversation that the caller keeps. */
 export type DoorOrder = Omit<JobOrder, 'operation' | 'conversationId' | 'isEffortNeeded'>;
@@ -35,7 +36,7 @@ export interface DoorUsage {
 export interface Told {
   readonly requestId: string;
   readonly model: string;
-  /** Stands for the text. */
+  /** Stands for the text, which may be long: only for JSON strings. */
   readonly text: string;
   /** Of structured output: the value. */
   readonly value: unknown;
@@ -55,6 +56,7 @@ export type Opening = Pick<Told, 'requestId' | 'model' | 'tool'>;
 export interface StreamForm {
   begin(): string;
   delta(text: string): string;
+  /** May repeat the whole text, in JSON strings. */
   end(told: Told): string;
   failure(error: RelayError): string;
 }
@@ -74,17 +76,17 @@ export async function answerThroughDoor(parts: DoorParts, res: Reply, asked: Ask
     const telling = new Telling(job, asked, res);
     try {
       if (order.stream) await stream(telling, form, new EventStream(res, parts.clock));
-      else
-        await sendBody(
-          res,
-          job.body(await telling.collect(async () => {}), (answer) => form.body(telling.told(answer))),
-          job.signal,
-        );
+      else await sendBody(res, await plain(telling, form), job.signal);
     } catch (error) {
       if (job.hasStarted && !res.headersSent) res.set('x-should-retry', 'false'); // the model was asked, and paid, already
       throw error;
     }
   });
+}
+
+async function plain(telling: Telling, form: AnswerForm): Promise<AnswerBody> {
+  const end = await telling.collect(async () => {});
+  return telling.job.written(end, (answer) => JSON.stringify(form.body(telling.told(answer))));
 }
 
 /** The stream begins when the job is admitted: what fails later fails inside it, where no SDK sends the request again. */
@@ -100,7 +102,10 @@ async function stream(telling: Telling, form: AnswerForm, out: EventStream): Pro
   };
   try {
     const end = await telling.collect(onEvent);
-    await out.write(events.end(telling.told({ text: '', value: undefined, end })), signal);
+    await out.writeLast(
+      job.written(end, (answer) => events.end(telling.told(answer))),
+      signal,
+    );
   } catch (error) {
     if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);
@@ -144,7 +149,7 @@ class Telling {
     }
   }
 
-  told({ text, value, end }: { readonly text: string; readonly value: unknown; readonly end: JobDone }): Told {
+  told({ text, value, end }: Answer): Told {
     const { model, tool } = this.#asked;
     const { stopSequence } = end;
     const named = { requestId: this.res.locals.requestId, model: end.model ?? model, tool };

@@ -6,6 +6,11 @@ import { write } from './write.js';
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
 
+/** An event with a name, written out. */
+export function eventText(event: string, content: object): string {
+  return `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`;
+}
+
 /** Server-sent events on a response. It begins with the first event, and a slow reader slows it down. */
 export class EventStream implements Disposable {
   readonly #res: Reply;
@@ -31,7 +36,7 @@ export class EventStream implements Disposable {
 
   /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
   async send(event: string, content: object, signal: AbortSignal): Promise<void> {
-    await this.write(`event: ${event}\ndata: ${JSON.stringify(content)}\n\n`, signal);
+    await this.write(eventText(event, content), signal);
   }
 
   /** As `send`, for events that are written out already; nothing for no text. */
@@ -40,15 +45,13 @@ export class EventStream implements Disposable {
     if (events !== '') await write(this.#res, events, signal);
   }
 
-  /** As `send`, for the last event. No ping comes between its pieces. */
-  async sendLast(event: string, body: AnswerBody, signal: AbortSignal): Promise<void> {
+  /** As `write`, for the last events. No ping comes between their pieces. */
+  async writeLast(events: AnswerBody, signal: AbortSignal): Promise<void> {
+    const { short } = events;
+    if (short !== null) return this.write(short, signal);
     this.begin();
-    const { short } = body;
-    if (short !== null) return write(this.#res, `event: ${event}\ndata: ${short}\n\n`, signal);
     this.#stopPings();
-    await write(this.#res, `event: ${event}\ndata: `, signal);
-    for await (const piece of body.pieces()) await write(this.#res, piece, signal);
-    await write(this.#res, '\n\n', signal);
+    for await (const piece of events.pieces()) await write(this.#res, piece, signal);
   }
 
   end(): void {

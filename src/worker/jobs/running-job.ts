@@ -36,8 +36,8 @@ export interface RunningJob {
   readonly hasStarted: boolean;
   /** Takes all events, each to `onEvent` first, and returns the end. Rejects with why there is no answer. */
   collect(onEvent?: (event: JobEvent) => Promise<void>): Promise<JobDone>;
-  /** A body that holds the answer, however long that is. `bodyOf` makes it for any text. */
-  body(end: JobDone, bodyOf: (answer: Answer) => object): AnswerBody;
+  /** What is sent of the answer, however long that is. `write` writes it out for any text, which may stand in JSON strings only. */
+  written(end: JobDone, write: (answer: Answer) => string): AnswerBody;
 }
 
 /** Has the primary run the job for as long as the client stays, while `answer` tells the client of it. */
@@ -119,8 +119,9 @@ class OpenJob implements RunningJob {
     throw new Error('a job ended without an end');
   }
 
-  body(end: JobDone, bodyOf: (answer: Answer) => object): AnswerBody {
-    const value: unknown = this.#value === null ? undefined : JSON.parse(this.#value.join(''));
-    return new AnswerBody((text) => bodyOf({ text, value, end }), this.#text);
+  written(end: JobDone, write: (answer: Answer) => string): AnswerBody {
+    const json = this.#value?.join('') ?? '';
+    const value: unknown = json === '' ? undefined : JSON.parse(json); // a model that refuses gives none
+    return new AnswerBody((text) => write({ text, value, end }), this.#text);
   }
 }

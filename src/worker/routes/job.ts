@@ -2,7 +2,7 @@ import type { Request } from 'express';
 import type { UsageBody } from '../../shared/api/ask.js';
 import { isCancelled, toRelayError } from '../../shared/errors.js';
 import type { JobEvent, Usage } from '../../shared/job.js';
-import { EventStream } from '../http/event-stream.js';
+import { EventStream, eventText } from '../http/event-stream.js';
 import type { Reply } from '../http/exchange.js';
 import { errorBodyOf, publicCodeOf, sendBody } from '../http/send-json.js';
 import type { JobOrder } from '../jobs/job-order.js';
@@ -20,7 +20,12 @@ export async function answerWithJob(parts: Omit<JobParts, 'bodies'>, res: Reply,
   const ofAnswer = (answer: Answer) => bodyOf(answer, res.locals.requestId);
   await runJob(parts, res, order, async (job) => {
     if (order.stream) await stream(job, ofAnswer, new EventStream(res, parts.clock), res);
-    else await sendBody(res, job.body(await job.collect(), ofAnswer), job.signal);
+    else
+      await sendBody(
+        res,
+        job.written(await job.collect(), (answer) => JSON.stringify(ofAnswer(answer))),
+        job.signal,
+      );
   });
 }
 
@@ -30,7 +35,10 @@ async function stream(job: RunningJob, bodyOf: (answer: Answer) => object, out: 
   const { signal } = job;
   try {
     const end = await job.collect((event) => forward(event, out, signal));
-    await out.sendLast('done', job.body(end, bodyOf), signal);
+    await out.writeLast(
+      job.written(end, (answer) => eventText('done', bodyOf(answer))),
+      signal,
+    );
   } catch (error) {
     if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);

@@ -93,7 +93,7 @@ describe('The body of an answer', () => {
     await using house = await folder();
     await using text = new AnswerText(house.spill);
     await addAll(text, whole, 5000);
-    const body = new AnswerBody(chatOf, text);
+    const body = new AnswerBody((mark) => JSON.stringify(chatOf(mark)), text);
     const written = await joined(body.pieces());
     expect(written.length).toBe(body.bytes);
     expect(JSON.parse(written.toString())).toEqual(chatOf(whole));
