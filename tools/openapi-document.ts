@@ -18,7 +18,8 @@ import { modelsBody } from '../src/shared/api/models.js';
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
-import { chatCompletionRequest } from '../src/worker/doors/openai/chat-request.js';
+import { chatCompletionRequest } from '../src/worker/doors/openai/chat-schema.js';
+import { responsesRequest } from '../src/worker/doors/openai/responses-schema.js';
 
 type Operation = Pick<
   ZodOpenApiOperationObject,
@@ -54,6 +55,7 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/v1/models': 'For SDKs',
   '/v1/models/{id}': 'For SDKs',
   '/v1/chat/completions': 'For SDKs',
+  '/v1/responses': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
 };
@@ -149,6 +151,14 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: z.looseObject({ object: z.literal('chat.completion'), choices: z.array(z.looseObject({})) }),
     okText: 'The answer. Streamed, chunks without event names and `[DONE]` at the end.',
+  },
+  'POST /v1/responses': {
+    summary: 'Responses, as the OpenAI API has them',
+    description: 'Nothing is kept: the whole conversation is sent as `input` each time.',
+    requestBody: json(responsesRequest, { model: 'eliza', input: 'Hello, my name is Ada' }),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ object: z.literal('response'), output: z.array(z.looseObject({ type: z.string() })) }),
+    okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
   },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },

@@ -7,6 +7,7 @@ import { type Authority, authenticate, authenticateOperator, maySee } from './cl
 import { speakAsClient } from './doors/dialect.js';
 import { getDoorModel, getDoorModels } from './doors/models.js';
 import { postChatCompletions } from './doors/openai/chat.js';
+import { postResponses } from './doors/openai/responses.js';
 import { subClientByHeader } from './doors/sub-clients.js';
 import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
@@ -72,7 +73,10 @@ function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodi
   const take = rateWindows(primary, settings);
   const steps = [authenticate(authority, 'ask'), refuseWhileDraining(phase, primary), subClientByHeader(take)];
   const parts = { primary, bodies, spill, clock, take };
-  const routes = [['/v1/chat/completions', postChatCompletions]] as const;
+  const routes = [
+    ['/v1/chat/completions', postChatCompletions],
+    ['/v1/responses', postResponses],
+  ] as const;
   for (const [route, handler] of routes) {
     endpoint(app, route)
       .post(...steps, handler(parts))

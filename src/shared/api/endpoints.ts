@@ -42,6 +42,7 @@ const doors = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
   { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'] },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];

@@ -12,11 +12,25 @@ export const plainText = z
   .refine((value) => !value.includes('\0'), 'must not contain NUL')
   .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
 
+/** The text at this place of a request. Throws `validation_error`. */
+export function textAt(value: unknown, path: string): string {
+  const read = plainText.safeParse(value);
+  if (read.success) return read.data;
+  throw invalid(path, value === undefined ? 'must be sent' : (read.error.issues[0]?.message ?? 'must be a string'));
+}
+
+const maxStops = 16;
+const maxStopLength = 500;
+
+/** Each is looked for at the end of every delta. */
+export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
+export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
+
 const blankLine = '\n\n';
 
-/** Several texts as one. */
+/** Several texts as one, without those that say nothing. */
 export function joined(texts: readonly string[]): string | undefined {
-  const spoken = texts.filter((text) => text !== '');
+  const spoken = texts.filter((text) => text.trim() !== '');
   return spoken.length === 0 ? undefined : spoken.join(blankLine);
 }
 
@@ -53,14 +67,14 @@ function merged(first: Message, second: Message): Message {
 
 /** The last message, which must be the user's, and those before it. Throws `validation_error` that names the field. */
 export function lastOfUser(messages: readonly Message[], field: string): { asked: Message; history: Message[] } {
-  const turns = inTurns(messages);
-  const asked = turns.pop();
-  if (asked === undefined) throw invalid(field, 'must hold a message of the user with some content');
-  if (asked.role !== 'user')
+  const last = messages.at(-1);
+  if (last === undefined) throw invalid(field, 'must hold a message of the user');
+  if (last.role !== 'user')
     throw invalid(field, 'must end with a message of the user: an answer can not be begun for the model');
-  if (asked.text.trim() === '' && asked.images === undefined)
+  if (last.text.trim() === '' && last.images === undefined)
     throw invalid(field, 'must end with a message that is not blank');
-  return { asked, history: turns };
+  const turns = inTurns(messages);
+  return { asked: turns.at(-1) ?? last, history: turns.slice(0, -1) };
 }
 
 /** An image that was sent as its bytes. Throws `validation_error`. */

@@ -18,11 +18,18 @@ export function subClientByHeader(take: TakeFromWindow): AsyncHandler {
   };
 }
 
-/** For when the body has been read. `name` is what it calls its user. */
-export async function subClientByBody(req: Request, res: Reply, name: string | undefined, take: TakeFromWindow) {
-  if (!mayName(res) || nameIn(req) !== undefined) return;
-  if (name !== undefined && name !== '') res.locals.client = subClient(res.locals.client, name);
+/** For when the body has been read. `name` is what it calls its user. Resolves with whether that counts. */
+export async function subClientByBody(
+  req: Request,
+  res: Reply,
+  name: string | undefined,
+  take: TakeFromWindow,
+): Promise<boolean> {
+  if (!mayName(res) || nameIn(req) !== undefined) return false;
+  const isNamed = name !== undefined && name !== '';
+  if (isNamed) res.locals.client = subClient(res.locals.client, name);
   await take(res);
+  return isNamed;
 }
 
 function mayName(res: Reply): boolean {

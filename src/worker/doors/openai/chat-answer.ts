@@ -31,8 +31,8 @@ function bodyOf(told: Told, created: number): object {
   return { id: idOf(requestId), object: 'chat.completion', created, model, choices: [choice], usage: usageOf(told) };
 }
 
-function messageOf({ requestId, text, tool }: Told): object {
-  if (tool === null) return { role: 'assistant', content: text, refusal: null };
+function messageOf({ requestId, text, tool, ending }: Told): object {
+  if (tool === null || ending === 'refusal') return { role: 'assistant', content: text, refusal: null };
   const call = { id: callId(requestId), type: 'function', function: { name: tool, arguments: text } };
   return { role: 'assistant', content: null, refusal: null, tool_calls: [call] };
 }
@@ -45,11 +45,15 @@ function callId(requestId: string): string {
   return `call_${requestId}`;
 }
 
-/** Events without names: the OpenAI SDK stumbles over any other in a chat completion. */
+/**
+ * Events without names: the OpenAI SDK stumbles over any other in a chat completion. Owns whether the call has begun, which
+ * it only does where there is one.
+ */
 class ChatCompletionStream implements StreamForm {
   readonly #opening: Opening;
   readonly #created: number;
   readonly #wantsUsage: boolean;
+  #hasCall = false;
 
   constructor(opening: Opening, created: number, wantsUsage: boolean) {
     this.#opening = opening;
@@ -58,15 +62,12 @@ class ChatCompletionStream implements StreamForm {
   }
 
   begin(): string {
-    const { tool, requestId } = this.#opening;
-    if (tool === null) return this.#choice({ role: 'assistant', content: '' });
-    const call = { index: 0, id: callId(requestId), type: 'function', function: { name: tool, arguments: '' } };
-    return this.#choice({ role: 'assistant', content: null, tool_calls: [call] });
+    return this.#choice({ role: 'assistant', content: this.#opening.tool === null ? '' : null });
   }
 
   delta(text: string): string {
     if (this.#opening.tool === null) return this.#choice({ content: text });
-    return this.#choice({ tool_calls: [{ index: 0, function: { arguments: text } }] });
+    return this.#callStart() + this.#choice({ tool_calls: [{ index: 0, function: { arguments: text } }] });
   }
 
   end(told: Told): string {
@@ -77,6 +78,14 @@ class ChatCompletionStream implements StreamForm {
 
   failure(error: Parameters<StreamForm['failure']>[0]): string {
     return `data: ${JSON.stringify(openAiErrorBody(error))}\n\n`;
+  }
+
+  #callStart(): string {
+    if (this.#hasCall) return '';
+    this.#hasCall = true;
+    const { tool, requestId } = this.#opening;
+    const call = { index: 0, id: callId(requestId), type: 'function', function: { name: tool, arguments: '' } };
+    return this.#choice({ tool_calls: [call] });
   }
 
   #choice(delta: object, reason: string | null = null): string {

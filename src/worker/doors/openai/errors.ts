@@ -38,21 +38,26 @@ const byReason: Readonly<Record<string, OpenAiError>> = {
   model_unknown: unknownModel,
 };
 
-function isOfModel(code: PublicCode): boolean {
-  return code === 'validation_error' || code === 'not_found';
+/** Whether the model was named, and there is none of that name. */
+function isOfModel(code: PublicCode, [first]: RelayError['details'] = []): boolean {
+  if (code !== 'validation_error' && code !== 'not_found') return false;
+  return first?.path === 'model' && !unnamed.has(first.message);
 }
+
+const unnamed: ReadonlySet<string> = new Set(['must be sent', 'must be a string']);
 
 /** What the OpenAI API would say of it. */
 function openAiErrorOf(error: RelayError): OpenAiError {
   const code = publicCodeOf(error);
-  if (isOfModel(code) && error.details?.[0]?.path === 'model') return unknownModel;
+  if (isOfModel(code, error.details)) return unknownModel;
   const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
   return known ?? { status: httpStatusOf[code], type: typeOf[code], code: error.reason ?? code };
 }
 
-/** The field that is wrong, as the OpenAI API names it. */
+/** The field that is wrong, as the OpenAI API names it; null where it is the body as a whole, or a header. */
 function paramOf({ details }: RelayError): string | null {
-  return details?.[0]?.path ?? null;
+  const path = details?.[0]?.path ?? '';
+  return /^[a-z]/.test(path) && path !== 'body' ? path.replace(/\.(\d+)(?=\.|$)/g, '[$1]') : null;
 }
 
 export function openAiErrorBody(error: RelayError): { readonly error: object } {

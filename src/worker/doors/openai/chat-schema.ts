@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { plainText, stopSequence, stopSequences } from '../parts.js';
+import { content } from './content.js';
+import { jsonSchema, model, named, streamed } from './options.js';
+
+const toolCall = z.looseObject({ function: z.looseObject({ arguments: plainText }).optional() });
+
+const message = z.looseObject({
+  role: z.string('must be a string'),
+  content: content.nullish(),
+  tool_calls: z.array(toolCall, 'must be a list').nullish(),
+});
+
+const tool = z.looseObject({
+  type: named,
+  function: z.looseObject({ name: named, description: named.nullish(), parameters: jsonSchema.nullish() }).optional(),
+});
+
+const unknownChoice = 'must be none, auto, required or one function';
+const toolChoice = z.union(
+  [
+    z.enum(['none', 'auto', 'required']),
+    z.looseObject({ type: z.literal('function'), function: z.looseObject({ name: z.string() }) }),
+  ],
+  unknownChoice,
+);
+
+const responseFormat = z.looseObject({
+  type: named,
+  json_schema: z.looseObject({ schema: jsonSchema.nullish() }).nullish(),
+});
+
+const stop = z.union(
+  [stopSequence, stopSequences],
+  'must be text, or a list of 16 at most, each of 500 characters at most',
+);
+
+export const chatCompletionRequest = z.looseObject({
+  model,
+  messages: z.array(message, 'must be a list'),
+  stream: streamed,
+  stream_options: z.looseObject({ include_usage: z.boolean('must be true or false').nullish() }).nullish(),
+  stop: stop.nullish(),
+  n: z.number('must be a number').nullish(),
+  logprobs: z.boolean('must be true or false').nullish(),
+  top_logprobs: z.number('must be a number').nullish(),
+  modalities: z.array(z.string(), 'must be a list').nullish(),
+  tools: z.array(tool, 'must be a list').nullish(),
+  tool_choice: toolChoice.nullish(),
+  response_format: responseFormat.nullish(),
+  reasoning_effort: named.nullish(),
+  user: named.nullish(),
+});
+export type ChatCompletionRequest = z.infer<typeof chatCompletionRequest>;
+export type ChatMessage = ChatCompletionRequest['messages'][number];

@@ -1,0 +1,109 @@
+import { invalid } from '../../../shared/errors.js';
+import type { OrderedSchema } from '../../jobs/job-order.js';
+import { type Asked, ignoredFields } from '../door.js';
+import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../tools.js';
+import { effortOf, schemaOf } from './options.js';
+import { spokenIn } from './responses-input.js';
+import type { ResponsesRequest } from './responses-schema.js';
+
+/** Fields that are followed, refused where they ask for too much, or said of below where they mean nothing. */
+const known = new Set([
+  'model',
+  'input',
+  'instructions',
+  'stream',
+  'text',
+  'reasoning',
+  'tools',
+  'tool_choice',
+  'background',
+  'top_logprobs',
+]);
+
+const effortField = 'reasoning.effort';
+
+/** The job that a request for a response asks for. Throws `validation_error` for what this service can't do. */
+export function askedByResponses(body: ResponsesRequest): Asked {
+  refuseUnable(body);
+  const { model } = body;
+  const { system, asked, history } = spokenIn(body);
+  const called = calledTool(toolsOf(body), wishOf(body));
+  const schema = called === null ? formatOf(body) : { path: 'tools', value: argumentsSchema(called) };
+  const effort = effortOf(body.reasoning?.effort);
+  const stream = body.stream === true;
+  return {
+    order: { text: asked.text, images: asked.images, history, system, model, schema, effort, stream },
+    model,
+    tool: called?.name ?? null,
+    ignored: [
+      ...ignoredFields(body, known),
+      ...ignoredIn('text', body.text, 'format'),
+      ...ignoredIn('reasoning', body.reasoning, 'effort'),
+      ...meaningless(body, called !== null),
+    ],
+    effortField,
+  };
+}
+
+function refuseUnable({ background, top_logprobs, prompt, ...body }: ResponsesRequest): void {
+  for (const kept of ['previous_response_id', 'conversation'] as const) {
+    if (body[kept] != null)
+      throw invalid(kept, 'is not possible: nothing is kept here. Send the whole conversation as input');
+  }
+  if (background === true)
+    throw invalid('background', 'is not possible here: stay for the answer, or have it streamed');
+  if (prompt != null) throw invalid('prompt', 'is not possible: no templates are kept here');
+  if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
+}
+
+/** The fields of a part of the body, apart from the one that is followed. */
+function ignoredIn(
+  name: string,
+  part: Readonly<Record<string, unknown>> | null | undefined,
+  followed: string,
+): string[] {
+  return ignoredFields(part ?? {}, new Set([followed])).map((field) => `${name}.${field}`);
+}
+
+/** Fields that are known, and mean nothing in this request. */
+function meaningless(body: ResponsesRequest, isCall: boolean): string[] {
+  const { tools, tool_choice: choice, reasoning, text } = body;
+  const isToolIgnored = (tools ?? []).some((tool) => !isCall || !isFunction(tool));
+  const format = text?.format?.type ?? 'text';
+  return [
+    ...(isToolIgnored ? ['tools'] : []),
+    ...(choice != null && !isCall ? ['tool_choice'] : []),
+    ...(format !== 'text' && isCall ? ['text.format'] : []),
+    ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
+  ];
+}
+
+type SentTool = NonNullable<ResponsesRequest['tools']>[number];
+
+/** Any other tool is one that OpenAI's servers run. */
+function isFunction({ type }: SentTool): boolean {
+  return type === 'function';
+}
+
+function toolsOf({ tools }: ResponsesRequest): OfferedTool[] {
+  return (tools ?? []).flatMap((tool, index) => {
+    const { name, description, parameters } = tool;
+    if (!isFunction(tool)) return [];
+    if (name == null) throw invalid(`tools.${index}.name`, 'must be sent');
+    return [{ name, description: description ?? undefined, schema: parameters ?? undefined }];
+  });
+}
+
+function wishOf({ tool_choice: choice }: ResponsesRequest): ToolWish {
+  if (choice === 'required') return { kind: 'any' };
+  if (choice == null || typeof choice === 'string') return { kind: 'free' };
+  return { kind: 'named', name: choice.name };
+}
+
+function formatOf({ text }: ResponsesRequest): OrderedSchema | undefined {
+  const format = text?.format;
+  const path = 'text.format';
+  return format == null
+    ? undefined
+    : schemaOf({ type: format.type, path, schema: format.schema, schemaPath: `${path}.schema` });
+}
