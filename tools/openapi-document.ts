@@ -18,6 +18,7 @@ import { modelsBody } from '../src/shared/api/models.js';
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
+import { messagesRequest } from '../src/worker/doors/anthropic/messages-schema.js';
 import { chatCompletionRequest } from '../src/worker/doors/openai/chat-schema.js';
 import { responsesRequest } from '../src/worker/doors/openai/responses-schema.js';
 
@@ -27,6 +28,8 @@ type Operation = Pick<
 > & {
   readonly ok: z.ZodType | string;
   readonly okText: string;
+  /** A job's answer is streamed to those who want that. */
+  readonly isStreamed?: boolean;
 };
 
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
@@ -56,8 +59,16 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/v1/models/{id}': 'For SDKs',
   '/v1/chat/completions': 'For SDKs',
   '/v1/responses': 'For SDKs',
+  '/v1/messages': 'For SDKs',
+  '/v1/messages/count_tokens': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
+};
+
+const messageExample = {
+  model: 'eliza',
+  max_tokens: 1024,
+  messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
 };
 
 /** What stands in the document beside what `endpoints` knows. */
@@ -160,6 +171,23 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: z.looseObject({ object: z.literal('response'), output: z.array(z.looseObject({ type: z.string() })) }),
     okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
   },
+  'POST /v1/messages': {
+    summary: 'Messages, as the Anthropic API has them',
+    requestBody: json(messagesRequest, messageExample),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ type: z.literal('message'), content: z.array(z.looseObject({ type: z.string() })) }),
+    okText: 'The answer. Streamed, the events from `message_start` to `message_stop`.',
+  },
+  'POST /v1/messages/count_tokens': {
+    summary: 'The tokens that a request for a message would tell the model',
+    description:
+      'An estimate by the o200k tokenizer: of the system text, the messages, and the schema that the answer must fit. An image counts as 1,600.',
+    requestBody: json(messagesRequest, messageExample),
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ input_tokens: z.int().nonnegative() }),
+    okText: 'The count.',
+    isStreamed: false,
+  },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
 };
@@ -200,7 +228,7 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
   const operation = operations[nameOf(endpoint)];
-  const { ok: _ok, okText: _okText, ...rest } = operation;
+  const { ok: _ok, okText: _okText, isStreamed: _isStreamed, ...rest } = operation;
   return {
     operationId:
       `${endpoint.method.toLowerCase()}${endpoint.route.replace(/[\W_]+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
@@ -234,9 +262,9 @@ const eventStream = z.string().meta({
     '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
 });
 
-function okResponse({ ok, okText: description, requestBody }: Operation) {
+function okResponse({ ok, okText: description, requestBody, isStreamed = requestBody !== undefined }: Operation) {
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
-  const streamed = requestBody === undefined ? {} : { 'text/event-stream': { schema: eventStream } };
+  const streamed = !isStreamed ? {} : { 'text/event-stream': { schema: eventStream } };
   return { description, content: { 'application/json': { schema: ok }, ...streamed } };
 }
 

@@ -4,6 +4,7 @@ import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { SpillFolder } from './answer/spill-folder.js';
 import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
+import { postCountTokens, postMessages } from './doors/anthropic/messages.js';
 import { speakAsClient } from './doors/dialect.js';
 import { getDoorModel, getDoorModels } from './doors/models.js';
 import { postChatCompletions } from './doors/openai/chat.js';
@@ -71,17 +72,20 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, bodie
 /** The APIs that SDKs speak. */
 function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
   const take = rateWindows(primary, settings);
-  const steps = [authenticate(authority, 'ask'), refuseWhileDraining(phase, primary), subClientByHeader(take)];
+  const mayAsk = authenticate(authority, 'ask');
+  const named = subClientByHeader(take);
   const parts = { primary, bodies, spill, clock, take };
-  const routes = [
+  const jobs = [
     ['/v1/chat/completions', postChatCompletions],
     ['/v1/responses', postResponses],
+    ['/v1/messages', postMessages],
   ] as const;
-  for (const [route, handler] of routes) {
+  for (const [route, handler] of jobs) {
     endpoint(app, route)
-      .post(...steps, handler(parts))
+      .post(mayAsk, refuseWhileDraining(phase, primary), named, handler(parts))
       .all(methodNotAllowed('POST'));
   }
+  endpoint(app, '/v1/messages/count_tokens').post(mayAsk, named, postCountTokens(parts)).all(methodNotAllowed('POST'));
   endpoint(app, '/v1/models').get(getDoorModels(primary)).all(methodNotAllowed('GET', 'HEAD'));
   endpoint(app, '/v1/models/{id}').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
 }

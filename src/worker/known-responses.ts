@@ -50,7 +50,7 @@ function codesOf({ method, route, errors }: Endpoint): readonly number[] {
 const overloaded = 529;
 
 function extraCodesOf(route: Route): readonly number[] {
-  if (route.startsWith('/v1/messages')) return [overloaded];
+  if (route === '/v1/messages') return [overloaded];
   if (route === '/docs') return [not_found]; // for unknown paths below it
   // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
   return route === '/health' || route === '/health/recheck' ? [503] : [];

@@ -66,15 +66,15 @@ export class Job {
 
   /** Where the conversation stands that a process may have been kept for; null for a first message, or without one. */
   get continues(): ConversationState | null {
-    return this.#told(this.turn?.state ?? this.chain?.before ?? null);
+    return this.#withLaunch(this.turn?.state ?? this.chain?.before ?? null);
   }
 
   /** Where it stands with this answer: what its process may be kept for. `conversation`: with this turn in it. */
   stateAfter(answer: string, conversation: ConversationSnapshot | null): ConversationState | null {
-    return this.#told(this.turn?.stateAt(conversation?.messageCount) ?? this.chain?.after(answer) ?? null);
+    return this.#withLaunch(this.turn?.stateAt(conversation?.messageCount) ?? this.chain?.after(answer) ?? null);
   }
 
-  #told(state: ConversationState | null): ConversationState | null {
+  #withLaunch(state: ConversationState | null): ConversationState | null {
     return state && { ...state, launch: this.launch };
   }
 

@@ -21,6 +21,9 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly PublicCode[];
 
+/** Of what reads a body, and starts nothing. */
+const readingErrors = [...accessErrors, 'payload_too_large'] as const satisfies readonly PublicCode[];
+
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
@@ -43,6 +46,8 @@ const doors = [
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
   { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
 ] as const;
 
 type Listed = (typeof list)[number] | (typeof doors)[number];

@@ -71,7 +71,7 @@ export type DoorParts = Omit<JobParts, 'bodies'>;
 
 /** Has the job run, and tells its answer in the form of a dialect. Throws what can still be sent as an error body. */
 export async function answerThroughDoor(parts: DoorParts, res: Reply, asked: Asked, form: AnswerForm): Promise<void> {
-  const order = { operation: 'ask', ...asked.order, isEffortNeeded: false } as const;
+  const order = orderOf(asked);
   await runJob(parts, res, order, async (job) => {
     const telling = new Telling(job, asked, res);
     try {
@@ -87,6 +87,11 @@ export async function answerThroughDoor(parts: DoorParts, res: Reply, asked: Ask
 async function plain(telling: Telling, form: AnswerForm): Promise<AnswerBody> {
   const end = await telling.collect(async () => {});
   return telling.job.written(end, (answer) => JSON.stringify(form.body(telling.told(answer))));
+}
+
+/** Effort that the model CLI does not know is ignored, and told so. */
+export function orderOf({ order }: Asked): JobOrder {
+  return { operation: 'ask', ...order, isEffortNeeded: false };
 }
 
 /** The stream begins when the job is admitted: what fails later fails inside it, where no SDK sends the request again. */
@@ -166,7 +171,7 @@ class Telling {
     const { session = null, ignoresEffort = false } = this.job.admission ?? {};
     const { ignored, effortField } = this.#asked;
     const all = ignoresEffort && effortField !== null ? [...ignored, effortField] : ignored;
-    if (all.length > 0) this.res.set('X-Ignored-Parameters', all.join(', '));
+    tellIgnored(this.res, all);
     if (session !== null) this.res.set('X-Session', session);
   }
 }
@@ -194,6 +199,11 @@ function usageOf({ usage, estimate }: JobDone): DoorUsage {
     cacheRead: usage.cacheReadTokens ?? 0,
     cacheWrite: usage.cacheWriteTokens ?? 0,
   };
+}
+
+/** Must come before the response begins. */
+export function tellIgnored(res: Reply, fields: readonly string[]): void {
+  if (fields.length > 0) res.set('X-Ignored-Parameters', fields.join(', '));
 }
 
 const maxIgnored = 40;

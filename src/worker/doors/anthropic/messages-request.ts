@@ -1,0 +1,100 @@
+import { invalid } from '../../../shared/errors.js';
+import type { OrderedSchema } from '../../jobs/job-order.js';
+import { type Asked, ignoredFields } from '../door.js';
+import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../tools.js';
+import { effortOf } from './effort.js';
+import { spokenIn } from './messages-content.js';
+import type { MessagesRequest } from './messages-schema.js';
+
+/** Fields that are followed, or are said of below where they mean nothing. */
+const known = new Set([
+  'model',
+  'messages',
+  'system',
+  'stream',
+  'stop_sequences',
+  'tools',
+  'tool_choice',
+  'output_config',
+  'output_format',
+  'thinking',
+]);
+const knownOutput = new Set(['format', 'effort']);
+
+/** The job that a request for a message asks for. Throws `validation_error` for what this service can't do. */
+export function askedByMessages(body: MessagesRequest): Asked {
+  const { system, asked, history } = spokenIn(body);
+  const { model, stop_sequences: sequences } = body;
+  const called = calledTool(toolsOf(body), wishOf(body));
+  const schema = called === null ? schemaOf(body) : { path: 'tools', value: argumentsSchema(called) };
+  const stop = schema === undefined ? (sequences ?? []).filter((sequence) => sequence !== '') : [];
+  const effort = effortOf(body);
+  const stream = body.stream === true;
+  return {
+    order: {
+      text: asked.text,
+      images: asked.images,
+      history,
+      system,
+      model,
+      schema,
+      effort: effort.value,
+      stop,
+      stream,
+    },
+    model,
+    tool: called?.name ?? null,
+    ignored: [
+      ...ignoredFields(body, known),
+      ...ignoredFields(body.output_config ?? {}, knownOutput).map((name) => `output_config.${name}`),
+      ...meaningless(body, called !== null, schema !== undefined),
+      ...effort.ignored,
+    ],
+    effortField: effort.field,
+  };
+}
+
+/** Fields that are known, and mean nothing in this request. */
+function meaningless(body: MessagesRequest, isCall: boolean, hasSchema: boolean): string[] {
+  const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
+  const isTold = isCall && (tools ?? []).every(isOfCaller);
+  return [
+    ...((tools ?? []).length > 0 && !isTold ? ['tools'] : []),
+    ...(choice != null && !isCall ? ['tool_choice'] : []),
+    ...(config?.format != null && isCall ? ['output_config.format'] : []),
+    ...(format != null && (isCall || config?.format != null) ? ['output_format'] : []),
+    ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
+  ];
+}
+
+type SentTool = NonNullable<MessagesRequest['tools']>[number];
+
+/** Any other tool is one that Anthropic's servers run. */
+function isOfCaller({ type }: SentTool): boolean {
+  return type == null || type === 'custom';
+}
+
+function toolsOf({ tools }: MessagesRequest): OfferedTool[] {
+  return (tools ?? []).flatMap((tool, index) => {
+    const { name, description, input_schema: schema } = tool;
+    if (!isOfCaller(tool)) return [];
+    if (name == null) throw invalid(`tools.${index}.name`, 'must be sent');
+    return [{ name, description: description ?? undefined, schema: schema ?? undefined }];
+  });
+}
+
+function wishOf({ tool_choice: choice }: MessagesRequest): ToolWish {
+  if (choice == null || choice.type === 'auto' || choice.type === 'none') return { kind: 'free' };
+  if (choice.type === 'any') return { kind: 'any' };
+  if (choice.type !== 'tool') throw invalid('tool_choice.type', 'must be auto, any, tool or none');
+  if (choice.name == null) throw invalid('tool_choice.name', 'must be sent');
+  return { kind: 'named', name: choice.name };
+}
+
+function schemaOf({ output_config: config, output_format: older }: MessagesRequest): OrderedSchema | undefined {
+  const [path, format] = config?.format != null ? ['output_config.format', config.format] : ['output_format', older];
+  if (format == null) return undefined;
+  if (format.type !== 'json_schema') throw invalid(`${path}.type`, 'must be json_schema');
+  if (format.schema == null) throw invalid(`${path}.schema`, 'must be sent');
+  return { path: `${path}.schema`, value: format.schema };
+}
