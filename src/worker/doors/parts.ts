@@ -1,7 +1,8 @@
 import { z } from 'zod';
 import { imageFault, imageType } from '../../shared/api/images.js';
-import { invalid } from '../../shared/errors.js';
+import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message } from '../../shared/job.js';
+import { mustBeSent } from '../http/body.js';
 
 /** A piece of a foreign message. */
 export type Part = { readonly type: 'text'; readonly text: string } | ({ readonly type: 'image' } & Omit<Image, 'at'>);
@@ -25,6 +26,16 @@ const maxStopLength = 500;
 /** Each is looked for at the end of every delta. */
 export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
+
+const noString = 'must be a string';
+export const modelName = z.string(noString);
+
+/** Whether the fault is a model that does not exist; not that none was named. */
+export function isOfUnknownModel({ code, details }: RelayError): boolean {
+  const [fault] = details ?? [];
+  const isOfModel = (code === 'validation_error' || code === 'not_found') && fault?.path === 'model';
+  return isOfModel && fault.message !== mustBeSent && fault.message !== noString;
+}
 
 const blankLine = '\n\n';
 

@@ -84,6 +84,9 @@ function check<T>(value: unknown, schema: z.ZodType<T>): T {
   throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
 }
 
+/** What is said of a field that is missing. */
+export const mustBeSent = 'must be sent';
+
 const maxDetails = 20;
 const maxNameLength = 64;
 
@@ -97,5 +100,5 @@ function detailsOf(issue: z.core.$ZodIssue): Detail[] {
     return issue.keys.map((key) => ({ path: key.slice(0, maxNameLength), message: unknownField(key) }));
   }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
-  return [{ path: issue.path.join('.'), message: isMissing ? 'must be sent' : issue.message }];
+  return [{ path: issue.path.join('.'), message: isMissing ? mustBeSent : issue.message }];
 }

@@ -61,7 +61,7 @@ describe('a running job', () => {
       const own = { primary: parts.primary.asPrimary, spill: { file: async () => null }, clock: systemClock };
       return (_req, res) =>
         runJob(own, res, { ...order, schema }, async (job) => {
-          const body = job.body(await job.collect(), (answer) => ({ text: answer.text, value: answer.value }));
+          const body = job.written(await job.collect(), ({ text, value }) => JSON.stringify({ text, value }));
           await sendBody(res, body, job.signal);
         });
     };

@@ -1,6 +1,7 @@
 import { httpStatusOf, type PublicCode, type RelayError } from '../../../shared/errors.js';
 import type { ErrorForm } from '../../http/exchange.js';
 import { publicCodeOf } from '../../http/send-json.js';
+import { isOfUnknownModel } from '../parts.js';
 
 interface AnthropicError {
   readonly status: number;
@@ -37,7 +38,7 @@ const byReason: Readonly<Record<string, AnthropicError>> = {
 /** What the Anthropic API would say of it. */
 function anthropicErrorOf(error: RelayError): AnthropicError {
   const code = publicCodeOf(error);
-  if (code === 'validation_error' && error.details?.[0]?.path === 'model') return unknownModel;
+  if (isOfUnknownModel(error)) return unknownModel;
   const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
   return known ?? { status: httpStatusOf[code], type: typeOf[code] };
 }

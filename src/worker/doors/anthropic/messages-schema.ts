@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { plainText } from '../parts.js';
+import { modelName, plainText } from '../parts.js';
 
 /** A piece of content. What its type is decides what else it holds. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -23,7 +23,7 @@ const tool = z.looseObject({
 const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });
 
 export const messagesRequest = z.looseObject({
-  model: z.string('must be a string'),
+  model: modelName,
   messages: z.array(said, 'must be a list'),
   system: content.nullish(),
   stream: z.boolean('must be true or false').nullish(),

@@ -1,6 +1,7 @@
 import { httpStatusOf, type PublicCode, type RelayError } from '../../../shared/errors.js';
 import type { ErrorForm } from '../../http/exchange.js';
 import { publicCodeOf } from '../../http/send-json.js';
+import { isOfUnknownModel } from '../parts.js';
 
 interface OpenAiError {
   readonly status: number;
@@ -38,18 +39,10 @@ const byReason: Readonly<Record<string, OpenAiError>> = {
   model_unknown: unknownModel,
 };
 
-/** Whether the model was named, and there is none of that name. */
-function isOfModel(code: PublicCode, [first]: RelayError['details'] = []): boolean {
-  if (code !== 'validation_error' && code !== 'not_found') return false;
-  return first?.path === 'model' && !unnamed.has(first.message);
-}
-
-const unnamed: ReadonlySet<string> = new Set(['must be sent', 'must be a string']);
-
 /** What the OpenAI API would say of it. */
 function openAiErrorOf(error: RelayError): OpenAiError {
   const code = publicCodeOf(error);
-  if (isOfModel(code, error.details)) return unknownModel;
+  if (isOfUnknownModel(error)) return unknownModel;
   const known = code === 'cli_error' ? byReason[error.reason ?? ''] : undefined;
   return known ?? { status: httpStatusOf[code], type: typeOf[code], code: error.reason ?? code };
 }
