@@ -1,7 +1,13 @@
 module.exports = {
   roots: ['<rootDir>/dist/test'],
   testMatch: ['**/*.test.js'],
-  testPathIgnorePatterns: ['/claude/', '/test/monitoring/', '/dist/test/systemd/', '/dist/test/faults/'],
+  testPathIgnorePatterns: [
+    '/claude/',
+    '/test/monitoring/',
+    '/dist/test/systemd/',
+    '/dist/test/faults/',
+    '/dist/test/sdks/',
+  ],
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
   reporters: ['default', '<rootDir>/dist/test/support/second-chance-reporter.js'],

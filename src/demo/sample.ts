@@ -34,10 +34,11 @@ function plainSample(schema: Schema, text: string, deeper: (part: unknown) => un
   }
 }
 
-function numberOf({ minimum, maximum, exclusiveMinimum }: Schema): number {
-  if (typeof exclusiveMinimum === 'number') return Math.floor(exclusiveMinimum) + 1;
-  const lowest = typeof minimum === 'number' ? Math.ceil(minimum) : 0;
-  return typeof maximum === 'number' ? Math.min(lowest, Math.floor(maximum)) : lowest;
+/** 0, or the number nearest to it that the limits allow. */
+function numberOf({ minimum, maximum, exclusiveMinimum, exclusiveMaximum }: Schema): number {
+  const lowest = typeof exclusiveMinimum === 'number' ? Math.floor(exclusiveMinimum) + 1 : Number(minimum ?? -Infinity);
+  const highest = typeof exclusiveMaximum === 'number' ? Math.ceil(exclusiveMaximum) - 1 : Number(maximum ?? Infinity);
+  return Math.max(Math.ceil(lowest), Math.min(0, Math.floor(highest)));
 }
 
 function typeOf({ type, properties }: Schema): unknown {

@@ -1,0 +1,121 @@
+import { createOpenAI } from '@ai-sdk/openai';
+import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
+import { generateObject, generateText, Output, RetryError, streamObject, streamText, tool } from 'ai';
+import { person, personName, personTool, personUse } from './person.mjs';
+
+globalThis.AI_SDK_LOG_WARNINGS = false;
+
+function compatibleModel({ url, key, fetch, model }) {
+  const options = { name: 'prompt-relay', baseURL: `${url}/v1`, apiKey: key, fetch };
+  return createOpenAICompatible({ ...options, includeUsage: true, supportsStructuredOutputs: true })(model);
+}
+
+function openAiModel({ url, key, fetch, model }) {
+  return createOpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch })(model);
+}
+
+/** Of a request that was sent several times, the last failure counts. */
+export function describeFailure(error) {
+  const last = RetryError.isInstance(error) ? error.lastError : error;
+  const { statusCode: status, responseHeaders, data, message, name } = last;
+  const { code, type, param } = data?.error ?? {};
+  return { name, status, code, type, param, requestId: responseHeaders?.['x-request-id'], message };
+}
+
+function requestOf({ prompt, messages, system, image, signal, maxRetries = 0 }) {
+  const content = image
+    ? [
+        { type: 'text', text: prompt },
+        { type: 'file', mediaType: image.slice(5, image.indexOf(';')), data: image.slice(image.indexOf(',') + 1) },
+      ]
+    : prompt;
+  return {
+    messages: messages ?? [{ role: 'user', content }],
+    maxRetries,
+    ...(system && { instructions: system }),
+    ...(signal && { abortSignal: signal }),
+  };
+}
+
+function usageOf({ inputTokens, outputTokens }) {
+  return { input: inputTokens, output: outputTokens };
+}
+
+function told({ text, finishReason, usage, toolCalls, response }) {
+  const [call] = toolCalls ?? [];
+  return {
+    text,
+    finish: finishReason,
+    usage: usageOf(usage),
+    model: response.modelId,
+    requestId: response.headers?.['x-request-id'],
+    tool: call && { name: call.toolName, value: call.input },
+  };
+}
+
+function faceOf(modelOf) {
+  return {
+    ask: async (input) => told(await generateText({ ...requestOf(input), model: modelOf(input) })),
+
+    async stream(input) {
+      const failures = [];
+      const onError = ({ error }) => void failures.push(error);
+      const result = streamText({ ...requestOf(input), model: modelOf(input), onError });
+      const texts = [];
+      for await (const text of result.textStream) {
+        texts.push(text);
+        input.onText?.(text);
+      }
+      if (failures.length > 0) throw failures[0];
+      if (input.signal?.aborted) return {};
+      const [finish, usage] = await Promise.all([result.finishReason, result.usage]);
+      return { text: texts.join(''), count: texts.length, finish, usage: usageOf(usage) };
+    },
+
+    async parse(input) {
+      const output = Output.object({ schema: person, name: personName });
+      const result = await generateText({ ...requestOf(input), model: modelOf(input), output });
+      return { ...told(result), value: result.output };
+    },
+
+    async parseStream(input) {
+      const output = Output.object({ schema: person, name: personName });
+      const result = streamText({ ...requestOf(input), model: modelOf(input), output, onError() {} });
+      for await (const _part of result.partialOutputStream);
+      return { value: await result.output };
+    },
+
+    async streamObject(input) {
+      const result = streamObject({ ...requestOf(input), model: modelOf(input), schema: person, onError() {} });
+      for await (const _part of result.partialObjectStream);
+      return { value: await result.object };
+    },
+
+    async generateObject(input) {
+      const { object } = await generateObject({ ...requestOf(input), model: modelOf(input), schema: person });
+      return { value: object };
+    },
+
+    async jsonObject(input) {
+      const { object } = await generateObject({ ...requestOf(input), model: modelOf(input), output: 'no-schema' });
+      return { value: object };
+    },
+
+    async tool(input) {
+      return told(await generateText({ ...requestOf(input), ...calling, model: modelOf(input) }));
+    },
+
+    async toolStream(input) {
+      const result = streamText({ ...requestOf(input), ...calling, model: modelOf(input), onError() {} });
+      const [call] = await result.toolCalls;
+      return { finish: await result.finishReason, tool: { name: call.toolName, value: call.input } };
+    },
+  };
+}
+
+const calling = {
+  tools: { [personTool]: tool({ description: personUse, inputSchema: person }) },
+  toolChoice: { type: 'tool', toolName: personTool },
+};
+
+export const faces = { compatible: faceOf(compatibleModel), openai: faceOf(openAiModel) };

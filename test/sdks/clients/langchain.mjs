@@ -1,0 +1,89 @@
+import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';
+import { tool } from '@langchain/core/tools';
+import { ChatOpenAI } from '@langchain/openai';
+import { person, personName, personTool, personUse } from './person.mjs';
+
+function modelOf({ url, key, fetch, model, maxRetries = 0 }, useResponsesApi) {
+  const configuration = { baseURL: `${url}/v1`, fetch };
+  return new ChatOpenAI({ model, apiKey: key, configuration, maxRetries, useResponsesApi, streamUsage: true });
+}
+
+/** Of an error that LangChain has made of one of the SDK. */
+export function describeFailure(error) {
+  const { status, code, type, param, requestID, message, name } = error;
+  const { cause } = error;
+  return {
+    name,
+    status: status ?? cause?.status,
+    code: code ?? cause?.code,
+    type: type ?? cause?.type,
+    param,
+    requestId: requestID ?? cause?.requestID,
+    message,
+  };
+}
+
+function messagesOf({ prompt, messages, system, image }) {
+  const content = image
+    ? [
+        { type: 'text', text: prompt },
+        { type: 'image_url', image_url: { url: image } },
+      ]
+    : prompt;
+  const said = messages?.map(({ role, content }) =>
+    role === 'user' ? new HumanMessage(content) : new AIMessage(content),
+  ) ?? [new HumanMessage({ content })];
+  return [...(system ? [new SystemMessage(system)] : []), ...said];
+}
+
+function told({ text, usage_metadata: usage, response_metadata: metadata, tool_calls: calls }) {
+  return {
+    text,
+    finish: metadata.finish_reason ?? metadata.status,
+    model: metadata.model_name ?? metadata.model,
+    usage: usage && { input: usage.input_tokens, output: usage.output_tokens },
+    tool: calls?.[0] && { name: calls[0].name, value: calls[0].args },
+  };
+}
+
+function faceOf(useResponsesApi) {
+  const structured = (method) => async (input) => {
+    const model = modelOf(input, useResponsesApi).withStructuredOutput(person, { name: personName, method });
+    return { value: await model.invoke(messagesOf(input)) };
+  };
+  const calling = (input) => {
+    const noted = tool(() => 'noted', { name: personTool, description: personUse, schema: person });
+    return modelOf(input, useResponsesApi).bindTools([noted], { tool_choice: personTool });
+  };
+  return {
+    ask: async (input) => told(await modelOf(input, useResponsesApi).invoke(messagesOf(input))),
+
+    async stream(input) {
+      const chunks = await modelOf(input, useResponsesApi).stream(messagesOf(input), { signal: input.signal });
+      const texts = [];
+      let whole;
+      for await (const chunk of chunks) {
+        if (chunk.text !== '') texts.push(chunk.text);
+        if (chunk.text !== '') input.onText?.(chunk.text);
+        whole = whole === undefined ? chunk : whole.concat(chunk);
+      }
+      return { ...told(whole), text: texts.join(''), count: texts.length };
+    },
+
+    jsonSchema: structured('jsonSchema'),
+    functionCalling: structured('functionCalling'),
+    jsonMode: structured('jsonMode'),
+    parse: structured(undefined),
+
+    tool: async (input) => told(await calling(input).invoke(messagesOf(input))),
+
+    async toolStream(input) {
+      let whole;
+      for await (const chunk of await calling(input).stream(messagesOf(input)))
+        whole = whole === undefined ? chunk : whole.concat(chunk);
+      return told(whole);
+    },
+  };
+}
+
+export const faces = { chat: faceOf(false), responses: faceOf(true) };

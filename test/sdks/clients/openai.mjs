@@ -1,0 +1,191 @@
+import OpenAI from 'openai';
+import { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
+import { person, personName, personTool, personUse } from './person.mjs';
+
+export function clientOf({ url, key, fetch, maxRetries = 0 }) {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch, maxRetries });
+}
+
+export function describeFailure({ status, code, type, param, requestID, message, name }) {
+  return { name, status, code, type, param, requestId: requestID, message };
+}
+
+/** The request of a chat completion. */
+function chatOf({ model, prompt, messages, system, image, extra }) {
+  const content = image
+    ? [
+        { type: 'text', text: prompt },
+        { type: 'image_url', image_url: { url: image } },
+      ]
+    : prompt;
+  const said = messages ?? [{ role: 'user', content }];
+  return { model, messages: [...(system ? [{ role: 'system', content: system }] : []), ...said], ...extra };
+}
+
+function told({ choices: [choice], usage, id, model, _request_id: requestId }) {
+  const { content, parsed, tool_calls: calls } = choice.message;
+  return {
+    id,
+    model,
+    requestId,
+    text: content,
+    value: parsed,
+    finish: choice.finish_reason,
+    tool: calls?.[0] && { name: calls[0].function.name, value: calls[0].function.parsed_arguments },
+    usage: usageOf(usage),
+  };
+}
+
+function usageOf(usage) {
+  return usage && { input: usage.prompt_tokens, output: usage.completion_tokens };
+}
+
+const chat = {
+  models: async (input) => (await Array.fromAsync(clientOf(input).models.list())).map(({ id }) => id),
+  model: async (input) => (await clientOf(input).models.retrieve(input.model)).id,
+
+  ask: async (input) => told(await clientOf(input).chat.completions.create(chatOf(input))),
+
+  async stream(input) {
+    const options = { signal: input.signal };
+    const request = { ...chatOf(input), stream: true, stream_options: { include_usage: true } };
+    const stream = await clientOf(input).chat.completions.create(request, options);
+    const texts = [];
+    let finish = null;
+    let usage;
+    for await (const chunk of stream) {
+      const [choice] = chunk.choices;
+      if (choice?.delta.content) texts.push(choice.delta.content);
+      if (choice?.delta.content) input.onText?.(choice.delta.content);
+      finish = choice?.finish_reason ?? finish;
+      usage = usageOf(chunk.usage) ?? usage;
+    }
+    return { text: texts.join(''), count: texts.length, finish, usage };
+  },
+
+  async helper(input) {
+    const stream = clientOf(input).chat.completions.stream({
+      ...chatOf(input),
+      stream_options: { include_usage: true },
+    });
+    const texts = [];
+    stream.on('content', (delta) => texts.push(delta));
+    return { count: texts.length, ...told(await stream.finalChatCompletion()), streamed: texts.join('') };
+  },
+
+  parse: async (input) =>
+    told(
+      await clientOf(input).chat.completions.parse({
+        ...chatOf(input),
+        response_format: zodResponseFormat(person, personName),
+      }),
+    ),
+
+  async parseStream(input) {
+    const stream = clientOf(input).chat.completions.stream({
+      ...chatOf(input),
+      response_format: zodResponseFormat(person, personName),
+    });
+    return told(await stream.finalChatCompletion());
+  },
+
+  async jsonObject(input) {
+    const request = { ...chatOf(input), response_format: { type: 'json_object' } };
+    const { text } = told(await clientOf(input).chat.completions.create(request));
+    return { value: JSON.parse(text) };
+  },
+
+  tool: async (input) => told(await clientOf(input).chat.completions.parse(toolChatOf(input))),
+
+  async toolStream(input) {
+    const stream = clientOf(input).chat.completions.stream(toolChatOf(input));
+    return told(await stream.finalChatCompletion());
+  },
+};
+
+function toolChatOf(input) {
+  const tool = zodFunction({ name: personTool, description: personUse, parameters: person });
+  return { ...chatOf(input), tools: [tool], tool_choice: { type: 'function', function: { name: personTool } } };
+}
+
+/** The request of a response. */
+function responseOf({ model, prompt, messages, system, image, extra }) {
+  const content = image
+    ? [
+        { type: 'input_text', text: prompt },
+        { type: 'input_image', image_url: image, detail: 'auto' },
+      ]
+    : prompt;
+  const said = messages ?? (image ? [{ role: 'user', content }] : prompt);
+  return { model, input: said, ...(system && { instructions: system }), ...extra };
+}
+
+function toldOfResponse({ id, model, output, output_text: text, output_parsed: value, status, usage, _request_id }) {
+  const call = output.find(({ type }) => type === 'function_call');
+  return {
+    id,
+    model,
+    requestId: _request_id,
+    text,
+    value,
+    finish: status,
+    tool: call && { name: call.name, value: call.parsed_arguments },
+    usage: usage && { input: usage.input_tokens, output: usage.output_tokens },
+  };
+}
+
+const responses = {
+  ask: async (input) => toldOfResponse(await clientOf(input).responses.create(responseOf(input))),
+
+  async stream(input) {
+    const options = { signal: input.signal };
+    const events = await clientOf(input).responses.create({ ...responseOf(input), stream: true }, options);
+    const texts = [];
+    let end;
+    for await (const event of events) {
+      if (event.type === 'response.output_text.delta') {
+        texts.push(event.delta);
+        input.onText?.(event.delta);
+      }
+      if (event.type === 'response.completed') end = event.response;
+    }
+    const told = end && toldOfResponse(end);
+    return { text: texts.join(''), count: texts.length, finish: told?.finish, usage: told?.usage };
+  },
+
+  async helper(input) {
+    const stream = clientOf(input).responses.stream(responseOf(input));
+    const texts = [];
+    stream.on('response.output_text.delta', ({ delta }) => texts.push(delta));
+    return { ...toldOfResponse(await stream.finalResponse()), streamed: texts.join('') };
+  },
+
+  parse: async (input) =>
+    toldOfResponse(
+      await clientOf(input).responses.parse({
+        ...responseOf(input),
+        text: { format: zodTextFormat(person, personName) },
+      }),
+    ),
+
+  async parseStream(input) {
+    const stream = clientOf(input).responses.stream({
+      ...responseOf(input),
+      text: { format: zodTextFormat(person, personName) },
+    });
+    return toldOfResponse(await stream.finalResponse());
+  },
+
+  tool: async (input) => toldOfResponse(await clientOf(input).responses.parse(toolResponseOf(input))),
+
+  async toolStream(input) {
+    return toldOfResponse(await clientOf(input).responses.stream(toolResponseOf(input)).finalResponse());
+  },
+};
+
+function toolResponseOf(input) {
+  const tool = zodResponsesFunction({ name: personTool, description: personUse, parameters: person });
+  return { ...responseOf(input), tools: [tool], tool_choice: { type: 'function', name: personTool } };
+}
+
+export const faces = { chat, responses };

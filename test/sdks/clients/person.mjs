@@ -1,0 +1,7 @@
+import { z } from 'zod';
+
+/** What structured answers are asked for. */
+export const person = z.object({ name: z.string(), age: z.number().int() });
+export const personName = 'person';
+export const personTool = 'note_person';
+export const personUse = 'Notes a person.';

@@ -1,0 +1,138 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { installSdks } from './sdk-packages.js';
+import type { Service } from './service.js';
+
+/** What one call of an SDK is told. The programs in test/sdks/clients know what to make of it. */
+export interface SdkInput {
+  readonly key?: string;
+  readonly model?: string;
+  readonly prompt?: string;
+  readonly system?: string;
+  /** A data URL. */
+  readonly image?: string;
+  /** The user's texts of a conversation. */
+  readonly said?: readonly string[];
+  readonly maxRetries?: number;
+  /** Further fields of the request. */
+  readonly extra?: Readonly<Record<string, unknown>>;
+}
+
+/** An answer that came over HTTP, whatever the SDK made of it. */
+export interface SeenAnswer {
+  readonly status: number;
+  readonly [header: string]: unknown;
+}
+
+/** What an SDK raised, in its own words. */
+export interface SdkFailure {
+  readonly class: string;
+  readonly name: string;
+  readonly status?: number;
+  readonly code?: string | null;
+  readonly type?: string;
+  readonly param?: string | null;
+  readonly requestId?: string;
+  readonly message: string;
+}
+
+export interface SdkAnswer {
+  readonly id?: string;
+  readonly text?: string;
+  readonly streamed?: string;
+  /** Deltas of a stream. */
+  readonly count?: number;
+  readonly value?: unknown;
+  readonly finish?: string;
+  readonly model?: string;
+  readonly requestId?: string;
+  readonly tool?: { readonly name: string; readonly value: unknown };
+  readonly usage?: { readonly input: number; readonly output: number };
+}
+
+interface Outcome {
+  readonly id: number;
+  readonly result?: unknown;
+  readonly failure?: SdkFailure;
+  readonly seen: readonly SeenAnswer[];
+}
+
+const callLimitMs = 20_000;
+const startLimitMs = 30_000;
+
+/** Owns a program that calls a service through one SDK. */
+export class SdkClient implements AsyncDisposable {
+  /** The version of its Node. */
+  readonly node: string;
+  readonly #process: ChildProcess;
+  readonly #waiting = new Map<number, (outcome: Outcome) => void>();
+  #calls = 0;
+
+  constructor(child: ChildProcess, lines: AsyncIterable<string>, node: string) {
+    this.#process = child;
+    this.node = node;
+    void this.#read(lines);
+  }
+
+  /** Rejects with what the SDK raised. */
+  async ask(service: Service, face: string, call: string, input: SdkInput): Promise<SdkAnswer> {
+    return (await this.call<SdkAnswer>(service, face, call, input)).result;
+  }
+
+  async call<T>(service: Service, face: string, call: string, input: SdkInput) {
+    const { result, failure, seen } = await this.run(service, face, call, input);
+    if (failure !== undefined) throw new Error(`${failure.class}: ${failure.message} (${JSON.stringify(failure)})`);
+    return { result: result as T, seen };
+  }
+
+  /** What the SDK raised. Rejects where it raises nothing. */
+  async failure(service: Service, face: string, call: string, input: SdkInput) {
+    const { result, failure, seen } = await this.run(service, face, call, input);
+    if (failure === undefined) throw new Error(`no error was raised, but ${JSON.stringify(result)}`);
+    return { failure, seen };
+  }
+
+  run({ url }: Service, face: string, call: string, input: SdkInput): Promise<Outcome> {
+    const id = ++this.#calls;
+    const told = { model: 'eliza', key: 'any key', prompt: 'Hello', ...input, url };
+    this.#process.stdin?.write(`${JSON.stringify({ id, face, call, input: told })}\n`);
+    return new Promise((resolve, reject) => {
+      const late = setTimeout(() => reject(new Error(`${face} ${call} has no end`)), callLimitMs);
+      this.#waiting.set(id, (outcome) => {
+        clearTimeout(late);
+        this.#waiting.delete(id);
+        resolve(outcome);
+      });
+    });
+  }
+
+  async #read(lines: AsyncIterable<string>): Promise<void> {
+    for await (const line of lines) {
+      const outcome = JSON.parse(line) as Outcome;
+      this.#waiting.get(outcome.id)?.(outcome);
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, 'exit');
+    this.#process.kill('SIGKILL');
+    await exited;
+  }
+}
+
+/** Starts the program for one SDK. The packages are installed first, where they are missing. */
+export async function startSdkClient(sdk: string): Promise<SdkClient> {
+  const { node, clients } = await installSdks();
+  // The clients are reached over a link: their packages are looked for where the link stands.
+  const links = ['--preserve-symlinks', '--preserve-symlinks-main'];
+  const child = spawn(node, [...links, join(clients, 'serve.mjs'), sdk], {
+    env: { PATH: process.env.PATH ?? '', LANGSMITH_TRACING: 'false' },
+    stdio: ['pipe', 'pipe', 'inherit'],
+  });
+  const lines = createInterface({ input: child.stdout });
+  const [first] = (await once(lines, 'line', { signal: AbortSignal.timeout(startLimitMs) })) as [string];
+  return new SdkClient(child, lines, (JSON.parse(first) as { node: string }).node);
+}
