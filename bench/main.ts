@@ -5,6 +5,7 @@ import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
 import { conversationMemory } from './conversation-memory.js';
 import { conversations } from './conversations.js';
+import { doors } from './doors.js';
 import { eventLoop } from './event-loop.js';
 import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
@@ -42,6 +43,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'first-delta': firstDelta,
   claude,
   'claude-load': claudeLoad,
+  doors,
 };
 
 const defaultRounds = 11;

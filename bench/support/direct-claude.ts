@@ -2,7 +2,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { type Dialect, plainLaunch } from '../../src/primary/cli/adapter.js';
+import { type Dialect, type Launch, plainLaunch } from '../../src/primary/cli/adapter.js';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
 import { processorMs } from './processor-time.js';
@@ -39,11 +39,12 @@ export class DirectClaude {
   }
 
   /** `claude -p` with the flags of the relay, for one prompt on its stdin. */
-  async run(): Promise<DirectRun> {
+  async run(system: string | null = null): Promise<DirectRun> {
+    const launch = { ...plainLaunch(null), system };
     const begun = performance.now();
-    const child = await this.#start();
+    const child = await this.#start(launch);
     const firstByte = once(child.stdout, 'data').then(() => performance.now() - begun);
-    child.stdin.end(this.#input);
+    child.stdin.end(this.#inputFor(launch));
     const resultMs = await nextResult(child).then(() => performance.now() - begun);
     await once(child, 'exit');
     return { firstByteMs: await firstByte, resultMs };
@@ -65,18 +66,18 @@ export class DirectClaude {
 
   /** One that has started, with the flags of the relay, and waits. */
   async wait(): Promise<WaitingClaude> {
-    const child = await this.#start();
-    const waiting = new WaitingClaude(child, this.#input);
+    const child = await this.#start(plainLaunch(null));
+    const waiting = new WaitingClaude(child, this.#inputFor(plainLaunch(null)));
     await waiting.quiet();
     return waiting;
   }
 
-  get #input(): string {
-    return this.#dialect.writer().write({ ...plainLaunch(null), text: prompt, history: [] }, 1).text;
+  #inputFor(launch: Launch): string {
+    return this.#dialect.writer().write({ ...launch, text: prompt, history: [] }, 1).text;
   }
 
-  async #start(): Promise<ChildProcessWithoutNullStreams> {
-    const { args, files } = this.#dialect.plan(plainLaunch(null), `${this.#home.path}/${++this.#runs}`);
+  async #start(launch: Launch): Promise<ChildProcessWithoutNullStreams> {
+    const { args, files } = this.#dialect.plan(launch, `${this.#home.path}/${++this.#runs}`);
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
     const child = spawn(this.#program, [...args], { cwd: this.#home.workingDirectory, env: this.#env });
     child.stderr.resume();
