@@ -45,7 +45,12 @@ describe('A program that can not be started', () => {
 
 describe('A program that fails', () => {
   it.each([
-    ['exits with a code', script('exits-early.pl', '3'), 'the model CLI exited with code 3', 'the disk is full'],
+    [
+      'exits with a code',
+      script('exits-early.pl', '3'),
+      'the model CLI exited with code 3',
+      'warming up\nthe disk is full',
+    ],
     ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL', undefined],
     ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV', undefined],
     ['is no program', fixture('nowhere.js'), 'the model CLI exited with code 1', expect.stringContaining('nowhere.js')],
@@ -66,7 +71,7 @@ describe('A program that fails', () => {
     const command = script('exits-early.pl', '3');
     await using service = await startWithProgram(command, { ...oneSlot, MODEL_API_EXPOSE_STDERR: 'true' });
     const { body } = await service.post('/ask', { prompt: 'hello' });
-    expect(body.message).toBe('the model CLI exited with code 3: the disk is full');
+    expect(body.message).toBe('the model CLI exited with code 3: warming up\nthe disk is full');
   });
 
   it('is a cli_error when it floods its stdout, and the flood is not kept', async () => {

@@ -84,15 +84,29 @@ describe('A request too many', () => {
     for (const { status, headers, body, afterMs } of refused) {
       expect(status).toBe(429);
       expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
-      expect(body.retry_after_seconds).toBeGreaterThanOrEqual(1);
+      expect(body.retry_after_seconds).toBe(1); // nobody knows yet how long a job takes
       expect(afterMs).toBeLessThan(2500);
     }
     const waitedInVain = withError('queue_timeout');
     expect(waitedInVain.map(({ status }) => status)).toEqual(Array(places).fill(504));
     expect(waitedInVain[0]?.body.message).toBe('waited 2500 ms for a slot');
+    for (const { headers, body } of waitedInVain)
+      expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
     expect(withError('timeout').map(({ status }) => status)).toEqual(Array(slots).fill(504));
     expect(await runtimeOf(service)).toMatchObject({ rejected_total: tooMany, queue_timeouts_total: places });
     await recovers(service);
+
+    const caller = new AbortController();
+    const patient = () => service.post('/ask', { prompt: 'hello' }, {}, caller.signal).catch(() => null);
+    const others = Array.from({ length: slots + places }, patient);
+    await untilJobs(service, slots, places);
+    const { body, headers } = await service.post('/ask', { prompt: 'hello' });
+    expect(body.error).toBe('concurrency_limited');
+    expect(body.retry_after_seconds).toBeGreaterThanOrEqual((5 * places) / slots);
+    expect(body.retry_after_seconds).toBeLessThan(20);
+    expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
+    caller.abort();
+    await Promise.all(others);
   });
 });
 
