@@ -10,7 +10,7 @@ import type { Job } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
 import { StopCutter } from './stop-cutter.js';
 
-type Said = Omit<Answered, 'estimate'>;
+type Uncounted = Omit<Answered, 'estimate'>;
 
 /** The end of a job's answer. `text` is the whole of it, where it differs from what was passed on. */
 export interface Answered extends TurnEnd {
@@ -52,7 +52,7 @@ export class Answering {
     return { ...said, estimate: await this.#estimated(said) };
   }
 
-  async #say(): Promise<Said> {
+  async #say(): Promise<Uncounted> {
     const cli = await this.#parts.processes.take();
     checkExtras(cli.extras, this.#job);
     const { request, launch, turn } = this.#job;
@@ -65,7 +65,7 @@ export class Answering {
     return launch.schema === null ? this.#freely(cli, asked) : this.#structured(cli, asked, launch.schema);
   }
 
-  async #freely(cli: JobCli, asked: Turn): Promise<Said> {
+  async #freely(cli: JobCli, asked: Turn): Promise<Uncounted> {
     const cutter = new StopCutter(this.#job.request.stop);
     const write = (text: string) => this.#pass(cutter.add(text));
     const end = await this.#turn(cli, asked, { write, hasEnough: () => cutter.found !== null });
@@ -77,7 +77,7 @@ export class Answering {
   }
 
   /** By the program's own way, else by the prompt, with one more turn to repair an answer that does not fit. */
-  async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Said> {
+  async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Uncounted> {
     const isToldInPrompt = cli.extras.schema === undefined;
     const turn = isToldInPrompt ? askingFor(asked, schema) : asked;
     const first = await this.#whole(cli, turn);
@@ -98,7 +98,7 @@ export class Answering {
     return { ...end, text: end.text ?? pieces.join('') };
   }
 
-  #value(end: { readonly model: string | null; readonly usage: Usage }, value: string): Said {
+  #value(end: { readonly model: string | null; readonly usage: Usage }, value: string): Uncounted {
     this.#pass(value);
     return { type: 'turn-end', text: null, model: end.model, usage: end.usage, stopSequence: null };
   }
@@ -123,7 +123,7 @@ export class Answering {
   }
 
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
-  async #estimated({ text, usage }: Said): Promise<TokenEstimate | null> {
+  async #estimated({ text, usage }: Uncounted): Promise<TokenEstimate | null> {
     const { request, chain } = this.#job;
     if (chain === null || usage.outputTokens !== null) return null;
     const { countTokens } = this.#parts;

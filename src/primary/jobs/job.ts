@@ -134,12 +134,12 @@ export class Job {
 
   failed(thrown: unknown): JobFailed {
     const { stderr, ...failure } = toWire(thrown);
-    const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#told()) };
+    const heard = stderr === undefined ? {} : { stderr: withoutEcho(stderr, this.#texts()) };
     return { type: 'job-end', outcome: outcomeOf(thrown), failure: { ...failure, ...heard }, ...this.#figures() };
   }
 
   /** All texts that its program was told, the newest first. */
-  *#told(): Generator<string> {
+  *#texts(): Generator<string> {
     const { text, system, history } = this.request;
     yield text;
     yield this.turn?.system ?? system ?? '';

@@ -162,7 +162,7 @@ describe('a job whose caller keeps the conversation', () => {
     const harness = new JobHarness();
     expect((await all(harness.run(first)))[0]).toMatchObject({ type: 'job-admitted', session: 'replay' });
     const [kept] = harness.processes[0]?.released ?? [];
-    expect(kept).toMatchObject({ messageCount: 2, schema: null });
+    expect(kept).toMatchObject({ messageCount: 2, launch: { schema: null } });
     harness.kept = kept ? [kept] : [];
     expect((await all(harness.run(second)))[0]).toMatchObject({ type: 'job-admitted', session: 'live' });
     expect(harness.wanted).toEqual([null, expect.objectContaining({ id: kept?.id, messageCount: 2 })]);
