@@ -1,5 +1,6 @@
 import { messageEvents } from '../support/messages-door.js';
 import { type Service, startService } from '../support/service.js';
+import { until } from '../support/until.js';
 
 const key = 'a-key-of-some-length';
 const hello = { model: 'eliza', max_tokens: 100, messages: [{ role: 'user', content: 'Hello, my name is Ada' }] };
@@ -9,6 +10,8 @@ const city = {
   name: 'city',
   input_schema: { type: 'object', properties: { days: { type: 'integer' } }, required: ['days'] },
 };
+
+const processes = 'model_api_cli_processes';
 
 let service: Service;
 
@@ -52,6 +55,7 @@ describe('The door for the SDKs of Anthropic', () => {
         content: [{ text: introduction }],
       },
     });
+    await until(async () => (await metric(processes)).includes(`${processes}{state="live"} 1`), 'the process to wait');
     const { messages } = hello;
     const said = { role: 'assistant', content: first.body.content };
     const more = { ...hello, messages: [...messages, said, { role: 'user', content: 'What is my name?' }] };
