@@ -1,15 +1,23 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeFailures } from './failures.js';
+import { describeRetries } from './retries.js';
 
 const compatible: SdkFace = {
   name: 'compatible',
+  dialect: 'openai',
+  path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool-calls' },
   structured: ['parse', 'parseStream', 'generateObject', 'streamObject'],
   has: ['requestId'],
+  classOf: () => 'APICallError',
+  mindsAdvice: false,
 };
 
 const lab = sdkLab('ai');
 
 describe('ai with @ai-sdk/openai-compatible', () => {
   describeAnswers(lab, compatible);
+  describeFailures(lab, compatible);
+  describeRetries(lab, compatible);
 });

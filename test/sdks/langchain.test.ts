@@ -1,15 +1,24 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeFailures } from './failures.js';
+import { openAiClass } from './openai-classes.js';
+import { describeRetries } from './retries.js';
 
 const chat: SdkFace = {
   name: 'chat',
+  dialect: 'openai',
+  path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool_calls' },
   structured: ['parse', 'jsonSchema', 'functionCalling'],
   has: [],
+  classOf: (status, code) => (code === 'context_length_exceeded' ? 'ContextOverflowError' : openAiClass(status)),
+  mindsAdvice: false,
 };
 
 const lab = sdkLab('langchain');
 
 describe('ChatOpenAI of @langchain/openai', () => {
   describeAnswers(lab, chat);
+  describeFailures(lab, chat);
+  describeRetries(lab, chat);
 });

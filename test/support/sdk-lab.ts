@@ -1,15 +1,27 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../src/shared/config/api-keys.js';
+import { temporaryFolder } from './folder.js';
+import { untilJobs } from './jobs.js';
 import { type SdkClient, startSdkClient } from './sdk-client.js';
 import { type Service, script, startService, startWithProgram } from './service.js';
 
 /** One interface of one SDK, as the tests know it. */
 export interface SdkFace {
   readonly name: string;
+  /** Which of the two APIs it speaks. */
+  readonly dialect: 'openai' | 'anthropic';
+  readonly path: string;
   /** What it calls the endings. */
   readonly endings: { readonly whole: string; readonly tool: string };
   /** Calls that answer with a person. */
   readonly structured: readonly string[];
   /** Further calls that it has. */
   readonly has: readonly ('models' | 'helper' | 'countTokens' | 'jsonObject' | 'requestId')[];
+  /** The class of what it raises for a status, and for the code of an error that has a class of its own. */
+  readonly classOf: (status: number, code: string) => string;
+  /** Whether it minds `x-should-retry`. */
+  readonly mindsAdvice: boolean;
 }
 
 /** What the tests of one SDK share: its client, and the services that it calls. */
@@ -17,23 +29,95 @@ export interface SdkLab {
   readonly client: SdkClient;
   readonly demo: Service;
   readonly command: Service;
+  /** Does what a prompt orders. Needs a key, and holds one job and one more that waits. */
+  readonly strict: Service;
+  /** The same without keys, with two seconds for a job and less for waiting. */
+  readonly hasty: Service;
+  /** Its program is not there. */
+  readonly broken: Service;
+  /** It drains, for as long as the tests take. */
+  readonly leaving: Service;
 }
 
+/** The keys of the strict service. */
+export const keys = {
+  all: 'key-of-everything',
+  chat: 'key-of-chat-alone',
+  /** Of one request in a minute. */
+  rare: 'key-of-a-minute',
+  /** Of one request in a second. */
+  brief: 'key-of-a-second',
+} as const;
+
+const keyOptions = { all: '', chat: ':scopes=chat', rare: ':rate=1/60', brief: ':rate=1/1' };
+
+/** The program that does what a prompt orders. */
+export const orderedProgram = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+const narrow = { ...orderedProgram, MODEL_API_MAX_CONCURRENT: '1' };
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
+const shortLimits = { ...narrow, MODEL_API_TIMEOUT: '2', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
 
 /** Starts what the tests of a file need, and ends it after them. To be read inside tests only. */
 export function sdkLab(sdk: string): SdkLab {
-  const parts: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
+  const lab: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
+  const left = new AbortController();
+  const disposed: AsyncDisposable[] = [];
   beforeAll(async () => {
-    parts.client = await startSdkClient(sdk);
-    parts.demo = await startService({ env: live });
-    parts.command = await startWithProgram(script('needs-a-repair.pl', '{model}'), {
-      MODEL_API_DEFAULT_MODEL: 'eliza',
-    });
+    const folder = await temporaryFolder();
+    disposed.push(folder);
+    lab.client = await startSdkClient(sdk);
+    [lab.demo, lab.command, lab.strict] = await Promise.all([
+      startService({ env: live }),
+      startWithProgram(script('needs-a-repair.pl', '{model}'), { MODEL_API_DEFAULT_MODEL: 'eliza' }),
+      startStrict(folder.path),
+    ]);
+    [lab.hasty, lab.broken, lab.leaving] = await Promise.all([
+      startHasty(),
+      startWithProgram('/nowhere/there', {}),
+      startLeaving(left.signal),
+    ]);
   }, 400_000);
   afterAll(async () => {
-    await parts.client?.[Symbol.asyncDispose]();
-    await Promise.all([parts.demo?.stop(), parts.command?.stop()]);
+    left.abort();
+    const { client, ...services } = lab;
+    await client?.[Symbol.asyncDispose]();
+    await Promise.all(Object.values(services).map((service) => service.stop()));
+    await Promise.all(disposed.map((each) => each[Symbol.asyncDispose]()));
+  }, 60_000);
+  return lab as SdkLab;
+}
+
+export function startHasty(): Promise<Service> {
+  return startService({ env: shortLimits });
+}
+
+async function startStrict(folder: string): Promise<Service> {
+  const path = join(folder, 'keys');
+  const lines = Object.entries(keys).map(([name, key]) => {
+    return `${name}:sha256:${digestOf(key)}${keyOptions[name as keyof typeof keys]}\n`;
   });
-  return parts as SdkLab;
+  await writeFile(path, lines.join(''), { mode: 0o600 });
+  const limits = { MODEL_API_MAX_QUEUE: '1', MODEL_API_BODY_LIMIT: '64kb' };
+  return startService({ env: { ...narrow, ...limits, MODEL_API_KEYS_FILE: path } });
+}
+
+/** A service that drains until its last job is given up by its caller. */
+async function startLeaving(signal: AbortSignal): Promise<Service> {
+  const service = await startService({ env: { ...narrow, MODEL_API_DRAIN_TIMEOUT_SECONDS: '600' } });
+  service.post('/ask', { prompt: 'silent' }, {}, signal).catch(() => {});
+  await untilJobs(service, 1, 0);
+  service.process.kill('SIGTERM');
+  await service.log('shutdown_start');
+  return service;
+}
+
+/** A job that takes the only slot until it is left. */
+export async function occupied(service: Service, jobs: 1 | 2 = 1, key = ''): Promise<Disposable> {
+  const left = new AbortController();
+  for (let count = 1; count <= jobs; count++) {
+    const headers: Record<string, string> = key === '' ? {} : { 'x-api-key': key };
+    service.post('/ask', { prompt: 'silent' }, headers, left.signal).catch(() => {});
+    await untilJobs(service, 1, count - 1);
+  }
+  return { [Symbol.dispose]: () => left.abort() };
 }
