@@ -19,15 +19,15 @@ const cache = join(__dirname, '..', '..', '..', '.cache', 'claude-code');
 const installLimitMs = 300_000;
 
 /** The path of the real claude program, which is installed with npm where it is not there yet. */
-export async function installClaude(): Promise<string> {
-  const folder = join(cache, claudeVersion);
+export async function installClaude(version = claudeVersion): Promise<string> {
+  const folder = join(cache, version);
   const found = await programIn(folder);
   if (found !== null) return found;
   await mkdir(cache, { recursive: true });
   await removeInterrupted();
   const building = await mkdtemp(join(cache, `install-${process.pid}-`));
   try {
-    await npmInstall(building);
+    await npmInstall(building, version);
     // Into place in one step, so that what stands there is whole. Whoever was first stays.
     await rename(building, folder).catch(() => {});
   } finally {
@@ -39,10 +39,10 @@ export async function installClaude(): Promise<string> {
 }
 
 /** Without install scripts, which some versions of npm refuse: the program is whole in its platform's own package. */
-async function npmInstall(folder: string): Promise<void> {
+async function npmInstall(folder: string, version: string): Promise<void> {
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
   const args = ['install', '--prefix', folder, '--ignore-scripts', ...quiet];
-  await promisify(execFile)('npm', [...args, `@anthropic-ai/claude-code@${claudeVersion}`], {
+  await promisify(execFile)('npm', [...args, `@anthropic-ai/claude-code@${version}`], {
     cwd: folder,
     timeout: installLimitMs,
   });
