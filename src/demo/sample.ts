@@ -1,7 +1,8 @@
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Deeper parts of a schema are left empty: it may refer to itself. */
-const maxDepth = 12;
+/** A schema may refer to itself. From here on only what must be there is, and nothing beyond the second depth. */
+const shallowDepth = 5;
+const maxDepth = 30;
 
 /** The simplest value that fits a JSON Schema, as far as a few rules reach. Every free text in it is `text`. */
 export function sampleOf(schema: unknown, text: string, root: unknown = schema, depth = 0): unknown {
@@ -10,18 +11,21 @@ export function sampleOf(schema: unknown, text: string, root: unknown = schema, 
   if (constant !== undefined) return constant;
   if (Array.isArray(choices)) return choices[0];
   const deeper = (part: unknown) => sampleOf(part, text, root, depth + 1);
-  const inner = resolved(schema, root) ?? firstOf(schema.anyOf) ?? firstOf(schema.oneOf);
+  const isDeep = depth >= shallowDepth;
+  const inner = resolved(schema, root) ?? oneOf(schema.anyOf ?? schema.oneOf, isDeep);
   if (inner !== undefined) return deeper(inner);
   if (Array.isArray(schema.allOf)) return Object.assign({}, ...schema.allOf.map(deeper));
-  return plainSample(schema, text, deeper);
+  return plainSample(schema, text, isDeep, deeper);
 }
 
-function plainSample(schema: Schema, text: string, deeper: (part: unknown) => unknown): unknown {
+function plainSample(schema: Schema, text: string, isDeep: boolean, deeper: (part: unknown) => unknown): unknown {
   switch (typeOf(schema)) {
     case 'object':
-      return Object.fromEntries(Object.entries(propertiesOf(schema)).map(([name, part]) => [name, deeper(part)]));
+      return Object.fromEntries(propertiesOf(schema, isDeep).map(([name, part]) => [name, deeper(part)]));
     case 'array':
-      return Array.from({ length: Math.min(Number(schema.minItems ?? 1), 100) }, () => deeper(schema.items ?? {}));
+      return Array.from({ length: Math.min(Number(schema.minItems ?? (isDeep ? 0 : 1)), 100) }, () =>
+        deeper(schema.items ?? {}),
+      );
     case 'string':
       return text.padEnd(Number(schema.minLength ?? 0), '.').slice(0, Number(schema.maxLength ?? text.length + 1e6));
     case 'number':
@@ -46,8 +50,10 @@ function typeOf({ type, properties }: Schema): unknown {
   return Array.isArray(type) ? type[0] : type;
 }
 
-function propertiesOf({ properties }: Schema): Schema {
-  return isSchema(properties) ? properties : {};
+function propertiesOf({ properties, required }: Schema, onlyRequired: boolean): [name: string, part: unknown][] {
+  const needed = Array.isArray(required) ? required : [];
+  const all = Object.entries(isSchema(properties) ? properties : {});
+  return onlyRequired ? all.filter(([name]) => needed.includes(name)) : all;
 }
 
 /** What a reference inside the same document stands for; undefined without one. */
@@ -61,8 +67,9 @@ function unescaped(name: string): string {
   return decodeURIComponent(name).replaceAll('~1', '/').replaceAll('~0', '~');
 }
 
-function firstOf(list: unknown): unknown {
-  return Array.isArray(list) ? list[0] : undefined;
+/** Where a schema refers to itself, the way out often comes last: null, say. */
+function oneOf(choices: unknown, isDeep: boolean): unknown {
+  return Array.isArray(choices) ? choices.at(isDeep ? -1 : 0) : undefined;
 }
 
 function isSchema(value: unknown): value is Schema {
