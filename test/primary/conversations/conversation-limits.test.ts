@@ -228,6 +228,18 @@ describe('the text of one conversation', () => {
     expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
   });
 
+  it('counts images, as long as the conversation lives', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const image = { mediaType: 'image/png', data: 'A'.repeat(60), at: 0 } as const;
+    const turn = harness.open(null, 'alice', 62);
+    const { id } = turn.commit('Hi', 'Hello', 3, [image]);
+    turn[Symbol.dispose]();
+    expect(harness.store.counts.bytes).toBe('HiHello'.length + 60);
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 34))).toMatchObject(tooLarge);
+    harness.store.remove(id, 'alice');
+    expect(harness.store.counts.bytes).toBe(0);
+  });
+
   it('is named in the refusal, in MB', () => {
     const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
     const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};

@@ -63,6 +63,19 @@ describe('a turn', () => {
     expect(harness.store.turn(null, 'alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
   });
 
+  it('finds the images of each message where they were', () => {
+    const harness = new StoreHarness();
+    const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
+    const id = harness.chat();
+    using turn = harness.open(id);
+    turn.commit('Look', 'Nice', 1, [image, image]);
+    turn[Symbol.dispose]();
+    harness.chat(id);
+    using next = harness.open(id);
+    const images = next.history.map((message) => message.images ?? []);
+    expect(images).toEqual([[], [], [image, image], [], [], []]);
+  });
+
   it('can not wait with a signal that was aborted before', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(harness.chat());

@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../../src/primary/cli/adapter.js';
+import { type Launch, plainLaunch } from '../../../../src/primary/cli/adapter.js';
 import { launchKeyOf } from '../../../../src/primary/cli/program.js';
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import { PoolHouse, usual, withSystem } from '../../../support/pool-house.js';
@@ -6,6 +6,7 @@ import { TextBook, turnOf } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
 const never = new AbortController().signal;
+const withSchema: Launch = { ...plainLaunch(null), schema: '{"type":"object"}' };
 const none = { standby: 0, live: 0, busy: 0, stopping: 0 };
 
 describe('a process for a job', () => {
@@ -108,6 +109,28 @@ describe('a process for a further turn', () => {
     const tree = await house.answer(lease);
     expect([lease.origin, tree.heard, old.ends]).toEqual(['new', 'earlier\nhello\n', ['retired']]);
     expect(house.counted).toMatchObject({ live: 0, replay: 1 });
+  });
+
+  it.each<[string, Launch | undefined, boolean]>([
+    ['the same', withSchema, true],
+    ['another model', { ...withSchema, model: 'other' }, false],
+    ['another schema', { ...withSchema, schema: '{}' }, false],
+    ['no schema', plainLaunch(null), false],
+    ['another effort, which can be told anew', { ...withSchema, effort: 'high' }, true],
+  ])('is kept for a turn that is to tell it %s, or is not', async (_, launch, isKept) => {
+    const house = new PoolHouse();
+    const lease = await house.acquire();
+    await house.answer(lease);
+    await lease.release({ id: 'a', messageCount: 2, launch: withSchema });
+    const state = { id: 'a', messageCount: 2, ...(launch && { launch }) };
+    expect(house.pool.keeps(state)).toBe(isKept);
+    expect([house.pool.keeps({ ...state, id: 'b' }), house.pool.keeps({ ...state, messageCount: 4 })]).toEqual([
+      false,
+      false,
+    ]);
+    const next = await house.pool.acquire(house.program, usual, state, never);
+    expect(next.origin).toBe(isKept ? 'live' : 'new');
+    expect(house.pool.keeps(state)).toBe(false);
   });
 
   it('is another one where the program’s file has changed', async () => {
