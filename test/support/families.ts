@@ -25,6 +25,12 @@ const ofEndpoints: readonly Responses[] = [
   ['GET HEAD', '/models', '200 400 500'],
   ['GET HEAD', '/openapi.yaml', '200 400 500'],
   ['GET HEAD', '/docs', '200 400 404 500'],
+  ['GET HEAD', '/v1/models', '200 400 500'],
+  ['GET HEAD', '/v1/models/{id}', '200 400 404 500'],
+  ['POST', '/v1/chat/completions', '200 400 401 403 404 408 413 429 431 500 503 504'],
+  ['POST', '/v1/responses', '200 400 401 403 404 408 413 429 431 500 503 504'],
+  ['POST', '/v1/messages', '200 400 401 403 404 408 413 429 431 500 503 504 529'],
+  ['POST', '/v1/messages/count_tokens', '200 400 401 403 408 413 429 431 500'],
 ];
 
 /** What is told before an endpoint is found that takes the method, or of what is no request at all. */
@@ -41,6 +47,12 @@ const ofNoEndpoint: readonly Responses[] = [
   ['POST PUT PATCH DELETE OPTIONS other', '/models', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/openapi.yaml', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/docs', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/v1/models', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/v1/models/{id}', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/chat/completions', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/responses', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/v1/messages/count_tokens', '405'],
   ['GET HEAD POST PUT PATCH DELETE', 'other', '400 403 404'],
   ['OPTIONS', 'other', '204 400 403 404'],
   ['other', 'other', '400 403 404 405 408 429 431'],

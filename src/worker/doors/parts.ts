@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { imageFault, imageType } from '../../shared/api/images.js';
+import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
@@ -7,9 +8,11 @@ import { mustBeSent } from '../http/body.js';
 /** A piece of a foreign message. */
 export type Part = { readonly type: 'text'; readonly text: string } | ({ readonly type: 'image' } & Omit<Image, 'at'>);
 
+const noString = 'must be a string';
+
 /** Text of a message may be empty: clients keep answers that were. */
 export const plainText = z
-  .string('must be a string')
+  .string(noString)
   .refine((value) => !value.includes('\0'), 'must not contain NUL')
   .refine((value) => !/\p{Surrogate}/u.test(value), 'must not contain a lone surrogate');
 
@@ -17,7 +20,7 @@ export const plainText = z
 export function textAt(value: unknown, path: string): string {
   const read = plainText.safeParse(value);
   if (read.success) return read.data;
-  throw invalid(path, value === undefined ? 'must be sent' : (read.error.issues[0]?.message ?? 'must be a string'));
+  throw invalid(path, value === undefined ? mustBeSent : (read.error.issues[0]?.message ?? noString));
 }
 
 const maxStops = 16;
@@ -27,8 +30,7 @@ const maxStopLength = 500;
 export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
 
-const noString = 'must be a string';
-export const modelName = z.string(noString);
+export const askedModel = modelName.meta({ description: 'The model to ask, as GET /v1/models lists it.' });
 
 /** Whether the fault is a model that does not exist; not that none was named. */
 export function isOfUnknownModel({ code, details }: RelayError): boolean {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { modelName, plainText } from '../parts.js';
+import { askedModel, plainText, stopSequences } from '../parts.js';
 
 /** A piece of content. What its type is decides what else it holds. */
 const block = z.looseObject({ type: z.string('must be a string') });
@@ -23,11 +23,11 @@ const tool = z.looseObject({
 const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });
 
 export const messagesRequest = z.looseObject({
-  model: modelName,
+  model: askedModel,
   messages: z.array(said, 'must be a list'),
   system: content.nullish(),
   stream: z.boolean('must be true or false').nullish(),
-  stop_sequences: z.array(plainText, 'must be a list').max(16, 'must be 16 at most').nullish(),
+  stop_sequences: stopSequences.nullish(),
   tools: z.array(tool, 'must be a list').nullish(),
   tool_choice: z.looseObject({ type: z.string('must be a string'), name: z.string().nullish() }).nullish(),
   output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { plainText, stopSequence, stopSequences } from '../parts.js';
+import { askedModel, plainText, stopSequence, stopSequences } from '../parts.js';
 import { content } from './content.js';
-import { jsonSchema, model, named, streamed } from './options.js';
+import { jsonSchema, named, streamed } from './options.js';
 
 const toolCall = z.looseObject({ function: z.looseObject({ arguments: plainText }).optional() });
 
@@ -36,7 +36,7 @@ const stop = z.union(
 );
 
 export const chatCompletionRequest = z.looseObject({
-  model,
+  model: askedModel,
   messages: z.array(message, 'must be a list'),
   stream: streamed,
   stream_options: z.looseObject({ include_usage: z.boolean('must be true or false').nullish() }).nullish(),

@@ -1,10 +1,8 @@
 import { z } from 'zod';
-import { modelName } from '../../../shared/config/values.js';
 import { invalid } from '../../../shared/errors.js';
 import type { Effort } from '../../../shared/job.js';
 import type { OrderedSchema } from '../../jobs/job-order.js';
 
-export const model = modelName.meta({ description: 'The model to ask, as GET /v1/models lists it.' });
 export const streamed = z.boolean('must be true or false').nullish();
 export const named = z.string('must be a string');
 

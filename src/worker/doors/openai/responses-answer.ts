@@ -2,7 +2,7 @@ import { eventText } from '../../http/event-stream.js';
 import type { AnswerForm, Opening, StreamForm, Told } from '../door.js';
 import { openAiErrorBody } from './errors.js';
 
-type Status = 'in_progress' | 'completed' | 'incomplete';
+type ResponseStatus = 'in_progress' | 'completed' | 'incomplete';
 
 /** `nowSeconds` is the time of the answer, since the epoch. */
 export function responseForm(nowSeconds: number): AnswerForm {
@@ -13,7 +13,7 @@ export function responseForm(nowSeconds: number): AnswerForm {
 }
 
 /** What this service never has is there all the same, as the API has it. */
-function responseOf({ requestId, model, tool }: Opening, createdAt: number, status: Status): object {
+function responseOf({ requestId, model, tool }: Opening, createdAt: number, status: ResponseStatus): object {
   return {
     id: `resp_${requestId}`,
     object: 'response',
@@ -49,7 +49,7 @@ function endedResponse(told: Told, createdAt: number): object {
   return { ...responseOf(told, createdAt, status), incomplete_details: details, output, usage: usageOf(told) };
 }
 
-function statusOf({ ending }: Told): Status {
+function statusOf({ ending }: Told): ResponseStatus {
   return ending === 'refusal' ? 'incomplete' : 'completed';
 }
 
@@ -69,7 +69,7 @@ function usageOf({ usage }: Told): object {
 }
 
 /** The one item of an answer. A text of null: it has none yet. */
-function itemOf(opening: Opening, text: string | null, status: Status): object {
+function itemOf(opening: Opening, text: string | null, status: ResponseStatus): object {
   const { requestId, tool } = opening;
   if (tool === null) {
     const content = text === null ? [] : [textPart(text)];

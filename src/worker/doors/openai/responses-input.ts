@@ -17,7 +17,7 @@ const refused: Readonly<Record<string, string>> = {
     'function_call_output is not possible: there are no tools here. Send the result in a message of the user',
 };
 
-type Said =
+type SaidItem =
   | { readonly kind: 'told'; readonly text: string }
   | { readonly kind: 'spoken'; readonly message: Message }
   | { readonly kind: 'passed-over' };
@@ -31,12 +31,12 @@ export function spokenIn({ input, instructions }: ResponsesRequest) {
   return { system, ...lastOfUser(spoken, 'input') };
 }
 
-function ofUser(input: string): Said {
+function ofUser(input: string): SaidItem {
   return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };
 }
 
 /** What the model once thought is not told to it again. A call that was made stands in the history as its arguments. */
-function saidBy(item: InputItem, path: string): Said {
+function saidBy(item: InputItem, path: string): SaidItem {
   const type = item.type ?? 'message';
   if (type === 'message') return messageSaid(item, path);
   if (type === 'reasoning') return { kind: 'passed-over' };
@@ -47,7 +47,7 @@ function saidBy(item: InputItem, path: string): Said {
 
 const unknownItem = 'must be message: there are no tools here, and nothing is kept';
 
-function messageSaid({ role, content }: InputItem, path: string): Said {
+function messageSaid({ role, content }: InputItem, path: string): SaidItem {
   if (content == null) throw invalid(`${path}.content`, 'must be sent');
   const at = `${path}.content`;
   if (role === 'system' || role === 'developer') return { kind: 'told', text: textOf(content, at, responseParts) };

@@ -78,10 +78,10 @@ function meaningless(body: ResponsesRequest, isCall: boolean): string[] {
   ];
 }
 
-type SentTool = NonNullable<ResponsesRequest['tools']>[number];
+type FlatTool = NonNullable<ResponsesRequest['tools']>[number];
 
 /** Any other tool is one that OpenAI's servers run. */
-function isFunction({ type }: SentTool): boolean {
+function isFunction({ type }: FlatTool): boolean {
   return type === 'function';
 }
 

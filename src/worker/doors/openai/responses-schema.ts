@@ -1,6 +1,7 @@
 import { z } from 'zod';
+import { askedModel } from '../parts.js';
 import { content } from './content.js';
-import { jsonSchema, model, named, streamed } from './options.js';
+import { jsonSchema, named, streamed } from './options.js';
 
 /** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
 const item = z.looseObject({
@@ -25,7 +26,7 @@ const toolChoice = z.union(
 const format = z.looseObject({ type: named, schema: jsonSchema.nullish() });
 
 export const responsesRequest = z.looseObject({
-  model,
+  model: askedModel,
   input: z.union([z.string(), z.array(item)], 'must be text, or a list of items'),
   instructions: named.nullish(),
   stream: streamed,
