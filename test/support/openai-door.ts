@@ -1,0 +1,117 @@
+import { systemClock } from '../../src/shared/clock.js';
+import type { JobEvent, JobRequest } from '../../src/shared/job.js';
+import type { SpillFolder } from '../../src/worker/answer/spill-folder.js';
+import { speakAsClient } from '../../src/worker/doors/dialect.js';
+import { getDoorModel, getDoorModels } from '../../src/worker/doors/models.js';
+import { postChatCompletions } from '../../src/worker/doors/openai/chat.js';
+import { postResponses } from '../../src/worker/doors/openai/responses.js';
+import { BodyMemory } from '../../src/worker/http/body-memory.js';
+import type { Handler, Reply } from '../../src/worker/http/exchange.js';
+import { serveWith } from './express-server.js';
+import { FakePrimary } from './fake-primary.js';
+
+const bodyLimitBytes = 2_000_000;
+
+export interface Replied {
+  readonly status: number;
+  readonly headers: Headers;
+  readonly text: string;
+  readonly body: Readonly<Record<string, unknown>>;
+}
+
+/** The doors for the SDKs of OpenAI, before a primary whose jobs have the events that are told here. */
+export interface OpenAiDoor extends AsyncDisposable {
+  readonly primary: FakePrimary;
+  /** The job that was asked for last. */
+  readonly job: JobRequest;
+  get(path: string, headers?: Record<string, string>): Promise<Replied>;
+  post(path: string, body: unknown, headers?: Record<string, string>): Promise<Replied>;
+  /** The same, without waiting for the whole answer. */
+  open(path: string, body: unknown, signal?: AbortSignal): Promise<Response>;
+}
+
+export type RunJob = (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>;
+
+const models = [
+  { id: 'echo', name: 'Echo', default: false },
+  { id: 'eliza', name: 'Eliza', default: true },
+];
+
+export interface DoorOptions {
+  /** Stand before the door, as the checks of the service do. */
+  readonly before?: readonly Handler[];
+  readonly take?: (res: Reply) => Promise<void>;
+  readonly schemaFault?: string | null;
+  readonly spill?: Pick<SpillFolder, 'file'>;
+}
+
+export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
+  const { before = [], take = async () => {}, schemaFault = null, spill = { file: async () => null } } = options;
+  const primary = new FakePrimary({ schemaFault: { fault: schemaFault }, models: { models } }, run);
+  const bodies = new BodyMemory(bodyLimitBytes, systemClock);
+  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock, take };
+  const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];
+  const [all, one] = [getDoorModels(parts.primary), getDoorModel(parts.primary)];
+  const route: Handler = (req, res, next) => {
+    if (req.path === '/v1/models') return void all(req, res, next).catch(next);
+    if (req.path.startsWith('/v1/models/')) req.params = { id: req.path.slice('/v1/models/'.length) };
+    const handler = req.path.startsWith('/v1/models/') ? one : req.path === '/v1/responses' ? responses : chat;
+    handler(req, res, next).catch(next);
+  };
+  const server = await serveWith([speakAsClient(), ...before, route]);
+  const url = `http://127.0.0.1:${server.port}`;
+  const post = (path: string, body: unknown, headers = {}, signal?: AbortSignal) =>
+    fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+      ...(signal && { signal }),
+    });
+  return {
+    primary,
+    get job() {
+      return primary.calls.findLast(({ name }) => name === 'run')?.request as JobRequest;
+    },
+    get: async (path, headers = {}) => replied(await fetch(url + path, { headers })),
+    post: async (path, body, headers) => replied(await post(path, body, headers)),
+    open: (path, body, signal) => post(path, body, {}, signal),
+    [Symbol.asyncDispose]: () => server[Symbol.asyncDispose](),
+  };
+}
+
+async function replied(response: Response): Promise<Replied> {
+  const text = await response.text();
+  const isJson = response.headers.get('content-type')?.startsWith('application/json') ?? false;
+  return { status: response.status, headers: response.headers, text, body: isJson ? JSON.parse(text) : {} };
+}
+
+/** The first events of a job that has begun. */
+export const begun: readonly JobEvent[] = [
+  { type: 'job-admitted', session: 'replay', ignoresEffort: false },
+  { type: 'job-start', queueMs: 1 },
+];
+
+export function said(...texts: readonly string[]): JobEvent[] {
+  return texts.map((text) => ({ type: 'text-delta', text }));
+}
+
+/** A run whose jobs all have these events. */
+export function always(...events: readonly JobEvent[]): RunJob {
+  return async function* () {
+    yield* events;
+  };
+}
+
+/** What a stream holds: chunks, events that must be named as their type, and comments as they are. */
+export function streamed(text: string): unknown[] {
+  return text
+    .split('\n\n')
+    .slice(0, -1)
+    .map((block) => {
+      const [, name, data] = /^(?:event: (.+)\n)?data: (.+)$/.exec(block) ?? [];
+      if (data === undefined || data === '[DONE]') return block;
+      const content = JSON.parse(data) as Record<string, unknown>;
+      if (name !== undefined) expect(content.type).toBe(name);
+      return content;
+    });
+}
