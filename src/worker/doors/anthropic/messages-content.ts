@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { invalid } from '../../../shared/errors.js';
 import type { Message } from '../../../shared/job.js';
-import { imageOf, joined, lastOfUser, messageOf, type Part, plainText } from '../parts.js';
+import { mustBeSent } from '../../http/body.js';
+import { imageOf, joined, lastOfUser, messageOf, type Part, textAt } from '../parts.js';
 import type { Block, BlockContent, MessagesRequest, SaidMessage } from './messages-schema.js';
 
-const textBlock = z.looseObject({ text: plainText });
 const imageBlock = z.looseObject({
   source: z.looseObject({
     type: z.literal('base64', 'must be base64: images are not fetched, and there are no files'),
@@ -12,7 +12,6 @@ const imageBlock = z.looseObject({
     data: z.string('must be a string'),
   }),
 });
-const callBlock = z.looseObject({ input: z.unknown() });
 
 /** What the model once thought is not told to it again. */
 const thoughts = new Set(['thinking', 'redacted_thinking']);
@@ -47,7 +46,7 @@ function textOf(content: BlockContent, path: string): string {
 }
 
 function partsOf(content: BlockContent, path: string, partOf: (block: Block, at: string) => Part): Part[] {
-  if (typeof content === 'string') return [{ type: 'text', text: content }];
+  if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
   return content.map((block, index) => partOf(block, `${path}.${index}`));
 }
 
@@ -62,18 +61,18 @@ function partOfAssistant(block: Block, at: string): Part {
 }
 
 function textPart(block: Block, at: string): Part | null {
-  return block.type === 'text' ? { type: 'text', text: read(textBlock, block, at).text } : null;
+  return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
 }
 
 function imagePart(block: Block, at: string): Part | null {
   if (block.type !== 'image') return null;
-  const { media_type: mediaType, data } = read(imageBlock, block, at).source;
+  const { media_type: mediaType, data } = imageSourceIn(block, at);
   return imageOf(mediaType, data, `${at}.source`);
 }
 
 /** A call that was made stands in the history as its arguments, as which the model has said it. */
 function callPart(block: Block, at: string): Part | null {
-  return block.type === 'tool_use' ? { type: 'text', text: inputText(read(callBlock, block, at).input, at) } : null;
+  return block.type === 'tool_use' ? { type: 'text', text: inputText(block.input, at) } : null;
 }
 
 function inputText(input: unknown, at: string): string {
@@ -88,11 +87,10 @@ function refuse(at: string, message: string): never {
   throw invalid(`${at}.type`, message);
 }
 
-/** The block, of which only the type was known. */
-function read<T>(schema: z.ZodType<T>, block: Block, at: string): T {
-  const result = schema.safeParse(block, { reportInput: true });
-  if (result.success) return result.data;
+function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['source'] {
+  const result = imageBlock.safeParse(block, { reportInput: true });
+  if (result.success) return result.data.source;
   const [issue] = result.error.issues;
   const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
-  throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? 'must be sent' : (issue?.message ?? 'is invalid'));
+  throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? mustBeSent : (issue?.message ?? 'is no image'));
 }

@@ -1,11 +1,11 @@
 import { z } from 'zod';
-import { askedModel, plainText, stopSequences } from '../parts.js';
+import { askedModel, stopSequences } from '../parts.js';
 
 /** A piece of content. What its type is decides what else it holds. */
 const block = z.looseObject({ type: z.string('must be a string') });
 export type Block = z.infer<typeof block>;
 
-const content = z.union([plainText, z.array(block)], 'must be text, or a list of blocks with a type each');
+const content = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
 export type BlockContent = z.infer<typeof content>;
 
 const said = z.looseObject({ role: z.string('must be a string'), content });

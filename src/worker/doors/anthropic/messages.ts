@@ -28,8 +28,8 @@ export function postCountTokens(parts: DoorRouteParts): AsyncHandler {
 
 async function readAsked(req: Request, res: Reply, { bodies, take }: DoorRouteParts): Promise<Asked> {
   const body = await readBody(req, res, bodies, messagesRequest);
-  await subClientByBody(req, res, body.metadata?.user_id ?? undefined, take);
-  return askedByMessages(body);
+  const usesUser = await subClientByBody(req, res, body.metadata?.user_id ?? undefined, take);
+  return askedByMessages(usesUser ? { ...body, metadata: undefined } : body);
 }
 
 function textsOf({ system, history, text, schema }: JobRequest): string[] {

@@ -69,6 +69,7 @@ describe('A message', () => {
       [...says('I'), refused],
       { content: [{ type: 'text', text: 'I', citations: null }], ...refusal, usage: nothing },
     ],
+    ['a refused call of a tool', calling, [refused], { content: [], ...refusal, usage: nothing }],
   ])('is %s', async (_what, fields, events, expected) => {
     await using door = await open(...begun, ...events);
     const { status, headers, body } = await door.post({ ...hello, ...fields }, '/v1/messages', mine);
@@ -222,6 +223,13 @@ describe('A failure', () => {
     ['what is no JSON', '{', 400, 'invalid_request_error', 'body: must be valid JSON'],
     ['no model', { messages: [] }, 400, 'invalid_request_error', 'model: must be sent'],
     ['no name of a model', { model: 5 }, 400, 'invalid_request_error', 'model: must be a string'],
+    [
+      'what can be no model',
+      { ...hello, model: '-x' },
+      404,
+      'not_found_error',
+      'model: must be a model name: letters, digits and . _ : / @ [ ] -',
+    ],
     ['no messages', { model: 'eliza' }, 400, 'invalid_request_error', 'messages: must be sent'],
     [
       'too much',
@@ -282,14 +290,16 @@ describe('The user in the metadata', () => {
 
   it.each(['/v1/messages', '/v1/messages/count_tokens'])('is the client where the key allows it: %s', async (path) => {
     await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
-    expect((await door.post(named, path)).status).toBe(200);
+    const { status, headers } = await door.post(named, path);
+    expect([status, headers.get('x-ignored-parameters')]).toEqual([200, 'max_tokens']);
     expect(door.taken).toEqual(['key app/ada']);
   });
 
   it('is nobody where the key does not', async () => {
     await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(false)]);
-    await door.post(named);
+    const { headers } = await door.post(named);
     expect([door.job.client, door.taken]).toEqual(['key app', []]);
+    expect(headers.get('x-ignored-parameters')).toBe('metadata, max_tokens');
   });
 });
 
