@@ -239,21 +239,52 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
     security: [],
     ...rest,
     responses: {
-      '200': okResponse(operation),
+      '200': okResponse(operation, endpoint),
       ...unusable(endpoint),
       ...errorResponses(endpoint),
-      default: unforeseen,
+      ...overloaded(endpoint),
+      default: unforeseen(endpoint.route),
     },
   } as ZodOpenApiOperationObject;
 }
 
-const errorContent = { 'application/json': { schema: errorBody } };
-const unforeseen = {
-  description:
+const openAiError = z
+  .object({
+    error: z.object({
+      message: z.string(),
+      type: z.string(),
+      code: z.string().nullable(),
+      param: z.string().nullable(),
+    }),
+  })
+  .meta({ id: 'OpenAiError', description: 'An error as the OpenAI API tells it.' });
+const anthropicError = z
+  .object({
+    type: z.literal('error'),
+    error: z.object({ type: z.string(), message: z.string() }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'AnthropicError', description: 'An error as the Anthropic API tells it.' });
+
+/** In which form the errors of a route are told. */
+function errorOf(route: Route): z.ZodType {
+  if (route.startsWith('/v1/messages')) return anthropicError;
+  if (route.startsWith('/v1/models')) return z.union([openAiError, anthropicError]);
+  return isDoor(route) ? openAiError : errorBody;
+}
+
+function isDoor(route: Route): boolean {
+  return route.startsWith('/v1/');
+}
+
+/** Broken HTTP has no path yet, so that it is told in the service's own form. */
+function unforeseen(route: Route) {
+  const schema = isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
+  const description =
     `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +
-    `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`,
-  content: errorContent,
-};
+    `${brokenHttp.headersTooLarge} when its headers are too large), or a defect of the service (\`internal_error\`).`;
+  return { description, content: { 'application/json': { schema } } };
+}
 
 /** What a job's answer is with `stream`, or where only this type is accepted. */
 const eventStream = z.string().meta({
@@ -262,9 +293,16 @@ const eventStream = z.string().meta({
     '{queue_ms}; `delta` {text} …; then `done` with the very body of the plain response, or `error` with the very error body.',
 });
 
-function okResponse({ ok, okText: description, requestBody, isStreamed = requestBody !== undefined }: Operation) {
+const doorStream = z.string().meta({
+  description:
+    'Server-sent events, as that API has them. Places in the queue, and what keeps proxies awake, are comments.',
+});
+
+function okResponse(operation: Operation, { route }: Endpoint) {
+  const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
-  const streamed = !isStreamed ? {} : { 'text/event-stream': { schema: eventStream } };
+  const stream = isDoor(route) ? doorStream : eventStream;
+  const streamed = isStreamed ? { 'text/event-stream': { schema: stream } } : {};
   return { description, content: { 'application/json': { schema: ok }, ...streamed } };
 }
 
@@ -275,8 +313,16 @@ function unusable({ route }: Endpoint): ZodOpenApiResponsesObject {
   return { '503': { description, content: { 'application/json': { schema: healthBody } } } };
 }
 
+/** A status that the Anthropic API alone has. */
+function overloaded({ route }: Endpoint): ZodOpenApiResponsesObject {
+  if (route !== '/v1/messages') return {};
+  return {
+    '529': { description: 'The model is overloaded.', content: { 'application/json': { schema: anthropicError } } },
+  };
+}
+
 /** One response a status; its description names the codes that share it. */
-function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
+function errorResponses({ route, errors }: Endpoint): ZodOpenApiResponsesObject {
   const byStatus = new Map<number, PublicCode[]>();
   for (const code of new Set([...commonErrors, ...errors])) {
     byStatus.set(httpStatusOf[code], [...(byStatus.get(httpStatusOf[code]) ?? []), code]);
@@ -285,7 +331,11 @@ function errorResponses({ errors }: Endpoint): ZodOpenApiResponsesObject {
     String(status),
     {
       description: codes.map((code) => `\`${code}\``).join(', '),
-      content: { 'application/json': { schema: errorBody, example: exampleOf(codes) } },
+      content: {
+        'application/json': isDoor(route)
+          ? { schema: errorOf(route) }
+          : { schema: errorBody, example: exampleOf(codes) },
+      },
     },
   ]);
   return Object.fromEntries(entries);
