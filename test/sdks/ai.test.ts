@@ -14,10 +14,18 @@ const compatible: SdkFace = {
   mindsAdvice: false,
 };
 
+const openai: SdkFace = { ...compatible, name: 'openai', path: '/v1/responses' };
+
 const lab = sdkLab('ai');
 
 describe('ai with @ai-sdk/openai-compatible', () => {
   describeAnswers(lab, compatible);
   describeFailures(lab, compatible);
   describeRetries(lab, compatible);
+});
+
+describe('ai with @ai-sdk/openai', () => {
+  describeAnswers(lab, openai);
+  describeFailures(lab, openai);
+  describeRetries(lab, openai);
 });

@@ -28,6 +28,33 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
       expect(answer.usage).toMatchObject({ output: 4 });
     });
 
+    if (face.has.includes('models')) {
+      it('lists the models, and finds one', async () => {
+        const input = { model: 'echo' };
+        const { result } = await lab.client.call<string[]>(lab.demo, face.name, 'models', input);
+        expect(result).toEqual(['eliza', 'echo']);
+        expect((await lab.client.call<string>(lab.demo, face.name, 'model', input)).result).toBe('echo');
+        const { failure } = await lab.client.failure(lab.demo, face.name, 'model', { model: 'gpt-of-tomorrow' });
+        expect(failure).toMatchObject({ class: 'NotFoundError', status: 404 });
+      });
+    }
+
+    if (face.has.includes('countTokens')) {
+      it('counts tokens', async () => {
+        const count = async (input: SdkInput) =>
+          (await lab.client.call<number>(lab.demo, face.name, 'countTokens', input)).result;
+        const few = await count({ prompt: 'Hello' });
+        expect(few).toBeGreaterThan(0);
+        expect(await count({ prompt: 'Hello', system: 'Be brief, and be kind.' })).toBeGreaterThan(few + 3);
+      });
+    }
+
+    if (face.has.includes('jsonObject')) {
+      it('gets any JSON object', async () => {
+        expect((await ask(lab.demo, 'jsonObject', { model: 'echo', prompt: 'Ada' })).value).toEqual({});
+      });
+    }
+
     if (face.has.includes('helper')) {
       it('streams by its helper', async () => {
         const answer = await ask(lab.demo, 'helper', echo);

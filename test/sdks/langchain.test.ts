@@ -15,10 +15,23 @@ const chat: SdkFace = {
   mindsAdvice: false,
 };
 
+const responses: SdkFace = {
+  ...chat,
+  name: 'responses',
+  path: '/v1/responses',
+  endings: { whole: 'completed', tool: 'completed' },
+};
+
 const lab = sdkLab('langchain');
 
 describe('ChatOpenAI of @langchain/openai', () => {
   describeAnswers(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
+});
+
+describe('ChatOpenAI of @langchain/openai with its Responses API', () => {
+  describeAnswers(lab, responses);
+  describeFailures(lab, responses);
+  describeRetries(lab, responses);
 });

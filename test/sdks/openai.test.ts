@@ -15,10 +15,24 @@ const chat: SdkFace = {
   mindsAdvice: true,
 };
 
+const responses: SdkFace = {
+  ...chat,
+  name: 'responses',
+  path: '/v1/responses',
+  endings: { whole: 'completed', tool: 'completed' },
+  has: ['helper', 'requestId'],
+};
+
 const lab = sdkLab('openai');
 
 describe('chat.completions of openai', () => {
   describeAnswers(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
+});
+
+describe('responses of openai', () => {
+  describeAnswers(lab, responses);
+  describeFailures(lab, responses);
+  describeRetries(lab, responses);
 });

@@ -114,6 +114,7 @@ async function startLeaving(signal: AbortSignal): Promise<Service> {
 /** A job that takes the only slot until it is left. */
 export async function occupied(service: Service, jobs: 1 | 2 = 1, key = ''): Promise<Disposable> {
   const left = new AbortController();
+  await untilJobs(service, 0, 0);
   for (let count = 1; count <= jobs; count++) {
     const headers: Record<string, string> = key === '' ? {} : { 'x-api-key': key };
     service.post('/ask', { prompt: 'silent' }, headers, left.signal).catch(() => {});
