@@ -1,8 +1,8 @@
 import './lifecycle/small-heap.js';
 
 import { readFile, stat } from 'node:fs/promises';
-import { freemem } from 'node:os';
-import { join } from 'node:path';
+import { freemem, tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
@@ -12,6 +12,7 @@ import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import { eraseFromEnviron } from '../shared/process/environ.js';
 import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
+import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { readProduct } from '../shared/product.js';
 import type { SetupReport } from '../shared/setup-report.js';
 import { reportSetup } from './api/setup-report.js';
@@ -23,7 +24,7 @@ import { openAddresses } from './fleet/addresses.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
 import { closeInherited } from './lifecycle/inherited-fds.js';
-import { makeRuntimeDirectory, removeRuntimeDirectory, runtimeParent } from './lifecycle/runtime-directory.js';
+import { makeRuntimeDirectory, removeDirectories, runtimeParent } from './lifecycle/runtime-directory.js';
 import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
 import { type Handover, Systemd, takeHandover } from './lifecycle/systemd.js';
 import { Service } from './service.js';
@@ -164,6 +165,7 @@ async function createHost(
   const instance = await instanceOfProcess(process.pid);
   const traces = await tracesOf(config, env);
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
+  const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
   const settings = { cgroup: config.cgroup, maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
   return {
@@ -174,6 +176,7 @@ async function createHost(
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
     traces,
     runtimeDirectory,
+    workDirectory,
     searchPath,
     clock: systemClock,
     heap: new HeapKeeper(systemClock, fullCollection()),
@@ -181,7 +184,7 @@ async function createHost(
     logWriteErrors,
     freeMemory: freemem,
     random: Math.random,
-    exit: (code) => void removeRuntimeDirectory(runtimeDirectory).finally(() => void exit(log, code)),
+    exit: (code) => void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void exit(log, code)),
   };
 }
 

@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { readdir, readFile, readlink } from 'node:fs/promises';
-import { join } from 'node:path';
+import { basename, join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
 import { describeWith } from '../support/needs.js';
 import { workersOf } from '../support/processes.js';
@@ -48,7 +48,7 @@ describe.each(['auto', 'off'])('A model CLI, with MODEL_API_CGROUP=%s', (cgroup)
     const pid = await jobOf(service);
     const cwd = await readlink(`/proc/${pid}/cwd`);
     const own = (await readdir(service.home)).find((name) => name.startsWith('prompt-relay-')) ?? '';
-    expect(cwd).toMatch(new RegExp(`^${join(service.home, own)}/\\d+$`));
+    expect(cwd).toMatch(new RegExp(`^${service.home}/[0-9a-f]{16}/\\d+$`));
     expect(await readdir(cwd)).toEqual([]);
     const environ = await entriesOf(pid, 'environ');
     expect(environ.toSorted()).toEqual([
@@ -57,7 +57,7 @@ describe.each(['auto', 'off'])('A model CLI, with MODEL_API_CGROUP=%s', (cgroup)
       'LANG=C.UTF-8',
       `PATH=${process.env.PATH}`,
       expect.stringMatching(new RegExp(`^PROMPT_RELAY_JOB=${service.pid}\\.\\d+\\.\\d+:\\d+$`)),
-      `TMPDIR=${cwd}`,
+      `TMPDIR=${join(service.home, own, basename(cwd))}`,
     ]);
     expect((await entriesOf(pid, 'cmdline')).slice(-2)).toEqual([join(programs, 'forever.pl'), '--word']);
     expect(await descriptorsOf(pid)).toEqual({ '0': 'socket:[n]', '1': 'socket:[n]', '2': 'socket:[n]' });

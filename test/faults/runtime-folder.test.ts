@@ -8,14 +8,19 @@ import { until } from '../support/until.js';
 
 const system = 'the system text of a client';
 
+/** The runtime directories; beside them are those in which programs work. */
+async function foldersIn(parent: string): Promise<readonly string[]> {
+  return (await readdir(parent)).filter((name) => name.startsWith('prompt-relay-'));
+}
+
 /** A service that has a client's system text in its folder, below `TMPDIR`. */
 async function startHolding(TMPDIR: string): Promise<{ readonly service: Service; readonly folder: string }> {
   const others = await readdir(TMPDIR);
   const env = { MODEL_API_CLI: 'claude', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0', TMPDIR };
   const service = await startWithProgram(script('takes-system-text.pl'), env);
   service.post('/ask', { prompt: 'hello', system }).catch(() => {}); // broken off by the kill
-  const own = (await readdir(TMPDIR)).filter((name) => !others.includes(name));
-  const folder = join(TMPDIR, own[0] as string);
+  const [own = ''] = (await foldersIn(TMPDIR)).filter((name) => !others.includes(name));
+  const folder = join(TMPDIR, own);
   await until(() => holdsText(folder), 'the system text to be on disk');
   return { service, folder };
 }
@@ -59,7 +64,8 @@ describe("A client's system text", () => {
     expect(await holdsText(folder)).toBe(true);
 
     await using successor = await startService({ env: { TMPDIR: shared.path } });
-    expect(await readdir(shared.path)).toHaveLength(2);
+    expect(await foldersIn(shared.path)).toHaveLength(2);
+    expect(await readdir(shared.path)).toHaveLength(4);
     expect([await holdsText(folder), await holdsText(neighbour.folder)]).toEqual([false, true]);
     for (const running of [successor, neighbour.service]) await running.stop();
     expect(await readdir(shared.path)).toEqual([]);
@@ -73,7 +79,7 @@ async function startIn(TMPDIR: string, cli: Readonly<Record<string, string>>) {
   const env = { ...cli, TMPDIR, MODEL_API_KEY: key['x-api-key'], MODEL_API_READINESS_INTERVAL_SECONDS: '0' };
   const service = await startService({ env });
   await service.log('readiness_checked');
-  const [name = ''] = await readdir(TMPDIR);
+  const [name = ''] = await foldersIn(TMPDIR);
   return { service, own: join(TMPDIR, name) };
 }
 
@@ -148,6 +154,6 @@ describe('The folder of a job', () => {
     await using service = await startWithProgram(fixture('tells-itself.js'), env, { folder: shared.path });
     const { body } = await service.post('/ask', { prompt: 'hello' });
     const told = JSON.parse(body.response as string);
-    expect(told.env.TMPDIR).toBe(told.cwd);
+    for (const path of [told.env.TMPDIR, told.cwd]) expect(path.startsWith(`${shared.path}/`)).toBe(true);
   });
 });

@@ -97,7 +97,7 @@ describe('The working directory of a model CLI', () => {
     expect(first.cwd).not.toBe(second.cwd);
     await recovers(service);
     const [runtimeDirectory] = (await readdir(service.home)).filter((name) => name.startsWith('prompt-relay-'));
-    expect(await readdir(join(service.home, runtimeDirectory as string))).toEqual([]);
+    expect(await readdir(join(service.home, runtimeDirectory as string))).toEqual(['work']);
   });
 
   it('is gone afterwards whatever the program has put there', async () => {
@@ -114,7 +114,7 @@ describe('The working directory of a model CLI', () => {
     await chmod(folder.path, 0o700);
     await using service = await startWithProgram('cat', { TMPDIR: folder.path });
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
-    expect(await readdir(folder.path)).toHaveLength(1);
+    expect(await readdir(folder.path)).toHaveLength(2);
     await service.stop();
     expect(await readdir(folder.path)).toEqual([]);
   });

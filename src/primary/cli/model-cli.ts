@@ -38,6 +38,7 @@ export interface CliHost {
   readonly termination: Termination;
   /** A folder of the service's own, mode 0700. */
   readonly runtimeDirectory: string;
+  readonly workDirectory: string;
   /** Folders in which programs are looked for, as PATH names them. */
   readonly searchPath: string;
   readonly clock: Clock;
@@ -72,9 +73,9 @@ export function createModelCli(config: Config, host: CliHost, adapter: Adapter, 
 }
 
 function createLauncher(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): Launcher {
-  const { instance, runtimeDirectory, termination, clock, log } = host;
+  const { instance, runtimeDirectory, workDirectory, termination, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
   const context = { killTree: termination.killTree, clock, log, observer };
-  return new Launcher({ instance, runtimeDirectory, env }, termination.containments, context);
+  return new Launcher({ instance, runtimeDirectory, workDirectory, env }, termination.containments, context);
 }

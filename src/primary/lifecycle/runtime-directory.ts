@@ -30,6 +30,7 @@ export async function makeRuntimeDirectory({ variable, path }: RuntimeParent, ow
   }
 }
 
-export function removeRuntimeDirectory(path: string): Promise<void> {
-  return rm(path, { recursive: true, force: true });
+/** Those of this primary, at its end. One path may be named twice. */
+export async function removeDirectories(paths: readonly string[]): Promise<void> {
+  for (const path of paths) await rm(path, { recursive: true, force: true });
 }

@@ -6,6 +6,7 @@ import { type Instance, instanceOf, ownerOfFolder, writeInstance } from './insta
 import { isAlive } from './proc.js';
 import { ProcessScanner } from './scanner.js';
 import { sweep } from './sweep.js';
+import { removeWorkDirectory } from './work-directory.js';
 
 const limitMs = 5000;
 
@@ -61,7 +62,9 @@ async function removeFolders(parent: string, fits: (owner: Instance) => Promise<
 /** In a folder where anybody may write, anybody may choose such a name: only our own user's folder goes, and no link is followed. */
 async function removeOurs(path: string): Promise<void> {
   const found = await lstat(path);
-  if (found.isDirectory() && found.uid === process.getuid?.()) await rm(path, { recursive: true });
+  if (!found.isDirectory() || found.uid !== process.getuid?.()) return;
+  await removeWorkDirectory(path);
+  await rm(path, { recursive: true });
 }
 
 function namesIn(folder: string): Promise<string[]> {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import {
   makeRuntimeDirectory,
-  removeRuntimeDirectory,
+  removeDirectories,
   runtimeParent,
 } from '../../../src/primary/lifecycle/runtime-directory.js';
 import { ConfigFault } from '../../../src/shared/config/config.js';
@@ -54,8 +54,8 @@ describe('the runtime directory', () => {
     const path = await makeRuntimeDirectory({ variable: 'TMPDIR', path: folder.path }, owner);
     await mkdir(join(path, 'deep'));
     await writeFile(join(path, 'deep', 'file'), 'text');
-    await removeRuntimeDirectory(path);
+    await removeDirectories([path, path]);
     await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' });
-    await removeRuntimeDirectory(path);
+    await removeDirectories([path, path]);
   });
 });

@@ -9,8 +9,10 @@ import { spawnError, spawnProgram } from './spawn.js';
 
 export interface LauncherSettings {
   readonly instance: Instance;
-  /** A folder of our own, mode 0700. Every process gets an empty working directory in it. */
+  /** A folder of our own, mode 0700, for the files of the processes. */
   readonly runtimeDirectory: string;
+  /** As private. Every process gets an empty working directory in it. It may be the runtime directory. */
+  readonly workDirectory: string;
   readonly env: Readonly<Record<string, string>>;
 }
 
@@ -36,11 +38,11 @@ export class Launcher {
 
   /** Rejects with `spawn_error`, or with the signal's reason; then nothing has been left behind. */
   async launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
-    const { instance, runtimeDirectory, env } = this.#settings;
+    const { instance, env } = this.#settings;
     const serial = ++this.#serial;
     const cookie = cookieOf(instance, serial);
-    const home = new ProcessHome(runtimeDirectory, serial);
-    const { systemPath, workingDirectory } = home;
+    const home = this.#homeOf(serial);
+    const { systemPath, temporaryDirectory, workingDirectory } = home;
     const plan = order.plan(systemPath);
     let containment: Containment | null = null;
     try {
@@ -49,7 +51,7 @@ export class Launcher {
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
       // Programs litter their TMPDIR: in their own folder it goes with them.
-      const inside = { env: { ...env, TMPDIR: workingDirectory }, workingDirectory };
+      const inside = { env: { ...env, TMPDIR: temporaryDirectory }, workingDirectory };
       const start = { program: order.program, args: plan.args, cookie, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
@@ -62,7 +64,7 @@ export class Launcher {
 
   /** Rejects with `spawn_error` where a program could be given no folder now. */
   async tryPlace(program: string): Promise<void> {
-    const home = new ProcessHome(this.#settings.runtimeDirectory, ++this.#serial);
+    const home = this.#homeOf(++this.#serial);
     try {
       await this.#furnish(home, { args: [], files: [] });
     } catch (error) {
@@ -82,8 +84,13 @@ export class Launcher {
     return this.#containments.close();
   }
 
+  #homeOf(serial: number): ProcessHome {
+    return new ProcessHome(this.#settings, serial);
+  }
+
   async #furnish(home: ProcessHome, { files }: LaunchPlan): Promise<void> {
     await ensureOwnFolder(this.#settings.runtimeDirectory);
+    await ensureOwnFolder(this.#settings.workDirectory);
     await home.create(files);
   }
 }

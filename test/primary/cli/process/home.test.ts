@@ -9,7 +9,7 @@ describe('what a process has on disk', () => {
 
   beforeEach(async () => {
     folder = await temporaryFolder();
-    home = new ProcessHome(folder.path, 7);
+    home = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path }, 7);
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
@@ -24,7 +24,7 @@ describe('what a process has on disk', () => {
     await writeFile(home.systemPath, 'a trap');
     await expect(home.create([{ path: home.systemPath, text: 'secret' }])).rejects.toMatchObject({ code: 'EEXIST' });
     expect(await readFile(home.systemPath, 'utf8')).toBe('a trap');
-    const other = new ProcessHome(folder.path, 8);
+    const other = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path }, 8);
     await mkdir(other.workingDirectory);
     await expect(other.create([])).rejects.toMatchObject({ code: 'EEXIST' });
   });

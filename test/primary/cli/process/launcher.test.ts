@@ -50,7 +50,7 @@ describe('a launcher', () => {
   function launcher(containments: ContainmentFactory = new GroupContainments(instance, null, clock)): Launcher {
     const context = { killTree: async () => {}, clock, log: new LogBook(), observer: silentObserver };
     const env = { LANG: 'C', TMPDIR: '/somewhere/else' };
-    return new Launcher({ instance, runtimeDirectory, env }, containments, context);
+    return new Launcher({ instance, runtimeDirectory, workDirectory: runtimeDirectory, env }, containments, context);
   }
 
   async function launch(of: Launcher, ordered: Parameters<Launcher['launch']>[0]): Promise<ProcessTree> {
