@@ -22,8 +22,17 @@ afterAll(async () => {
   await service.stop();
 });
 
-/** As the SDKs of Anthropic ask. */
-function ask(path: string, body: object | null, headers: Record<string, string> = {}): Promise<Response> {
+/** As the SDKs of Anthropic ask. Every answer is held against the OpenAPI document. */
+async function ask(path: string, body: object | null, headers: Record<string, string> = {}): Promise<Response> {
+  const response = await send(path, body, headers);
+  const { status, headers: answered } = response;
+  const method = body === null ? 'GET' : 'POST';
+  const text = await response.clone().text();
+  service.contract.check({ method, path, status, header: (name) => answered.get(name), text });
+  return response;
+}
+
+function send(path: string, body: object | null, headers: Record<string, string>): Promise<Response> {
   return fetch(service.url + path, {
     method: body === null ? 'GET' : 'POST',
     headers: {
@@ -144,13 +153,19 @@ describe('The door for the SDKs of Anthropic', () => {
       400,
       'invalid_request_error',
     ],
-    ['a wrong method', '/v1/messages', null, {}, 405, 'invalid_request_error'],
-    ['another path', '/v1/messages/batches', {}, {}, 404, 'not_found_error'],
     ['another site', '/v1/messages', hello, { origin: 'http://x.test' }, 403, 'permission_error'],
   ])('tells of %s as Anthropic does', async (_what, path, body, headers, status, type) => {
     const response = await ask(path, body, headers);
     expect([response.status, response.headers.get('request-id')]).toEqual([status, 'mine']);
     expect(await response.json()).toMatchObject({ type: 'error', error: { type }, request_id: 'mine' });
+  });
+
+  it.each<[object | null, string, number, string]>([
+    [null, '/v1/messages', 405, 'invalid_request_error'],
+    [{}, '/v1/messages/batches', 404, 'not_found_error'],
+  ])('is no other: %j to %s', async (body, path, status, type) => {
+    const response = await send(path, body, {});
+    expect([response.status, await response.json()]).toMatchObject([status, { type: 'error', error: { type } }]);
   });
 });
 

@@ -1,7 +1,9 @@
-import { endpoints } from '../../src/shared/api/endpoints.js';
+import { doorEndpoints, endpoints } from '../../src/shared/api/endpoints.js';
 import { type Browser, chromiumProgram, startBrowser } from '../support/browser.js';
 import { describeWith } from '../support/needs.js';
 import { type Service, startService } from '../support/service.js';
+
+const all = [...endpoints, ...doorEndpoints];
 
 const limitMs = 30_000;
 
@@ -11,7 +13,7 @@ async function openDocs(browser: Browser, service: Service): Promise<void> {
   await browser.page.goto(`${service.url}/docs`);
   await browser.page
     .locator('.opblock')
-    .nth(endpoints.length - 1)
+    .nth(all.length - 1)
     .waitFor();
 }
 
@@ -38,8 +40,8 @@ describeWith(chromiumProgram)('The documentation page in a browser without a net
     await using browser = await startBrowser();
     await openDocs(browser, service);
     const shown = await browser.page.locator('.opblock-summary').allInnerTexts();
-    expect(shown).toHaveLength(endpoints.length);
-    for (const { method, route } of endpoints) {
+    expect(shown).toHaveLength(all.length);
+    for (const { method, route } of all) {
       expect(shown.filter((text) => text.replace(/[\s\u200b]+/g, ' ').startsWith(`${method} ${route} `))).toHaveLength(
         1,
       );
