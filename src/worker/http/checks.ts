@@ -30,8 +30,23 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
   };
 }
 
-const exposed = 'X-Request-Id, Retry-After, RateLimit, RateLimit-Policy';
-const allowed = 'Content-Type, Authorization, X-API-Key, X-Request-Id';
+const exposed = [
+  ...['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
+  ...['X-Session', 'X-Ignored-Parameters', 'X-Should-Retry', 'Request-Id'],
+].join(', ');
+
+/** The second and third line are what SDKs send in a browser. */
+const allowed = [
+  ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id'],
+  ...['Anthropic-Version', 'Anthropic-Beta', 'Anthropic-Dangerous-Direct-Browser-Access'],
+  ...['OpenAI-Organization', 'OpenAI-Project', 'OpenAI-Beta'],
+  ...stainless('Lang', 'Package-Version', 'OS', 'Arch', 'Runtime', 'Runtime-Version'),
+  ...stainless('Retry-Count', 'Timeout', 'Helper', 'Helper-Method', 'Custom-Poll-Interval'),
+].join(', ');
+
+function stainless(...names: readonly string[]): string[] {
+  return names.map((name) => `X-Stainless-${name}`);
+}
 
 function isPreflight(req: Request): boolean {
   return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;

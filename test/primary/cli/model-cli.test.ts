@@ -24,7 +24,15 @@ async function create(env: Readonly<Record<string, string>>) {
   const config = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
   const containments = new GroupContainments(instance, null, clock);
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
-  const host = { env, instance, termination, runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin', clock };
+  const host = {
+    env,
+    instance,
+    termination,
+    runtimeDirectory: folder.path,
+    workDirectory: folder.path,
+    searchPath: '/usr/bin:/bin',
+    clock,
+  };
   const cli = createModelCli(config, { ...host, log: new LogBook() }, adapter, silentObserver);
   const dispose = async () => {
     await cli.pool.close();
