@@ -24,6 +24,8 @@ export interface AnsweringParts {
   /** Takes down what was passed on; null where nobody needs it. */
   readonly record: Pick<TurnRecord, 'add'> | null;
   readonly countTokens: CountTokens;
+  /** Whether the program reported no tokens for the job before. */
+  readonly isUsageUnknown: boolean;
   onFirstText(): void;
 }
 
@@ -48,8 +50,11 @@ export class Answering {
   }
 
   async run(): Promise<Answered> {
+    const { request, chain } = this.#job;
+    const isLikely = this.#parts.isUsageUnknown || request.stop.length > 0;
+    const heard = chain !== null && isLikely ? this.#countHeard() : null; // while the model thinks
     const said = await this.#say();
-    return { ...said, estimate: await this.#estimated(said) };
+    return { ...said, estimate: await this.#estimated(said, heard) };
   }
 
   async #say(): Promise<Uncounted> {
@@ -123,13 +128,15 @@ export class Answering {
   }
 
   /** Callers that keep the conversation themselves want to know how much of the model's memory it fills. */
-  async #estimated({ text, usage }: Uncounted): Promise<TokenEstimate | null> {
-    const { request, chain } = this.#job;
-    if (chain === null || usage.outputTokens !== null) return null;
-    const { countTokens } = this.#parts;
-    const heard = [request.system ?? '', ...request.history.map((message) => message.text), request.text];
-    const [inputTokens, outputTokens] = await Promise.all([countTokens(heard), countTokens([text ?? this.said])]);
-    return { inputTokens, outputTokens };
+  async #estimated({ text, usage }: Uncounted, heard: Promise<number> | null): Promise<TokenEstimate | null> {
+    if (this.#job.chain === null || usage.outputTokens !== null) return null;
+    const outputTokens = this.#parts.countTokens([text ?? this.said]);
+    return { inputTokens: await (heard ?? this.#countHeard()), outputTokens: await outputTokens };
+  }
+
+  #countHeard(): Promise<number> {
+    const { system, history, text } = this.#job.request;
+    return this.#parts.countTokens([system ?? '', ...history.map((message) => message.text), text]);
   }
 
   #pass(text: string): void {

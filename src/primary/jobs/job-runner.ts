@@ -59,6 +59,8 @@ export class JobRunner {
   readonly #models: ModelChoice;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
+  /** Whether the program reported no tokens for the last job that was answered. */
+  #isUsageUnknown = false;
   readonly #open = new Map<Job['ticket'], Job>();
 
   constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
@@ -183,6 +185,7 @@ export class JobRunner {
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources.countTokens);
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
+      this.#isUsageUnknown = answered.usage.outputTokens === null;
       const conversation = record && (await record.commit(answered.text, job.signal));
       // Of an answer that was cut short, the process knows more than the caller.
       if (answered.stopSequence === null) kept = job.stateAfter(answered.text ?? answering.said, conversation);
@@ -213,7 +216,8 @@ export class JobRunner {
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, countTokens, observer } = this.#resources;
     const onFirstText = () => observer.firstDelta(job.request, job.executionMs);
-    return new Answering(job, { processes, schemas, countTokens, record, onFirstText });
+    const isUsageUnknown = this.#isUsageUnknown;
+    return new Answering(job, { processes, schemas, countTokens, isUsageUnknown, record, onFirstText });
   }
 
   /** The one end of a job. */
