@@ -1,0 +1,81 @@
+import {
+  type CliReason,
+  cliError,
+  invalid,
+  type PublicCode,
+  publicCodes,
+  RelayError,
+} from '../../../../src/shared/errors.js';
+import { openAiErrors } from '../../../../src/worker/doors/openai/errors.js';
+
+const request = 'invalid_request_error';
+const server = 'server_error';
+
+/** Status, type and code, as the OpenAI API has them. */
+const byCode: Readonly<Record<PublicCode, readonly [number, string, string]>> = {
+  validation_error: [400, request, 'validation_error'],
+  unauthorized: [401, 'authentication_error', 'unauthorized'],
+  forbidden: [403, 'permission_error', 'forbidden'],
+  not_found: [404, request, 'not_found'],
+  method_not_allowed: [405, request, 'method_not_allowed'],
+  payload_too_large: [413, request, 'payload_too_large'],
+  rate_limited: [429, 'rate_limit_error', 'rate_limited'],
+  concurrency_limited: [429, 'rate_limit_error', 'concurrency_limited'],
+  cli_error: [500, server, 'cli_error'],
+  spawn_error: [500, server, 'spawn_error'],
+  internal_error: [500, server, 'internal_error'],
+  shutting_down: [503, server, 'shutting_down'],
+  queue_timeout: [504, server, 'queue_timeout'],
+  timeout: [504, server, 'timeout'],
+};
+
+const byReason: readonly (readonly [CliReason, number, string, string])[] = [
+  ['overloaded', 503, server, 'overloaded'],
+  ['quota', 429, 'insufficient_quota', 'insufficient_quota'],
+  ['prompt_too_long', 400, request, 'context_length_exceeded'],
+  ['model_unknown', 404, request, 'model_not_found'],
+  ['auth', 500, server, 'auth'],
+  ['schema_mismatch', 500, server, 'schema_mismatch'],
+  ['crashed', 500, server, 'crashed'],
+];
+
+function told(error: RelayError) {
+  return openAiErrors(error, 'request 1');
+}
+
+describe('An error for an SDK of OpenAI', () => {
+  it.each(publicCodes)('has the status, the type and the code of that API: %s', (code) => {
+    const [status, type, own] = byCode[code];
+    const error = { message: 'why', type, code: own, param: null };
+    expect(told(new RelayError(code, 'why'))).toEqual({ status, body: { error } });
+  });
+
+  it.each(byReason)('says what a client can act on: %s', (reason, status, type, code) => {
+    expect(told(cliError(reason, 'why'))).toEqual({
+      status,
+      body: { error: { message: 'why', type, code, param: null } },
+    });
+  });
+
+  it('is a defect of ours where a job was cancelled by mistake', () => {
+    expect(told(new RelayError('cancelled', 'gone'))).toMatchObject({
+      status: 500,
+      body: { error: { type: server, code: 'internal_error' } },
+    });
+  });
+
+  it.each([
+    ['messages.0.content.12.image_url.url', 'messages[0].content[12].image_url.url'],
+    ['n', 'n'],
+    ['body', null],
+    ['Content-Type', null],
+  ])('names the field %s as that API does', (path, param) => {
+    expect(told(invalid(path, 'is bad')).body).toMatchObject({ error: { message: `${path}: is bad`, param } });
+  });
+
+  it('tells an unknown model from none', () => {
+    const [unknown, none] = [invalid('model', 'must be one of eliza'), invalid('model', 'must be sent')].map(told);
+    expect(unknown).toMatchObject({ status: 404, body: { error: { code: 'model_not_found', param: 'model' } } });
+    expect(none).toMatchObject({ status: 400, body: { error: { code: 'validation_error', param: 'model' } } });
+  });
+});
