@@ -1,5 +1,6 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { describeRetries } from './retries.js';
 
@@ -20,12 +21,14 @@ const lab = sdkLab('ai');
 
 describe('ai with @ai-sdk/openai-compatible', () => {
   describeAnswers(lab, compatible);
+  describeClaude(lab, compatible);
   describeFailures(lab, compatible);
   describeRetries(lab, compatible);
 });
 
 describe('ai with @ai-sdk/openai', () => {
   describeAnswers(lab, openai);
+  describeClaude(lab, openai);
   describeFailures(lab, openai);
   describeRetries(lab, openai);
 });

@@ -1,11 +1,9 @@
 import { recovers } from '../support/jobs.js';
 import type { SdkInput } from '../support/sdk-client.js';
-import type { SdkFace, SdkLab } from '../support/sdk-lab.js';
+import { pixel, type SdkFace, type SdkLab } from '../support/sdk-lab.js';
 import type { Service } from '../support/service.js';
 
 const some = expect.any(Number);
-const png =
-  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 const tool = 'note_person';
 const echo: SdkInput = { model: 'echo', prompt: 'grüße 🚀 to all' };
 const introduction = 'I am Eliza, a demo: a small program with a few fixed rules, not a language model. ';
@@ -88,7 +86,7 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
     });
 
     it('shows an image', async () => {
-      const { text } = await ask(lab.demo, 'ask', { prompt: 'What is it?', image: png });
+      const { text } = await ask(lab.demo, 'ask', { prompt: 'What is it?', image: pixel });
       expect(text).toMatch(/^I was given an image \(image\/png, 70 bytes\)/);
     });
   });
@@ -122,7 +120,7 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
     });
 
     it('is told that no image can be shown', async () => {
-      const { failure } = await lab.client.failure(lab.command, face.name, 'ask', { prompt: 'What?', image: png });
+      const { failure } = await lab.client.failure(lab.command, face.name, 'ask', { prompt: 'What?', image: pixel });
       expect(failure).toMatchObject({ status: 400 });
       expect(failure.message).toMatch(/image/);
     });

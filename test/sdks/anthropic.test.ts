@@ -1,5 +1,6 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { describeRetries } from './retries.js';
 
@@ -31,6 +32,7 @@ const lab = sdkLab('anthropic');
 
 describe('messages of @anthropic-ai/sdk', () => {
   describeAnswers(lab, messages);
+  describeClaude(lab, messages);
   describeFailures(lab, messages);
   describeRetries(lab, messages);
 });

@@ -7,7 +7,7 @@ import type { Service } from '../support/service.js';
 const request = 'invalid_request_error';
 const api = 'api_error';
 const server = 'server_error';
-const forms = {
+export const failureForms = {
   'wrong key': { openai: [401, 'authentication_error', 'unauthorized'], anthropic: [401, 'authentication_error'] },
   'scope that lacks': { openai: [403, 'permission_error', 'forbidden'], anthropic: [403, 'permission_error'] },
   'unknown model': { openai: [404, request, 'model_not_found'], anthropic: [404, 'not_found_error'] },
@@ -30,7 +30,7 @@ const forms = {
   'wait that is too long': { openai: [504, server, 'queue_timeout'], anthropic: [504, 'timeout_error'] },
 } as const satisfies Record<string, Record<SdkFace['dialect'], readonly [number, string, string?]>>;
 
-type Failure = keyof typeof forms;
+type Failure = keyof typeof failureForms;
 
 interface Provocation {
   readonly service: keyof Pick<SdkLab, 'strict' | 'hasty' | 'broken' | 'leaving'>;
@@ -80,7 +80,7 @@ export function describeFailures(lab: SdkLab, face: SdkFace): void {
       const at = own ?? lab[service];
       using _given = await given?.(at, () => lab.client.run(at, face.name, 'ask', input));
       const raised = await lab.client.failure(at, face.name, 'ask', input);
-      const [status, type, code] = forms[failure as Failure][face.dialect] as readonly [number, string, string?];
+      const [status, type, code] = failureForms[failure as Failure][face.dialect] as readonly [number, string, string?];
       expect(raised.failure).toMatchObject({ class: face.classOf(status, code ?? ''), status });
       expect([raised.failure.type, raised.failure.code ?? undefined]).toEqual([type, code]);
       expect(raised.failure.requestId).toMatch(/^[0-9a-f-]{36}$/);

@@ -1,5 +1,6 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { openAiClass } from './openai-classes.js';
 import { describeRetries } from './retries.js';
@@ -26,12 +27,14 @@ const lab = sdkLab('langchain');
 
 describe('ChatOpenAI of @langchain/openai', () => {
   describeAnswers(lab, chat);
+  describeClaude(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
 });
 
 describe('ChatOpenAI of @langchain/openai with its Responses API', () => {
   describeAnswers(lab, responses);
+  describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
 });

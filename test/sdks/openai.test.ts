@@ -1,5 +1,6 @@
 import { type SdkFace, sdkLab } from '../support/sdk-lab.js';
 import { describeAnswers } from './answers.js';
+import { describeClaude } from './claude.js';
 import { describeFailures } from './failures.js';
 import { openAiClass } from './openai-classes.js';
 import { describeRetries } from './retries.js';
@@ -27,12 +28,14 @@ const lab = sdkLab('openai');
 
 describe('chat.completions of openai', () => {
   describeAnswers(lab, chat);
+  describeClaude(lab, chat);
   describeFailures(lab, chat);
   describeRetries(lab, chat);
 });
 
 describe('responses of openai', () => {
   describeAnswers(lab, responses);
+  describeClaude(lab, responses);
   describeFailures(lab, responses);
   describeRetries(lab, responses);
 });

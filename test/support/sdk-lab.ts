@@ -1,8 +1,10 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../src/shared/config/api-keys.js';
+import { startWithClaude } from './claude-service.js';
 import { temporaryFolder } from './folder.js';
 import { untilJobs } from './jobs.js';
+import { type MessagesApi, startMessagesApi } from './messages-api-stub.js';
 import { type SdkClient, startSdkClient } from './sdk-client.js';
 import { type Service, script, startService, startWithProgram } from './service.js';
 
@@ -29,6 +31,9 @@ export interface SdkLab {
   readonly client: SdkClient;
   readonly demo: Service;
   readonly command: Service;
+  /** The real claude, on a stub of its API. */
+  readonly claude: Service;
+  readonly api: MessagesApi;
   /** Does what a prompt orders. Needs a key, and holds one job and one more that waits. */
   readonly strict: Service;
   /** The same without keys, with two seconds for a job and less for waiting. */
@@ -38,6 +43,10 @@ export interface SdkLab {
   /** It drains, for as long as the tests take. */
   readonly leaving: Service;
 }
+
+/** A picture as a data URL. */
+export const pixel =
+  'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
 
 /** The keys of the strict service. */
 export const keys = {
@@ -55,35 +64,39 @@ const keyOptions = { all: '', chat: ':scopes=chat', rare: ':rate=1/60', brief: '
 export const orderedProgram = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
 const narrow = { ...orderedProgram, MODEL_API_MAX_CONCURRENT: '1' };
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
+const named = { MODEL_API_DEFAULT_MODEL: 'eliza' };
 const shortLimits = { ...narrow, MODEL_API_TIMEOUT: '2', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
 
-/** Starts what the tests of a file need, and ends it after them. To be read inside tests only. */
+/** With what has to be installed first. */
+const startLimitMs = 600_000;
+const endLimitMs = 60_000;
+
+/** Starts what the tests of a file need, one after the other, and ends it after them. To be read inside tests only. */
 export function sdkLab(sdk: string): SdkLab {
   const lab: { -readonly [Name in keyof SdkLab]?: SdkLab[Name] } = {};
-  const left = new AbortController();
-  const disposed: AsyncDisposable[] = [];
+  const started: AsyncDisposable[] = [];
+  const kept = <T extends AsyncDisposable>(part: T): T => {
+    started.unshift(part);
+    return part;
+  };
   beforeAll(async () => {
-    const folder = await temporaryFolder();
-    disposed.push(folder);
-    lab.client = await startSdkClient(sdk);
-    [lab.demo, lab.command, lab.strict] = await Promise.all([
-      startService({ env: live }),
-      startWithProgram(script('needs-a-repair.pl', '{model}'), { MODEL_API_DEFAULT_MODEL: 'eliza' }),
-      startStrict(folder.path),
-    ]);
-    [lab.hasty, lab.broken, lab.leaving] = await Promise.all([
-      startHasty(),
-      startWithProgram('/nowhere/there', {}),
-      startLeaving(left.signal),
-    ]);
-  }, 400_000);
+    const folder = kept(await temporaryFolder());
+    const left = new AbortController();
+    lab.client = kept(await startSdkClient(sdk));
+    lab.api = kept(await startMessagesApi());
+    lab.demo = kept(await startService({ env: live }));
+    lab.command = kept(await startWithProgram(script('needs-a-repair.pl', '{model}'), named));
+    lab.claude = kept(await startWithClaude(lab.api, { env: { MODEL_API_WORKERS: '1', ...live } }));
+    lab.strict = kept(await startStrict(folder.path));
+    lab.hasty = kept(await startHasty());
+    lab.broken = kept(await startWithProgram('/nowhere/there'));
+    lab.leaving = kept(await startService({ env: { ...narrow, MODEL_API_DRAIN_TIMEOUT_SECONDS: '600' } }));
+    kept({ [Symbol.asyncDispose]: async () => left.abort() });
+    await beginToLeave(lab.leaving, left.signal);
+  }, startLimitMs);
   afterAll(async () => {
-    left.abort();
-    const { client, ...services } = lab;
-    await client?.[Symbol.asyncDispose]();
-    await Promise.all(Object.values(services).map((service) => service.stop()));
-    await Promise.all(disposed.map((each) => each[Symbol.asyncDispose]()));
-  }, 60_000);
+    for (const part of started) await part[Symbol.asyncDispose]();
+  }, endLimitMs);
   return lab as SdkLab;
 }
 
@@ -101,14 +114,12 @@ async function startStrict(folder: string): Promise<Service> {
   return startService({ env: { ...narrow, ...limits, MODEL_API_KEYS_FILE: path } });
 }
 
-/** A service that drains until its last job is given up by its caller. */
-async function startLeaving(signal: AbortSignal): Promise<Service> {
-  const service = await startService({ env: { ...narrow, MODEL_API_DRAIN_TIMEOUT_SECONDS: '600' } });
+/** The service drains from now on, until its only job is given up by its caller. */
+async function beginToLeave(service: Service, signal: AbortSignal): Promise<void> {
   service.post('/ask', { prompt: 'silent' }, {}, signal).catch(() => {});
   await untilJobs(service, 1, 0);
   service.process.kill('SIGTERM');
   await service.log('shutdown_start');
-  return service;
 }
 
 /** A job that takes the only slot until it is left. */

@@ -55,7 +55,12 @@ function paramOf({ details }: RelayError): string | null {
 
 export function openAiErrorBody(error: RelayError): { readonly error: object } {
   const { type, code } = openAiErrorOf(error);
-  return { error: { message: error.message, type, code, param: paramOf(error) } };
+  return { error: { message: messageOf(error), type, code, param: paramOf(error) } };
+}
+
+/** Clients such as LangChain know by these words that a conversation has to be shortened, not by the code. */
+function messageOf({ reason, message }: RelayError): string {
+  return reason === 'prompt_too_long' ? `the input exceeds the context window of the model: ${message}` : message;
 }
 
 export const openAiErrors: ErrorForm = (error) => ({
