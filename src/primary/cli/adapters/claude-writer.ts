@@ -1,5 +1,6 @@
 import type { Effort, Image, Launch, Message, Turn, TurnInput, TurnWriter } from '../adapter.js';
 import { controlLine } from './claude-queries.js';
+import { knownToClaude } from './claude-schema.js';
 import { turnIdOf } from './claude-turn-id.js';
 
 /** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
@@ -65,7 +66,7 @@ export class ClaudeWriter implements TurnWriter {
 
 /** As the CLI takes it. `schema` is JSON. */
 export function schemaOf(schema: string): unknown {
-  return JSON.parse(schema);
+  return knownToClaude(JSON.parse(schema));
 }
 
 /** As the Messages API takes it. */
