@@ -51,10 +51,13 @@ describe('An error for an SDK of OpenAI', () => {
   });
 
   it.each(byReason)('says what a client can act on: %s', (reason, status, type, code) => {
-    expect(told(cliError(reason, 'why'))).toEqual({
-      status,
-      body: { error: { message: 'why', type, code, param: null } },
-    });
+    const message = expect.stringMatching(/why$/);
+    expect(told(cliError(reason, 'why'))).toEqual({ status, body: { error: { message, type, code, param: null } } });
+  });
+
+  it('has the words by which LangChain knows a prompt that is too long', () => {
+    const { body } = told(cliError('prompt_too_long', 'why'));
+    expect(body).toMatchObject({ error: { message: 'the input exceeds the context window of the model: why' } });
   });
 
   it('is a defect of ours where a job was cancelled by mistake', () => {
