@@ -125,6 +125,8 @@ export interface Extras {
 /** What was learned about one program file, and how to talk to it. Pure translation. */
 export interface Dialect {
   readonly version: string | null;
+  /** Not all could be learned: it is worth to try again some time later. */
+  readonly isProvisional?: boolean;
   readonly extras: Extras;
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;

@@ -78,6 +78,7 @@ export class CliProgram {
 
   /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
   async check(): Promise<Verdict> {
+    if (this.#dialect?.isProvisional === true) this.#learned = null;
     const { path, dialect } = await this.find();
     return { version: dialect.version, error: await dialect.check(this.#consultAt(path)) };
   }

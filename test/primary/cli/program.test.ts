@@ -104,7 +104,7 @@ describe('what is known of the model CLI', () => {
       const { stdout } = await consult(['--version']);
       const list = async (ask: Consult) => [{ id: (await ask(['models'], 'all')).stdout, name: 'm', default: true }];
       const check = async (ask: Consult) => ((await ask(['check'])).code === 0 ? null : 'not logged in');
-      return { ...lineDialect(), version: stdout, listModels: list, check };
+      return { ...lineDialect(), version: stdout, isProvisional: stdout === 'busy', listModels: list, check };
     },
   };
 
@@ -146,6 +146,18 @@ describe('what is known of the model CLI', () => {
     answers.fault = null;
     await known.find();
     expect([asked.length, known.version]).toEqual([2, '1.0.0']);
+  });
+
+  it('is learned anew at the next check where not all could be learned', async () => {
+    const { known, asked, answers } = program();
+    answers.stdout = 'busy';
+    await known.find();
+    await known.find();
+    answers.stdout = '1.0.0';
+    await known.check();
+    await known.check();
+    expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(2);
+    expect(known.version).toBe('1.0.0');
   });
 
   it('is nothing where the program can’t be started, and it is told why without its path', async () => {

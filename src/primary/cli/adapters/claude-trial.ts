@@ -19,12 +19,16 @@ const trialLines = [
 
 /**
  * Finds out by trying what this version takes over stdin once it runs. No API can be reached meanwhile: some versions
- * would count the tokens of their context there. What shows no sign is not taken, and is decided at the start.
+ * would count the tokens of their context there. What shows no sign is not taken, and is decided at the start. Null where
+ * the program gave no answer: it may on a host that is less busy.
  */
-export async function findTellable(consult: Consult, profile: ClaudeProfile): Promise<ReadonlySet<TellablePart>> {
-  const trial = consult([...offline(profile), ...noSystem], trialLines);
-  const { stdout } = await trial.catch(() => ({ stdout: '' })); // a version that gives no answer takes nothing
-  const lines = stdout.split('\n').map(jsonOf);
+export async function findTellable(
+  consult: Consult,
+  profile: ClaudeProfile,
+): Promise<ReadonlySet<TellablePart> | null> {
+  const trial = await consult([...offline(profile), ...noSystem], trialLines).catch(() => null);
+  if (trial === null) return null;
+  const lines = trial.stdout.split('\n').map(jsonOf);
   const told = new Set(lines.flatMap(signsOf));
   if (lines.some(isTrace)) told.delete('model');
   return told;

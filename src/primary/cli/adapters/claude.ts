@@ -42,8 +42,10 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
 async function learn(consult: Consult, options: ClaudeOptions): Promise<Dialect> {
   const version = await ask(consult, '--version');
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
-  const tellable = await findTellable(consult, profile);
+  const found = await findTellable(consult, profile);
+  const tellable = found ?? new Set<TellablePart>();
   return {
+    isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
     extras: extrasOf(profile, tellable),

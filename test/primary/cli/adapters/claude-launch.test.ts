@@ -170,11 +170,12 @@ describe('a claude that takes something at its start alone', () => {
 
   it('may give no answer at all', async () => {
     const adapter = claudeAdapter(['claude'], login);
-    const { plan } = await adapter.learn(async ([flag = ''], input) => {
+    const { plan, isProvisional } = await adapter.learn(async ([flag = ''], input) => {
       if (input !== undefined) throw new RelayError('spawn_error', 'no answer');
       return { code: 0, stdout: flag === '--help' ? flags.join(' ') : '' };
     });
     expect(plan(asked, '/s').files).toHaveLength(1);
+    expect(isProvisional).toBe(true);
   });
 });
 
