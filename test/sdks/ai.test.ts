@@ -10,6 +10,7 @@ const compatible: SdkFace = {
   path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool-calls' },
   structured: ['parse', 'parseStream', 'generateObject', 'streamObject'],
+  objects: ['jsonObject'],
   has: ['requestId'],
   classOf: () => 'APICallError',
   mindsAdvice: false,

@@ -47,13 +47,15 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
       });
     }
 
-    if (face.has.includes('jsonObject')) {
-      it('gets any JSON object', async () => {
-        expect((await ask(lab.demo, 'jsonObject', { model: 'echo', prompt: 'Ada' })).value).toEqual({});
-      });
-    }
-
     if (face.has.includes('helper')) {
+      it('is told which fields were ignored', async () => {
+        const input = { ...echo, extra: { temperature: 0.5, top_p: 0.9 } };
+        const { seen } = await lab.client.call(lab.demo, face.name, 'ask', input);
+        expect(String(seen[0]?.['x-ignored-parameters']).split(', ')).toEqual(
+          expect.arrayContaining(['temperature', 'top_p']),
+        );
+      });
+
       it('streams by its helper', async () => {
         const answer = await ask(lab.demo, 'helper', echo);
         expect(answer).toMatchObject({ text: echo.prompt, streamed: echo.prompt, finish: face.endings.whole });
@@ -109,7 +111,7 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
       expect(result.texts[1]).toBe('system: Be brief.\nuser: One\nassistant: system: Be brief.\nuser: Two');
     });
 
-    it.each(face.structured)('gets a value of a zod schema by %s, though it has to be repaired', async (call) => {
+    it.each([...face.structured, ...face.objects])('gets a value by %s, though it has to be repaired', async (call) => {
       const { value } = await ask(lab.command, call, { prompt: 'Who is she?' });
       expect(value).toEqual({ name: 'Ada', age: 36 });
     });

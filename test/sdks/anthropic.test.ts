@@ -23,6 +23,7 @@ const messages: SdkFace = {
   path: '/v1/messages',
   endings: { whole: 'end_turn', tool: 'tool_use' },
   structured: ['parse', 'parseStream'],
+  objects: [],
   has: ['models', 'helper', 'countTokens', 'requestId'],
   classOf: (status) => classes[status] ?? 'none',
   mindsAdvice: true,

@@ -44,7 +44,7 @@ export function describeClaude(lab: SdkLab, face: SdkFace): void {
       expect(last === undefined ? [] : systemOf(last)).toContain('Be brief.');
     });
 
-    it.each([...face.structured, 'tool'])('gets a value of a zod schema by %s', async (call) => {
+    it.each([...face.structured, ...face.objects, 'tool'])('gets a value by %s', async (call) => {
       lab.api.behave = () => saysAndGives('Let me see.', ada);
       const answer = await ask(call, { prompt: 'Who is she?' });
       expect(call === 'tool' ? answer.tool : answer.value).toEqual(

@@ -11,6 +11,7 @@ const chat: SdkFace = {
   path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool_calls' },
   structured: ['parse', 'jsonSchema', 'functionCalling'],
+  objects: ['jsonMode'],
   has: [],
   classOf: (status, code) => (code === 'context_length_exceeded' ? 'ContextOverflowError' : openAiClass(status)),
   mindsAdvice: false,

@@ -11,7 +11,8 @@ const chat: SdkFace = {
   path: '/v1/chat/completions',
   endings: { whole: 'stop', tool: 'tool_calls' },
   structured: ['parse', 'parseStream'],
-  has: ['models', 'helper', 'jsonObject', 'requestId'],
+  objects: ['jsonObject'],
+  has: ['models', 'helper', 'requestId'],
   classOf: openAiClass,
   mindsAdvice: true,
 };
@@ -21,10 +22,15 @@ const responses: SdkFace = {
   name: 'responses',
   path: '/v1/responses',
   endings: { whole: 'completed', tool: 'completed' },
+  objects: [],
   has: ['helper', 'requestId'],
 };
 
 const lab = sdkLab('openai');
+
+it('runs under Node 24', () => {
+  expect(lab.client.node).toMatch(/^v24\./);
+});
 
 describe('chat.completions of openai', () => {
   describeAnswers(lab, chat);

@@ -18,8 +18,10 @@ export interface SdkFace {
   readonly endings: { readonly whole: string; readonly tool: string };
   /** Calls that answer with a person. */
   readonly structured: readonly string[];
+  /** Calls that answer with any JSON object. */
+  readonly objects: readonly string[];
   /** Further calls that it has. */
-  readonly has: readonly ('models' | 'helper' | 'countTokens' | 'jsonObject' | 'requestId')[];
+  readonly has: readonly ('models' | 'helper' | 'countTokens' | 'requestId')[];
   /** The class of what it raises for a status, and for the code of an error that has a class of its own. */
   readonly classOf: (status: number, code: string) => string;
   /** Whether it minds `x-should-retry`. */
