@@ -101,10 +101,20 @@ function methodOf({ method }: Exchange): string {
 function checkOutside(exchange: Exchange): void {
   const isPageOfDocs = exchange.path.startsWith('/docs/') && exchange.status === 200;
   if (isPageOfDocs) return;
+  if (/^\/v1\//.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
   if (exchange.status !== 204) checkSchema(exchange, ['components', 'schemas', 'Error']);
+}
+
+/** The same in the form of the API that the client speaks. */
+function checkOutsideOfDoors(exchange: Exchange): void {
+  if (!outsideStatus.test(`${exchange.status} `)) throw fault(exchange, 'is outside the document');
+  if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
+  if (exchange.status === 204 || exchange.method === 'HEAD') return;
+  const name = exchange.header('request-id') == null ? 'OpenAiError' : 'AnthropicError';
+  checkSchema(exchange, ['components', 'schemas', name]);
 }
 
 function checkContent(exchange: Exchange, { content }: Documented, place: readonly string[]): void {
@@ -116,7 +126,7 @@ function checkContent(exchange: Exchange, { content }: Documented, place: readon
 function checkSchema(exchange: Exchange, place: readonly string[]): void {
   if (exchange.method === 'HEAD') return;
   const validate = validatorOf(place);
-  if (!validate(place.includes(jsonType) || place.at(-1) === 'Error' ? JSON.parse(exchange.text) : exchange.text)) {
+  if (!validate(place.includes(jsonType) || place.at(-1)?.endsWith('Error') ? JSON.parse(exchange.text) : exchange.text)) {
     throw fault(exchange, ajv.errorsText(validate.errors));
   }
 }
