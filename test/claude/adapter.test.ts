@@ -17,6 +17,7 @@ import {
   tokens,
 } from '../support/messages-api-stub.js';
 import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
+import { until } from '../support/until.js';
 
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;
 
@@ -199,7 +200,9 @@ describe('a prompt', () => {
   it('is nowhere on the disk, and neither is the answer', async () => {
     api.behave = () => says('answer-canary');
     await claude.turn({ ...plainLaunch(null), text: 'canary', history: [{ role: 'user', text: 'past-canary' }] });
-    const files = await readdir(lab.home.path, { recursive: true, withFileTypes: true });
+    const all = { recursive: true, withFileTypes: true } as const;
+    const list = () => readdir(lab.home.path, all).catch(() => null); // a lock may go while it is looked at
+    const files = await until(list, 'a list of all files');
     // One that has gone meanwhile was a temporary one, which has taken the place of another.
     const read = ({ parentPath, name }: Dirent) => readFile(join(parentPath, name)).catch(() => Buffer.alloc(0));
     const contents = files.filter((file) => file.isFile()).map(read);

@@ -126,7 +126,9 @@ function checkContent(exchange: Exchange, { content }: Documented, place: readon
 function checkSchema(exchange: Exchange, place: readonly string[]): void {
   if (exchange.method === 'HEAD') return;
   const validate = validatorOf(place);
-  if (!validate(place.includes(jsonType) || place.at(-1)?.endsWith('Error') ? JSON.parse(exchange.text) : exchange.text)) {
+  if (
+    !validate(place.includes(jsonType) || place.at(-1)?.endsWith('Error') ? JSON.parse(exchange.text) : exchange.text)
+  ) {
     throw fault(exchange, ajv.errorsText(validate.errors));
   }
 }
