@@ -215,5 +215,5 @@ export function ignoredFields(body: Readonly<Record<string, unknown>>, known: Re
   const others = Object.entries(body).filter(
     ([name, value]) => !known.has(name) && value !== undefined && value !== null,
   );
-  return others.map(([name]) => (fieldName.test(name) ? name : '(odd name)')).slice(0, maxIgnored);
+  return others.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
 }

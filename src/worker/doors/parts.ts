@@ -62,20 +62,27 @@ export function messageOf(role: Message['role'], parts: readonly Part[]): Messag
 
 /** A conversation in which the roles take turns: what is empty is left out, and neighbours of one role become one message. */
 export function inTurns(messages: readonly Message[]): Message[] {
-  const turns: Message[] = [];
+  const turns: Message[][] = [];
   for (const message of messages.filter(({ text, images }) => text !== '' || images !== undefined)) {
     const last = turns.at(-1);
-    if (last?.role === message.role) turns[turns.length - 1] = merged(last, message);
-    else turns.push(message);
+    if (last?.[0]?.role === message.role) last.push(message);
+    else turns.push([message]);
   }
-  return turns;
+  return turns.map(merged);
 }
 
-function merged(first: Message, second: Message): Message {
-  const before = first.text === '' || second.text === '' ? first.text : first.text + blankLine;
-  const moved = (second.images ?? []).map((image) => ({ ...image, at: image.at + before.length }));
-  const images = [...(first.images ?? []), ...moved];
-  return { role: first.role, text: before + second.text, ...(images.length > 0 && { images }) };
+/** There may be thousands, so each is looked at once. */
+function merged(messages: readonly Message[]): Message {
+  const [first, ...others] = messages as [Message, ...Message[]];
+  if (others.length === 0) return first;
+  let { text } = first;
+  const all = [...(first.images ?? [])];
+  for (const { text: next, images = [] } of others) {
+    if (text !== '' && next !== '') text += blankLine;
+    for (const image of images) all.push({ ...image, at: image.at + text.length });
+    text += next;
+  }
+  return { role: first.role, text, ...(all.length > 0 && { images: all }) };
 }
 
 /** The last message, which must be the user's, and those before it. Throws `validation_error` that names the field. */

@@ -61,6 +61,19 @@ describe('A body', () => {
     expect(text).not.toContain('secret');
   });
 
+  it('is refused with more values than can be checked while others wait', async () => {
+    const list = z.object({ list: z.array(z.object({})) });
+    const all: AsyncHandler = async (req, res) =>
+      void res.json((await readBody(req, res, new BodyMemory(1_000_000, systemClock), list)).list.length);
+    await using server = await serveWith([all]);
+    const ofLength = (length: number) => JSON.stringify({ list: Array.from({ length }, () => ({})) });
+    expect((await server.send(jsonPost('/', ofLength(49_999)))).status).toBe(200);
+    const tooMany = { status: 400, body: { message: 'body: must hold 50000 values at most' } };
+    expect(await server.send(jsonPost('/', ofLength(50_000)))).toMatchObject(tooMany);
+    const bad = JSON.stringify({ list: Array.from({ length: 400_000 }, () => 5) });
+    expect(await server.send(jsonPost('/', bad))).toMatchObject(tooMany);
+  });
+
   it.each<[string, Buffer, string]>([
     ['no type', request('POST /', ['Content-Length: 2'], '{}'), 'Content-Type: must be application/json'],
     [
