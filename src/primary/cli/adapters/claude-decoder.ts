@@ -173,9 +173,18 @@ function emptyAnswer(): ClaudeAnswer {
 
 /** Of an answer with a schema, the value is the whole: the model may have talked before it. */
 function correction({ streamed, said }: ClaudeAnswer, { result, structured_output: value }: ResultLine): string | null {
-  if (value != null) return JSON.stringify(value);
+  if (value != null) return valueText(value);
   const whole = said.toString() || result;
   return whole === '' || whole === streamed.toString() ? null : whole;
+}
+
+/** Empty where it is nested deeper than the stack: that is checked against the schema like any other answer. */
+function valueText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return '';
+  }
 }
 
 /** The difference of two sums has digits without a meaning. */

@@ -62,12 +62,8 @@ export class OpenTurn implements Disposable {
   /** The program has written this. */
   read(text: string): void {
     const { decoder, onStray } = this.#program;
-    try {
-      for (const event of decoder.read(text)) this.#handle(event);
-      if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
-    } catch (error) {
-      this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
-    }
+    this.#handleAll(() => decoder.read(text));
+    if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
     if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
     if (this.#isOpen && this.#sink.isFull) void this.#awaitRoom();
   }
@@ -76,7 +72,7 @@ export class OpenTurn implements Disposable {
   exited(exit: Exit): void {
     if (couldNotExecute(exit))
       this.fail(new RelayError('spawn_error', 'the model CLI could not be started: it cannot be executed'));
-    for (const event of this.#program.decoder.exit(exit)) this.#handle(event);
+    this.#handleAll(() => this.#program.decoder.exit(exit));
     if (this.#isOpen) this.fail(cliError('crashed', 'the model CLI ended without an answer'));
   }
 
@@ -88,6 +84,14 @@ export class OpenTurn implements Disposable {
 
   [Symbol.dispose](): void {
     this.#close();
+  }
+
+  #handleAll(decode: () => Iterable<TurnEvent>): void {
+    try {
+      for (const event of decode()) this.#handle(event);
+    } catch (error) {
+      this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
+    }
   }
 
   /** What comes after the end of a turn does not belong to it. */

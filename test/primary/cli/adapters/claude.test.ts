@@ -346,6 +346,11 @@ describe('an answer with a schema', () => {
     expect(read(called, text(told)).at(-1)).toEqual({ ...end, text: '{"a":"x","b":[1]}' });
   });
 
+  it('is empty where it is nested deeper than anybody could write it down', () => {
+    const deep = text(result({ structured_output: 'deep' })).replace('"deep"', '['.repeat(50_000) + ']'.repeat(50_000));
+    expect(read(called, deep).at(-1)).toEqual({ ...end, text: '' });
+  });
+
   it('is text where the model gave no value', () => {
     expect(read(turn.replace('"num_turns":1', '"num_turns":2')).at(-1)).toEqual(end);
   });

@@ -1,5 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { type Decoder, type TurnInput, unknownUsage } from '../../../../src/primary/cli/adapter.js';
+import { LineTooLong } from '../../../../src/primary/cli/adapters/lines.js';
 import { OpenTurn, type TurnLimits } from '../../../../src/primary/cli/process/open-turn.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { lineDecoder, noLimits, TextBook } from '../../../support/scripted-cli.js';
@@ -158,6 +159,15 @@ describe('a turn whose program exits', () => {
     const { turn } = begin({ decoder: onlyEnds });
     turn.exited({ code: 0, signal: null, stderr: '' });
     expect(await outcomeOf(turn)).toBe('cli_error: the model CLI ended without an answer');
+  });
+
+  it('is a failure, and no crash of the service, where its last line can not be read', async () => {
+    const exit = (): never => {
+      throw new LineTooLong('a line is too long');
+    };
+    const { turn } = begin({ decoder: { ...lineDecoder(), exit } });
+    turn.exited({ code: 0, signal: null, stderr: '' });
+    expect(await outcomeOf(turn)).toMatch(/^cli_error: /);
   });
 
   it.each([
