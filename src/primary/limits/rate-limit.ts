@@ -1,7 +1,11 @@
 import { RateLimiterMemory, RateLimiterRes } from 'rate-limiter-flexible';
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
+
+/** Names that the holder of a key gives are as many as he likes: beyond this, those without a window share his. */
+const maxWindows = 10_000;
 
 /** Owns the rate windows, one for each client, for all workers together. They last by the monotonic clock. */
 export class RateLimit {
@@ -18,9 +22,11 @@ export class RateLimit {
     this.#clock = clock;
   }
 
-  async take(client: string): Promise<RateVerdict> {
-    const rate = this.#rateOf(client);
+  async take(asked: string): Promise<RateVerdict> {
+    const rate = this.#rateOf(asked);
     if (rate.maxRequests === 0) return uncapped;
+    const hasWindow = this.#windowEnds.has(windowName(asked, rate)) || this.#windowEnds.size < maxWindows;
+    const client = hasWindow ? asked : holderOf(asked);
     const limiter = this.#limiterOf(rate);
     const leftMs = this.#openWindow(limiter, client, rate);
     try {
@@ -33,7 +39,7 @@ export class RateLimit {
 
   /** Opens the window of this client unless it is open, and returns how long it lasts yet. */
   #openWindow(limiter: RateLimiterMemory, client: string, rate: Rate): number {
-    const name = `${nameOf(rate)} ${client}`;
+    const name = windowName(client, rate);
     const now = this.#clock.monotonicMs();
     const endMs = this.#windowEnds.get(name) ?? now + rate.windowMs;
     if (this.#windowEnds.has(name)) return endMs - now;
@@ -52,6 +58,10 @@ export class RateLimit {
     this.#limiters.set(name, limiter);
     return limiter;
   }
+}
+
+function windowName(client: string, rate: Rate): string {
+  return `${nameOf(rate)} ${client}`;
 }
 
 function nameOf({ maxRequests, windowMs }: Rate): string {

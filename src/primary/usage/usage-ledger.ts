@@ -1,10 +1,12 @@
 import type { UsageRow } from '../../shared/api/usage.js';
-import { readClientId } from '../../shared/client.js';
+import { holderOf, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
 
 const maxDays = 90;
 const maxClientsPerDay = 1000;
+/** Names that the holders of keys give are as many as they like: the rest is for clients of other kinds. */
+const maxClientsWithSubClients = 500;
 /** All rows are written out in one piece, which must not take long. */
 const maxRows = 10_000;
 /** Stands for the clients of a day that came when there were too many. */
@@ -63,7 +65,8 @@ export class UsageLedger {
 
   #usedBy(client: string): Used {
     const today = this.#today();
-    const name = today.has(client) || today.size < maxClientsPerDay ? client : theRest;
+    const most = holderOf(client) === client ? maxClientsPerDay : maxClientsWithSubClients;
+    const name = today.has(client) || today.size < most ? client : theRest;
     return today.get(name) ?? this.#open(today, name);
   }
 

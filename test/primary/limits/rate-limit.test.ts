@@ -23,6 +23,17 @@ describe('a rate window', () => {
     expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
+  it('is shared by the sub-clients of one key, where they are too many', async () => {
+    const limit = new RateLimit(() => rate, new FakeClock());
+    for (let n = 0; n < 10_000; n++) await limit.take(`key app/${n}`);
+    const more = ['key app/x', 'key app/y', 'key app/z'];
+    const verdicts = [];
+    for (const client of more) verdicts.push((await limit.take(client)).isAllowed);
+    expect(verdicts).toEqual([true, true, false]);
+    expect(await limit.take('key app/7')).toMatchObject({ isAllowed: true, remaining: 0 });
+    expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
+  });
+
   it('is not there where a client has no cap', async () => {
     const limit = new RateLimit(() => ({ maxRequests: 0, windowMs: 1000 }), new FakeClock());
     for (let times = 0; times < 5; times++) {

@@ -31,6 +31,15 @@ describe('the usage of a client', () => {
     expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.25, model_seconds: 3.7 }]);
   });
 
+  it('is told apart, however many names the holder of another key gives', () => {
+    const { ledger, answer } = createLedger();
+    for (let n = 0; n < 2000; n++) answer(`key app/${n}`);
+    answer('key bob');
+    const rows = ledger.report(null, always);
+    expect([rows.length, rows.find(({ kind }) => kind === 'other')?.jobs.ok]).toEqual([502, 1500]);
+    expect(ledger.report('key bob', always)).toHaveLength(1);
+  });
+
   it('has no cost and no tokens where the CLI reports none', () => {
     const { ledger, answer } = createLedger();
     answer('address 192.0.2.1');
