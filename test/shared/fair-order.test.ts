@@ -1,5 +1,5 @@
-import { FairOrder } from '../../../src/primary/jobs/fair-order.js';
-import { randomNumbers } from '../../support/random.js';
+import { FairOrder } from '../../src/shared/fair-order.js';
+import { randomNumbers } from '../support/random.js';
 
 function order(...members: readonly (readonly [client: string, member: string])[]): FairOrder<string> {
   const waiting = new FairOrder<string>();

@@ -69,7 +69,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     },
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
     usage: (order) => usageText(services, order),
-    schemaFault: async ({ schema }) => ({ fault: await services.schemas.faultOf(schema) }),
+    schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),
     countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
     run: (request, signal) => {
       services.worked();
@@ -78,6 +78,15 @@ export function apiHandlers(services: Services): SharedHandlers {
       throw shuttingDown(retryAfterSeconds);
     },
   };
+}
+
+async function schemaFault(services: Services, schema: string, client: string): Promise<string | null> {
+  try {
+    return await services.schemas.faultOf(schema, client);
+  } catch (error) {
+    countRefusal(services, client);
+    throw error;
+  }
 }
 
 function admitted(services: Services, request: JobRequest, signal: AbortSignal): JobStream {

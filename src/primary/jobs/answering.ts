@@ -1,11 +1,13 @@
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
+import { orAborted } from '../../shared/or-aborted.js';
 import type { Extras, Turn, TurnEnd } from '../cli/adapter.js';
 import { addedUsage, untold } from '../cli/extras.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/turn-record.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import { askingFor, repairing } from '../structured/schema-prompt.js';
+import type { SchemaFinding } from '../structured/thread.js';
 import type { Job } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
 import { StopCutter } from './stop-cutter.js';
@@ -86,14 +88,20 @@ export class Answering {
     const isToldInPrompt = cli.extras.schema === undefined;
     const turn = isToldInPrompt ? askingFor(asked, schema) : asked;
     const first = await this.#whole(cli, turn);
-    const finding = await this.#parts.schemas.read(schema, first.text);
+    const finding = await this.#read(schema, first.text);
     if (finding.kind === 'fits') return this.#value(first, finding.value);
     if (!isToldInPrompt) throw mismatch(finding.fault);
     const repair = repairing(turn, first.text, finding.fault);
     const second = await this.#whole(await this.#parts.processes.takeAnother(), repair);
-    const repaired = await this.#parts.schemas.read(schema, second.text);
+    const repaired = await this.#read(schema, second.text);
     if (repaired.kind !== 'fits') throw mismatch(repaired.fault);
     return this.#value({ ...second, usage: addedUsage(first.usage, second.usage) }, repaired.value);
+  }
+
+  /** A job that is cut gives back its slot, and does not wait for its turn. */
+  #read(schema: string, text: string): Promise<SchemaFinding> {
+    const { request, signal } = this.#job;
+    return orAborted(this.#parts.schemas.read(schema, text, request.client), signal);
   }
 
   async #whole(cli: JobCli, turn: Turn): Promise<TurnEnd & { readonly text: string }> {

@@ -1,9 +1,9 @@
 import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
+import { FairOrder } from '../../shared/fair-order.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
-import { FairOrder } from './fair-order.js';
 import { type Positions, PositionTeller } from './position-teller.js';
 import { type PlaceHolder, type PlaceLimits, QueuePlaces } from './queue-places.js';
 

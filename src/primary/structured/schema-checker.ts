@@ -1,6 +1,8 @@
 import { join } from 'node:path';
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
-import { LimitedThread } from '../threads/limited-thread.js';
+import { RelayError } from '../../shared/errors.js';
+import { LimitedThread, TooManyTasks } from '../threads/limited-thread.js';
 import type { SchemaFinding, SchemaTask } from './thread.js';
 
 const idleMs = 600_000;
@@ -8,7 +10,10 @@ const idleMs = 600_000;
 const limitMs = 2000;
 const firstTask: SchemaTask = { schema: '{}', text: null };
 
-/** Checks schemas, and values against them, off the primary's loop. */
+/**
+ * Checks schemas, and values against them, off the primary's loop. The holders of keys, users and addresses take turns, so
+ * that nobody waits for all the slow schemas of another. Values have turns of their own: a job that runs waits for them.
+ */
 export class SchemaChecker {
   readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
 
@@ -25,21 +30,22 @@ export class SchemaChecker {
     this.#thread = new LimitedThread(settings, clock, onError);
   }
 
-  /** What is wrong with a schema (JSON); null where it can be used. */
-  async faultOf(schema: string): Promise<string | null> {
-    const finding = await this.#check({ schema, text: null }, 'bad-schema');
+  /** What is wrong with a schema (JSON); null where it can be used. Rejects with `concurrency_limited` where too many wait. */
+  async faultOf(schema: string, client: string): Promise<string | null> {
+    const finding = await this.#check({ schema, text: null }, 'bad-schema', `schemas of ${holderOf(client)}`);
     return finding.kind === 'fits' ? null : finding.fault;
   }
 
   /** Reads a model's answer as a value that fits the schema. */
-  read(schema: string, text: string): Promise<SchemaFinding> {
-    return this.#check({ schema, text }, 'bad-value');
+  read(schema: string, text: string, client: string): Promise<SchemaFinding> {
+    return this.#check({ schema, text }, 'bad-value', `values of ${holderOf(client)}`);
   }
 
-  async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value'): Promise<SchemaFinding> {
+  async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value', line: string): Promise<SchemaFinding> {
     try {
-      return await this.#thread.run(task);
-    } catch {
+      return await this.#thread.run(task, line);
+    } catch (error) {
+      if (error instanceof TooManyTasks) throw tooManySchemas();
       return { kind, fault: 'it could not be checked in time' };
     }
   }
@@ -47,4 +53,8 @@ export class SchemaChecker {
   close(): Promise<void> {
     return this.#thread.close();
   }
+}
+
+function tooManySchemas(): RelayError {
+  return new RelayError('concurrency_limited', 'too many schemas wait to be checked', { retryAfterSeconds: 2 });
 }

@@ -69,9 +69,14 @@ function isDeeper(value: unknown, depth: number): boolean {
   return depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1));
 }
 
-/** Models like to put JSON into a code fence. */
+const fence = '```';
+
+/** Models like to put JSON into a code fence. Not by one expression: over a long answer, it would go back and forth. */
 function withoutFence(text: string): string {
-  return /^```(?:json)?\s*\n([\s\S]*?)\n?```$/.exec(text.trim())?.[1] ?? text.trim();
+  const trimmed = text.trim();
+  const begin = /^```(?:json)?[^\S\n]*\n/.exec(trimmed)?.[0];
+  if (begin === undefined || trimmed.length < begin.length + fence.length || !trimmed.endsWith(fence)) return trimmed;
+  return trimmed.slice(begin.length, -fence.length).trim();
 }
 
 function shortened(fault: string): string {

@@ -1,8 +1,12 @@
 import { Piscina } from 'piscina';
 import type { Clock } from '../../shared/clock.js';
+import { FairOrder } from '../../shared/fair-order.js';
+import { orAborted } from '../../shared/or-aborted.js';
+import { withResolvers } from '../../shared/resolvers.js';
 
-/** Tasks that may wait for the thread. */
+/** Tasks that may wait for the thread: all, and those of one line. */
 const maxWaiting = 1000;
+const maxWaitingInLine = 250;
 /** On a busy host a thread takes seconds to start. */
 const startLimitMs = 10_000;
 
@@ -20,16 +24,22 @@ export interface ThreadSettings<Task> {
   readonly idleMs: number;
 }
 
+/** More tasks wait than may. */
+export class TooManyTasks extends Error {}
+
 /**
  * Owns one thread for what would keep the primary's loop busy. It is started when it is first needed. One task runs at a
  * time, and its limit counts from its own begin: a slow start, or a slow task of somebody else, is not held against it.
+ * The tasks wait in lines, from which they are taken in turn: so no line waits for all of another.
  */
 export class LimitedThread<Task, Answer> {
   readonly #settings: ThreadSettings<Task>;
   readonly #clock: Clock;
   readonly #pool: Piscina<Task, Answer>;
-  #last: Promise<unknown> = Promise.resolve();
-  #waiting = 0;
+  /** For each task that waits: what begins it. */
+  readonly #order = new FairOrder<() => void>();
+  readonly #lengths = new Map<string, number>();
+  #isBusy = false;
   /** Of the task that runs. */
   #running: AbortController | null = null;
 
@@ -46,17 +56,15 @@ export class LimitedThread<Task, Answer> {
     });
   }
 
-  /** Rejects where the thread breaks, or takes too long. */
-  async run(task: Task): Promise<Answer> {
-    if (this.#waiting >= maxWaiting) throw new Error('too many tasks wait for the thread');
+  /** Rejects where the thread breaks, or takes too long; with `TooManyTasks` where as many wait already. */
+  async run(task: Task, line = ''): Promise<Answer> {
+    if (this.#order.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine) throw new TooManyTasks();
     const caller = new AbortController();
     const { patienceMs } = this.#settings;
     const stopTimer = patienceMs === null ? () => {} : this.#clock.after(patienceMs, () => caller.abort());
-    this.#waiting++;
-    const mine = this.#last.then(() => this.#begin(task, caller.signal));
-    this.#last = mine.catch(() => {});
+    const mine = this.#turn(line).then(() => this.#begin(task, caller.signal).finally(() => this.#next()));
     try {
-      return await Promise.race([mine, aborted(caller.signal)]);
+      return await orAborted(mine, caller.signal);
     } finally {
       stopTimer();
     }
@@ -66,8 +74,37 @@ export class LimitedThread<Task, Answer> {
     return this.#pool.destroy();
   }
 
+  /** Resolves when the thread is free for this line. */
+  async #turn(line: string): Promise<void> {
+    if (this.#isBusy) {
+      const { promise, resolve } = withResolvers();
+      this.#lengths.set(line, this.#lengthOf(line) + 1);
+      this.#order.add(line, () => {
+        this.#left(line);
+        resolve();
+      });
+      return promise;
+    }
+    this.#isBusy = true;
+  }
+
+  #next(): void {
+    const begin = this.#order.takeNext();
+    this.#isBusy = begin !== null;
+    begin?.();
+  }
+
+  #lengthOf(line: string): number {
+    return this.#lengths.get(line) ?? 0;
+  }
+
+  #left(line: string): void {
+    const left = this.#lengthOf(line) - 1;
+    if (left > 0) this.#lengths.set(line, left);
+    else this.#lengths.delete(line);
+  }
+
   async #begin(task: Task, caller: AbortSignal): Promise<Answer> {
-    this.#waiting--;
     const { firstTask, limitMs } = this.#settings;
     caller.throwIfAborted();
     if (this.#pool.threads.length === 0) await this.#limited(firstTask, startLimitMs, caller);
@@ -89,10 +126,4 @@ export class LimitedThread<Task, Answer> {
       this.#running = null;
     }
   }
-}
-
-function aborted(signal: AbortSignal): Promise<never> {
-  return new Promise((_, reject) => {
-    signal.addEventListener('abort', () => reject(signal.reason), { once: true });
-  });
 }

@@ -93,7 +93,10 @@ export const primaryCalls = {
   /** A worker has refused a job of this client because the service drains. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
   /** What is wrong with a JSON Schema (JSON); null where it can be used. */
-  schemaFault: { request: z.object({ schema: z.string() }), answer: z.object({ fault: z.string().nullable() }) },
+  schemaFault: {
+    request: z.object({ schema: z.string(), client: z.string() }),
+    answer: z.object({ fault: z.string().nullable() }),
+  },
   /** An estimate of the tokens of all texts together. */
   countTokens: { request: z.object({ texts: z.array(z.string()) }), answer: z.object({ tokens: z.int() }) },
   /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */

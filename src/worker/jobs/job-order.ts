@@ -33,15 +33,15 @@ export async function requestOf(order: JobOrder, primary: Primary, res: Reply): 
   const { operation, text, images = [], stop = [], history, stream: isStreamed, isEffortNeeded } = order;
   const { conversationId = null, system = null, model = null, effort = null } = order;
   const { requestId, client } = res.locals;
-  const schema = order.schema === undefined ? null : await checkedSchema(order.schema, primary);
+  const schema = order.schema === undefined ? null : await checkedSchema(order.schema, primary, client);
   const chain = history === undefined ? null : chainOf(history, { role: 'user', text, images }, system, schema);
   const asked = { operation, conversationId, text, images, system, model, schema, effort, isEffortNeeded, stop };
   return { ...asked, history: history ?? [], chain, requestId, client, isStreamed };
 }
 
-async function checkedSchema({ value, path }: OrderedSchema, primary: Primary): Promise<string> {
+async function checkedSchema({ value, path }: OrderedSchema, primary: Primary, client: string): Promise<string> {
   const schema = schemaText(value, path);
-  const { fault } = await primary.call('schemaFault', { schema });
+  const { fault } = await primary.call('schemaFault', { schema, client });
   if (fault !== null) throw invalid(path, `is not a JSON Schema: ${fault}`);
   return schema;
 }

@@ -63,6 +63,17 @@ describe('a job with a schema', () => {
     expect(textsOf(seen)).toEqual(['{"a":1}']);
   });
 
+  it('that is cut gives back its slot, and does not wait until its value is checked', async () => {
+    const harness = harnessOf([says('{"a":1}')]);
+    harness.extras = knowsSchemas;
+    harness.schemas.read = () => new Promise(() => {});
+    const events = all(harness.run({ schema }));
+    await settled();
+    await harness.clock.advance(120_000);
+    expect(endOf(await events)).toMatchObject({ outcome: 'timeout' });
+    await harness.expectTidy();
+  });
+
   it('has no second try where the program knows schemas', async () => {
     const harness = harnessOf([says('Sure!')]);
     harness.extras = knowsSchemas;

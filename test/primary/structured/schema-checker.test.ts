@@ -11,11 +11,11 @@ const ofPerson = JSON.stringify(person);
 
 /** What is wrong with a schema. */
 function faultOf(schema: unknown): Promise<string | null> {
-  return checker.faultOf(JSON.stringify(schema));
+  return checker.faultOf(JSON.stringify(schema), 'key a');
 }
 
 function read(schema: unknown, text: string) {
-  return checker.read(JSON.stringify(schema), text);
+  return checker.read(JSON.stringify(schema), text, 'key a');
 }
 
 describe('a schema', () => {
@@ -100,8 +100,9 @@ describe('an answer', () => {
     [' {"age": 7}\n', '{"age": 7}'],
     ['```json\n{"age":7}\n```', '{"age":7}'],
     ['```\n{"age":7}```\n', '{"age":7}'],
+    ['```json \n\n{"age":7}\n\n```', '{"age":7}'],
   ])('is the value in it: %j', async (text, value) => {
-    expect(await checker.read(ofPerson, text)).toEqual({ kind: 'fits', value });
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
   });
 
   it.each([
@@ -113,7 +114,13 @@ describe('an answer', () => {
     ['{"age":"7"}', '/age must be integer'], // nothing is made to fit
     [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer is nested too deeply'],
   ])('that does not fit is told why: %.30j', async (text, fault) => {
-    expect(await checker.read(ofPerson, text)).toEqual({ kind: 'bad-value', fault });
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
+  });
+
+  it('is looked through once, however many lines begin it', async () => {
+    const text = `\`\`\`${'\n'.repeat(1_000_000)}x`;
+    const fault = 'the answer is not JSON';
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
   });
 
   it('is not compared with a format', async () => {
@@ -128,6 +135,6 @@ describe('an answer', () => {
     const late = { kind: 'bad-value', fault: 'it could not be checked in time' };
     expect(await read(hostile, `{"a":"${'a'.repeat(50)}!"}`)).toEqual(late);
     expect(performance.now() - startedMs).toBeLessThan(5000);
-    expect(await checker.read(ofPerson, '{"age":7}')).toMatchObject({ kind: 'fits' });
+    expect(await checker.read(ofPerson, '{"age":7}', 'key a')).toMatchObject({ kind: 'fits' });
   });
 });

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { LimitedThread } from '../../../src/primary/threads/limited-thread.js';
+import { LimitedThread, TooManyTasks } from '../../../src/primary/threads/limited-thread.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { until } from '../../support/until.js';
@@ -52,6 +52,30 @@ describe('a thread with a limit', () => {
       await clock.advance(2000);
       await hanging;
       expect(await next).toBe('B');
+    });
+  });
+
+  it('takes the lines in turn, so that nobody waits for all tasks of another', async () => {
+    await withThread(works, async (thread) => {
+      const ended: string[] = [];
+      const run = (task: string, line: string) => thread.run(task, line).then((answer) => ended.push(answer));
+      const all = ['a', 'b', 'c', 'd'].map((task) => run(task, 'key greedy'));
+      await Promise.all([...all, run('x', 'key other')]);
+      expect(ended.indexOf('X')).toBeLessThanOrEqual(2);
+    });
+  });
+
+  it('refuses what one line has too many of, and takes the tasks of others', async () => {
+    await withThread(works, async (thread) => {
+      const results = await Promise.allSettled([
+        ...Array.from({ length: 300 }, () => thread.run('a', 'key greedy')),
+        thread.run('x', 'key other'),
+      ]);
+      const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      expect(reasons).toHaveLength(300 - 251); // one runs, 250 wait
+      expect(reasons.every((reason) => reason instanceof TooManyTasks)).toBe(true);
+      expect(results.at(-1)).toEqual({ status: 'fulfilled', value: 'X' });
+      expect(await thread.run('b', 'key greedy')).toBe('B');
     });
   });
 

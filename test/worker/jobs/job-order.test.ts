@@ -27,7 +27,9 @@ describe('the job that a route orders', () => {
   it('has a schema that the primary has found to be one', async () => {
     const { made, primary } = request({ schema: { path: 'schema', value: { type: 'object' } } });
     expect((await made).schema).toBe('{"type":"object"}');
-    expect(primary.calls).toEqual([{ name: 'schemaFault', request: { schema: '{"type":"object"}' } }]);
+    expect(primary.calls).toEqual([
+      { name: 'schemaFault', request: { schema: '{"type":"object"}', client: 'key ada' } },
+    ]);
   });
 
   it('is refused with a schema that is none, where it stands in the request', async () => {

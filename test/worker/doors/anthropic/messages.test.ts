@@ -272,7 +272,7 @@ describe('A count of tokens', () => {
     expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'max_tokens']);
     const schema = JSON.stringify({ type: ofCity.type, title: 'weather', properties: ofCity.properties });
     expect(door.primary.calls).toEqual([
-      { name: 'schemaFault', request: { schema } },
+      { name: 'schemaFault', request: { schema, client: expect.any(String) } },
       { name: 'countTokens', request: { texts: ['Be kind.', 'One', 'Two', 'Three', schema] } },
     ]);
   });
