@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { LinkedList, type Node } from '../../shared/linked-list.js';
@@ -28,13 +29,21 @@ interface Holding {
   bytes: number;
 }
 
+/** Those who wait of one key and of its sub-clients, in order of arrival. */
+interface Crowd {
+  readonly key: string;
+  readonly holders: readonly PlaceHolder[];
+  readonly bytes: number;
+}
+
 /** So long after its last job a client counts as one that may come again. */
 const mayComeAgainMs = 600_000;
 
 /**
  * Owns the places in the queue, and what each client holds of them. Every client has a share of its own, in places and
  * in bytes. Beyond it a client may hold what is free, but only while it is alone: it takes no more while there are
- * others, and gives the newest of what it has to one that comes and needs its own share.
+ * others, and gives the newest of what it has to one that comes and needs its own share. So does a key whose sub-clients
+ * hold more together than the share of one: its holder can give as many names as he likes.
  */
 export class QueuePlaces {
   readonly #limits: PlaceLimits;
@@ -75,7 +84,7 @@ export class QueuePlaces {
   /** Throws `concurrency_limited` where its client may hold no more, or where all places are taken by right. */
   take(holder: PlaceHolder): void {
     this.#checkBound(holder);
-    const yielding = this.#isRoomFor(holder) ? [] : this.#whoGivesWay(holder);
+    const yielding = this.#isRoomFor(holder) ? [] : (this.#whoGivesWay(holder) ?? this.#crowdGivesWay(holder));
     if (yielding === null) throw this.#refuseFull();
     for (const other of yielding) other.giveWay(lostPlace());
     const holding = this.#byClient.get(holder.client) ?? this.#openHolding(holder.client);
@@ -116,12 +125,17 @@ export class QueuePlaces {
   }
 
   #isRoomFor({ bytes }: PlaceHolder): boolean {
-    return this.taken < this.#limits.maxWaiting && this.#bytes + bytes <= this.#limits.maxWaitingBytes;
+    return this.#hasRoom(0, 0, bytes);
+  }
+
+  /** Whether there is room for one more of this size, once so much has become free. */
+  #hasRoom(freedPlaces: number, freedBytes: number, bytes: number): boolean {
+    const { maxWaiting, maxWaitingBytes } = this.#limits;
+    return this.taken - freedPlaces < maxWaiting && this.#bytes - freedBytes + bytes <= maxWaitingBytes;
   }
 
   /** The newest holders of the client that is furthest beyond its share, as many as it takes; null where that is not enough. */
   #whoGivesWay({ client, bytes }: PlaceHolder): readonly PlaceHolder[] | null {
-    const { maxWaiting, maxWaitingBytes } = this.#limits;
     const greediest = this.#greediestBeside(client);
     if (greediest === null) return null;
     let left = { count: greediest.holding.count, bytes: greediest.holding.bytes };
@@ -130,10 +144,38 @@ export class QueuePlaces {
       if (!this.#isBeyond(greediest.client, left)) return null;
       yielding.push(holder);
       left = { count: left.count - 1, bytes: left.bytes - holder.bytes };
-      const freed = greediest.holding.bytes - left.bytes;
-      if (this.taken - yielding.length < maxWaiting && this.#bytes - freed + bytes <= maxWaitingBytes) return yielding;
+      if (this.#hasRoom(yielding.length, greediest.holding.bytes - left.bytes, bytes)) return yielding;
     }
     return null;
+  }
+
+  /** The newest of the sub-clients of one other key, as long as they hold more together than one client's share. */
+  #crowdGivesWay({ client, bytes }: PlaceHolder): readonly PlaceHolder[] | null {
+    const crowd = this.#largestCrowdBeside(holderOf(client));
+    if (crowd === null) return null;
+    let [count, held] = [crowd.holders.length, crowd.bytes];
+    const yielding: PlaceHolder[] = [];
+    for (const holder of crowd.holders.toReversed()) {
+      if (!this.#isBeyond(crowd.key, { count, bytes: held })) return null;
+      yielding.push(holder);
+      [count, held] = [count - 1, held - holder.bytes];
+      if (this.#hasRoom(yielding.length, crowd.bytes - held, bytes)) return yielding;
+    }
+    return null;
+  }
+
+  #largestCrowdBeside(key: string): Crowd | null {
+    const crowds = new Map<string, PlaceHolder[]>();
+    for (const holder of this.#nodes.keys()) {
+      const name = holderOf(holder.client);
+      const crowd = crowds.get(name) ?? [];
+      crowd.push(holder);
+      if (name !== key) crowds.set(name, crowd);
+    }
+    const [first] = [...crowds].sort(([, a], [, b]) => b.length - a.length);
+    if (first === undefined) return null;
+    const [name, holders] = first;
+    return { key: name, holders, bytes: holders.reduce((sum, holder) => sum + holder.bytes, 0) };
   }
 
   #greediestBeside(client: string): { readonly client: string; readonly holding: Holding } | null {

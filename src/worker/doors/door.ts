@@ -201,12 +201,14 @@ function usageOf({ usage, estimate }: JobDone): DoorUsage {
   };
 }
 
+/** As many as fit into the 4 KB that proxies have for all headers. */
+const maxIgnored = 40;
+
 /** Must come before the response begins. */
 export function tellIgnored(res: Reply, fields: readonly string[]): void {
-  if (fields.length > 0) res.set('X-Ignored-Parameters', fields.join(', '));
+  if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
 }
 
-const maxIgnored = 40;
 /** What can stand in a header, and is long enough for any field that an SDK sends. */
 const fieldName = /^[\w.$-]{1,64}$/;
 

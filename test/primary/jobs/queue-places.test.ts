@@ -63,6 +63,34 @@ class Harness {
 
 const full = 'all slots are taken and the queue is full';
 
+describe('the names that the holder of one key gives', () => {
+  const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);
+
+  it('take no place that another client needs, and keep the share of one', () => {
+    const harness = new Harness(8);
+    expect(names.filter((name) => harness.come(name) === true)).toHaveLength(8);
+    expect(harness.come('key bob')).toBe(true);
+    expect(harness.lost.map(({ client }) => client)).toEqual(['key app/7']);
+    const others = ['a', 'b', 'c', 'd', 'e', 'f'].map((name) => harness.come(`user ${name}`));
+    expect(others.slice(0, 5)).toEqual([true, true, true, true, true]);
+    expect(others[5]).toMatch(/queue is full/);
+    expect(harness.counts()).toMatchObject({ 'key app/0': 1, 'key app/1': 1, 'key bob': 1 });
+  });
+
+  it('take nothing from each other', () => {
+    const harness = new Harness(4);
+    expect(names.filter((name) => harness.come(name) === true)).toHaveLength(4);
+    expect(harness.lost).toEqual([]);
+  });
+
+  it('give as many places as one text needs', () => {
+    const harness = new Harness(100, noBounds, 100);
+    for (const name of names.slice(0, 10)) expect(harness.come(name, 10)).toBe(true);
+    expect(harness.come('key bob', 25)).toBe(true);
+    expect(harness.lost).toHaveLength(3);
+  });
+});
+
 describe('a client that is alone', () => {
   it.each([1, 2, 3, 8, 100])('may have all of %d places, and not one more', (maxWaiting) => {
     const harness = new Harness(maxWaiting);

@@ -64,9 +64,13 @@ export function failed(line: ResultLine, error: string | null, limits: RateLimit
   return { type: 'turn-failed', reason, message, quota: quotaOf(line, error, limits) };
 }
 
+/** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
+const namedParts = /^[a-z ]{1,40}$/;
+
 /** What the process was told beside its turns has not reached it: its answers would be those to another question. */
 export function unheard({ request_id: id, error }: ControlResponse): TurnFailed {
-  const message = sentence(`the model CLI does not take the ${id ?? 'details'} of this request`, error ?? '');
+  const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
+  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
   return { type: 'turn-failed', reason: 'other', message };
 }
 

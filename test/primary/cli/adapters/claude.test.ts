@@ -332,6 +332,13 @@ describe('what a claude process was told beside its turns', () => {
     const message = 'the model CLI does not take the model and effort of this request: Unsupported';
     expect(first).toEqual({ type: 'turn-failed', reason: 'other', message });
   });
+
+  it('repeats nothing that is no name of ours', () => {
+    const odd = { subtype: 'error', request_id: `\u001b[2J\n${'x'.repeat(1000)}` };
+    const line = JSON.stringify({ type: 'control_response', response: odd });
+    const message = 'the model CLI does not take the details of this request';
+    expect(read(`${line}\n`)[0]).toMatchObject({ type: 'turn-failed', message });
+  });
 });
 
 describe('an answer with a schema', () => {
