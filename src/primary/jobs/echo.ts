@@ -5,6 +5,8 @@ const minShort = 4;
 /** UTF-16 units that are compared: of a text, at its begin and as many at its end; and of all texts together. */
 const maxOfEach = 16 * 1024;
 const maxTotal = 64 * 1024;
+/** Each text counts for so much at least: every line is compared with each that is short. */
+const minCost = 64;
 
 const leftOut = '[a line that repeats the prompt]';
 
@@ -29,7 +31,7 @@ function* compared(texts: Iterable<string>): Generator<string> {
     const isLong = trimmed.length > 2 * maxOfEach;
     const parts = isLong ? [trimmed.slice(0, maxOfEach), trimmed.slice(-maxOfEach)] : [trimmed];
     yield* parts.filter(({ length }) => length >= minShort);
-    left -= Math.min(trimmed.length, 2 * maxOfEach);
+    left -= Math.max(minCost, Math.min(trimmed.length, 2 * maxOfEach));
     if (left <= 0) return;
   }
 }

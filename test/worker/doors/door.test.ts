@@ -30,6 +30,13 @@ async function postResponse(events: readonly JobEvent[], body: object = {}, opti
 const events = [...begun, ...said('good ', 'day'), jobDone({ model: 'eliza-2' })];
 
 describe('A door', () => {
+  it('tells of no more ignored fields than a header has room for', async () => {
+    const fields = (start: string) => Object.fromEntries(Array.from({ length: 60 }, (_, n) => [start + n, 1]));
+    const body = { ...fields('a'), text: fields('b'), reasoning: fields('c') };
+    const { headers } = await postResponse([admitted(), ...events], body);
+    expect(headers.get('x-ignored-parameters')?.split(', ')).toHaveLength(40);
+  });
+
   it('asks for a job like any other, with the conversation that the caller keeps', async () => {
     await using door = await openAiDoor(always(...events));
     await door.post('/v1/chat/completions', { ...chat, stop: 'X', reasoning_effort: 'low', stream: true });
