@@ -3,8 +3,9 @@ import type { ErrorForm, Handler } from '../http/exchange.js';
 import { anthropicErrors } from './anthropic/errors.js';
 import { openAiErrors } from './openai/errors.js';
 
-/** Both have GET /v1/models: only the SDKs of Anthropic send a version. */
+/** Both have GET /v1/models: only the SDKs of Anthropic send a version. A gateway may send one on every path. */
 export function speaksAnthropic(req: Request): boolean {
+  if (/^\/v1\/(chat|responses)(\/|$)/.test(req.path)) return false;
   return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
 }
 

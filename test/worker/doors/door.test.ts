@@ -30,6 +30,15 @@ async function postResponse(events: readonly JobEvent[], body: object = {}, opti
 const events = [...begun, ...said('good ', 'day'), jobDone({ model: 'eliza-2' })];
 
 describe('A door', () => {
+  it.each(['/v1/chat/completions', '/v1/responses'])(
+    'tells errors as its own API does, whatever else the client speaks: %s',
+    async (path) => {
+      await using door = await openAiDoor(always());
+      const { status, body } = await door.post(path, {}, { 'anthropic-version': '2023-06-01' });
+      expect([status, body]).toEqual([400, { error: expect.objectContaining({ type: 'invalid_request_error' }) }]);
+    },
+  );
+
   it('tells of no more ignored fields than a header has room for', async () => {
     const fields = (start: string) => Object.fromEntries(Array.from({ length: 60 }, (_, n) => [start + n, 1]));
     const body = { ...fields('a'), text: fields('b'), reasoning: fields('c') };
