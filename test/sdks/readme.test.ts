@@ -1,0 +1,52 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { installSdks, type SdkPackages } from '../support/sdk-packages.js';
+import { type Service, startService } from '../support/service.js';
+import { root } from '../support/sources.js';
+
+const run = promisify(execFile);
+const installLimitMs = 600_000;
+const snippetLimitMs = 30_000;
+const documentedUrl = 'http://127.0.0.1:5051';
+
+const readme = readFileSync(join(root, 'README.md'), 'utf8');
+const section = /^## Use it from programs and SDKs$(.*?)^## /ms.exec(readme)?.[1] ?? '';
+
+/** The code of this language in the section, piece by piece. */
+function snippets(language: string): string[] {
+  return [...section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) => code);
+}
+
+let service: Service;
+let packages: SdkPackages;
+
+beforeAll(async () => {
+  packages = await installSdks();
+  service = await startService({ env: { MODEL_API_DEFAULT_MODEL: 'eliza' } });
+}, installLimitMs);
+afterAll(() => service.stop());
+
+describe('what the README says of SDKs', () => {
+  it('has a snippet for each that can be run here, and for two that can not', () => {
+    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 3, 2]);
+  });
+
+  it.each(snippets('sh'))('works as it stands: %s', async (command) => {
+    const { stdout } = await run('bash', ['-c', command.replaceAll(documentedUrl, service.url)]);
+    expect(stdout).toContain('Nice to meet you, Ada.');
+  });
+
+  it.each(snippets('js'))('works as it stands: %s', async (code) => {
+    const path = join(dirname(packages.clients), `snippet-${process.pid}.mjs`); // beside the packages that it imports
+    await writeFile(path, code.replaceAll(documentedUrl, service.url));
+    try {
+      const { stdout } = await run(packages.node, [path], { timeout: snippetLimitMs });
+      expect(stdout).toContain('Nice to meet you, Ada.');
+    } finally {
+      await rm(path);
+    }
+  });
+});
