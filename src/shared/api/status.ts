@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { operations } from '../job.js';
+import { breakerBody, observabilityBody, readinessBody } from './health.js';
+
+const count = z.int().nonnegative();
+const time = z.iso.datetime({ precision: 3 });
+
+const clientName = z.string().nullable().meta({
+  description:
+    'Name of the API key or local user, or the address; null for those who may not see the clients of others.',
+});
+
+const slotsBody = z.strictObject({
+  max: count,
+  running: z
+    .array(
+      z.strictObject({
+        /** Counts up with each job of this service. */
+        job: z.int().positive(),
+        client: clientName,
+        operation: z.enum(operations),
+        model: z.string().nullable().meta({ description: 'As the request named it; null where it named none.' }),
+        started_at: time,
+      }),
+    )
+    .meta({ description: 'The longest running one first.' }),
+});
+
+const queueBody = z.strictObject({
+  max: count,
+  waiting: count,
+  clients: z
+    .array(z.strictObject({ client: clientName, waiting: z.int().positive(), oldest_since: time }))
+    .meta({ description: 'The one who has waited longest first; at most 50.' }),
+});
+
+/** One minute of the last hour. */
+const minuteBody = z.strictObject({
+  at: time.meta({ description: 'Its begin.' }),
+  requests: count,
+  errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
+  jobs: count.meta({ description: 'Jobs that have ended.' }),
+  failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
+  job_ms: z
+    .strictObject({ p50: count, p95: count })
+    .nullable()
+    .meta({ description: 'From arrival to end; null where no job has ended.' }),
+});
+
+/** Each member is a section: a change on the stream replaces whole sections. */
+export const statusBody = z
+  .strictObject({
+    service: z.strictObject({
+      status: z.enum(['ok', 'degraded', 'draining']),
+      version: z.string(),
+      started_at: time,
+      /** Until when a drain may last. */
+      drain_ends_at: time.nullable(),
+    }),
+    slots: slotsBody,
+    queue: queueBody,
+    workers: observabilityBody.shape.workers,
+    cli_processes: observabilityBody.shape.cli_processes,
+    breaker: breakerBody,
+    checks: z.array(readinessBody).meta({ description: 'The last readiness checks, at most 100, oldest first.' }),
+    last_hour: z.array(minuteBody).meta({ description: 'Oldest first; the minute that runs is the last.' }),
+  })
+  .meta({ id: 'Status' });
+export type StatusBody = z.infer<typeof statusBody>;
+
+/** What has changed since the event before: whole sections of the status. */
+export const statusChange = statusBody.partial().meta({ id: 'StatusChange' });
+export type StatusChange = z.infer<typeof statusChange>;
