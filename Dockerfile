@@ -6,6 +6,7 @@ COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
 COPY tsconfig.json ./
 COPY src src
+COPY tools/vendor.ts tools/
 RUN npm run build
 # The commit that GET /version tells.
 ARG COMMIT=

@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
@@ -7,6 +7,7 @@ import { dependencyRows } from '../tools/dependency-table.js';
 import { readInstalled } from '../tools/licences.js';
 import { importNameOf, productionFolders, readLockfile } from '../tools/lockfile.js';
 import { productionSbom, readSbom } from '../tools/sbom.js';
+import { vendor, vendoredFiles } from '../tools/vendor.js';
 import { temporaryFolder } from './support/folder.js';
 import { tableUnder } from './support/markdown.js';
 import { root } from './support/sources.js';
@@ -14,9 +15,20 @@ import { root } from './support/sources.js';
 const page = 'docs/dependencies.md';
 const lockfile = readLockfile(root);
 const names = z.record(z.string(), z.string());
-const manifestSchema = z.object({ dependencies: names, devDependencies: names, overrides: names });
+const manifestSchema = z.object({
+  dependencies: names,
+  devDependencies: names,
+  overrides: names,
+  vendored: z.array(z.string()),
+});
+type Manifest = z.infer<typeof manifestSchema>;
 const manifest = readFile(join(root, 'package.json'), 'utf8').then((text) => manifestSchema.parse(JSON.parse(text)));
 const pageText = readFile(join(root, page), 'utf8');
+
+/** What is neither installed with the published package nor carried in it. */
+function developed({ devDependencies, vendored }: Manifest): string[] {
+  return Object.keys(devDependencies).filter((name) => !vendored.includes(name));
+}
 
 /** What stands under a heading, up to the next one. */
 async function sectionOf(heading: string): Promise<string> {
@@ -26,23 +38,20 @@ async function sectionOf(heading: string): Promise<string> {
 
 describe('docs/dependencies.md', () => {
   it.each([
-    ['To run', 'dependencies'],
-    ['To develop', 'devDependencies'],
-  ] as const)(
-    'has in "%s" the version, the licence and the number of packages of each of the %s',
-    async (heading, kind) => {
-      const rows = tableUnder(heading, page).map((row) => row.slice(0, 4));
-      expect(rows).toEqual(dependencyRows(await lockfile, Object.keys((await manifest)[kind])));
-    },
-  );
+    ['To run', (all: Manifest) => Object.keys(all.dependencies)],
+    ['Carried in the package', (all: Manifest) => all.vendored],
+    ['To develop', developed],
+  ] as const)('has in "%s" the version, the licence and the number of packages of each', async (heading, namesOf) => {
+    const rows = tableUnder(heading, page).map((row) => row.slice(0, 4));
+    expect(rows).toEqual(dependencyRows(await lockfile, namesOf(await manifest)));
+  });
 
   it('says of each what it is for', async () => {
-    const { dependencies, devDependencies } = await manifest;
-    for (const name of Object.keys({ ...dependencies, ...devDependencies })) {
-      expect((await sectionOf(name)).length).toBeGreaterThan(20);
-    }
+    const all = await manifest;
+    const expected = [...Object.keys(all.dependencies), ...all.vendored, ...developed(all)];
+    for (const name of expected) expect((await sectionOf(name)).length).toBeGreaterThan(20);
     const headings = [...(await pageText).matchAll(/^### (.*)$/gm)].map(([, heading]) => heading);
-    expect(headings).toEqual(Object.keys({ ...dependencies, ...devDependencies }));
+    expect(headings).toEqual(expected);
   });
 
   it('explains each override', async () => {
@@ -96,6 +105,33 @@ describe('What is installed with the service', () => {
   });
 });
 
+describe('What the build carries', () => {
+  it('is what package.json says, each with its licence, in the versions of the lockfile', async () => {
+    expect(Object.keys(vendoredFiles)).toEqual((await manifest).vendored);
+    for (const name of Object.keys(vendoredFiles)) {
+      const folder = join(root, 'dist', 'src', 'node_modules', name);
+      const { version } = z
+        .object({ version: z.string() })
+        .parse(JSON.parse(await readFile(join(folder, 'package.json'), 'utf8')));
+      expect(version).toBe((await lockfile).get(`node_modules/${name}`)?.version);
+      expect((await readFile(join(folder, 'LICENSE'), 'utf8')).length).toBeGreaterThan(500);
+    }
+  });
+
+  it('runs without the packages that it comes from', async () => {
+    await using folder = await temporaryFolder();
+    await vendor(root, join(folder.path, 'node_modules'));
+    await symlink(join(root, 'node_modules', 'express'), join(folder.path, 'node_modules', 'express'));
+    const program = `
+      const { countTokens } = require('gpt-tokenizer/encoding/o200k_base');
+      const { generateHTML } = require('swagger-ui-express');
+      console.log(countTokens('Hello, world!'), generateHTML().includes('swagger-ui'));`;
+    await writeFile(join(folder.path, 'program.js'), program);
+    const { stdout } = await promisify(execFile)(process.execPath, [join(folder.path, 'program.js')]);
+    expect(stdout).toBe('4 true\n');
+  });
+});
+
 describe('The audit of CI', () => {
   /** Runs it with an npm that answers so. */
   async function auditWith(answer: string, status: number): Promise<{ code: number; said: string }> {
@@ -112,9 +148,19 @@ describe('The audit of CI', () => {
     );
   }
 
+  function reportOf(name: string, severity: string): string {
+    return JSON.stringify({
+      auditReportVersion: 2,
+      vulnerabilities: { [name]: { severity, nodes: [`node_modules/${name}`] } },
+    });
+  }
+
   it.each([
     ['is clean', '{"auditReportVersion":2,"vulnerabilities":{}}', 0, 0, 'no known vulnerability'],
-    ['fails', '{"auditReportVersion":2,"vulnerabilities":{"express":{}}}', 1, 1, 'known vulnerabilities'],
+    ['fails for what is installed', reportOf('express', 'high'), 1, 1, 'known vulnerabilities'],
+    ['fails for what the build carries', reportOf('swagger-ui-dist', 'critical'), 1, 1, 'known vulnerabilities'],
+    ['passes what is less than high', reportOf('express', 'moderate'), 1, 0, 'no known vulnerability'],
+    ['passes what only the development needs', reportOf('jest', 'critical'), 1, 0, 'no known vulnerability'],
     ['is skipped, and says so', '{"message":"405","error":{"summary":""}}', 1, 0, 'skipped'],
     ['is skipped where npm says nothing', '', 1, 0, 'skipped'],
   ])('%s', async (_, answer, status, code, words) => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
+import { vendoredFiles } from './vendor.js';
 
 const names = z.record(z.string(), z.string()).default({});
 
@@ -42,9 +43,14 @@ export function importNameOf(folder: string): string {
   return folder.slice(folder.lastIndexOf(folderPrefix) + folderPrefix.length);
 }
 
-/** Those that are installed with the published package, on any platform. */
+/** Those that are installed with the published package, on any platform, and those that it carries with it. */
 export function productionFolders(lockfile: Lockfile): string[] {
-  return [...lockfile].flatMap(([folder, { dev }]) => (dev ? [] : [folder]));
+  return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isVendored(importNameOf(folder)) ? [] : [folder]));
+}
+
+/** Whether the build carries files of this package. */
+export function isVendored(name: string): boolean {
+  return Object.hasOwn(vendoredFiles, name);
 }
 
 /** Where Node finds a package that `from` imports: in its own folder, else in the folders around it. Null where it is not installed. */

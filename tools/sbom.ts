@@ -2,6 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
+import { isVendored } from './lockfile.js';
 
 const property = z.object({ name: z.string(), value: z.string() });
 const component = z.looseObject({
@@ -21,11 +22,16 @@ export type SbomDocument = z.infer<typeof documentSchema>;
 const isDevelopment = 'cdx:npm:package:development';
 
 /**
- * The bill of materials of what is installed with the service, from npm's own bill of the whole folder.
+ * The bill of materials of what is installed with the service, with the packages that the build carries, from npm's
+ * own bill of the whole folder.
  * `npm sbom --omit=dev` would leave out what development needs too: with npm 11.19, zod, debug and ms were missing.
  */
 export function productionSbom(whole: SbomDocument, name: string): SbomDocument {
-  const components = whole.components.filter(({ properties }) => !properties.some((one) => one.name === isDevelopment));
+  const components = whole.components.flatMap((one) => {
+    const properties = one.properties.filter((property) => property.name !== isDevelopment);
+    if (properties.length < one.properties.length && !isVendored(one.name)) return [];
+    return [{ ...one, properties }];
+  });
   const { component: root } = whole.metadata;
   const kept = new Set([root['bom-ref'], ...components.map((one) => one['bom-ref'])]);
   const dependencies = whole.dependencies

@@ -72,12 +72,14 @@ export class Source {
   }
 }
 
-const manifestSchema = z.object({ dependencies: z.record(z.string(), z.string()) });
+const versions = z.record(z.string(), z.string());
+const manifestSchema = z.object({ dependencies: versions, devDependencies: versions, vendored: z.array(z.string()) });
 
-/** Names of the packages that are installed with the published one. */
+/** Names of the packages that are installed with the published one, or carried in it, for its own sake. */
 export function publishedDependencies(): string[] {
   const manifest: unknown = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
-  return Object.keys(manifestSchema.parse(manifest).dependencies);
+  const { dependencies, devDependencies, vendored } = manifestSchema.parse(manifest);
+  return [...Object.keys(dependencies), ...vendored.filter((name) => Object.hasOwn(devDependencies, name))];
 }
 
 export function readSources(folder: string): Source[] {

@@ -36,6 +36,10 @@ describe('the package', () => {
         'dist/src/primary/main.js',
         'dist/src/demo/main.js',
         'dist/src/worker/main.js',
+        'dist/src/node_modules/gpt-tokenizer/LICENSE',
+        'dist/src/node_modules/gpt-tokenizer/cjs/bpeRanks/o200k_base.js',
+        'dist/src/node_modules/swagger-ui-dist/swagger-ui-bundle.js',
+        'dist/src/node_modules/swagger-ui-express/index.js',
       ]),
     );
     expect(paths.filter((path) => /\.map$|\.ts$|test|bench/.test(path))).toEqual([]);

@@ -1,0 +1,67 @@
+import { cp, mkdir, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+
+/**
+ * The files of other packages that the build carries with it, by package: docs/dependencies.md says why. Each licence
+ * comes along. `vendored` of package.json has the same names, for the tools that ask what a user gets.
+ */
+export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
+  'gpt-tokenizer': [
+    'LICENSE',
+    'package.json',
+    'cjs/_virtual/_rolldown/runtime.js',
+    'cjs/bpeRanks/o200k_base.js',
+    'cjs/BytePairEncodingCore.js',
+    'cjs/constants.js',
+    'cjs/encoding/o200k_base.js',
+    'cjs/encodingParams/cl100k_base.js',
+    'cjs/encodingParams/constants.js',
+    'cjs/encodingParams/o200k_base.js',
+    'cjs/encodingParams/o200k_harmony.js',
+    'cjs/encodingParams/p50k_base.js',
+    'cjs/encodingParams/p50k_edit.js',
+    'cjs/encodingParams/r50k_base.js',
+    'cjs/functionCalling.js',
+    'cjs/GptEncoding.js',
+    'cjs/mapping.js',
+    'cjs/modelParams.js',
+    'cjs/modelsChatEnabled.gen.js',
+    'cjs/modelsMap.js',
+    'cjs/specialTokens.js',
+    'cjs/utfUtil.js',
+    'cjs/util.js',
+  ],
+  'swagger-ui-dist': [
+    'LICENSE',
+    'NOTICE',
+    'package.json',
+    'absolute-path.js',
+    'favicon-16x16.png',
+    'favicon-32x32.png',
+    'swagger-ui.css',
+    'swagger-ui-bundle.js',
+    'swagger-ui-bundle.js.LICENSE.txt',
+    'swagger-ui-standalone-preset.js',
+    'swagger-ui-standalone-preset.js.LICENSE.txt',
+  ],
+  'swagger-ui-express': ['LICENSE', 'package.json', 'index.js'],
+};
+
+/** Copies them to where Node looks first when the built service asks for these packages. */
+export async function vendor(root: string, target = join(root, 'dist', 'src', 'node_modules')): Promise<void> {
+  await rm(target, { recursive: true, force: true });
+  for (const [name, files] of Object.entries(vendoredFiles)) {
+    for (const file of files) {
+      const copy = join(target, name, file);
+      await mkdir(dirname(copy), { recursive: true });
+      await cp(join(root, 'node_modules', name, file), copy);
+    }
+  }
+}
+
+if (require.main === module) {
+  vendor(join(__dirname, '..', '..')).catch((error: unknown) => {
+    process.stderr.write(`${String(error)}\n`);
+    process.exitCode = 1;
+  });
+}
