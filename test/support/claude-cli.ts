@@ -1,8 +1,6 @@
-import { execFile } from 'node:child_process';
-import { access, constants, mkdir, mkdtemp, readdir, rename, rm } from 'node:fs/promises';
+import { access, constants, readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { isAlive } from './processes.js';
+import { cacheFor, installOnce, npmInstall } from './install-once.js';
 
 /** The newest on npm when this was written. */
 const newest = '2.1.330';
@@ -14,38 +12,14 @@ declare global {
 
 export const claudeVersion = globalThis.testedClaude ?? newest;
 
-/** The package is 235 MB and not under a free licence: beside the project, never a dependency of it. */
-const cache = join(__dirname, '..', '..', '..', '.cache', 'claude-code');
-const installLimitMs = 300_000;
-
-/** The path of the real claude program, which is installed with npm where it is not there yet. */
+/** The path of the real claude program, 235 MB and not under a free licence, installed with npm where it is not there yet. */
 export async function installClaude(version = claudeVersion): Promise<string> {
-  const folder = join(cache, version);
-  const found = await programIn(folder);
-  if (found !== null) return found;
-  await mkdir(cache, { recursive: true });
-  await removeInterrupted();
-  const building = await mkdtemp(join(cache, `install-${process.pid}-`));
-  try {
-    await npmInstall(building, version);
-    // Into place in one step, so that what stands there is whole. Whoever was first stays.
-    await rename(building, folder).catch(() => {});
-  } finally {
-    await rm(building, { recursive: true, force: true });
-  }
+  const folder = await installOnce(cacheFor('claude-code'), version, (building) =>
+    npmInstall(building, `@anthropic-ai/claude-code@${version}`),
+  );
   const installed = await programIn(folder);
   if (installed === null) throw new Error(`npm installed no claude program for this platform in ${folder}`);
   return installed;
-}
-
-/** Without install scripts, which some versions of npm refuse: the program is whole in its platform's own package. */
-async function npmInstall(folder: string, version: string): Promise<void> {
-  const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
-  const args = ['install', '--prefix', folder, '--ignore-scripts', ...quiet];
-  await promisify(execFile)('npm', [...args, `@anthropic-ai/claude-code@${version}`], {
-    cwd: folder,
-    timeout: installLimitMs,
-  });
 }
 
 async function programIn(folder: string): Promise<string | null> {
@@ -63,12 +37,4 @@ function isExecutable(path: string): Promise<boolean> {
     () => true,
     () => false,
   );
-}
-
-/** What is left of installations whose process has died. */
-async function removeInterrupted(): Promise<void> {
-  for (const name of await readdir(cache)) {
-    const pid = /^install-(\d+)-/.exec(name)?.[1];
-    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(cache, name), { recursive: true, force: true });
-  }
 }
