@@ -4,6 +4,7 @@ module.exports = {
   testPathIgnorePatterns: [
     '/claude/',
     '/test/monitoring/',
+    '/dist/test/console/',
     '/dist/test/systemd/',
     '/dist/test/faults/',
     '/dist/test/sdks/',

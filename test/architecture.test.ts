@@ -119,6 +119,24 @@ describe('The imports', () => {
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
   });
 
+  it('keep the code for browsers apart: it knows the shapes of the API, and nothing else of the service', () => {
+    const ofPackages = ['preact', 'htm', 'marked'];
+    const isForBrowsers = isIn('console');
+    const leaves = (source: Source, target: string, isType: boolean) =>
+      isForBrowsers(source) &&
+      !target.startsWith('src/console/') &&
+      !ofPackages.includes(packageOf(target)) &&
+      !(isType && target.startsWith('src/shared/api/'));
+    const enters = (source: Source, target: string) => !isForBrowsers(source) && target.startsWith('src/console/');
+    expect(importsThat((source, target, isType) => leaves(source, target, isType) || enters(source, target))).toEqual(
+      [],
+    );
+    const foreign = importsThat((source, target) => !isForBrowsers(source) && ofPackages.includes(packageOf(target)));
+    expect(foreign).toEqual([]);
+    const ofNode = /\b(process|Buffer|require|__dirname|__filename|global|setImmediate)\b/;
+    expect(placesOf(ofNode, (source) => !isForBrowsers(source))).toEqual([]);
+  });
+
   it.each<[string, SourceFilter]>([
     ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/channel'), isIn('primary/fleet'))],
     // One asks the kernel what Node can't ask. Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
@@ -230,7 +248,7 @@ describe('Effects', () => {
     // A socket has a time limit of its own: only the system knows whether a client still reads.
     const pattern =
       /(?<![sS]ocket\.)\b(setTimeout|setInterval|setImmediate|Date\.now|performance\.now|new Date\(\)|process\.(hrtime|uptime)|AbortSignal\.timeout)\b/;
-    expect(placesOf(pattern, either(isOneOf('src/shared/clock'), isDemo))).toEqual([]);
+    expect(placesOf(pattern, either(isOneOf('src/shared/clock', 'src/console/page-clock'), isDemo))).toEqual([]);
     expect(importsThat((_, target) => /^(node:)?timers|^(node:)?perf_hooks$/.test(target))).toEqual([]);
   });
 
@@ -249,6 +267,12 @@ describe('Effects', () => {
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);
     const declared = new Set(sources.flatMap(({ typeNames }) => typeNames));
     expect(parts.filter((part) => !declared.has(part))).toEqual([]);
+  });
+
+  it('make nothing of a page from text: no HTML, no code', () => {
+    const pattern =
+      /\b(innerHTML|outerHTML|srcdoc|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|DOMParser|eval|new Function)\b/i;
+    expect(placesOf(pattern, (source) => !isIn('console')(source))).toEqual([]);
   });
 
   it('never block the event loop', () => {
@@ -310,6 +334,7 @@ describe('Every file that decides something', () => {
   /** What is tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
     'src/command/': 'test/system/command.test.ts',
+    'src/console/': 'test/console/shell.test.ts',
     'src/demo/': 'test/demo/program.test.ts',
     'src/worker/app': 'test/system/door.test.ts',
     'src/worker/main': 'test/system/life.test.ts',
@@ -320,7 +345,7 @@ describe('Every file that decides something', () => {
 
   function isTested(source: Source): boolean {
     const outside = Object.entries(fromOutside).find(([start]) => source.name.startsWith(start));
-    const twin = source.path.replace(/^src\/(.*)\.ts$/, 'test/$1.test.ts');
+    const twin = source.path.replace(/^src\/(.*)\.m?ts$/, 'test/$1.test.ts');
     return [twin, ...(outside ?? []).slice(1)].some((test) => existsSync(join(root, test)));
   }
 

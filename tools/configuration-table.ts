@@ -94,6 +94,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'limit of processes and threads of each CLI process with everything it starts; needs a cgroup with the pids controller',
     'none',
   ],
+  MODEL_API_CONSOLE: ['`off`: no web console, neither at `/` nor at `/console/`'],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
   MODEL_CODE_OAUTH_TOKEN: ['handed to the CLI as its own credential variable, to nothing else'],
   MODEL_CODE_OAUTH_TOKEN_FILE: [

@@ -63,6 +63,7 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/v1/messages/count_tokens': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
+  '/console/': 'The service',
 };
 
 const messageExample = {
@@ -190,6 +191,12 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /openapi.yaml': { summary: 'This document', ok: 'application/yaml', okText: 'OpenAPI 3.1.' },
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
+  'GET /console/': {
+    summary: 'The web console',
+    description: 'GET / leads here. Not there with `MODEL_API_CONSOLE=off`.',
+    ok: 'text/html',
+    okText: 'A page that uses this API.',
+  },
 };
 
 /** The OpenAPI 3.1 document, from the schemas that validate requests. Times, sizes and names are those of the code. */

@@ -16,6 +16,7 @@ import { answerError, methodNotAllowed, notFound } from './http/error-handler.js
 import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
+import { consoleFiles, redirectToConsole } from './routes/console.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
 import { getUsage } from './routes/usage.js';
@@ -45,6 +46,7 @@ export function createApp(parts: AppParts): Express {
     .all(methodNotAllowed('POST'));
   endpoint(app, '/openapi.yaml').get(getOpenApi()).all(methodNotAllowed('GET', 'HEAD'));
   app.use('/docs', atRoute('/docs'), onlyReading(), docsPages());
+  if (settings.hasConsole) addConsole(app);
   app.use(notFound);
   app.use(answerError(log));
   return app;
@@ -111,6 +113,14 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock }:
       .get(...steps)
       .all(methodNotAllowed('GET', 'HEAD'));
   }
+}
+
+/** All that leads to it is counted as it. */
+function addConsole(app: Express): void {
+  for (const path of ['/', '/console']) {
+    app.route(path).all(atRoute('/console/')).get(redirectToConsole).all(methodNotAllowed('GET', 'HEAD'));
+  }
+  app.use('/console', atRoute('/console/'), onlyReading(), consoleFiles());
 }
 
 /** Adds the route of a template: `{id}` there is `:id` in express. */

@@ -49,9 +49,13 @@ function codesOf({ method, route, errors }: Endpoint): readonly number[] {
 /** An overloaded model, as the Anthropic API says it. */
 const overloaded = 529;
 
+/** Redirects to the console. */
+const found = 302;
+
 function extraCodesOf(route: Route): readonly number[] {
   if (route === '/v1/messages') return [overloaded];
   if (route === '/docs') return [not_found]; // for unknown paths below it
+  if (route === '/console/') return [found, not_found]; // and for the paths that lead to it
   // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
   return route === '/health' || route === '/health/recheck' ? [503] : [];
 }

@@ -54,7 +54,7 @@ export function describeDoor(open: Open): void {
       expect(headers.allow?.split(', ')).toContain(line.split(' ')[0]);
     });
 
-    it.each(['/', '/asks', '/ask/', '/chat/', '/Health', '/chat/some-id/more'])('has no path %s', async (path) => {
+    it.each(['/asks', '/ask/', '/chat/', '/Health', '/chat/some-id/more'])('has no path %s', async (path) => {
       const { status, body } = await answerTo(service, request(`GET ${path}`, [alice]));
       expect([status, body.error]).toEqual([404, 'not_found']);
     });

@@ -68,6 +68,7 @@ export function describeEndpoints(open: Open): void {
       expect((await service.get('/openapi.yaml')).text).toMatch(/^openapi: 3\.1\.\d$/m);
       const { status, text } = await service.get('/docs');
       expect([status, text.includes('swagger-ui')]).toEqual([200, true]);
+      expect((await service.get('/console/')).text).toContain('<title>prompt-relay</title>');
     });
   });
 }

@@ -99,8 +99,9 @@ function methodOf({ method }: Exchange): string {
 }
 
 function checkOutside(exchange: Exchange): void {
-  const isPageOfDocs = exchange.path.startsWith('/docs/') && exchange.status === 200;
-  if (isPageOfDocs) return;
+  const isPage = /^\/(docs|console)\//.test(exchange.path) && exchange.status === 200;
+  const leadsToConsole = /^\/(console)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
+  if (isPage || leadsToConsole) return;
   if (/^\/v1\//.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');

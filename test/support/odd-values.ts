@@ -61,6 +61,8 @@ export const paths = [
   '/docs/',
   '/docs/x.js',
   '/docs/..%2f..%2fetc/passwd',
+  '/console/',
+  '/console/..%2fmain.js',
   '/%',
   '/%ff',
   '/chat/%00',

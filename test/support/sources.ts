@@ -34,7 +34,7 @@ export class Source {
 
   /** Its path without the ending, as imports name it. */
   get name(): string {
-    return this.path.replace(/\.ts$/, '');
+    return this.path.replace(/\.m?ts$/, '');
   }
 
   get lineCount(): number {
@@ -84,7 +84,7 @@ export function publishedDependencies(): string[] {
 
 export function readSources(folder: string): Source[] {
   return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile() && entry.name.endsWith('.ts'))
+    .filter((entry) => entry.isFile() && /\.m?ts$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .map((file) => new Source(file.slice(root.length + 1).replaceAll('\\', '/'), readFileSync(file, 'utf8')));
 }
@@ -111,7 +111,7 @@ function isTypeOnly(clause: string): boolean {
 
 function resolve(from: string, specifier: string): string {
   if (!specifier.startsWith('.')) return specifier;
-  return path.join(path.dirname(from), specifier).replace(/\.js$/, '');
+  return path.join(path.dirname(from), specifier).replace(/\.m?js$/, '');
 }
 
 const token = new RegExp(

@@ -23,6 +23,7 @@ export function workerSettings(
     localUsers: config.localUsers,
     allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
+    hasConsole: config.console === 'on',
     logLevel: config.logLevel,
     isCapped: config.rateMaxRequests > 0,
     phase,

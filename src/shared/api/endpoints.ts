@@ -38,6 +38,7 @@ const list = [
   { method: 'GET', route: '/models', errors: [] },
   { method: 'GET', route: '/openapi.yaml', errors: [] },
   { method: 'GET', route: '/docs', errors: [] },
+  { method: 'GET', route: '/console/', errors: [] },
 ] as const;
 
 /** Their errors come in the form of the API whose clients they serve, with its statuses. */

@@ -30,6 +30,8 @@ type Variable = readonly [key: string | null, schema: z.ZodType, fallback: strin
 export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
+export const switchPositions = ['on', 'off'] as const;
+
 export const localUserModes = ['off', 'identify', 'require'] as const;
 export type LocalUserMode = (typeof localUserModes)[number];
 
@@ -88,6 +90,7 @@ export const variables = {
   MODEL_API_CGROUP: ['cgroup', cgroupSetting, 'auto'],
   MODEL_API_CLI_MEMORY_MB: ['cliMemoryBytes', megabytes(1, 1_000_000), null],
   MODEL_API_CLI_PROCESSES: ['cliProcesses', integer(1, 1_000_000), null],
+  MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
   MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],

@@ -45,6 +45,8 @@ export const workerSettingsSchema = z.object({
   allowedUsers: z.array(z.string()),
   /** Whether GET /metrics needs a key. */
   metricsAuth: z.boolean(),
+  /** Whether the web console is served. */
+  hasConsole: z.boolean(),
   logLevel: z.string(),
   /** Whether there is a cap for clients without one of their own. */
   isCapped: z.boolean(),

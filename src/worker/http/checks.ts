@@ -52,12 +52,12 @@ function isPreflight(req: Request): boolean {
   return req.method === 'OPTIONS' && req.get('access-control-request-method') !== undefined;
 }
 
-/** Whether a browser says that a page of another site has caused it. Following a link to the documentation is no harm. */
+/** Whether a browser says that a page of another site has caused it. Following a link to the documentation or the console is no harm. */
 function isForeign(req: Request): boolean {
   const { 'sec-fetch-site': site, 'sec-fetch-mode': mode, 'sec-fetch-dest': dest } = req.headers;
   if (site !== 'cross-site' && site !== 'same-site') return false;
   const isLink = req.method === 'GET' && mode === 'navigate' && dest === 'document';
-  return !(isLink && /^\/docs\/?$/.test(req.path));
+  return !(isLink && /^\/((docs|console)\/?)?$/.test(req.path));
 }
 
 /** The authority that the request is for: from an absolute request target, else from the Host header. */

@@ -328,6 +328,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: [...noWholeNumbers, '0', '1000001'],
   },
+  MODEL_API_CONSOLE: {
+    key: 'console',
+    good: ['on', 'off'].map((position) => [position, position]),
+    bad: ['', 'true', 'ON'],
+  },
   MODEL_API_LOG_LEVEL: {
     key: 'logLevel',
     good: ['debug', 'info', 'warn', 'error', 'silent'].map((level) => [level, level]),
@@ -413,6 +418,7 @@ describe('the configuration', () => {
       cgroup: 'auto',
       cliMemoryBytes: null,
       cliProcesses: null,
+      console: 'on',
       logLevel: 'info',
       oauthToken: null,
     });

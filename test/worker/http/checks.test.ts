@@ -138,11 +138,13 @@ describe('The guard against other sites', () => {
     },
   );
 
-  it('lets a link lead to the documentation, and nowhere else', async () => {
+  it('lets a link lead to the documentation and the console, and nowhere else', async () => {
     await using server = await open();
     const statusOf = async (line: string, headers = link) => (await server.send(request(line, headers))).status;
     expect([await statusOf('GET /docs'), await statusOf('GET /docs/?a=b')]).toEqual([200, 200]);
-    for (const line of ['GET /metrics', 'GET /docs/x', 'GET /docs/../metrics', 'POST /docs/'])
+    for (const line of ['GET /', 'GET /console', 'GET /console/'])
+      expect([line, await statusOf(line)]).toEqual([line, 200]);
+    for (const line of ['GET /metrics', 'GET /docs/x', 'GET /docs/../metrics', 'GET /console/main.mjs', 'POST /docs/'])
       expect([line, await statusOf(line)]).toEqual([line, 403]);
     const frame = link.map((line) => line.replace('document', 'iframe'));
     expect(await statusOf('GET /docs/', frame)).toBe(403);

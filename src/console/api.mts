@@ -1,0 +1,107 @@
+import type { ErrorBody } from '../shared/api/error.js';
+import { readEvents, type StreamEvent } from './events.mjs';
+import { ApiError, isAbort, ServerGone } from './failures.mjs';
+import type { KeyKeeper } from './key-keeper.mjs';
+import type { Link } from './link.mjs';
+
+export interface ApiRequest {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  /** Sent as JSON. */
+  readonly body?: object;
+  readonly accept?: string;
+  readonly signal?: AbortSignal;
+  /** false: a 401 is an error like any other, and no key is asked for. */
+  readonly asksForKey?: boolean;
+}
+
+type Fetch = typeof globalThis.fetch;
+
+/**
+ * Owns nothing: the way from the pages to the service's own API. Paths are those of the API, `/status` say. Every method
+ * rejects with an ApiError, with ServerGone, or with the AbortError of the caller's own signal.
+ */
+export class Api {
+  readonly #fetch: Fetch;
+  readonly #keys: KeyKeeper;
+  readonly #link: Link;
+
+  constructor(fetch: Fetch, keys: KeyKeeper, link: Link) {
+    this.#fetch = fetch;
+    this.#keys = keys;
+    this.#link = link;
+  }
+
+  /** The body of the answer. */
+  async json<T>(path: string, request: ApiRequest = {}): Promise<T> {
+    const response = await this.#answer(path, request);
+    return this.#unbroken(response.json() as Promise<T>);
+  }
+
+  async text(path: string, request: ApiRequest = {}): Promise<string> {
+    const response = await this.#answer(path, request);
+    return this.#unbroken(response.text());
+  }
+
+  /** The server-sent events of the answer, until it ends. */
+  async *events(path: string, request: ApiRequest = {}): AsyncGenerator<StreamEvent> {
+    const { body } = await this.#answer(path, { ...request, accept: 'text/event-stream' });
+    if (body === null) return;
+    try {
+      yield* readEvents(body);
+    } catch (error) {
+      throw this.#broken(error);
+    }
+  }
+
+  async #answer(path: string, request: ApiRequest): Promise<Response> {
+    const response = await this.#send(path, request);
+    if (!response.ok) throw new ApiError(response.status, await errorBodyOf(response));
+    return response;
+  }
+
+  /** Sent again with another key as long as the user has one to try. */
+  async #send(path: string, request: ApiRequest): Promise<Response> {
+    for (;;) {
+      const { key } = this.#keys;
+      const response = await this.#unbroken(this.#fetch(`..${path}`, initOf(request, key)));
+      this.#link.found();
+      if (response.status !== 401 || request.asksForKey === false) return response;
+      if (!(await this.#keys.ask(key))) return response;
+      request.signal?.throwIfAborted();
+    }
+  }
+
+  async #unbroken<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw this.#broken(error);
+    }
+  }
+
+  /** A browser does not say why a request has failed: the server is gone, unless the caller has stopped it. */
+  #broken(error: unknown): unknown {
+    if (isAbort(error) || !(error instanceof TypeError)) return error;
+    this.#link.lost();
+    return new ServerGone();
+  }
+}
+
+function initOf({ method = 'GET', body, accept = 'application/json', signal }: ApiRequest, key: string | null) {
+  return {
+    method,
+    cache: 'no-store',
+    headers: {
+      Accept: accept,
+      ...(key !== null && { 'X-API-Key': key }),
+      ...(body && { 'Content-Type': 'application/json' }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  } satisfies RequestInit;
+}
+
+async function errorBodyOf(response: Response): Promise<ErrorBody | null> {
+  const body = (await response.json().catch(() => null)) as ErrorBody | null;
+  return typeof body?.error === 'string' ? body : null;
+}

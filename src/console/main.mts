@@ -1,0 +1,25 @@
+import { render } from 'preact';
+import { Api } from './api.mjs';
+import { App } from './app.mjs';
+import { ConsoleContext, type ConsoleParts } from './context.mjs';
+import { KeyKeeper } from './key-keeper.mjs';
+import { Link } from './link.mjs';
+import { browserClock } from './page-clock.mjs';
+import { html } from './ui/html.mjs';
+
+function consoleParts(): ConsoleParts {
+  const keys = new KeyKeeper(sessionStorage);
+  const isThere = () =>
+    fetch('../version', { cache: 'no-store' }).then(
+      ({ status }) => status < 502,
+      () => false,
+    );
+  const link = new Link(isThere, browserClock);
+  return { api: new Api((...request) => fetch(...request), keys, link), keys, link, clock: browserClock };
+}
+
+const root = document.getElementById('console');
+if (root !== null) {
+  root.replaceChildren(); // the word that it is loading
+  render(html`<${ConsoleContext.Provider} value=${consoleParts()}><${App} /><//>`, root);
+}

@@ -1,0 +1,107 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { dirname, extname, join, relative } from 'node:path';
+import { notFound } from '../http/error-handler.js';
+import type { AsyncHandler, Handler } from '../http/exchange.js';
+import { sendTyped } from '../http/send-json.js';
+
+const folder = join(__dirname, '..', '..', 'console');
+
+/** What the pages import by the name of its package: the file that holds it, beside what the package names as its own. */
+const packages: Readonly<Record<string, string>> = {
+  preact: 'preact.mjs',
+  'preact/hooks': 'hooks.mjs',
+  htm: 'htm.mjs',
+  'htm/preact': 'index.mjs',
+};
+
+const types: Readonly<Record<string, string>> = {
+  '.html': 'text/html; charset=utf-8',
+  '.css': 'text/css; charset=utf-8',
+  '.mjs': 'text/javascript; charset=utf-8',
+  '.svg': 'image/svg+xml; charset=utf-8',
+};
+
+/** Only files of this service, no inline script and no inline style. `data:` is for images that a user is about to send. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self'",
+  "connect-src 'self'",
+  "img-src 'self' data:",
+  "base-uri 'none'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+const headers = { 'Content-Security-Policy': contentSecurityPolicy, 'Referrer-Policy': 'no-referrer' } as const;
+
+interface ConsoleFile {
+  readonly type: string;
+  readonly content: Buffer;
+}
+
+/** The files of the console by their path below /console, read when this is called and only then. Nothing else can be had. */
+export function consoleFiles(): AsyncHandler {
+  const reading = readFiles();
+  reading.catch(() => {}); // reported to the clients that ask for them
+  return async (req, res, next) => {
+    const file = (await reading).get(req.path); // as it was sent: no escape and no dot is resolved
+    if (file === undefined) return notFound(req, res, next);
+    res.set(headers);
+    sendTyped(res, file.type, file.content);
+  };
+}
+
+/** Relative, so that it holds behind a proxy that serves this at a path of its own. */
+export const redirectToConsole: Handler = (_req, res) => {
+  res.writeHead(302, { Location: 'console/', 'Content-Length': 0 }).end();
+};
+
+async function readFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true });
+  const own = found
+    .filter((entry) => entry.isFile() && extname(entry.name) in types)
+    .map((entry) => join(entry.parentPath, entry.name))
+    .map((file) => [`/${relative(folder, file)}`, file] as const);
+  const ofPackages = Object.keys(packages).map((name) => [packagePath(name), packageFile(name)] as const);
+  const read = [...own, ...ofPackages].map(async ([path, file]) => [path, await readOne(path, file)] as const);
+  const files = new Map(await Promise.all(read));
+  const page = files.get('/index.html');
+  if (page === undefined) throw new Error('the console has no page');
+  return files.set('/', page);
+}
+
+async function readOne(path: string, file: string): Promise<ConsoleFile> {
+  const type = types[extname(path)] as string;
+  const content = await readFile(file);
+  const isScript = extname(path) === '.mjs';
+  return { type, content: isScript ? Buffer.from(withPaths(content.toString(), depthOf(path))) : content };
+}
+
+/** An import in code as tsc and minifiers write it, of a package that is served. */
+const bareImport = new RegExp(
+  String.raw`(\b(?:from|import)\s*\(?\s*)(['"])(${Object.keys(packages).join('|')})\2`,
+  'g',
+);
+
+/** Browsers know no package by its name without an import map, and that would be an inline script. */
+function withPaths(code: string, depth: number): string {
+  const up = depth === 0 ? './' : '../'.repeat(depth);
+  return code
+    .replace(bareImport, (_, before: string, quote: string, name: string) => {
+      return `${before}${quote}${up}${packagePath(name).slice(1)}${quote}`;
+    })
+    .replace(/^\/\/# sourceMappingURL=.*$/m, ''); // maps are not served
+}
+
+function packagePath(name: string): string {
+  return `/packages/${name.replace('/', '-')}.mjs`;
+}
+
+function packageFile(name: string): string {
+  return join(dirname(require.resolve(name)), packages[name] as string);
+}
+
+function depthOf(path: string): number {
+  return path.split('/').length - 2;
+}
