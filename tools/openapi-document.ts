@@ -15,6 +15,8 @@ import {
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
 import { modelsBody } from '../src/shared/api/models.js';
+import { setupReport } from '../src/shared/api/setup.js';
+import { statusBody, statusChange } from '../src/shared/api/status.js';
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
@@ -53,6 +55,9 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/health/history': 'The service',
   '/health/recheck': 'The service',
   '/usage': 'The service',
+  '/status': 'The service',
+  '/status/stream': 'The service',
+  '/setup': 'The service',
   '/metrics': 'The service',
   '/version': 'The service',
   '/v1/models': 'For SDKs',
@@ -132,6 +137,30 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: usageReport,
     okText: 'A row for each day and client, the earliest day first.',
+  },
+  'GET /status': {
+    summary: 'What the service does now',
+    description:
+      'Slots and queue, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all where no key is configured. Never holds a text of anyone.',
+    security: keyNeededIfConfigured,
+    ok: statusBody,
+    okText: 'The status.',
+  },
+  'GET /status/stream': {
+    summary: 'The same, as it changes',
+    description:
+      'Server-sent events: `snapshot` with the whole status; then `change` (`StatusChange`), at most twice a second, with the sections that have changed. A viewer that is slow is sent a snapshot again. The stream ends when the API key is no longer valid and when the worker that serves it is replaced: connect again then.',
+    security: keyNeededIfConfigured,
+    ok: 'text/event-stream',
+    okText: 'The stream. `last_hour` is told every five seconds at most.',
+  },
+  'GET /setup': {
+    summary: 'What the service uses',
+    description:
+      'What `prompt-relay check` says, of the service that runs. Needs the scope `admin` where API keys are configured.',
+    security: keyNeededIfConfigured,
+    ok: setupReport,
+    okText: 'The set-up.',
   },
   'GET /metrics': {
     summary: 'Metrics for Prometheus',
@@ -217,6 +246,7 @@ export function openApiDocument(version: string) {
       servers: [{ url: '/' }],
       paths,
       components: {
+        schemas: { StatusChange: statusChange },
         securitySchemes: {
           apiKey: { type: 'apiKey', in: 'header', name: 'X-API-Key' },
           bearer: { type: 'http', scheme: 'bearer' },

@@ -1,5 +1,5 @@
+import type { SetupReport } from '../shared/api/setup.js';
 import { ConfigFault } from '../shared/config/config.js';
-import type { SetupReport } from '../shared/setup-report.js';
 import { type Command, jsonFlag } from './command.js';
 import { exitCodes } from './errors.js';
 import { renderSetupReport } from './render/setup-report.js';

@@ -16,6 +16,7 @@ import type { Host } from './lifecycle/host.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
 import { Breaker } from './limits/breaker.js';
 import { clientBounds } from './limits/client-bounds.js';
+import { LastHour } from './metrics/last-hour.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { Scrape } from './metrics/scrape.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
@@ -46,6 +47,7 @@ export interface Parts extends Setup {
   readonly conversations: ConversationStore;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
+  readonly lastHour: LastHour;
   readonly tokens: TokenCounter;
   readonly schemas: SchemaChecker;
   readonly cli: ModelCli;
@@ -70,15 +72,28 @@ export function compose(setup: Setup): Parts {
   const keyNames = config.apiKeys.map(({ name }) => name);
   const metrics = new PrimaryMetrics(slots, conversations, keyNames);
   const usage = new UsageLedger(clock);
+  const lastHour = new LastHour(clock);
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const cli = createModelCli(config, host, adapter, { ...metrics.cli, quotaReported: breaker.reported });
   const readiness = createReadiness({ ...setup, breaker, metrics, cli });
-  const state = { ...setup, clients, slots, breaker, conversations, metrics, usage, ...threads, cli, readiness };
+  const state = {
+    ...setup,
+    clients,
+    slots,
+    breaker,
+    conversations,
+    metrics,
+    usage,
+    lastHour,
+    ...threads,
+    cli,
+    readiness,
+  };
   const runner = createRunner(state);
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, breaker, cli, runner, supervisor });
-  const scrape = new Scrape(metrics.registry, clock, () => metrics.scrapeFailed());
+  const scrape = createScrape(state);
   const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
   const parts = { ...state, runner, supervisor, caretaker, scrape, fleet };
   linkBack(parts);
@@ -126,8 +141,8 @@ type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | 'supervisor' |
 
 function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { clients, slots, breaker, conversations, metrics, usage, tokens, schemas, cli, readiness } = parts;
-  const counts = { jobs: metrics.jobs, clients: metrics.clients, usage };
+  const { clients, slots, breaker, conversations, metrics, usage, lastHour, tokens, schemas, cli, readiness } = parts;
+  const counts = { jobs: metrics.jobs, clients: metrics.clients, usage, lastHour };
   const observer = observeJobs({ ...counts, readiness, breaker, pool: cli.pool, log });
   const modelsOf = (client: string) => clients.optionsOf(client).models;
   const ofCli = {
@@ -138,6 +153,11 @@ function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunn
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
   const resources = { slots, breaker, conversations, ...ofCli, schemas, countTokens, modelsOf, observer, clock };
   return new JobRunner(resources, cli.models, config);
+}
+
+function createScrape({ host, metrics, lastHour }: Setup & Pick<Parts, 'metrics' | 'lastHour'>): Scrape {
+  const onFailure = () => metrics.scrapeFailed();
+  return new Scrape(metrics.registry, host.clock, onFailure, (families) => lastHour.counted(families));
 }
 
 function createCaretaker(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'runner' | 'supervisor'>): Caretaker {

@@ -3,6 +3,7 @@ import './lifecycle/small-heap.js';
 import { readFile, stat } from 'node:fs/promises';
 import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import type { SetupReport } from '../shared/api/setup.js';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
@@ -14,7 +15,6 @@ import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/pro
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { readProduct } from '../shared/product.js';
-import type { SetupReport } from '../shared/setup-report.js';
 import { reportSetup } from './api/setup-report.js';
 import { searchPathOf } from './cli/environment.js';
 import { chooseAdapter } from './cli/registry.js';

@@ -1,7 +1,13 @@
+import type { ModelsBody } from '../shared/api/models.js';
+import type { SetupReport } from '../shared/api/setup.js';
 import { delay } from '../shared/clock.js';
 import { oneAtATime } from '../shared/shared-calls.js';
-import { apiHandlers } from './api/handlers.js';
+import { localUrl } from '../shared/url.js';
+import { apiHandlers, type Services } from './api/handlers.js';
+import { liveSections } from './api/live-status.js';
+import { setupReportOf } from './api/setup-report.js';
 import { Status } from './api/status.js';
+import { StatusFeed } from './api/status-feed.js';
 import { workerSettings } from './api/worker-settings.js';
 import { modelCatalog } from './cli/models.js';
 import { watchKeysFile } from './clients/keys-file.js';
@@ -33,7 +39,7 @@ export class Service {
     const { means } = termination.containments;
     const started = { version: product.version, adapter: cli.adapter.name, workers: config.workers };
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
-    fleet.start(workerProgram, this.#handlers());
+    fleet.start(workerProgram, this.#handlers(warnings));
     systemd.start({ phase: () => supervisor.phase, slots, fleet });
     readiness.start();
     this.#keysFile?.start();
@@ -55,8 +61,10 @@ export class Service {
     if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
   }
 
-  #handlers() {
+  #handlers(warnings: readonly string[]) {
     const { config, host, addresses, supervisor, clients, runner, conversations, metrics, cli, scrape } = this.#parts;
+    const status = new Status(this.#parts);
+    const models = modelCatalog(() => cli.program.listModels(), cli.models, host.clock);
     return apiHandlers({
       phase: () => supervisor.phase,
       workerSettings: () =>
@@ -70,14 +78,33 @@ export class Service {
       usage: this.#parts.usage,
       tokens: this.#parts.tokens,
       schemas: this.#parts.schemas,
-      status: new Status(this.#parts),
+      status,
+      live: liveOf(this.#parts, status),
+      setup: async () => this.#setupReport(await models(), warnings),
       recheck: () => this.#recheck(),
-      models: modelCatalog(() => cli.program.listModels(), cli.models, host.clock),
+      models,
       metrics: oneAtATime(
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),
       ),
       worked: () => host.heap.worked(),
+    });
+  }
+
+  /** What the service knows already: nothing is started for it, except where GET /models would start it too. */
+  #setupReport(models: ModelsBody, warnings: readonly string[]): SetupReport {
+    const { config, host, addresses, clients, cli, readiness } = this.#parts;
+    const url = localUrl(addresses.main.host, addresses.main.port);
+    const { command } = cli.adapter;
+    return setupReportOf({
+      config,
+      host,
+      url,
+      keys: clients.names,
+      command,
+      check: readiness.current,
+      models,
+      warnings,
     });
   }
 
@@ -87,4 +114,14 @@ export class Service {
     breaker.tryAgain();
     await readiness.check('forced');
   }
+}
+
+/** Whoever may see names, and whoever may not, are told by a feed each. */
+function liveOf(parts: Parts, status: Status): Services['live'] {
+  const { version } = parts.host.product;
+  const create = (withNames: boolean) => {
+    const sections = liveSections({ ...parts, status, version }, withNames);
+    return { sections, feed: new StatusFeed(sections, parts.host.clock) };
+  };
+  return { named: create(true), nameless: create(false) };
 }

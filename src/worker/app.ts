@@ -13,13 +13,22 @@ import { subClientByHeader } from './doors/sub-clients.js';
 import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
-import { atRoute, type ExchangeParts, type Handler, openExchange, type Primary } from './http/exchange.js';
+import {
+  type AsyncHandler,
+  atRoute,
+  type ExchangeParts,
+  type Handler,
+  openExchange,
+  type Primary,
+} from './http/exchange.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { consoleFiles, redirectToConsole } from './routes/console.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
+import { getSetup, getStatus, getStatusStream } from './routes/status.js';
 import { getUsage } from './routes/usage.js';
+import type { StatusViewers } from './status/viewers.js';
 
 export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
@@ -28,6 +37,7 @@ export interface AppParts extends ExchangeParts {
   readonly phase: () => Phase;
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
+  readonly viewers: StatusViewers;
 }
 
 /** Every route, with the checks before it in the order that the contract has. */
@@ -40,7 +50,7 @@ export function createApp(parts: AppParts): Express {
   addReadingRoutes(app, parts);
   addJobRoutes(app, parts);
   addDoorRoutes(app, parts);
-  addUsageRoute(app, parts);
+  addStatusRoutes(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(authority, 'admin'), postRecheck(primary))
     .all(methodNotAllowed('POST'));
@@ -92,10 +102,16 @@ function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodi
   endpoint(app, '/v1/models/{id}').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
 }
 
-function addUsageRoute(app: Express, { primary, authority }: AppParts): void {
-  endpoint(app, '/usage')
-    .get(authenticate(authority, null), getUsage(primary, authority))
-    .all(methodNotAllowed('GET', 'HEAD'));
+/** What is shown to whoever may call, and more of it to an admin. */
+function addStatusRoutes(app: Express, { primary, authority, viewers }: AppParts): void {
+  const mayCall = authenticate(authority, null);
+  const handlers = {
+    '/usage': [mayCall, getUsage(primary, authority)],
+    '/status': [mayCall, getStatus(primary, authority)],
+    '/status/stream': [mayCall, getStatusStream(viewers, authority)],
+    '/setup': [authenticate(authority, 'admin'), getSetup(primary)],
+  };
+  addReading(app, handlers);
 }
 
 function addReadingRoutes(app: Express, { primary, settings, authority, clock }: AppParts): void {
@@ -108,6 +124,10 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock }:
     '/metrics': [...mayScrape, getMetrics(primary)],
     '/models': [getModels(primary)],
   };
+  addReading(app, handlers);
+}
+
+function addReading(app: Express, handlers: Readonly<Partial<Record<Route, readonly AsyncHandler[]>>>): void {
   for (const [route, steps] of Object.entries(handlers)) {
     endpoint(app, route as Route)
       .get(...steps)

@@ -31,11 +31,16 @@ export function methodLabel(method: string): (typeof methods)[number] {
 }
 
 /**
- * Whether an endpoint gave the response. Only these are timed: a histogram has fourteen series for each label set, and
- * most label sets are refusals of unknown paths and methods.
+ * Whether a response is timed: where an endpoint gave it. A histogram has fourteen series for each label set, and most
+ * label sets are refusals of unknown paths and methods. How long somebody views a stream without end is no measure.
  */
-export function isOfEndpoint({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
-  return route !== other && code !== method_not_allowed;
+export function isTimed({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
+  return route !== other && code !== method_not_allowed && !isEndless({ route, code });
+}
+
+/** Whether a response has no end of its own, so that it ends when its client goes. */
+export function isEndless({ route, code }: Pick<KnownResponse, 'route' | 'code'>): boolean {
+  return route === '/status/stream' && code === 200;
 }
 
 function codesOf({ method, route, errors }: Endpoint): readonly number[] {

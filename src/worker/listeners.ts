@@ -3,11 +3,16 @@ import type { HttpServer } from './http-server.js';
 /** Owns the servers of this worker. */
 export class Listeners {
   readonly #servers: HttpServer[] = [];
-  #isClosing = false;
+  readonly #closing = new AbortController();
 
   /** Whether each response is the last one on its connection. */
   get isClosing(): boolean {
-    return this.#isClosing;
+    return this.#closing.signal.aborted;
+  }
+
+  /** Aborted when this worker is about to exit. */
+  get closing(): AbortSignal {
+    return this.#closing.signal;
   }
 
   /** Has a server listen at each of these open addresses. Rejects when one can't be used. */
@@ -24,7 +29,7 @@ export class Listeners {
    * `retire`, idle connections are left to their keep-alive limit.
    */
   async close(how: 'stop' | 'retire', limitMs: number): Promise<boolean> {
-    this.#isClosing = true;
+    this.#closing.abort();
     const sent = await Promise.all(this.#servers.map((server) => server[how](limitMs)));
     return sent.every(Boolean);
   }

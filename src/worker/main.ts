@@ -22,6 +22,7 @@ import type { Primary } from './http/exchange.js';
 import { HttpServer } from './http-server.js';
 import { Listeners } from './listeners.js';
 import { HttpMetrics } from './metrics.js';
+import { StatusViewers } from './status/viewers.js';
 
 const heartbeatMs = 2000;
 /** What was counted is told this often, so that little is lost with a worker that is killed. */
@@ -98,7 +99,8 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
-  const app = createApp({ primary, settings, authority, phase, isClosing, heap, bodies, spill, ...parts });
+  const viewers = new StatusViewers(primary, systemClock, listeners.closing);
+  const app = createApp({ primary, settings, authority, phase, isClosing, heap, bodies, spill, viewers, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {

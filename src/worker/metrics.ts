@@ -3,7 +3,7 @@ import { type PublicCode, publicCodes } from '../shared/errors.js';
 import { counter, gauge, histogram } from '../shared/metrics/families.js';
 import { type FamilyFigures, FigureReport } from '../shared/metrics/figures.js';
 import { addProcessMetrics } from '../shared/metrics/process-metrics.js';
-import { isOfEndpoint, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
+import { isTimed, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
 
 /** Most answers take milliseconds, but a job may take its whole time-out. */
 const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600];
@@ -11,7 +11,8 @@ const durationBuckets = [0.005, 0.01, 0.025, 0.1, 0.25, 1, 2.5, 10, 30, 120, 600
 const perResponse = ['method', 'route', 'code'] as const;
 const help = {
   requests: 'Requests answered, by method, route template and status code.',
-  durations: 'Time from the request head to the end of the response, of responses that an endpoint gave.',
+  durations:
+    'Time from the request head to the end of the response, of responses that an endpoint gave, streams of the status excluded.',
   aborted: 'Requests whose client went away.',
 };
 
@@ -26,7 +27,11 @@ export class HttpMetrics {
     durationBuckets,
     ...perResponse,
   );
-  readonly #inFlight = gauge(this.#registry, 'http_requests_in_flight', 'Requests that are being answered.');
+  readonly #inFlight = gauge(
+    this.#registry,
+    'http_requests_in_flight',
+    'Requests that are being answered, viewers of the status included.',
+  );
   readonly #aborted = counter(this.#registry, 'http_aborted_requests_total', help.aborted, 'route');
   readonly #errors = counter(this.#registry, 'errors_total', 'Error bodies sent.', 'route', 'error');
   readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
@@ -37,7 +42,7 @@ export class HttpMetrics {
     for (const { method, route, code } of knownResponses) {
       const labels = { method, route, code: String(code) };
       this.#requests.inc(labels, 0);
-      if (isOfEndpoint({ route, code })) this.#durations.zero(labels);
+      if (isTimed({ route, code })) this.#durations.zero(labels);
     }
     for (const route of routeLabels) {
       this.#aborted.inc({ route }, 0);
@@ -61,7 +66,7 @@ export class HttpMetrics {
     this.#inFlight.dec();
     const labels = { method: methodLabel(method), route, code: String(code) };
     this.#requests.inc(labels);
-    if (isOfEndpoint({ route, code })) this.#durations.observe(labels, seconds);
+    if (isTimed({ route, code })) this.#durations.observe(labels, seconds);
   }
 
   /** Counts a refusal of bytes that never became a request. */

@@ -65,7 +65,7 @@ class JobPlayer implements Player<JobStep> {
     const released = processes.filter((process) => process.released.length > 0).length;
     expect(processes.every((process) => process.released.length <= 1)).toBe(true);
     expect(processes.length - released + this.#lingering.length).toBeLessThanOrEqual(slots.active);
-    expect(runner.ages.length).toBeLessThanOrEqual(slots.active);
+    expect(runner.running.length).toBeLessThanOrEqual(slots.active);
     const ended = observer.ends.map(({ requestId }) => requestId);
     expect(new Set(ended).size).toBe(ended.length);
     expect(ended.length).toBeLessThanOrEqual(this.#accepted);

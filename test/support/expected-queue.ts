@@ -1,4 +1,4 @@
-import type { Ticket } from '../../src/primary/jobs/slot-queue.js';
+import type { Ticket } from '../../src/primary/jobs/ticket.js';
 import type { ClientBounds } from '../../src/primary/limits/client-bounds.js';
 
 export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60 };

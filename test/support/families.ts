@@ -20,6 +20,9 @@ const ofEndpoints: readonly Responses[] = [
   ['GET HEAD', '/health/history', '200 400 500'],
   ['POST', '/health/recheck', '200 400 401 403 429 500 503'],
   ['GET HEAD', '/usage', '200 400 401 403 429 500'],
+  ['GET HEAD', '/status', '200 400 401 403 429 500'],
+  ['GET HEAD', '/status/stream', '200 400 401 403 429 500'],
+  ['GET HEAD', '/setup', '200 400 401 403 429 500'],
   ['GET HEAD', '/metrics', '200 400 401 403 429 500'],
   ['GET HEAD', '/version', '200 400 500'],
   ['GET HEAD', '/models', '200 400 500'],
@@ -43,6 +46,9 @@ const ofNoEndpoint: readonly Responses[] = [
   ['POST PUT PATCH DELETE OPTIONS other', '/health/history', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/health/recheck', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/usage', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/status', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/status/stream', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/setup', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/metrics', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/version', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/models', '405'],
@@ -76,7 +82,7 @@ const jobs = every({ operation: ['ask', 'chat'], outcome: outcomes });
 /** Every family of the service's own, by its name without the prefix. */
 export const families: Readonly<Record<string, Family>> = {
   http_requests_total: { type: 'counter', labelSets: [...ofEndpoints, ...ofNoEndpoint].flatMap(labelSetsOf) },
-  http_request_duration_seconds: { type: 'histogram', labelSets: ofEndpoints.flatMap(labelSetsOf) },
+  http_request_duration_seconds: { type: 'histogram', labelSets: ofEndpoints.flatMap(labelSetsOf).filter(isTimed) },
   http_requests_in_flight: gauge(),
   http_aborted_requests_total: counter({ route: routes }),
   errors_total: counter({ route: routes, error: publicCodes }),
@@ -140,6 +146,11 @@ export const families: Readonly<Record<string, Family>> = {
 
 function labelSetsOf([methods, route, codes]: Responses): Record<string, string>[] {
   return every({ method: methods.split(' '), route: [route], code: codes.split(' ') });
+}
+
+/** A stream lasts as long as somebody views it. */
+function isTimed({ route, code }: Readonly<Record<string, string>>): boolean {
+  return route !== '/status/stream' || code !== '200';
 }
 
 function counter(labels: Labels = {}): Family {

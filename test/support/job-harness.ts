@@ -186,7 +186,7 @@ export class JobHarness {
     await this.clock.advance(50); // the queue tells positions once more
     expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));
-    expect(this.runner.ages).toEqual([]);
+    expect(this.runner.running).toEqual([]);
   }
 
   async #acquire(

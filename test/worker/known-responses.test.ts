@@ -1,4 +1,4 @@
-import { isOfEndpoint, knownResponses, methodLabel, routeLabels } from '../../src/worker/known-responses.js';
+import { isTimed, knownResponses, methodLabel, routeLabels } from '../../src/worker/known-responses.js';
 import { families } from '../support/families.js';
 
 function keyOf(labels: object): string {
@@ -16,15 +16,13 @@ describe('The known responses', () => {
   });
 
   it('are timed where an endpoint gives them', () => {
-    expect(keysOf(knownResponses.filter(isOfEndpoint))).toEqual(
-      keysOf(families.http_request_duration_seconds?.labelSets),
-    );
+    expect(keysOf(knownResponses.filter(isTimed))).toEqual(keysOf(families.http_request_duration_seconds?.labelSets));
   });
 
   it('have the route `other` where no endpoint takes the path', () => {
     expect(new Set(knownResponses.map(({ route }) => route))).toEqual(new Set(routeLabels));
-    expect(isOfEndpoint({ route: 'other', code: 200 })).toBe(false);
-    expect(isOfEndpoint({ route: '/ask', code: 405 })).toBe(false);
+    expect(isTimed({ route: 'other', code: 200 })).toBe(false);
+    expect(isTimed({ route: '/ask', code: 405 })).toBe(false);
   });
 
   it('have the method `other` for any that is not well known', () => {

@@ -1,4 +1,4 @@
-import type { SetupReport } from '../../shared/setup-report.js';
+import type { SetupReport } from '../../shared/api/setup.js';
 import { formatCount, formatDuration, formatNumber, labelledRows } from './format.js';
 import { type Paint, plain } from './paint.js';
 

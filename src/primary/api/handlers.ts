@@ -1,4 +1,5 @@
 import type { ModelsBody } from '../../shared/api/models.js';
+import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/message.js';
@@ -16,7 +17,9 @@ import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import type { TokenCounter } from '../tokens/token-counter.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
+import type { Sections } from './live-status.js';
 import type { Status } from './status.js';
+import { type StatusFeed, statusOf } from './status-feed.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
@@ -32,6 +35,9 @@ export interface Services {
   readonly usage: Pick<UsageLedger, 'report' | 'refused'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
+  /** The live status, and what tells of its changes: with names of clients and process ids, and without. */
+  readonly live: Readonly<Record<'named' | 'nameless', LiveStatus>>;
+  setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
   models(): Promise<ModelsBody>;
   metrics(): Promise<string>;
@@ -39,22 +45,17 @@ export interface Services {
   worked(): void;
 }
 
+interface LiveStatus {
+  readonly sections: Sections;
+  readonly feed: Pick<StatusFeed, 'watch'>;
+}
+
 /** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
-  const { conversations, status, jobMetrics } = services;
-  const healthText = (withPids: boolean) => {
-    services.worked();
-    return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
-  };
+  const { conversations, jobMetrics } = services;
   return {
     hello: () => services.workerSettings(),
-    health: ({ withPids }) => healthText(withPids),
-    history: ({ since, withPids }) => status.history(since, withPids),
-    version: () => status.version(),
-    recheck: async () => {
-      await services.recheck();
-      return healthText(true);
-    },
+    ...statusHandlers(services),
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
     conversation: ({ id, client }) => conversations.snapshot(id, client),
@@ -77,6 +78,33 @@ export function apiHandlers(services: Services): SharedHandlers {
       const { retryAfterSeconds } = refuseDraining(services, request.client); // the worker does not know of the drain yet
       throw shuttingDown(retryAfterSeconds);
     },
+  };
+}
+
+type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
+
+/** What is told of the service itself. */
+function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
+  const { status, live } = services;
+  const liveOf = (withNames: boolean) => live[withNames ? 'named' : 'nameless'];
+  const healthText = (withPids: boolean) => {
+    services.worked();
+    return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
+  };
+  return {
+    health: ({ withPids }) => healthText(withPids),
+    history: ({ since, withPids }) => status.history(since, withPids),
+    version: () => status.version(),
+    recheck: async () => {
+      await services.recheck();
+      return healthText(true);
+    },
+    status: ({ withNames }) => {
+      services.worked();
+      return { text: JSON.stringify(statusOf(liveOf(withNames).sections)) };
+    },
+    statusFeed: ({ withNames }, signal) => liveOf(withNames).feed.watch(signal),
+    setup: () => services.setup(),
   };
 }
 

@@ -1,6 +1,7 @@
+import type { ModelsBody } from '../../shared/api/models.js';
+import type { SetupReport } from '../../shared/api/setup.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
-import type { SetupReport } from '../../shared/setup-report.js';
 import { localUrl } from '../../shared/url.js';
 import { createModelCli, type ModelCli } from '../cli/model-cli.js';
 import { modelCatalog } from '../cli/models.js';
@@ -16,11 +17,44 @@ export async function reportSetup(config: Config, host: Host): Promise<SetupRepo
   const check = await checkOnce(cli, host);
   const models = await modelCatalog(() => cli.program.listModels(), cli.models, host.clock)();
   await cli.pool.close();
+  const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
+  const found = { url: localUrl(config.host, config.port), keys, command: adapter.command, check, models };
+  return setupReportOf({
+    config,
+    host,
+    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
+    ...found,
+  });
+}
+
+/** What a report is made from. */
+export interface SetupSources {
+  readonly config: Config;
+  readonly host: Pick<Host, 'termination'>;
+  readonly url: string;
+  /** Names of the API keys. */
+  readonly keys: readonly string[];
+  readonly command: readonly string[];
+  readonly check: ReadinessEntry;
+  readonly models: ModelsBody;
+  readonly warnings: readonly string[];
+}
+
+export function setupReportOf({
+  config,
+  host,
+  url,
+  keys,
+  command,
+  check,
+  models,
+  warnings,
+}: SetupSources): SetupReport {
   const { containments, fault } = host.termination;
   return {
-    url: localUrl(config.host, config.port),
+    url,
     socket: config.socketPath,
-    keys: [...config.apiKeys, ...config.namedKeys].map(({ name }) => name),
+    keys,
     needs_key: config.needsKey,
     local_users: config.localUsers,
     allowed_users: config.allowedUsers,
@@ -29,10 +63,10 @@ export async function reportSetup(config: Config, host: Host): Promise<SetupRepo
     max_queue: config.maxQueue,
     queue_timeout_ms: config.queueTimeoutMs,
     execution_timeout_ms: config.executionMs,
-    model_cli: { command: adapter.command, ...verdictOf(check) },
+    model_cli: { command, ...verdictOf(check) },
     models: models.models.map((model) => ({ id: model.id, default: model.default })),
     termination: { means: containments.means, no_cgroup: fault },
-    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
+    warnings,
   };
 }
 
@@ -42,5 +76,6 @@ function checkOnce({ program, adapter }: ModelCli, { clock, random }: Host): Pro
 }
 
 function verdictOf({ adapter, version, status, durationMs, error }: ReadinessEntry) {
-  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error };
+  const unknown = status === 'unknown' ? 'no readiness check has ended yet' : null;
+  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
 }

@@ -1,18 +1,17 @@
-import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody } from '../../shared/api/health.js';
+import type { HealthBody, HistoryBody } from '../../shared/api/health.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
-import type { ReadinessEntry } from '../../shared/readiness.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Breaker } from '../limits/breaker.js';
-import type { CircuitStatus } from '../limits/circuit.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Readiness } from '../readiness/readiness.js';
+import { breakerBodyOf, readinessBodyOf } from './bodies.js';
 
 /** The owners of what is shown. */
 export interface StatusSources {
@@ -20,7 +19,7 @@ export interface StatusSources {
   readonly slots: SlotQueue;
   readonly breaker: Pick<Breaker, 'status' | 'windows'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
-  readonly runner: Pick<JobRunner, 'ages'>;
+  readonly runner: Pick<JobRunner, 'running'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
   readonly cli: Pick<ModelCli, 'adapter' | 'program' | 'pool'>;
   readonly readiness: Readiness;
@@ -31,12 +30,12 @@ export interface StatusSources {
 /** Composes the answers of GET /health and GET /version, from state alone. */
 export class Status {
   readonly #sources: StatusSources;
-  readonly #startedAt: string;
+  readonly startedAt: string;
   readonly #startedMs: number;
 
   constructor(sources: StatusSources) {
     this.#sources = sources;
-    this.#startedAt = timestamp(sources.host.clock.now());
+    this.startedAt = timestamp(sources.host.clock.now());
     this.#startedMs = sources.host.clock.monotonicMs();
   }
 
@@ -44,9 +43,9 @@ export class Status {
   health(withPids: boolean): HealthBody {
     const { readiness, config } = this.#sources;
     return {
-      status: this.#status,
+      status: this.word,
       strict_mode: config.strictHealth,
-      readiness: { model_cli: bodyOf(readiness.current) },
+      readiness: { model_cli: readinessBodyOf(readiness.current) },
       observability: this.#observability(withPids),
     };
   }
@@ -54,13 +53,13 @@ export class Status {
   /** Whether the service takes jobs, as GET /health tells by its status code. */
   get isUsable(): boolean {
     const { readiness, config } = this.#sources;
-    return this.#status !== 'draining' && (!config.strictHealth || readiness.current.status === 'ready');
+    return this.word !== 'draining' && (!config.strictHealth || readiness.current.status === 'ready');
   }
 
   history(since: number | null, withPids: boolean): HistoryBody {
     return {
       observability: this.#observability(withPids),
-      history: this.#sources.readiness.history(since).map(bodyOf),
+      history: this.#sources.readiness.history(since).map(readinessBodyOf),
     };
   }
 
@@ -76,7 +75,8 @@ export class Status {
     };
   }
 
-  get #status(): HealthBody['status'] {
+  /** How the service is, in one word. */
+  get word(): HealthBody['status'] {
     const { supervisor, readiness } = this.#sources;
     if (supervisor.phase === 'draining' || supervisor.phase === 'stopped') return 'draining';
     return readiness.current.status === 'ready' ? 'ok' : 'degraded';
@@ -85,12 +85,12 @@ export class Status {
   #observability(withPids: boolean): HealthBody['observability'] {
     const { slots, breaker, metrics, runner, fleet, cli } = this.#sources;
     return {
-      started_at: this.#startedAt,
+      started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
       model_runtime: {
         active_requests: slots.active,
         queued_requests: slots.waiting,
-        active_ages_ms: runner.ages,
+        active_ages_ms: runner.running.map(({ executionMs }) => executionMs),
         max_concurrent: slots.limits.maxActive,
         max_queue: slots.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
@@ -105,36 +105,4 @@ export class Status {
   get #uptimeSeconds(): number {
     return Math.round(this.#sources.host.clock.monotonicMs() - this.#startedMs) / 1000;
   }
-}
-
-function bodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
-  return {
-    status: entry.status,
-    checked_at: checkedAt === null ? null : timestamp(checkedAt),
-    duration_ms: durationMs,
-    trigger: entry.trigger,
-    adapter: entry.adapter,
-    version: entry.version,
-    ...(error !== null && { error }),
-  };
-}
-
-function breakerBodyOf({ status: [account, ...models], windows }: StatusSources['breaker']): BreakerBody {
-  return {
-    ...circuitBodyOf(account),
-    models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
-    windows: windows.map(({ resetsAt, ...window }) => ({
-      ...window,
-      resets_at: resetsAt === null ? null : timestamp(resetsAt),
-    })),
-  };
-}
-
-function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
-  return {
-    state,
-    ...(reason !== null && { reason }),
-    ...(since !== null && { since: timestamp(since) }),
-    ...(until !== null && { until: timestamp(until) }),
-  };
 }

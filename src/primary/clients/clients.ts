@@ -32,6 +32,11 @@ export class Clients {
     return this.#fixed;
   }
 
+  /** Of the keys. */
+  get names(): string[] {
+    return [...this.#byClient.values()].map(({ name }) => name);
+  }
+
   get count(): number {
     return this.#byClient.size;
   }

@@ -61,6 +61,7 @@ export class JobRunner {
   readonly #advice: RetryAdvice;
   /** Whether the program reported no tokens for the last job that was answered. */
   #isUsageUnknown = false;
+  #lastNumber = 0;
   readonly #open = new Map<Job['ticket'], Job>();
 
   constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
@@ -94,10 +95,10 @@ export class JobRunner {
     return job.stream;
   }
 
-  /** How long each running job has had its slot, milliseconds, longest first. */
-  get ages(): number[] {
+  /** The jobs that hold a slot, the longest running one first. */
+  get running(): readonly Job[] {
     const running = [...this.#open.values()].filter((job) => job.hasStarted);
-    return running.map(({ executionMs }) => executionMs).sort((a, b) => b - a);
+    return running.sort((a, b) => b.executionMs - a.executionMs);
   }
 
   /** The jobs that are next to get a slot, as many as there are slots. */
@@ -153,7 +154,7 @@ export class JobRunner {
     const chain = JobChain.of(request, launch, (state) => this.#isFree(state));
     const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
     turn?.open();
-    return new Job({ request, launch, ticket, turn, chain }, caller, clock);
+    return new Job({ number: ++this.#lastNumber, request, launch, ticket, turn, chain }, caller, clock);
   }
 
   /** The effort that the program will be told. Throws `validation_error` for what it can't be told. */

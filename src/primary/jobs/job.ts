@@ -18,16 +18,18 @@ import type { Answered } from './answering.js';
 import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
 import { JobStream } from './job-stream.js';
-import type { Ticket } from './slot-queue.js';
+import type { Ticket } from './ticket.js';
 
 /** What a job holds from its admission to its end. */
-type Admission = Pick<Job, 'request' | 'launch' | 'ticket' | 'turn' | 'chain'>;
+type Admission = Pick<Job, 'number' | 'request' | 'launch' | 'ticket' | 'turn' | 'chain'>;
 
 /**
  * One admitted job: what it holds, its signal, its limits and its times. The signal is aborted by the caller, by a limit
  * or by the end of a drain. The first reason wins, and is the error that the job ends with.
  */
 export class Job {
+  /** Counts up with each job of the service. */
+  readonly number: number;
   readonly request: JobRequest;
   readonly launch: Launch;
   readonly ticket: Ticket;
@@ -44,9 +46,11 @@ export class Job {
   readonly #onCallerAbort = () => this.cut(this.#caller.reason);
   readonly #arrivedMs: number;
   #startedMs: number | null = null;
+  #startedAt: number | null = null;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ request, launch, ticket, turn, chain }: Admission, caller: AbortSignal, clock: Clock) {
+  constructor({ number, request, launch, ticket, turn, chain }: Admission, caller: AbortSignal, clock: Clock) {
+    this.number = number;
     this.request = request;
     this.launch = launch;
     this.ticket = ticket;
@@ -82,6 +86,11 @@ export class Job {
     return this.#startedMs !== null;
   }
 
+  /** When it got its slot, milliseconds since the epoch; null while it waits. */
+  get startedAt(): number | null {
+    return this.#startedAt;
+  }
+
   /** Milliseconds from arrival to the slot, or until now. */
   get queueMs(): number {
     return Math.round((this.#startedMs ?? this.#clock.monotonicMs()) - this.#arrivedMs);
@@ -98,6 +107,7 @@ export class Job {
   /** The slot is granted: from here on the execution time counts. */
   start(limitMs: number): void {
     this.#startedMs = this.#clock.monotonicMs();
+    this.#startedAt = this.#clock.now();
     this.#limit(limitMs, () => new RelayError('timeout', `the model took longer than ${limitMs} ms`));
     this.stream.started(this.queueMs);
   }

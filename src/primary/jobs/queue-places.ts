@@ -21,12 +21,26 @@ export interface PlaceHolder {
   giveWay(reason: RelayError): void;
 }
 
+/** A place that is taken. */
+interface Place {
+  readonly holder: PlaceHolder;
+  /** Milliseconds since the epoch. */
+  readonly takenAt: number;
+}
+
 /** What one client holds. */
 interface Holding {
   /** In order of arrival. */
-  readonly holders: LinkedList<PlaceHolder>;
+  readonly places: LinkedList<Place>;
   count: number;
   bytes: number;
+}
+
+/** A client that waits: how many jobs it has waiting, and when the first of them came, milliseconds since the epoch. */
+export interface WaitingClient {
+  readonly client: string;
+  readonly count: number;
+  readonly oldestAt: number;
 }
 
 /** Those who wait of one key and of its sub-clients, in order of arrival. */
@@ -51,7 +65,7 @@ export class QueuePlaces {
   readonly #clock: Clock;
   readonly #sightings = new Sightings();
   readonly #byClient = new Map<string, Holding>();
-  readonly #nodes = new Map<PlaceHolder, Node<PlaceHolder>>();
+  readonly #nodes = new Map<PlaceHolder, Node<Place>>();
   #bytes = 0;
   #refusedFull = 0;
   #refusedBound = 0;
@@ -76,6 +90,14 @@ export class QueuePlaces {
     return new Map([...this.#byClient].map(([client, { count }]) => [client, count]));
   }
 
+  /** The clients that have places. */
+  get clients(): WaitingClient[] {
+    return [...this.#byClient].flatMap(([client, { places, count }]) => {
+      const [oldest] = places;
+      return oldest === undefined ? [] : [{ client, count, oldestAt: oldest.takenAt }];
+    });
+  }
+
   /** A client has asked for a job, whatever becomes of it. */
   saw(client: string): void {
     this.#sightings.saw(client, this.#clock.monotonicMs());
@@ -88,7 +110,7 @@ export class QueuePlaces {
     if (yielding === null) throw this.#refuseFull();
     for (const other of yielding) other.giveWay(lostPlace());
     const holding = this.#byClient.get(holder.client) ?? this.#openHolding(holder.client);
-    this.#nodes.set(holder, holding.holders.append(holder));
+    this.#nodes.set(holder, holding.places.append({ holder, takenAt: this.#clock.now() }));
     holding.count++;
     holding.bytes += holder.bytes;
     this.#bytes += holder.bytes;
@@ -99,7 +121,7 @@ export class QueuePlaces {
     const [node, holding] = [this.#nodes.get(holder), this.#byClient.get(holder.client)];
     if (node === undefined || holding === undefined) return;
     this.#nodes.delete(holder);
-    holding.holders.remove(node);
+    holding.places.remove(node);
     holding.count--;
     holding.bytes -= holder.bytes;
     this.#bytes -= holder.bytes;
@@ -140,7 +162,7 @@ export class QueuePlaces {
     if (greediest === null) return null;
     let left = { count: greediest.holding.count, bytes: greediest.holding.bytes };
     const yielding: PlaceHolder[] = [];
-    for (const holder of greediest.holding.holders.backwards()) {
+    for (const { holder } of greediest.holding.places.backwards()) {
       if (!this.#isBeyond(greediest.client, left)) return null;
       yielding.push(holder);
       left = { count: left.count - 1, bytes: left.bytes - holder.bytes };
@@ -198,7 +220,7 @@ export class QueuePlaces {
   }
 
   #openHolding(client: string): Holding {
-    const holding = { holders: new LinkedList<PlaceHolder>(), count: 0, bytes: 0 };
+    const holding = { places: new LinkedList<Place>(), count: 0, bytes: 0 };
     this.#byClient.set(client, holding);
     return holding;
   }

@@ -1,11 +1,9 @@
 import type { Clock } from '../../shared/clock.js';
-import type { RelayError } from '../../shared/errors.js';
 import { FairOrder } from '../../shared/fair-order.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
 import { type Positions, PositionTeller } from './position-teller.js';
-import { type PlaceHolder, type PlaceLimits, QueuePlaces } from './queue-places.js';
+import { type PlaceLimits, QueuePlaces, type WaitingClient } from './queue-places.js';
+import { Ticket } from './ticket.js';
 
 export interface SlotLimits extends PlaceLimits {
   /** Jobs that may hold a slot at once. */
@@ -49,6 +47,11 @@ export class SlotQueue {
   /** Jobs that wait, by client; those who have none are left out. */
   get waitingByClient(): ReadonlyMap<string, number> {
     return this.#places.counts;
+  }
+
+  /** The same, with since when each client waits. */
+  get waitingClients(): WaitingClient[] {
+    return this.#places.clients;
   }
 
   /** Jobs refused because the queue was full, since the start. */
@@ -181,69 +184,5 @@ export class SlotQueue {
       this.#places.leave(next);
       this.#grant(next);
     }
-  }
-}
-
-/** The right to a slot, or to a place in the queue, until it is released. */
-export class Ticket implements PlaceHolder {
-  readonly client: string;
-  readonly bytes: number;
-  /** Called with its position from time to time while it waits. Returns whether that was news to somebody. */
-  onPosition: (position: number) => boolean = () => false;
-  readonly #queue: SlotQueue;
-  readonly #granted = withResolvers();
-  #state: 'waiting' | 'granted' | 'released' = 'waiting';
-
-  constructor(client: string, bytes: number, queue: SlotQueue) {
-    this.client = client;
-    this.bytes = bytes;
-    this.#queue = queue;
-  }
-
-  /** Called by the queue alone. */
-  grant(): void {
-    this.#state = 'granted';
-    this.#granted.resolve();
-  }
-
-  /** Called by the queue alone: `granted` rejects with the reason. */
-  giveWay(reason: RelayError): void {
-    this.#granted.promise.catch(() => {}); // nobody may be listening yet
-    this.#granted.reject(reason);
-    this.release();
-  }
-
-  get isWaiting(): boolean {
-    return this.#state === 'waiting';
-  }
-
-  /** Slots that must become free until it has one, as things stand. */
-  get position(): number {
-    return this.#queue.positionOf(this);
-  }
-
-  /** For a parked one: takes a slot, or its place in the order. Does nothing otherwise. */
-  unpark(): void {
-    if (this.isWaiting) this.#queue.lineUp(this);
-  }
-
-  /** Resolves when the slot is granted. Rejects with the signal's reason; its place in the queue is free at once. */
-  async granted(signal: AbortSignal): Promise<void> {
-    const leave = () => this.isWaiting && this.release();
-    signal.addEventListener('abort', leave, { once: true });
-    try {
-      await orAborted(this.#granted.promise, signal);
-    } finally {
-      signal.removeEventListener('abort', leave);
-      if (signal.aborted) leave(); // it may have been aborted before
-    }
-  }
-
-  /** Gives back the slot, or the place in the queue. */
-  release(): void {
-    if (this.#state === 'released') return;
-    const heldSlot = this.#state === 'granted';
-    this.#state = 'released';
-    this.#queue.leave(this, heldSlot);
   }
 }

@@ -51,6 +51,7 @@ export class Supervisor {
   #hurry: () => void = () => {};
   #firstSignal = '';
   #drainingSinceMs = 0;
+  #drainEndsAt: number | null = null;
 
   /** `exit` is called once, as the very last step. */
   constructor(drainMs: number, clock: Clock, log: Logger, exit: (code: ServiceExit) => void) {
@@ -62,6 +63,11 @@ export class Supervisor {
 
   get phase(): Phase {
     return this.#phase;
+  }
+
+  /** Until when a drain may last, milliseconds since the epoch; null before it. */
+  get drainEndsAt(): number | null {
+    return this.#drainEndsAt;
   }
 
   /** Gives it what it is to stop, and whom to tell each new phase. Called once, before the service starts. */
@@ -97,9 +103,14 @@ export class Supervisor {
   #become(phase: Phase): boolean {
     if (!nextPhases[this.#phase].includes(phase)) return false;
     this.#phase = phase;
-    if (phase === 'draining') this.#drainingSinceMs = this.#clock.monotonicMs();
+    if (phase === 'draining') this.#beginDrain();
     this.#onPhase(phase);
     return true;
+  }
+
+  #beginDrain(): void {
+    this.#drainingSinceMs = this.#clock.monotonicMs();
+    this.#drainEndsAt = this.#clock.now() + this.#drainMs;
   }
 
   #isEchoOf(signal: string): boolean {

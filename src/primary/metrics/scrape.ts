@@ -22,17 +22,24 @@ export class Scrape {
   readonly #registry: Registry;
   readonly #clock: Clock;
   readonly #onFailure: () => void;
+  readonly #onCounted: (families: readonly FamilyFigures[]) => void;
   /** The sum of what all workers have ever told, of those that have gone too, so that nothing falls. */
   readonly #totals = new Map<string, Family>();
   /** The gauges of each living worker, as last told. */
   readonly #gauges = new Map<ScrapedWorker, readonly FamilyFigures[]>();
   #running: Promise<string> | null = null;
 
-  /** `registry` is the primary's own. `onFailure` is told of each worker that did not answer. */
-  constructor(registry: Registry, clock: Clock, onFailure: () => void) {
+  /** `registry` is the primary's own. `onFailure` is told of each worker that did not answer, `onCounted` of all that workers tell. */
+  constructor(
+    registry: Registry,
+    clock: Clock,
+    onFailure: () => void,
+    onCounted: (families: readonly FamilyFigures[]) => void = () => {},
+  ) {
     this.#registry = registry;
     this.#clock = clock;
     this.#onFailure = onFailure;
+    this.#onCounted = onCounted;
   }
 
   /** From here on a worker can be asked. */
@@ -42,6 +49,7 @@ export class Scrape {
 
   /** A worker tells what it has counted since it last told. */
   counted(worker: ScrapedWorker, families: readonly FamilyFigures[]): void {
+    this.#onCounted(families);
     for (const family of families.filter(neverFalls)) add(this.#totals, family, seriesIn(family));
     const gauges = families.filter((family) => !neverFalls(family));
     if (this.#gauges.has(worker)) this.#gauges.set(worker, gauges);

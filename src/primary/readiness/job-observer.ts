@@ -6,6 +6,7 @@ import type { JobObserver } from '../jobs/job-runner.js';
 import type { Breaker } from '../limits/breaker.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
+import type { LastHour } from '../metrics/last-hour.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Readiness } from './readiness.js';
 
@@ -13,6 +14,7 @@ export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
+  readonly lastHour: Pick<LastHour, 'jobEnded'>;
   readonly readiness: Readiness;
   readonly breaker: Pick<Breaker, 'served'>;
   readonly pool: Pick<ProcessPool, 'flush'>;
@@ -20,7 +22,16 @@ export interface JobListeners {
 }
 
 /** What is learned from jobs: figures, defects of ours, and doubts about the CLI. */
-export function observeJobs({ jobs, clients, usage, readiness, breaker, pool, log }: JobListeners): JobObserver {
+export function observeJobs({
+  jobs,
+  clients,
+  usage,
+  lastHour,
+  readiness,
+  breaker,
+  pool,
+  log,
+}: JobListeners): JobObserver {
   return {
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => {
@@ -31,6 +42,7 @@ export function observeJobs({ jobs, clients, usage, readiness, breaker, pool, lo
       jobs.jobEnded(request, end, hadSlot);
       clients.jobEnded(request, end);
       usage.jobEnded(request, end);
+      lastHour.jobEnded(request, end);
       logEnd(log, request, end);
       if (!hadSlot) return; // it tells nothing of the CLI
       logFailure(log, request, end);

@@ -68,6 +68,9 @@ export const statusBody = z
   .meta({ id: 'Status' });
 export type StatusBody = z.infer<typeof statusBody>;
 
+export const sectionNames = Object.keys(statusBody.shape) as [SectionName, ...SectionName[]];
+export type SectionName = keyof StatusBody;
+
 /** What has changed since the event before: whole sections of the status. */
 export const statusChange = statusBody.partial().meta({ id: 'StatusChange' });
 export type StatusChange = z.infer<typeof statusChange>;

@@ -1,6 +1,8 @@
 import { z } from 'zod';
 import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
+import { setupReport } from '../api/setup.js';
+import { sectionNames } from '../api/status.js';
 import { versionBody } from '../api/version.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
@@ -74,6 +76,10 @@ export type RateVerdict = z.infer<typeof rateVerdict>;
 const healthText = z.object({ text: z.string(), isUsable: z.boolean() });
 
 const day = z.string().nullable();
+/** Sections of the status that have changed since the item before, each written out as JSON; all of them at first. */
+const writtenSections = z.partialRecord(z.enum(sectionNames), z.string());
+export type WrittenSections = z.infer<typeof writtenSections>;
+
 const usageOrder = z.object({ client: z.string(), isAdmin: z.boolean(), since: day, until: day });
 
 /** What workers ask of the primary. */
@@ -105,6 +111,11 @@ export const primaryCalls = {
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: process ids of the workers too. */
   health: { request: z.object({ withPids: z.boolean() }), answer: healthText },
+  /** The body of GET /status. `withNames`: names of clients and process ids of workers too. */
+  status: { request: z.object({ withNames: z.boolean() }), answer: z.object({ text: z.string() }) },
+  /** The same as it changes, until it is cancelled. */
+  statusFeed: { request: z.object({ withNames: z.boolean() }), item: writtenSections },
+  setup: { request: nothing, answer: setupReport },
   recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
   models: { request: nothing, answer: modelsBody },

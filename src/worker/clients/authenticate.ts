@@ -37,12 +37,22 @@ export function authenticateOperator(authority: Authority, scope: Scope): AsyncH
   };
 }
 
+type KeyAuthority = Pick<Authority, 'keys' | 'clock'>;
+
 /** Whether an open route shows what this scope may see. No key, or a wrong one, is no fault there. */
-export function maySee({ keys, clock }: Pick<Authority, 'keys' | 'clock'>, req: Request, scope: Scope): boolean {
-  if (!keys.isNeeded) return true;
+export function maySee(authority: KeyAuthority, req: Request, scope: Scope): boolean {
+  return !authority.keys.isNeeded || validKey(authority, req)?.scopes.includes(scope) === true;
+}
+
+/** Whether a request that was accepted with a key, or without one where none is needed, would still be. */
+export function isAccepted(authority: KeyAuthority, req: Request): boolean {
+  return !authority.keys.isNeeded || validKey(authority, req) !== null;
+}
+
+function validKey({ keys, clock }: KeyAuthority, req: Request): WorkerKey | null {
   const [presented, ...others] = presentedKeys(req);
   const key = presented === undefined || others.length > 0 ? null : keys.find(presented);
-  return key !== null && !hasExpired(key, clock) && key.scopes.includes(scope);
+  return key === null || hasExpired(key, clock) ? null : key;
 }
 
 async function checkKey(authority: Authority, req: Request, res: Reply, scope: Scope | null): Promise<void> {

@@ -8,7 +8,12 @@ const pingMs = 15_000;
 
 /** An event with a name, written out. */
 export function eventText(event: string, content: object): string {
-  return `event: ${event}\ndata: ${JSON.stringify(content)}\n\n`;
+  return writtenEvent(event, JSON.stringify(content));
+}
+
+/** The same, for content that is JSON already. */
+export function writtenEvent(event: string, content: string): string {
+  return `event: ${event}\ndata: ${content}\n\n`;
 }
 
 /** Server-sent events on a response. It begins with the first event, and a slow reader slows it down. */

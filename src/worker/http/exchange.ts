@@ -6,7 +6,7 @@ import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/logger.js';
 import type { JobFigures, JobReport } from '../job-report.js';
-import type { RouteLabel } from '../known-responses.js';
+import { isEndless, type RouteLabel } from '../known-responses.js';
 import type { HttpMetrics } from '../metrics.js';
 
 /** The primary, as a worker sees it. */
@@ -86,9 +86,15 @@ function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['
 
 function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number): void {
   const { route, error } = res.locals;
-  if (!res.writableFinished) return metrics.aborted(route);
+  if (!isComplete(res)) return metrics.aborted(route);
   metrics.completed(method, route, res.statusCode, seconds);
   if (error !== null) metrics.failed(route, error);
+}
+
+/** Whether the client has stayed to the end, where there is one. */
+function isComplete(res: Reply): boolean {
+  const isViewed = res.headersSent && isEndless({ route: res.locals.route, code: res.statusCode });
+  return res.writableFinished || isViewed;
 }
 
 /** Sets the route that the request is counted by. */
@@ -106,7 +112,7 @@ function record(res: Reply, method: string, path: string, durationMs: number) {
     request_id: requestId,
     method,
     path,
-    status_code: res.writableFinished ? res.statusCode : clientGone,
+    status_code: isComplete(res) ? res.statusCode : clientGone,
     duration_ms: Math.round(durationMs * 10) / 10,
     ...(client !== '' && { client: client.slice(0, maxClientLength) }),
     ...(error !== null && { error }),

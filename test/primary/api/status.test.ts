@@ -38,7 +38,7 @@ function createStatus({ phase = 'ready', readiness = ready, strictHealth = false
     slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 } },
     breaker: held,
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
-    runner: { ages: [900, 30] },
+    runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     readiness: { current: readiness, history: () => [unknown, readiness] },
     cli: {

@@ -79,7 +79,7 @@ describe('a job that goes well', () => {
     await harness.clock.advance(30);
     const rest = [all(harness.run({}, caller.signal)), all(harness.run({}, caller.signal))];
     await harness.clock.advance(10);
-    expect(harness.runner.ages).toEqual([40, 10]);
+    expect(harness.runner.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
     caller.abort(gone);
     await Promise.all([first, ...rest]);
     await harness.expectTidy();

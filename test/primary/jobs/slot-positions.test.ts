@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
+import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
+import type { Ticket } from '../../../src/primary/jobs/ticket.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';
 

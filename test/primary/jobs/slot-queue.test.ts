@@ -1,5 +1,6 @@
 import { setMaxListeners } from 'node:events';
-import { SlotQueue, type Ticket } from '../../../src/primary/jobs/slot-queue.js';
+import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
+import type { Ticket } from '../../../src/primary/jobs/ticket.js';
 import { type BoundsOf, noBounds } from '../../../src/primary/limits/client-bounds.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,6 +1,7 @@
 import { Registry } from 'prom-client';
 import { ClientMetrics } from '../../../src/primary/metrics/client-metrics.js';
 import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
+import { LastHour } from '../../../src/primary/metrics/last-hour.js';
 import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-observer.js';
 import type { Readiness } from '../../../src/primary/readiness/readiness.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
@@ -67,15 +68,16 @@ describe('the observer of jobs', () => {
     const served: string[] = [];
     const breaker = { served: ({ requestId }: JobRequest) => void served.push(requestId) };
     const usage = new UsageLedger(new FakeClock());
+    const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, [], () => new Map());
     const known = readiness as unknown as Readiness;
-    const observer = observeJobs({ jobs, clients, usage, readiness: known, breaker, pool, log });
+    const observer = observeJobs({ jobs, clients, usage, lastHour, readiness: known, breaker, pool, log });
     const read = async () => new Exposition(await registry.metrics());
-    return { observer, readiness, log, flushes, usage, served, read };
+    return { observer, readiness, log, flushes, usage, lastHour, served, read };
   }
 
   it('counts what it is told', async () => {
-    const { observer, usage, read } = createObserver();
+    const { observer, usage, lastHour, read } = createObserver();
     observer.jobStarted(500);
     observer.firstDelta(jobRequest(), 250);
     observer.jobEnded(jobRequest(), jobDone(), true);
@@ -85,6 +87,7 @@ describe('the observer of jobs', () => {
     expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
     expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
+    expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
   });
 
   it('ends the processes that wait where their credential may be invalid, or they may not start', () => {

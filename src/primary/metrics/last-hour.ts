@@ -1,0 +1,99 @@
+import type { StatusBody } from '../../shared/api/status.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { metricPrefix } from '../../shared/metrics/families.js';
+import type { FamilyFigures, FigureValue } from '../../shared/metrics/figures.js';
+import { DurationSketch } from './duration-sketch.js';
+
+const minuteMs = 60_000;
+const maxMinutes = 60;
+const requestsFamily = `${metricPrefix}http_requests_total`;
+
+type MinuteBody = StatusBody['last_hour'][number];
+
+/** What was counted in one minute. */
+interface Minute {
+  requests: number;
+  errors: number;
+  jobs: number;
+  failedJobs: number;
+  readonly durations: DurationSketch;
+}
+
+/**
+ * Owns what was counted in each minute of the last hour. A worker tells of its answers some seconds later: they count for
+ * the minute in which it tells.
+ */
+export class LastHour {
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #first: number;
+  /** By minutes since the epoch; without those in which nothing was counted. */
+  readonly #minutes = new Map<number, Minute>();
+
+  constructor(clock: Pick<Clock, 'now'>) {
+    this.#clock = clock;
+    this.#first = this.#current;
+  }
+
+  /** What a worker has counted since it last told. */
+  counted(families: readonly FamilyFigures[]): void {
+    const values = families.find(({ name }) => name === requestsFamily)?.values.filter(({ value }) => value > 0) ?? [];
+    if (values.length === 0) return;
+    const minute = this.#minute();
+    minute.requests += sumOf(values);
+    minute.errors += sumOf(values.filter(({ labels }) => Number(labels.code) >= 500));
+  }
+
+  jobEnded(_request: JobRequest, { outcome, queueMs, executionMs }: JobEnd): void {
+    const minute = this.#minute();
+    minute.jobs++;
+    if (outcome !== 'ok' && outcome !== 'cancelled') minute.failedJobs++;
+    minute.durations.add(queueMs + executionMs);
+  }
+
+  /** From the start of the service on, an hour at most; the minute that runs is the last. */
+  get body(): MinuteBody[] {
+    const last = this.#current;
+    const first = Math.min(last, Math.max(this.#first, last - maxMinutes + 1)); // the clock may have been set back
+    return Array.from({ length: last - first + 1 }, (_, index) =>
+      bodyOf(first + index, this.#minutes.get(first + index)),
+    );
+  }
+
+  get #current(): number {
+    return Math.floor(this.#clock.now() / minuteMs);
+  }
+
+  #minute(): Minute {
+    const current = this.#current;
+    return this.#minutes.get(current) ?? this.#open(current);
+  }
+
+  /** Others than those of the last hour are forgotten: also those after this one, where the clock was set back. */
+  #open(current: number): Minute {
+    for (const known of this.#minutes.keys())
+      if (known > current || known <= current - maxMinutes) this.#minutes.delete(known);
+    const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, durations: new DurationSketch() };
+    this.#minutes.set(current, minute);
+    return minute;
+  }
+}
+
+function sumOf(values: readonly FigureValue[]): number {
+  return values.reduce((sum, { value }) => sum + value, 0);
+}
+
+function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
+  const at = timestamp(number * minuteMs);
+  if (minute === undefined) return { at, requests: 0, errors: 0, jobs: 0, failed_jobs: 0, job_ms: null };
+  const { requests, errors, jobs, failedJobs, durations } = minute;
+  const [p50, p95] = [durations.quantile(0.5), durations.quantile(0.95)];
+  return {
+    at,
+    requests,
+    errors,
+    jobs,
+    failed_jobs: failedJobs,
+    job_ms: p50 === null || p95 === null ? null : { p50, p95 },
+  };
+}

@@ -1,0 +1,48 @@
+import { z } from 'zod';
+
+const count = z.int().nonnegative();
+const names = z.array(z.string()).readonly();
+
+const modelCliSetup = z
+  .strictObject({
+    adapter: z.string(),
+    command: names,
+    version: z.string().nullable(),
+    ready: z.boolean(),
+    duration_ms: count,
+    error: z.string().nullable(),
+  })
+  .readonly();
+
+const namedModel = z.strictObject({ id: z.string(), default: z.boolean() }).readonly();
+
+/** What a service uses, or would use if it were started now. Keys stand by their names. */
+export const setupReport = z
+  .strictObject({
+    url: z.string(),
+    socket: z.string().nullable(),
+    keys: names.meta({ description: 'Names of the API keys.' }),
+    needs_key: z.boolean().meta({
+      description: 'Whether requests need a key: also where the keys file holds none.',
+    }),
+    local_users: z.string().meta({ description: 'Whether local callers without a key are told apart by their user.' }),
+    allowed_users: names.meta({ description: 'Which of them may call; none: all.' }),
+    workers: count,
+    max_concurrent: count,
+    max_queue: count,
+    queue_timeout_ms: count,
+    execution_timeout_ms: count,
+    model_cli: modelCliSetup.meta({ description: 'The model CLI, as the last readiness check found it.' }),
+    models: z
+      .array(namedModel)
+      .readonly()
+      .meta({ description: 'The models that a request may name, as far as is known.' }),
+    termination: z
+      .strictObject({ means: z.string(), no_cgroup: z.string().nullable() })
+      .readonly()
+      .meta({ description: 'How processes of the model CLI are held together and ended, and why not by cgroups.' }),
+    warnings: names.meta({ description: 'Of the start.' }),
+  })
+  .readonly()
+  .meta({ id: 'SetupReport' });
+export type SetupReport = z.infer<typeof setupReport>;
