@@ -33,6 +33,13 @@ export class StreamAnswer implements AsyncDisposable {
     return value?.data ?? {};
   }
 
+  /** The next event, whatever it is. */
+  async any(): Promise<StreamEvent> {
+    const { value } = await this.#reader.next();
+    if (value === undefined) throw new Error('the stream has ended');
+    return value as StreamEvent;
+  }
+
   /** All events that are still to come. */
   async rest(): Promise<StreamEvent[]> {
     const events: StreamEvent[] = [];

@@ -40,7 +40,7 @@ describe('The listeners of a worker', () => {
   it('are one server for each address', async () => {
     const { servers, listeners } = await open();
     expect(servers.map(({ told }) => told)).toEqual([['listen 3'], ['listen 5']]);
-    expect(listeners.isClosing).toBe(false);
+    expect([listeners.isClosing, listeners.closing.aborted]).toEqual([false, false]);
   });
 
   it('cannot be opened where one address cannot be used', async () => {
@@ -52,7 +52,7 @@ describe('The listeners of a worker', () => {
   it.each(['stop', 'retire'] as const)('%s together, and each response is the last one from then on', async (end) => {
     const { servers, listeners } = await open();
     const ended = listeners.close(end, 1000);
-    expect(listeners.isClosing).toBe(true);
+    expect([listeners.isClosing, listeners.closing.aborted]).toEqual([true, true]);
     expect(await ended).toBe(true);
     expect(servers.map(({ told }) => told.at(-1))).toEqual([`${end} 1000`, `${end} 1000`]);
   });

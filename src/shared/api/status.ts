@@ -15,8 +15,7 @@ const slotsBody = z.strictObject({
   running: z
     .array(
       z.strictObject({
-        /** Counts up with each job of this service. */
-        job: z.int().positive(),
+        job: z.int().positive().meta({ description: 'Counts up with each job since the start.' }),
         client: clientName,
         operation: z.enum(operations),
         model: z.string().nullable().meta({ description: 'As the request named it; null where it named none.' }),
@@ -37,14 +36,14 @@ const queueBody = z.strictObject({
 /** One minute of the last hour. */
 const minuteBody = z.strictObject({
   at: time.meta({ description: 'Its begin.' }),
-  requests: count,
+  requests: count.meta({ description: 'Answers sent; workers tell of them up to ten seconds later.' }),
   errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
   jobs: count.meta({ description: 'Jobs that have ended.' }),
   failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
   job_ms: z
     .strictObject({ p50: count, p95: count })
     .nullable()
-    .meta({ description: 'From arrival to end; null where no job has ended.' }),
+    .meta({ description: 'From arrival to end; null where no job has ended. Right within 2 %.' }),
 });
 
 /** Each member is a section: a change on the stream replaces whole sections. */
@@ -54,8 +53,7 @@ export const statusBody = z
       status: z.enum(['ok', 'degraded', 'draining']),
       version: z.string(),
       started_at: time,
-      /** Until when a drain may last. */
-      drain_ends_at: time.nullable(),
+      drain_ends_at: time.nullable().meta({ description: 'Until when the drain may last; null before it.' }),
     }),
     slots: slotsBody,
     queue: queueBody,
@@ -63,7 +61,10 @@ export const statusBody = z
     cli_processes: observabilityBody.shape.cli_processes,
     breaker: breakerBody,
     checks: z.array(readinessBody).meta({ description: 'The last readiness checks, at most 100, oldest first.' }),
-    last_hour: z.array(minuteBody).meta({ description: 'Oldest first; the minute that runs is the last.' }),
+    last_hour: z.array(minuteBody).meta({
+      description:
+        'The last 60 minutes at most, from the start of the service on; oldest first, and the minute that runs is the last.',
+    }),
   })
   .meta({ id: 'Status' });
 export type StatusBody = z.infer<typeof statusBody>;

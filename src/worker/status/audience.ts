@@ -53,7 +53,10 @@ export class Audience {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const request = { withNames: this.#withNames };
-    for await (const changed of this.#primary.stream('statusFeed', request, signal)) this.#tell(changed);
+    for await (const changed of this.#primary.stream('statusFeed', request, signal)) {
+      if (signal.aborted) return; // it was on its way: for nobody, or for those of the next subscription
+      this.#tell(changed);
+    }
   }
 
   #tell(changed: WrittenSections): void {

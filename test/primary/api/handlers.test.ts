@@ -96,6 +96,25 @@ describe('the health', () => {
   });
 });
 
+describe('the live status', () => {
+  const live = {
+    named: { sections: { slots: () => 'alice' }, feed: { watch: () => ['named'] } },
+    nameless: { sections: { slots: () => null }, feed: { watch: () => ['nameless'] } },
+  };
+
+  it('is told once, with names or without', async () => {
+    const { handlers } = createHandlers({ live });
+    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
+    expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
+  });
+
+  it('is told as it changes, with names or without', () => {
+    const { handlers } = createHandlers({ live });
+    const feeds = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
+    expect(feeds).toEqual([['named'], ['nameless']]);
+  });
+});
+
 describe('the usage', () => {
   it.each([
     [true, null],

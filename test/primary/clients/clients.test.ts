@@ -38,6 +38,7 @@ describe('The options of a client', () => {
     expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(true);
     expect(clients.optionsOf('key ada')).toMatchObject(none);
     expect(clients.optionsOf('key bob')).toMatchObject(own);
+    expect(clients.names).toEqual(['default', 'ada', 'bob']);
     expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(false);
   });
 });

@@ -80,6 +80,12 @@ describe('a job that goes well', () => {
     const rest = [all(harness.run({}, caller.signal)), all(harness.run({}, caller.signal))];
     await harness.clock.advance(10);
     expect(harness.runner.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
+    const startedAt = harness.clock.now() - 40;
+    expect(harness.runner.running.map((job) => [job.number, job.startedAt])).toEqual([
+      [1, startedAt],
+      [2, startedAt + 30],
+    ]);
+    expect(harness.slots.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30 }]);
     caller.abort(gone);
     await Promise.all([first, ...rest]);
     await harness.expectTidy();

@@ -241,6 +241,7 @@ it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d
     }
   }
   expect(harness.lost.length).toBeGreaterThan(0);
+  expect(new Map(places.clients.map(({ client, count }) => [client, count]))).toEqual(places.counts);
   for (const waiter of present()) places.leave(waiter);
   expect([places.taken, places.counts.size]).toEqual([0, 0]);
 });

@@ -76,7 +76,7 @@ describe('the supervisor', () => {
     const harness = new Harness();
     expect(harness.supervisor.phase).toBe('starting');
     expect([harness.supervisor.becomeReady(), harness.supervisor.becomeReady()]).toEqual([true, false]);
-    expect(harness.supervisor.phase).toBe('ready');
+    expect([harness.supervisor.phase, harness.supervisor.drainEndsAt]).toEqual(['ready', null]);
     expect(harness.story).toEqual(['ready']);
   });
 
@@ -93,6 +93,7 @@ describe('the supervisor', () => {
     harness.supervisor.becomeReady();
     void harness.supervisor.terminate('SIGTERM');
     expect(harness.supervisor.phase).toBe('draining');
+    expect(harness.supervisor.drainEndsAt).toBe(harness.clock.now() + 30_000);
     await harness.clock.advance(29_999);
     expect(await harness.soFar()).toEqual(['ready', 'draining']);
     harness.finishWork();

@@ -42,7 +42,17 @@ class Harness {
   readonly clock = new FakeClock();
   readonly registry = new Registry();
   failures = 0;
-  readonly scrape = new Scrape(this.registry, this.clock, () => this.failures++);
+  /** Requests that workers have told of. */
+  heard = 0;
+  readonly scrape = new Scrape(
+    this.registry,
+    this.clock,
+    () => this.failures++,
+    (families) => {
+      const requests = families.filter(({ name }) => name === 'model_api_http_requests_total');
+      for (const { value } of requests.flatMap(({ values }) => values)) this.heard += value;
+    },
+  );
 
   worker(): FakeWorker {
     const worker = new FakeWorker();
@@ -82,7 +92,7 @@ describe('a scrape', () => {
     second.serve(3);
     second.metrics.opened();
     const scrape = await harness.read();
-    expect(served(scrape)).toBe(5);
+    expect([served(scrape), harness.heard]).toEqual([5, 5]);
     expect(scrape.value('http_requests_in_flight')).toBe(1);
     const duration = (le: string) => scrape.sum('http_request_duration_seconds_bucket', { ...version, le });
     expect(['0.01', '0.025', '+Inf'].map(duration)).toEqual([0, 5, 5]);

@@ -1,7 +1,7 @@
 import { digestOf } from '../../../src/shared/config/api-keys.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import type { WorkerKey } from '../../../src/shared/ipc/protocol.js';
-import { authenticate, authenticateOperator, maySee } from '../../../src/worker/clients/authenticate.js';
+import { authenticate, authenticateOperator, isAccepted, maySee } from '../../../src/worker/clients/authenticate.js';
 import { KeyRing } from '../../../src/worker/clients/key-ring.js';
 import type { Handler } from '../../../src/worker/http/exchange.js';
 import { passed, serveWith } from '../../support/express-server.js';
@@ -139,23 +139,23 @@ describe('The check of the key', () => {
 
 describe('What an open route shows', () => {
   const shown = (authority: typeof open): Handler => {
-    return (req, res) => void res.json({ sees: maySee(authority, req, 'admin') });
+    return (req, res) => void res.json({ sees: maySee(authority, req, 'admin'), stays: isAccepted(authority, req) });
   };
 
   it('is everything where no key is configured', async () => {
     await using server = await serveWith([shown(open)]);
-    expect((await server.get()).body).toEqual({ sees: true });
+    expect((await server.get()).body).toEqual({ sees: true, stays: true });
   });
 
-  it.each<[boolean, string[]]>([
-    [true, ['X-API-Key: first-key']],
-    [false, []],
-    [false, ['X-API-Key: second-key']],
-    [false, ['X-API-Key: wrong-key']],
-    [false, ['X-API-Key: expired-key']],
-    [false, ['X-API-Key: first-key', 'Authorization: Bearer wrong-key']],
-  ])('is everything: %p, with %j', async (sees, headers) => {
+  it.each<[boolean, boolean, string[]]>([
+    [true, true, ['X-API-Key: first-key']],
+    [false, false, []],
+    [false, true, ['X-API-Key: second-key']],
+    [false, false, ['X-API-Key: wrong-key']],
+    [false, false, ['X-API-Key: expired-key']],
+    [false, false, ['X-API-Key: first-key', 'Authorization: Bearer wrong-key']],
+  ])('is everything: %p, or what any key shows: %p, with %j', async (sees, stays, headers) => {
     await using server = await serveWith([shown(withKeys)]);
-    expect(await server.get(...headers)).toMatchObject({ status: 200, body: { sees } });
+    expect(await server.get(...headers)).toMatchObject({ status: 200, body: { sees, stays } });
   });
 });

@@ -1,0 +1,100 @@
+import { type LiveSources, liveSections } from '../../../src/primary/api/live-status.js';
+import { statusOf } from '../../../src/primary/api/status-feed.js';
+import { statusBody } from '../../../src/shared/api/status.js';
+import { jobRequest } from '../../support/job-records.js';
+
+const at = Date.UTC(2026, 0, 1);
+
+function statusWith(withNames: boolean, sources: object = {}) {
+  const all = {
+    status: { word: 'ok', startedAt: '2026-01-01T00:00:00.000Z' },
+    version: '1.2.3',
+    supervisor: { drainEndsAt: null },
+    slots: {
+      limits: { maxActive: 2, maxWaiting: 100 },
+      waiting: 3,
+      waitingClients: [
+        { client: 'key bob', count: 1, oldestAt: at + 2000 },
+        { client: 'key alice/anna', count: 2, oldestAt: at + 1000 },
+      ],
+    },
+    runner: {
+      running: [
+        { number: 7, request: jobRequest({ client: 'key alice', model: 'eliza', text: 'secret' }), startedAt: at },
+        { number: 8, request: jobRequest({ client: 'address ::1', operation: 'chat' }), startedAt: at + 500 },
+      ],
+    },
+    fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    cli: { pool: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) } },
+    breaker: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }], windows: [] },
+    readiness: { history: () => [] },
+    lastHour: { body: [] },
+    ...sources,
+  };
+  return statusOf(liveSections(all as unknown as LiveSources, withNames));
+}
+
+const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, job_ms: null };
+
+describe('The live status', () => {
+  it('shows who runs, who waits and since when, as its schema says', () => {
+    const status = statusWith(true, { lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }] } });
+    expect(statusBody.parse(status)).toEqual(status);
+    expect(status).toMatchObject({
+      service: { status: 'ok', version: '1.2.3', started_at: '2026-01-01T00:00:00.000Z', drain_ends_at: null },
+      slots: {
+        max: 2,
+        running: [
+          { job: 7, client: 'alice', operation: 'ask', model: 'eliza', started_at: '2026-01-01T00:00:00.000Z' },
+          { job: 8, client: '::1', operation: 'chat', model: null, started_at: '2026-01-01T00:00:00.500Z' },
+        ],
+      },
+      queue: {
+        max: 100,
+        waiting: 3,
+        clients: [
+          { client: 'alice/anna', waiting: 2, oldest_since: '2026-01-01T00:00:01.000Z' },
+          { client: 'bob', waiting: 1, oldest_since: '2026-01-01T00:00:02.000Z' },
+        ],
+      },
+      workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
+      cli_processes: { standby: 1, live: 0, busy: 2, stopping: 0 },
+      breaker: { state: 'closed' },
+    });
+  });
+
+  it('has no name and no process id for those who may not see them, and nobody sees a text', () => {
+    const text = JSON.stringify(statusWith(false));
+    for (const word of ['alice', 'anna', 'bob', '::1', '42', 'secret']) expect(text).not.toContain(word);
+    const status = statusWith(false);
+    expect(statusBody.parse(status)).toEqual(status);
+    expect(status.slots.running.map(({ client }) => client)).toEqual([null, null]);
+    expect(status.queue.clients.map(({ client, waiting }) => [client, waiting])).toEqual([
+      [null, 2],
+      [null, 1],
+    ]);
+    expect(JSON.stringify(statusWith(true))).not.toContain('secret');
+  });
+
+  it('tells until when a drain may last', () => {
+    const { service } = statusWith(true, { supervisor: { drainEndsAt: at + 30_000 } });
+    expect(service.drain_ends_at).toBe('2026-01-01T00:00:30.000Z');
+  });
+
+  it('shows the fifty clients that have waited longest, and the last hundred checks', () => {
+    const entry = { status: 'ready', durationMs: 1, trigger: 'interval', adapter: 'demo', version: null, error: null };
+    const checks = Array.from({ length: 120 }, (_, index) => ({ ...entry, checkedAt: at + index }));
+    const crowd = Array.from({ length: 60 }, (_, index) => ({
+      client: `user ${index}`,
+      count: 1,
+      oldestAt: at - index,
+    }));
+    const slots = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
+    const status = statusWith(true, { slots, readiness: { history: () => checks } });
+    expect(status.queue.clients).toHaveLength(50);
+    expect(status.queue.clients[0]?.client).toBe('59');
+    expect(status.checks.map(({ checked_at }) => checked_at)).toEqual(
+      checks.slice(20).map(({ checkedAt }) => new Date(checkedAt).toISOString()),
+    );
+  });
+});
