@@ -48,7 +48,7 @@ describe('the committed OpenAPI document', () => {
 
   it('says of tokens_used, wherever it stands, that it is an estimate', () => {
     const told = nodesOf(document).flatMap(({ node: { tokens_used } }) => (tokens_used ? [tokens_used as Tree] : []));
-    expect(told).toHaveLength(2);
+    expect(told).toHaveLength(3);
     for (const { description } of told) expect(description).toContain('estimate');
   });
 
@@ -108,6 +108,7 @@ describe('as OpenAPI 3.1 it', () => {
     expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual([
       'post /ask',
       'post /chat',
+      'post /chat/{conversation_id}/fork',
       'post /v1/chat/completions',
       'post /v1/responses',
       'post /v1/messages',

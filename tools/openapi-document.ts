@@ -3,6 +3,15 @@ import { createDocument, type ZodOpenApiOperationObject, type ZodOpenApiResponse
 import { askRequest, askResult } from '../src/shared/api/ask.js';
 import { chatRequest, chatResult, conversationBody, deletedBody } from '../src/shared/api/chat.js';
 import {
+  conversationList,
+  conversationMessages,
+  cursorQuery,
+  downloadQuery,
+  forkRequest,
+  formatQuery,
+  limitQuery,
+} from '../src/shared/api/conversations.js';
+import {
   brokenHttp,
   commonErrors,
   doorEndpoints,
@@ -32,6 +41,8 @@ type Operation = Pick<
   readonly okText: string;
   /** A job's answer is streamed to those who want that. */
   readonly isStreamed?: boolean;
+  /** Another media type, for those who want that. */
+  readonly alsoAs?: string;
 };
 
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
@@ -50,6 +61,8 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/ask': 'The model',
   '/chat': 'The model',
   '/chat/{conversation_id}': 'The model',
+  '/chat/{conversation_id}/messages': 'The model',
+  '/chat/{conversation_id}/fork': 'The model',
   '/models': 'The model',
   '/health': 'The service',
   '/health/history': 'The service',
@@ -108,6 +121,39 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     security: keyNeededIfConfigured,
     ok: deletedBody,
     okText: 'It is gone.',
+  },
+  'GET /chat': {
+    summary: 'List your conversations',
+    description:
+      'Of the client that asks alone. One that goes on while pages are read stands at the top from then on: no page shows a conversation twice unless it has gone on, and none is left out that has not.',
+    requestParams: { query: z.object({ limit: limitQuery.optional(), cursor: cursorQuery.optional() }) },
+    security: keyNeededIfConfigured,
+    ok: conversationList,
+    okText: 'A page.',
+  },
+  'GET /chat/{conversation_id}/messages': {
+    summary: 'Read what was said in a conversation',
+    description:
+      'The turns that have ended. If the conversation is removed while a long answer is sent, the answer is cut off. Markdown quotes each message under its role; it names images with their size and leaves their content out, and shows control characters as U+FFFD.',
+    requestParams: {
+      ...conversationId,
+      query: z.object({ format: formatQuery.optional(), download: downloadQuery.optional() }),
+    },
+    security: keyNeededIfConfigured,
+    ok: conversationMessages,
+    okText: 'The messages.',
+    alsoAs: 'text/markdown',
+  },
+  'POST /chat/{conversation_id}/fork': {
+    summary: 'Begin a conversation with the messages of another one',
+    description:
+      'Two conversations then go on from there. No model is asked, so that it works while the service drains too. The new one counts as any other: for its place an idle one may be removed.',
+    requestParams: conversationId,
+    requestBody: json(forkRequest, { from: 2 }),
+    security: keyNeededIfConfigured,
+    ok: conversationBody,
+    okText: 'The new conversation.',
+    isStreamed: false,
   },
   'GET /health': { summary: 'Liveness and readiness', ok: healthBody, okText: 'The service takes jobs.' },
   'GET /health/history': {
@@ -265,7 +311,7 @@ function withoutSafeLimit(schema: { minimum?: number | undefined; maximum?: numb
 
 function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
   const operation = operations[nameOf(endpoint)];
-  const { ok: _ok, okText: _okText, isStreamed: _isStreamed, ...rest } = operation;
+  const { ok: _ok, okText: _okText, isStreamed: _isStreamed, alsoAs: _alsoAs, ...rest } = operation;
   return {
     operationId:
       `${endpoint.method.toLowerCase()}${endpoint.route.replace(/[\W_]+(\w)/g, (_, c: string) => c.toUpperCase())}`.replace(
@@ -276,7 +322,7 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
     security: [],
     ...rest,
     responses: {
-      '200': okResponse(operation, endpoint),
+      [String(endpoint.success ?? 200)]: okResponse(operation, endpoint),
       ...unusable(endpoint),
       ...errorResponses(endpoint),
       ...overloaded(endpoint),
@@ -340,7 +386,8 @@ function okResponse(operation: Operation, { route }: Endpoint) {
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
   const stream = isDoor(route) ? doorStream : eventStream;
   const streamed = isStreamed ? { 'text/event-stream': { schema: stream } } : {};
-  return { description, content: { 'application/json': { schema: ok }, ...streamed } };
+  const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
+  return { description, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
 
 /** Health says with its own body that the service can't be used. */

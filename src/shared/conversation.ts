@@ -14,5 +14,15 @@ export const conversationSnapshot = z
   .readonly();
 export type ConversationSnapshot = z.infer<typeof conversationSnapshot>;
 
+/** One page of the conversations of a client. */
+export const conversationPage = z
+  .object({
+    conversations: z.array(conversationSnapshot.unwrap().extend({ title: z.string() }).readonly()).readonly(),
+    /** Where the next page begins; null on the last. */
+    next: z.int().nullable(),
+  })
+  .readonly();
+export type ConversationPage = z.infer<typeof conversationPage>;
+
 export const removalCauses = ['deleted', 'expired', 'evicted'] as const;
 export type RemovalCause = (typeof removalCauses)[number];

@@ -24,6 +24,7 @@ import {
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { consoleFiles, redirectToConsole } from './routes/console.js';
+import { getConversations, getMessages, postFork, readBackGuard } from './routes/conversations.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
 import { getSetup, getStatus, getStatusStream } from './routes/status.js';
@@ -48,6 +49,7 @@ export function createApp(parts: AppParts): Express {
   app.set('trust proxy', settings.trustedProxies);
   app.use(openExchange(parts), speakAsClient(), hostGuard(settings));
   addReadingRoutes(app, parts);
+  addConversationRoutes(app, parts);
   addJobRoutes(app, parts);
   addDoorRoutes(app, parts);
   addStatusRoutes(app, parts);
@@ -62,23 +64,34 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addJobRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
-  const needsService = refuseWhileDraining(phase, primary);
-  const capped = rateCap(rateWindows(primary, settings));
+function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
   const mayChat = authenticate(authority, 'chat');
-  const jobs = [
-    ['/ask', authenticate(authority, 'ask'), postAsk],
-    ['/chat', mayChat, postChat],
-  ] as const;
-  for (const [route, mayDo, handler] of jobs) {
-    endpoint(app, route)
-      .post(mayDo, needsService, capped, handler({ primary, bodies, spill, clock }))
-      .all(methodNotAllowed('POST'));
-  }
+  const mayRead = [mayChat, readBackGuard(settings)];
+  endpoint(app, '/chat').get(...mayRead, getConversations(primary));
   endpoint(app, '/chat/{conversation_id}')
     .get(mayChat, getConversation(primary))
     .delete(mayChat, deleteConversation(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+  endpoint(app, '/chat/{conversation_id}/messages')
+    .get(...mayRead, getMessages(primary))
+    .all(methodNotAllowed('GET', 'HEAD'));
+  endpoint(app, '/chat/{conversation_id}/fork')
+    .post(...mayRead, postFork(primary, bodies))
+    .all(methodNotAllowed('POST'));
+}
+
+function addJobRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
+  const needsService = refuseWhileDraining(phase, primary);
+  const capped = rateCap(rateWindows(primary, settings));
+  const jobs = [
+    ['/ask', authenticate(authority, 'ask'), postAsk, ['POST']],
+    ['/chat', authenticate(authority, 'chat'), postChat, ['GET', 'HEAD', 'POST']],
+  ] as const;
+  for (const [route, mayDo, handler, methods] of jobs) {
+    endpoint(app, route)
+      .post(mayDo, needsService, capped, handler({ primary, bodies, spill, clock }))
+      .all(methodNotAllowed(...methods));
+  }
 }
 
 /** The APIs that SDKs speak. */

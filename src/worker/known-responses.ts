@@ -43,12 +43,12 @@ export function isEndless({ route, code }: Pick<KnownResponse, 'route' | 'code'>
   return route === '/status/stream' && code === 200;
 }
 
-function codesOf({ method, route, errors }: Endpoint): readonly number[] {
+function codesOf({ method, route, errors, success = 200 }: Endpoint): readonly number[] {
   const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
   const own = [...common, ...errors];
   const readsBody = method === 'POST' && route !== '/health/recheck';
   const broken = readsBody ? Object.values(brokenHttp) : [];
-  return [200, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
+  return [success, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
 }
 
 /** An overloaded model, as the Anthropic API says it. */

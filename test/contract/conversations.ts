@@ -42,6 +42,43 @@ export function describeConversations(open: Open): void {
       expect((await service.get(`/chat/${id}`, alice)).status).toBe(404);
     });
 
+    it('lists those of the client, the last one first, and tells what was said, in two forms', async () => {
+      const { body: older } = await service.post('/chat', { message: 'I am of bob', system: 'Be kind.' }, bob);
+      const { body: newer } = await service.post('/chat', { message: 'So am I' }, bob);
+      const first = await service.get('/chat?limit=1', bob);
+      const second = await service.get(`/chat?limit=1&cursor=${first.body.next_cursor}`, bob);
+      const shown = [first, second].map(
+        ({ body }) => (body.conversations as { conversation_id: string; title: string }[])[0],
+      );
+      expect(shown).toMatchObject([
+        { conversation_id: newer.conversation_id, title: 'So am I' },
+        { conversation_id: older.conversation_id, title: 'I am of bob' },
+      ]);
+      const path = `/chat/${older.conversation_id}/messages`;
+      const said = [
+        { role: 'user', content: 'I am of bob' },
+        { role: 'assistant', content: older.response },
+      ];
+      expect((await service.get(path, bob)).body).toMatchObject({ system: 'Be kind.', messages: said });
+      expect((await service.get(`${path}?format=markdown`, bob)).text).toContain('## User\n\n> I am of bob\n');
+      for (const bad of [`${path}?format=pdf`, '/chat?limit=0']) {
+        const { status, body } = await service.get(bad, bob);
+        expect([status, body.error]).toEqual([400, 'validation_error']);
+      }
+    });
+
+    it('forks one, and both go on by themselves', async () => {
+      const { body: origin } = await service.post('/chat', { message: 'My name is Ada' }, alice);
+      const fork = await service.post(`/chat/${origin.conversation_id}/fork`, { from: 2 }, alice);
+      expect([fork.status, fork.body.message_count, fork.body.tokens_used]).toEqual([201, 2, origin.tokens_used]);
+      for (const { conversation_id } of [fork.body, origin]) {
+        const { status, body } = await service.post('/chat', { message: 'What is my name?', conversation_id }, alice);
+        expect([status, body.conversation_id, body.message_count]).toEqual([200, conversation_id, 4]);
+      }
+      const odd = await service.post(`/chat/${origin.conversation_id}/fork`, { from: 3 }, alice);
+      expect([odd.status, odd.body.error]).toEqual([400, 'validation_error']);
+    });
+
     it('gives the same answer for one that is gone, one of somebody else, and one that never was', async () => {
       const { body } = await service.post('/chat', { message: 'This is mine' }, alice);
       const { body: other } = await service.post('/chat', { message: 'This is short' }, bob);
@@ -50,11 +87,14 @@ export function describeConversations(open: Open): void {
         const answers = [
           await service.post('/chat', { message: 'Hi', conversation_id: id }, bob),
           await service.get(`/chat/${id}`, bob),
+          await service.get(`/chat/${id}/messages`, bob),
+          await service.post(`/chat/${id}/fork`, {}, bob),
           await service.delete(`/chat/${id}`, bob),
         ];
         const told = answers.map(({ status, body: { request_id, ...rest } }) => ({ status, ...rest }));
         const missing = { status: 404, error: 'not_found', message: 'no such conversation' };
-        expect(told).toEqual([expect.objectContaining({ status: 400, error: 'validation_error' }), missing, missing]);
+        const unusable = expect.objectContaining({ status: 400, error: 'validation_error' });
+        expect(told).toEqual([unusable, missing, missing, missing, missing]);
       }
       expect((await service.get(`/chat/${body.conversation_id}`, alice)).status).toBe(200);
     });

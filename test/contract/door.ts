@@ -62,6 +62,7 @@ export function describeDoor(open: Open): void {
     it.each([
       ['/ask', { prompt: '' }],
       ['/chat', { message: 'Hi', messages: [] }],
+      ['/chat/some-id/fork', { from: 1 }],
     ])('refuses what is not as documented, before it has been sent where it is too large: %s', async (path, body) => {
       const bad = await answerTo(service, jsonPost(path, JSON.stringify(body), [alice]));
       expect([bad.status, bad.body.error]).toEqual([400, 'validation_error']);

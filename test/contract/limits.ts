@@ -15,6 +15,18 @@ export function describeLimits(open: Open): void {
       }
     });
 
+    it('forks nothing while every conversation is in use', async () => {
+      await using service = await open('answers', { MODEL_API_MAX_CONVERSATIONS: '1' });
+      let id = (await service.post('/chat', { message: 'Hello' })).body.conversation_id;
+      await until(async () => {
+        const turn = service.post('/chat', { message: 'Hello again', conversation_id: id });
+        const fork = await service.post(`/chat/${id}/fork`, {});
+        await turn;
+        id = fork.body.conversation_id ?? id; // it came too early, and has taken the place of the other
+        return fork.body.error === 'concurrency_limited';
+      }, 'a fork that is refused');
+    });
+
     it('finishes its work when it drains, takes no more, and says so', async () => {
       await using service = await open('stalls', { ...oneKey, MODEL_API_TIMEOUT: '4' });
       const running = service.post('/ask', { prompt: 'Hello' }, alice);

@@ -53,6 +53,8 @@ export async function attempts(service: Service, id: string, headers: Headers = 
   return [
     told(await service.post('/chat', { message: 'Hi', conversation_id: id }, headers)),
     told(await service.get(path, headers)),
+    told(await service.get(`${path}/messages`, headers)),
+    told(await service.post(`${path}/fork`, {}, headers)),
     told(await service.delete(path, headers)),
   ];
 }
@@ -68,6 +70,5 @@ export const unusable = [
     reason: 'conversation_unknown',
     details: [{ path: 'conversation_id', message }],
   },
-  { status: 404, error: 'not_found', message },
-  { status: 404, error: 'not_found', message },
+  ...Array.from({ length: 4 }, () => ({ status: 404, error: 'not_found', message })),
 ];

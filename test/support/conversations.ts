@@ -1,4 +1,5 @@
-import { type ConversationLimits, ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import type { ConversationLimits } from '../../src/primary/conversations/conversation-limits.js';
+import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import type { RemovalCause } from '../../src/shared/conversation.js';
 import { RelayError } from '../../src/shared/errors.js';

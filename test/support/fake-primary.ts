@@ -1,15 +1,15 @@
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
 import type { Primary } from '../../src/worker/http/exchange.js';
 
-type Run = (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>;
+type Run<R, I> = (request: R, signal: AbortSignal) => AsyncGenerator<I>;
 
 /** The primary as a worker sees it: gives the answers it was made with, and keeps the calls. */
-export class FakePrimary {
+export class FakePrimary<R = JobRequest, I = JobEvent> {
   readonly calls: { readonly name: string; readonly request: unknown }[] = [];
   readonly #answers: Readonly<Record<string, unknown>>;
-  readonly #run: Run | null;
+  readonly #run: Run<R, I> | null;
 
-  constructor(answers: Readonly<Record<string, unknown>> = {}, run: Run | null = null) {
+  constructor(answers: Readonly<Record<string, unknown>> = {}, run: Run<R, I> | null = null) {
     this.#answers = answers;
     this.#run = run;
   }
@@ -27,7 +27,7 @@ export class FakePrimary {
     return answer;
   }
 
-  stream(name: string, request: JobRequest, signal: AbortSignal): AsyncGenerator<JobEvent> {
+  stream(name: string, request: R, signal: AbortSignal): AsyncGenerator<I> {
     this.calls.push({ name, request });
     if (this.#run === null) throw new Error(`nobody serves ${name}`);
     return this.#run(request, signal);

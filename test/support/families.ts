@@ -14,8 +14,11 @@ export interface Family {
 /** What the endpoints answer, by methods and route. Written by hand: the code's own list must not judge itself. */
 const ofEndpoints: readonly Responses[] = [
   ['POST', '/ask', '200 400 401 403 408 413 429 431 500 503 504'],
+  ['GET HEAD', '/chat', '200 400 401 403 429 500'],
   ['POST', '/chat', '200 400 401 403 408 413 429 431 500 503 504'],
   ['GET HEAD DELETE', '/chat/{conversation_id}', '200 400 401 403 404 429 500'],
+  ['GET HEAD', '/chat/{conversation_id}/messages', '200 400 401 403 404 429 500'],
+  ['POST', '/chat/{conversation_id}/fork', '201 400 401 403 404 408 413 429 431 500'],
   ['GET HEAD', '/health', '200 400 500 503'],
   ['GET HEAD', '/health/history', '200 400 500'],
   ['POST', '/health/recheck', '200 400 401 403 429 500 503'],
@@ -40,8 +43,10 @@ const ofEndpoints: readonly Responses[] = [
 /** What is told before an endpoint is found that takes the method, or of what is no request at all. */
 const ofNoEndpoint: readonly Responses[] = [
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/ask', '405'],
-  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/chat', '405'],
+  ['PUT PATCH DELETE OPTIONS other', '/chat', '405'],
   ['POST PUT PATCH OPTIONS other', '/chat/{conversation_id}', '405'],
+  ['POST PUT PATCH DELETE OPTIONS other', '/chat/{conversation_id}/messages', '405'],
+  ['GET HEAD PUT PATCH DELETE OPTIONS other', '/chat/{conversation_id}/fork', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/health', '405'],
   ['POST PUT PATCH DELETE OPTIONS other', '/health/history', '405'],
   ['GET HEAD PUT PATCH DELETE OPTIONS other', '/health/recheck', '405'],
@@ -66,7 +71,7 @@ const ofNoEndpoint: readonly Responses[] = [
   ['other', 'other', '400 403 404 405 408 429 431'],
 ];
 
-const routes = [...ofEndpoints.map(([, route]) => route), 'other'];
+const routes = [...new Set(ofEndpoints.map(([, route]) => route)), 'other'];
 const outcomes = [
   'ok',
   'timeout',

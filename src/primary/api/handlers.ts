@@ -28,7 +28,7 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run' | 'busySeconds'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
-  readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove'>;
+  readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove' | 'list' | 'read' | 'fork'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
@@ -52,14 +52,13 @@ interface LiveStatus {
 
 /** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
-  const { conversations, jobMetrics } = services;
+  const { jobMetrics } = services;
   return {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
-    conversation: ({ id, client }) => conversations.snapshot(id, client),
-    deleteConversation: ({ id, client }) => conversations.remove(id, client),
+    ...conversationHandlers(services),
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.take(client);
@@ -105,6 +104,24 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     },
     statusFeed: ({ withNames }, signal) => liveOf(withNames).feed.watch(signal),
     setup: () => services.setup(),
+  };
+}
+
+type ConversationCalls = 'conversation' | 'deleteConversation' | 'conversations' | 'transcript' | 'forkConversation';
+
+function conversationHandlers({ conversations, worked }: Services): Pick<SharedHandlers, ConversationCalls> {
+  return {
+    conversation: ({ id, client }) => conversations.snapshot(id, client),
+    deleteConversation: ({ id, client }) => conversations.remove(id, client),
+    conversations: ({ client, before, limit }) => {
+      worked();
+      return conversations.list(client, before, limit);
+    },
+    transcript: async function* ({ id, client, withImages }) {
+      worked();
+      yield* conversations.read(id, client, withImages);
+    },
+    forkConversation: ({ id, client, messageCount }) => conversations.fork(id, client, messageCount),
   };
 }
 

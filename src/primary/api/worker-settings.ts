@@ -24,6 +24,7 @@ export function workerSettings(
     allowedUsers: config.allowedUsers,
     metricsAuth: config.metricsAuth,
     hasConsole: config.console === 'on',
+    readBack: config.readBack,
     logLevel: config.logLevel,
     isCapped: config.rateMaxRequests > 0,
     phase,

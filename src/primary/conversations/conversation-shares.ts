@@ -1,4 +1,4 @@
-import { LinkedList } from '../../shared/linked-list.js';
+import { ActivityOrder } from './activity-order.js';
 import type { Conversation } from './conversation.js';
 
 /** What each client has of its own among all conversations. */
@@ -9,8 +9,9 @@ export interface ShareLimits {
 
 /** What one client holds. */
 interface Held {
-  /** The least recently active first. */
-  readonly byActivity: LinkedList<Conversation>;
+  readonly byActivity: ActivityOrder;
+  /** How often one of them was active, since the client has any. */
+  activities: number;
   count: number;
   bytes: number;
 }
@@ -31,26 +32,29 @@ export class ConversationShares {
 
   add(conversation: Conversation): void {
     const { client, bytes } = conversation;
-    const held = this.#byClient.get(client) ?? { byActivity: new LinkedList<Conversation>(), count: 0, bytes: 0 };
+    const held = this.#byClient.get(client) ?? { byActivity: new ActivityOrder(), activities: 0, count: 0, bytes: 0 };
     this.#byClient.set(client, held);
-    conversation.ownPlace = held.byActivity.append(conversation);
+    conversation.activity = ++held.activities;
+    held.byActivity.append(conversation);
     this.#change(held, 1, bytes);
   }
 
   /** It was active, and has so much more text. */
-  grew({ client, ownPlace }: Conversation, bytes: number): void {
-    const held = this.#byClient.get(client);
-    if (held === undefined || ownPlace === null) return;
-    held.byActivity.moveToEnd(ownPlace);
+  grew(conversation: Conversation, bytes: number): void {
+    const held = this.#byClient.get(conversation.client);
+    if (held === undefined || conversation.activity === 0) return;
+    held.byActivity.remove(conversation);
+    conversation.activity = ++held.activities;
+    held.byActivity.append(conversation);
     this.#change(held, 0, bytes);
   }
 
   remove(conversation: Conversation): void {
-    const { client, ownPlace, bytes } = conversation;
+    const { client, activity, bytes } = conversation;
     const held = this.#byClient.get(client);
-    if (held === undefined || ownPlace === null) return;
-    held.byActivity.remove(ownPlace);
-    conversation.ownPlace = null;
+    if (held === undefined || activity === 0) return;
+    held.byActivity.remove(conversation);
+    conversation.activity = 0;
     this.#change(held, -1, -bytes);
     if (held.count === 0) this.#byClient.delete(client);
   }
@@ -62,6 +66,16 @@ export class ConversationShares {
       for (const conversation of byActivity) if (conversation.turns === null) return conversation;
     }
     return null;
+  }
+
+  /** Of one client, the most recently active first: those with a lower `activity` (null: all), so many at most. */
+  latest(client: string, before: number | null, count: number): Conversation[] {
+    const found: Conversation[] = [];
+    for (const conversation of this.#byClient.get(client)?.byActivity.backwards(before ?? Infinity) ?? []) {
+      found.push(conversation);
+      if (found.length === count) break;
+    }
+    return found;
   }
 
   #change(held: Held, count: number, bytes: number): void {

@@ -1,26 +1,17 @@
 import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
-import type { ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
-import { invalid, RelayError } from '../../shared/errors.js';
-import { bytesOfImages, type Image } from '../../shared/job.js';
+import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
+import { RelayError } from '../../shared/errors.js';
+import type { Image } from '../../shared/job.js';
 import { LinkedList } from '../../shared/linked-list.js';
+import type { TranscriptPart } from '../../shared/transcript.js';
 import { quarterOf } from '../limits/client-bounds.js';
 import { Conversation, type TurnInLine } from './conversation.js';
+import { type ConversationLimits, checkForkPoint, checkSize, notFound, unusable } from './conversation-limits.js';
 import { ConversationShares } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
 import { stored } from './stored-text.js';
-
-export interface ConversationLimits {
-  /** Time from the last activity until a conversation expires. */
-  readonly ttlMs: number;
-  readonly maxConversations: number;
-  /** Conversations of one client that no other client can push out; null: a quarter. */
-  readonly clientMaxConversations: number | null;
-  /** Text that all conversations may hold together. */
-  readonly maxBytes: number;
-  /** Text that one conversation may hold before its last answer. */
-  readonly maxBytesEach: number;
-}
+import { titleOf, transcript } from './transcript.js';
 
 /** 144 random bits. */
 const idBytes = 18;
@@ -85,8 +76,45 @@ export class ConversationStore {
     this.expire();
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
-    this.#checkSize(conversation, bytes);
+    checkSize(this.#limits, conversation.bytesInView + bytes);
     return new ConversationTurn(conversation, bytes, this);
+  }
+
+  /** The client's own, the most recently active first: those that were last active before `before` (null: all). */
+  list(client: string, before: number | null, limit: number): ConversationPage {
+    this.expire();
+    const found = this.#shares.latest(client, before, limit + 1);
+    const shown = found.slice(0, limit);
+    const next = found.length > limit ? (shown.at(-1)?.activity ?? null) : null;
+    const conversations = shown.map((conversation) => ({
+      ...this.#snapshotOf(conversation),
+      title: titleOf(conversation),
+    }));
+    return { conversations, next };
+  }
+
+  /** Its finished turns, piece by piece. Throws `not_found`, also when it is removed meanwhile: what is read is not kept. */
+  read(id: string, client: string, withImages: boolean): Generator<TranscriptPart[]> {
+    const find = () => this.#find(id, client) ?? notFound();
+    find();
+    return transcript(find, withImages);
+  }
+
+  /**
+   * A new conversation with the first messages of one (null: all). It takes its place among the others as any new one
+   * does. Throws `not_found`, `validation_error` for a number that is not the end of a turn, `concurrency_limited`.
+   */
+  fork(id: string, client: string, messageCount: number | null): ConversationSnapshot {
+    this.expire();
+    const origin = this.#find(id, client) ?? notFound();
+    const count = messageCount ?? origin.texts.length;
+    checkForkPoint(count, origin.texts.length);
+    if (this.#inUse >= this.#limits.maxConversations) this.#refuse();
+    const fork = origin.fork(newId(), count, this.#clock.now(), this.#clock.monotonicMs());
+    this.#publish(fork);
+    this.#makeRoom();
+    if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
+    return this.#snapshotOf(fork);
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
@@ -112,13 +140,10 @@ export class ConversationStore {
     tokens: number,
     images: readonly Image[],
   ): ConversationSnapshot {
-    const [user, assistant] = [stored(texts[0]), stored(texts[1])];
-    const bytes = user.length + assistant.length + bytesOfImages(images);
     if (conversation.texts.length === 0) this.#publish(conversation);
-    if (images.length > 0) conversation.keepImages(conversation.texts.length, images);
-    conversation.texts.push(user, assistant);
-    conversation.bytes += bytes;
-    conversation.tokens += tokens;
+    const bytesBefore = conversation.bytes;
+    conversation.add([stored(texts[0]), stored(texts[1])], tokens, images);
+    const bytes = conversation.bytes - bytesBefore;
     conversation.lastActivityAt = this.#clock.now();
     conversation.lastActiveMs = this.#clock.monotonicMs();
     if (conversation.place !== null) {
@@ -148,18 +173,9 @@ export class ConversationStore {
     throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
   }
 
-  /** An answer may go beyond the limit: it is paid for. The next turn may not. */
-  #checkSize(conversation: Conversation, bytes: number): void {
-    const { maxBytes, maxBytesEach } = this.#limits;
-    const limit = Math.min(maxBytes, maxBytesEach);
-    if (conversation.bytesInView + bytes <= limit) return;
-    const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
-    throw invalid('message', `would make the conversation larger than ${megabytes} MB: start a new conversation`);
-  }
-
   #draft(client: string, system: string | null): Conversation {
-    const id = randomBytes(idBytes).toString('base64url');
-    return new Conversation(id, client, system, this.#clock.now(), this.#clock.monotonicMs());
+    const kept = system === null ? null : stored(system);
+    return new Conversation(newId(), client, kept, this.#clock.now(), this.#clock.monotonicMs());
   }
 
   #publish(conversation: Conversation): void {
@@ -167,6 +183,7 @@ export class ConversationStore {
     this.#byId.set(conversation.id, conversation);
     this.#shares.add(conversation);
     this.#bytes += conversation.bytes;
+    this.#tokens += conversation.tokens;
     this.#created++;
   }
 
@@ -218,10 +235,6 @@ export class ConversationStore {
   }
 }
 
-function notFound(): never {
-  throw new RelayError('not_found', 'no such conversation');
-}
-
-function unusable(): never {
-  throw invalid('conversation_id', 'no such conversation', 'conversation_unknown');
+function newId(): string {
+  return randomBytes(idBytes).toString('base64url');
 }

@@ -1,7 +1,7 @@
-import type { Image } from '../../shared/job.js';
+import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
-import { type StoredText, stored, textOf } from './stored-text.js';
+import { type StoredText, textOf } from './stored-text.js';
 
 /** A turn that runs or waits. */
 export interface TurnInLine {
@@ -21,22 +21,24 @@ export class Conversation {
   texts: StoredText[] = [];
   /** The images of its messages, by their place among the texts; null where it has none. */
   #images: Map<number, readonly Image[]> | null = null;
+  /** The totals of tokens after each turn but the last; null where it has one turn only. */
+  #earlierTokens: number[] | null = null;
   bytes: number;
   tokens = 0;
   lastActivityAt: number;
   lastActiveMs: number;
   /** Its place in the order of activity; null before its first turn has ended, and once it is removed. */
   place: Node<Conversation> | null = null;
-  /** The same among those of its client. */
-  ownPlace: Node<Conversation> | null = null;
+  /** Counts up with every activity of its client: the higher, the later. 0 where it is in no order. */
+  activity = 0;
   /** The turns on it in order of arrival; the first one runs. null when there is none. */
   turns: TurnInLine[] | null = null;
 
-  constructor(id: string, client: string, system: string | null, now: number, monotonicMs: number) {
+  constructor(id: string, client: string, system: StoredText | null, now: number, monotonicMs: number) {
     this.id = id;
     this.client = client;
-    this.#system = system === null ? null : stored(system);
-    this.bytes = this.#system?.length ?? 0;
+    this.#system = system;
+    this.bytes = system?.length ?? 0;
     this.createdAt = now;
     this.lastActivityAt = now;
     this.lastActiveMs = monotonicMs;
@@ -55,9 +57,47 @@ export class Conversation {
     return (this.turns ?? []).reduce((sum, turn) => sum + turn.bytes, this.bytes);
   }
 
-  keepImages(index: number, images: readonly Image[]): void {
+  /** A finished turn. Its texts and images are never changed again, so that forks can share them. */
+  add(texts: readonly [user: StoredText, assistant: StoredText], tokens: number, images: readonly Image[]): void {
+    if (this.texts.length > 0) this.#keepTokens();
+    if (images.length > 0) this.#keepImages(this.texts.length, images);
+    this.texts.push(...texts);
+    this.bytes += bytesOf(texts);
+    this.tokens += tokens;
+  }
+
+  /** A new one with the first of its messages, whole turns. */
+  fork(id: string, messageCount: number, now: number, monotonicMs: number): Conversation {
+    const fork = new Conversation(id, this.client, this.#system, now, monotonicMs);
+    const turns = messageCount / 2;
+    fork.texts = this.texts.slice(0, messageCount);
+    fork.#earlierTokens = turns > 1 ? (this.#earlierTokens?.slice(0, turns - 1) ?? null) : null;
+    fork.tokens = this.#earlierTokens?.[turns - 1] ?? this.tokens;
+    for (const [index, images] of this.#images ?? []) {
+      if (index < messageCount) fork.#keepImages(index, images);
+    }
+    fork.bytes += bytesOf(fork.texts);
+    return fork;
+  }
+
+  #keepTokens(): void {
+    this.#earlierTokens ??= [];
+    this.#earlierTokens.push(this.tokens);
+  }
+
+  #keepImages(index: number, images: readonly Image[]): void {
     this.#images ??= new Map();
     this.#images.set(index, images);
+    this.bytes += bytesOfImages(images);
+  }
+
+  /** As it is stored: null for no system text. */
+  get storedSystem(): StoredText | null {
+    return this.#system;
+  }
+
+  imagesAt(index: number): readonly Image[] {
+    return this.#images?.get(index) ?? [];
   }
 
   /** A text is read when it is asked for: a live session needs none of them. */
@@ -70,4 +110,8 @@ export class Conversation {
       },
     }));
   }
+}
+
+function bytesOf(texts: readonly StoredText[]): number {
+  return texts.reduce((sum, text) => sum + text.length, 0);
 }

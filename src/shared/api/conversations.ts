@@ -5,7 +5,12 @@ import { conversationBody } from './chat.js';
 /** One conversation in a list: no text but the start of its first message. */
 const listedConversation = conversationBody
   .omit({ success: true, status: true, request_id: true })
-  .extend({ title: z.string().meta({ description: 'The first 80 characters of the first message.' }) })
+  .extend({
+    title: z.string().meta({
+      description:
+        'The first 80 characters of the first message, in one line: a space for each line break or other control character.',
+    }),
+  })
   .meta({ id: 'ListedConversation' });
 
 export const conversationList = z
@@ -35,8 +40,32 @@ export type ConversationMessages = z.infer<typeof conversationMessages>;
 
 export const forkRequest = z
   .strictObject({
-    from: z.int().positive().optional().meta({
-      description: 'How many messages go over: the end of a turn, so an even number. All of them where it is left out.',
-    }),
+    from: z
+      .int('must be a whole number')
+      .min(2, 'must be at least 2')
+      .multipleOf(2, 'must be even: the messages of whole turns go over')
+      .optional()
+      .meta({
+        description:
+          'How many messages go over: the end of a turn, so an even number. All of them where it is left out.',
+      }),
   })
   .meta({ id: 'ForkRequest' });
+
+const maxPage = 100;
+export const usualPage = 50;
+
+export const limitQuery = z
+  .string()
+  .regex(/^([1-9]\d?|100)$/, `must be a whole number from 1 to ${maxPage}`)
+  .meta({ description: `How many at most: 1 to ${maxPage}, without it ${usualPage}.` });
+export const cursorQuery = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be the next_cursor of a page')
+  .meta({ description: 'The `next_cursor` of the page before.' });
+export const formatQuery = z
+  .enum(['json', 'markdown'], 'must be json or markdown')
+  .meta({ description: 'Without it what `Accept` prefers, else JSON.' });
+export const downloadQuery = z
+  .enum(['true', 'false'], 'must be true or false')
+  .meta({ description: 'Whether a browser is to save it as a file.' });

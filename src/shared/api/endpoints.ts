@@ -27,8 +27,16 @@ const readingErrors = [...accessErrors, 'payload_too_large'] as const satisfies 
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
   { method: 'POST', route: '/chat', errors: jobErrors },
+  { method: 'GET', route: '/chat', errors: accessErrors },
   { method: 'GET', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
   { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
+  { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...accessErrors, 'not_found'] },
+  {
+    method: 'POST',
+    route: '/chat/{conversation_id}/fork',
+    errors: [...readingErrors, 'not_found', 'concurrency_limited'],
+    success: 201,
+  },
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
   { method: 'POST', route: '/health/recheck', errors: accessErrors },
@@ -66,6 +74,8 @@ export interface Endpoint {
   readonly route: Route;
   /** Error codes it can answer with, beside the common ones. */
   readonly errors: readonly PublicCode[];
+  /** The status of its success; 200 where it is left out. */
+  readonly success?: 200 | 201;
 }
 
 /** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */

@@ -76,6 +76,7 @@ export const variables = {
   MODEL_API_CLIENT_MAX_CONVERSATIONS: ['clientMaxConversations', integer(1, 10_000_000), null],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_CONVERSATION_MAX_MB: ['maxConversationBytes', megabytes(1, 1000), '8'],
+  MODEL_API_READ_BACK: ['readBack', flag, 'true'],
   MODEL_API_CLI: ['cli', oneOf(cliKinds), 'auto'],
   MODEL_API_CLI_COMMAND: ['cliCommand', command, null],
   MODEL_API_CLI_ARGS: ['cliArgs', words, ''],

@@ -6,10 +6,11 @@ import { sectionNames } from '../api/status.js';
 import { versionBody } from '../api/version.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
-import { conversationSnapshot } from '../conversation.js';
+import { conversationPage, conversationSnapshot } from '../conversation.js';
 import { jobEvent, jobRequest } from '../job.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
+import { transcriptPart } from '../transcript.js';
 
 const nothing = z.object({});
 
@@ -49,6 +50,8 @@ export const workerSettingsSchema = z.object({
   metricsAuth: z.boolean(),
   /** Whether the web console is served. */
   hasConsole: z.boolean(),
+  /** Whether what was said in a conversation can be read, and forked. */
+  readBack: z.boolean(),
   logLevel: z.string(),
   /** Whether there is a cap for clients without one of their own. */
   isCapped: z.boolean(),
@@ -94,6 +97,17 @@ export const primaryCalls = {
   run: { request: jobRequest, item: jobEvent },
   conversation: { request: conversationKey, answer: conversationSnapshot },
   deleteConversation: { request: conversationKey, answer: nothing },
+  /** `before`: the `next` of the page before. */
+  conversations: {
+    request: z.object({ client: z.string(), before: z.int().nullable(), limit: z.int() }),
+    answer: conversationPage,
+  },
+  transcript: { request: conversationKey.extend({ withImages: z.boolean() }), item: z.array(transcriptPart) },
+  /** `messageCount`: how many of its messages the fork has; null: all. */
+  forkConversation: {
+    request: conversationKey.extend({ messageCount: z.int().nullable() }),
+    answer: conversationSnapshot,
+  },
   /** Takes one request from the window of this client. */
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /** Counts a wrong key of this caller: a user or an address, as of `shared/client.ts`. 0: it is not blocked. */

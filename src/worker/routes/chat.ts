@@ -22,15 +22,7 @@ export function getConversation(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     const snapshot = await primary.call('conversation', { id: idOf(req.params), client });
-    const body: ConversationBody = {
-      success: true,
-      conversation_id: snapshot.id,
-      status: 'active',
-      created_at: timestamp(snapshot.createdAt),
-      ...figuresOf(snapshot),
-      request_id: requestId,
-    };
-    sendJson(res, body);
+    sendJson(res, conversationBodyOf(snapshot, requestId));
   };
 }
 
@@ -44,11 +36,22 @@ export function deleteConversation(primary: Primary): AsyncHandler {
   };
 }
 
-function idOf(params: Readonly<Record<string, string | string[]>>): string {
+export function conversationBodyOf(snapshot: ConversationSnapshot, requestId: string): ConversationBody {
+  return {
+    success: true,
+    conversation_id: snapshot.id,
+    status: 'active',
+    created_at: timestamp(snapshot.createdAt),
+    ...figuresOf(snapshot),
+    request_id: requestId,
+  };
+}
+
+export function idOf(params: Readonly<Record<string, string | string[]>>): string {
   return String(params.conversation_id);
 }
 
-function figuresOf(snapshot: ConversationSnapshot) {
+export function figuresOf(snapshot: ConversationSnapshot) {
   return {
     message_count: snapshot.messageCount,
     tokens_used: snapshot.tokensUsed,

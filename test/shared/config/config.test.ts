@@ -256,6 +256,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [['2', 2_097_152]],
     bad: [...noWholeNumbers, '0', '1001'],
   },
+  MODEL_API_READ_BACK: {
+    key: 'readBack',
+    good: [
+      ['false', false],
+      ['1', true],
+    ],
+    bad: ['', 'off'],
+  },
   MODEL_API_CLI: {
     key: 'cli',
     besides: { MODEL_API_CLI_COMMAND: 'cat' },

@@ -1,0 +1,36 @@
+import { invalid, RelayError } from '../../shared/errors.js';
+
+export interface ConversationLimits {
+  /** Time from the last activity until a conversation expires. */
+  readonly ttlMs: number;
+  readonly maxConversations: number;
+  /** Conversations of one client that no other client can push out; null: a quarter. */
+  readonly clientMaxConversations: number | null;
+  /** Text that all conversations may hold together. */
+  readonly maxBytes: number;
+  /** Text that one conversation may hold before its last answer. */
+  readonly maxBytesEach: number;
+}
+
+/** An answer may go beyond the limit: it is paid for. The next turn may not. */
+export function checkSize({ maxBytes, maxBytesEach }: ConversationLimits, bytes: number): void {
+  const limit = Math.min(maxBytes, maxBytesEach);
+  if (bytes <= limit) return;
+  const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
+  throw invalid('message', `would make the conversation larger than ${megabytes} MB: start a new conversation`);
+}
+
+/** A fork has whole turns. */
+export function checkForkPoint(count: number, messageCount: number): void {
+  if (count % 2 !== 0) throw invalid('from', 'must be even: the messages of whole turns go over');
+  if (count > messageCount) throw invalid('from', `must be at most ${messageCount}, the messages of the conversation`);
+}
+
+/** The same words for every cause. */
+export function notFound(): never {
+  throw new RelayError('not_found', 'no such conversation');
+}
+
+export function unusable(): never {
+  throw invalid('conversation_id', 'no such conversation', 'conversation_unknown');
+}

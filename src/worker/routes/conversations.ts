@@ -1,0 +1,93 @@
+import type { Request } from 'express';
+import {
+  type ConversationList,
+  cursorQuery,
+  downloadQuery,
+  forkRequest,
+  formatQuery,
+  limitQuery,
+  usualPage,
+} from '../../shared/api/conversations.js';
+import { timestamp } from '../../shared/clock.js';
+import type { ConversationPage } from '../../shared/conversation.js';
+import { RelayError } from '../../shared/errors.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import { JsonTranscript } from '../conversations/json-transcript.js';
+import { MarkdownTranscript } from '../conversations/markdown-transcript.js';
+import { type TranscriptWriter, written } from '../conversations/transcript-writer.js';
+import { readBody } from '../http/body.js';
+import type { BodyMemory } from '../http/body-memory.js';
+import { untilGone } from '../http/disconnect.js';
+import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
+import { queryOf } from '../http/query.js';
+import { sendJson } from '../http/send-json.js';
+import { sendPieces } from '../http/send-pieces.js';
+import { conversationBodyOf, figuresOf, idOf } from './chat.js';
+
+/** Refuses to show what was said, where the operator wants that. */
+export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {
+  return (_req, _res, next) => {
+    if (readBack) return next();
+    throw new RelayError('forbidden', 'conversations cannot be read back here: MODEL_API_READ_BACK is false');
+  };
+}
+
+export function getConversations(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
+    const cursor = queryOf(req, 'cursor', cursorQuery);
+    const before = cursor === undefined ? null : Number(cursor);
+    sendJson(res, listOf(await primary.call('conversations', { client, before, limit }), requestId));
+  };
+}
+
+export function getMessages(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { client } = res.locals;
+    const id = idOf(req.params);
+    const writer = writerFor(req, id, res.locals.requestId);
+    const isFile = queryOf(req, 'download', downloadQuery) === 'true';
+    using caller = untilGone(res);
+    const { withImages } = writer;
+    const items = primary.stream('transcript', { id, client, withImages }, caller.signal);
+    const headers = { 'Content-Type': writer.type, ...(isFile && asFile(id, writer)) };
+    await sendPieces(res, headers, written(items, writer), caller.signal);
+  };
+}
+
+export function postFork(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const { from: messageCount = null } = await readBody(req, res, bodies, forkRequest);
+    const snapshot = await primary.call('forkConversation', { id: idOf(req.params), client, messageCount });
+    sendJson(res, conversationBodyOf(snapshot, requestId), 201);
+  };
+}
+
+function listOf({ conversations, next }: ConversationPage, requestId: string): ConversationList {
+  return {
+    conversations: conversations.map((snapshot) => ({
+      conversation_id: snapshot.id,
+      created_at: timestamp(snapshot.createdAt),
+      ...figuresOf(snapshot),
+      title: snapshot.title,
+    })),
+    next_cursor: next === null ? null : String(next),
+    request_id: requestId,
+  };
+}
+
+function writerFor(req: Request, id: string, requestId: string): TranscriptWriter {
+  const wanted = queryOf(req, 'format', formatQuery) ?? acceptedFormat(req);
+  return wanted === 'markdown' ? new MarkdownTranscript(id) : new JsonTranscript(id, requestId);
+}
+
+function acceptedFormat(req: Request): 'json' | 'markdown' {
+  return req.accepts(['application/json', 'text/markdown']) === 'text/markdown' ? 'markdown' : 'json';
+}
+
+/** Written only when the conversation was found: then its id holds nothing but letters, digits, `-` and `_`. */
+function asFile(id: string, { extension }: TranscriptWriter) {
+  return { 'Content-Disposition': `attachment; filename="conversation-${id}.${extension}"` };
+}
