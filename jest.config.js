@@ -8,6 +8,7 @@ module.exports = {
     '/dist/test/systemd/',
     '/dist/test/faults/',
     '/dist/test/sdks/',
+    '/dist/test/terminal/',
   ],
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],

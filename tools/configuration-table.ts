@@ -97,6 +97,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_CONSOLE: ['`off`: no web console, neither at `/` nor at `/console/`'],
   MODEL_API_LOG_LEVEL: ['`debug`, `info`, `warn`, `error` or `silent`'],
+  MODEL_API_LOG_FORMAT: [
+    '`json`: one JSON object a line; `text`: lines for people; `auto`: `text` where stdout is a terminal, else `json`',
+  ],
   MODEL_CODE_OAUTH_TOKEN: ['handed to the CLI as its own credential variable, to nothing else'],
   MODEL_CODE_OAUTH_TOKEN_FILE: [
     'a file with that token; without it, `$CREDENTIALS_DIRECTORY/oauth_token` is read, where systemd has loaded one',

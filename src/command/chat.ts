@@ -1,10 +1,10 @@
 import { chatResult } from '../shared/api/chat.js';
+import { plain } from '../shared/paint.js';
 import { printJob } from './answer-printer.js';
 import { ChatInput } from './chat-input.js';
 import type { Client } from './client.js';
 import { addressFlags, type Command, type CommandArguments, clientFor } from './command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError } from './errors.js';
-import { plain } from './render/paint.js';
 import type { Terminal } from './terminal.js';
 
 export const chat: Command = {

@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { readFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
+import { plain } from '../shared/paint.js';
 import { readProduct } from '../shared/product.js';
 import { parseCommandLine } from './arguments.js';
 import { ask } from './ask.js';
@@ -11,7 +12,6 @@ import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { keys } from './keys.js';
 import { models } from './models.js';
 import { commandHelp, programHelp } from './render/help.js';
-import { plain } from './render/paint.js';
 import { check, serve } from './serve.js';
 import { addressFrom } from './service-address.js';
 import { recheck, status } from './status.js';

@@ -1,8 +1,8 @@
 import { type ModelsBody, modelsBody } from '../shared/api/models.js';
+import { alignColumns } from '../shared/format.js';
+import { type Paint, plain } from '../shared/paint.js';
 import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
 import { exitCodes } from './errors.js';
-import { alignColumns } from './render/format.js';
-import { type Paint, plain } from './render/paint.js';
 
 export const models: Command = {
   name: 'models',

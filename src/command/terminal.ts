@@ -2,8 +2,8 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
+import { type Paint, paintFor, plain, plainJson } from '../shared/paint.js';
 import { exitCodes } from './errors.js';
-import { type Paint, paintFor, plain, plainJson } from './render/paint.js';
 
 /** The standard streams of the process: data goes to stdout, messages to stderr. */
 export class Terminal {

@@ -1,8 +1,8 @@
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../shared/api/usage.js';
+import { alignColumns, formatDuration, formatNumber } from '../shared/format.js';
+import { type Paint, plain } from '../shared/paint.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
-import { alignColumns, formatDuration, formatNumber } from './render/format.js';
-import { type Paint, plain } from './render/paint.js';
 
 export const usage: Command = {
   name: 'usage',

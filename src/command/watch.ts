@@ -1,8 +1,8 @@
 import { delay } from '../shared/clock.js';
 import { orAborted } from '../shared/or-aborted.js';
+import { clip } from '../shared/paint.js';
 import type { CommandContext } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
-import { clip } from './render/paint.js';
 import type { ServiceSnapshot, SnapshotReader } from './snapshot.js';
 import type { Terminal } from './terminal.js';
 

@@ -1,13 +1,13 @@
 import { useEffect, useState } from 'preact/hooks';
 
 /** Where in the console: `#/ask?conversation=ID`. */
-export interface Place {
+export interface PageAddress {
   /** Empty where none is named. */
   readonly page: string;
   readonly params: Readonly<Record<string, string>>;
 }
 
-export function placeOf(hash: string): Place {
+export function placeOf(hash: string): PageAddress {
   const [path = '', query = ''] = hash.replace(/^#?\/?/, '').split('?', 2);
   return { page: path.replace(/\/+$/, ''), params: Object.fromEntries(new URLSearchParams(query)) };
 }
@@ -18,7 +18,7 @@ export function hrefOf(page: string, params: Readonly<Record<string, string>> = 
 }
 
 /** Where the page is now. */
-export function usePlace(): Place {
+export function usePlace(): PageAddress {
   const [place, setPlace] = useState(() => placeOf(location.hash));
   useEffect(() => {
     const follow = () => setPlace(placeOf(location.hash));

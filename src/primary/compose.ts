@@ -1,6 +1,8 @@
 import type { Config } from '../shared/config/config.js';
 import { serviceExits } from '../shared/exit-codes.js';
 import { describeError } from '../shared/logger.js';
+import { paintFor } from '../shared/paint.js';
+import { localUrl } from '../shared/url.js';
 import type { Adapter } from './cli/adapter.js';
 import { createModelCli, type ModelCli } from './cli/model-cli.js';
 import { Caretaker } from './cli/pool/caretaker.js';
@@ -12,6 +14,7 @@ import type { Addresses } from './fleet/addresses.js';
 import { Fleet, type FleetObserver } from './fleet/fleet.js';
 import { JobRunner } from './jobs/job-runner.js';
 import { SlotQueue } from './jobs/slot-queue.js';
+import { Banner } from './lifecycle/banner.js';
 import type { Host } from './lifecycle/host.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
 import { Breaker } from './limits/breaker.js';
@@ -76,7 +79,8 @@ export function compose(setup: Setup): Parts {
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const cli = createModelCli(config, host, adapter, { ...metrics.cli, quotaReported: breaker.reported });
-  const readiness = createReadiness({ ...setup, breaker, metrics, cli });
+  const banner = createBanner(setup);
+  const readiness = createReadiness({ ...setup, breaker, metrics, cli, banner });
   const state = {
     ...setup,
     clients,
@@ -94,7 +98,7 @@ export function compose(setup: Setup): Parts {
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, breaker, cli, runner, supervisor });
   const scrape = createScrape(state);
-  const fleet = createFleet({ ...setup, metrics, supervisor, scrape });
+  const fleet = createFleet({ ...setup, metrics, supervisor, scrape, banner });
   const parts = { ...state, runner, supervisor, caretaker, scrape, fleet };
   linkBack(parts);
   return parts;
@@ -124,14 +128,25 @@ function createConversations({ config, host }: Setup): ConversationStore {
   return new ConversationStore(limits, host.clock);
 }
 
-function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics'>): Readiness {
-  const { config, host, breaker, cli, metrics } = parts;
+function createBanner({ config, host, adapter }: Setup): Banner {
+  const { product, clock, logStyle } = host;
+  const facts = { version: product.version, adapter: adapter.name, consolePath: null, needsKey: config.needsKey };
+  return new Banner(facts, clock, paintFor(logStyle === 'coloured'), (lines) => host.show(lines));
+}
+
+interface WithBanner {
+  readonly banner: Banner;
+}
+
+function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics'> & WithBanner): Readiness {
+  const { config, host, breaker, cli, metrics, banner } = parts;
   const { clock, random, log } = host;
   const { readinessIntervalMs: intervalMs, historyLimit } = config;
   const settings = { adapter: cli.adapter.name, intervalMs, historyLimit };
   const check = async () => breaker.checked(await cli.check());
   return new Readiness(check, settings, clock, random, (entry) => {
     metrics.readiness.checked(entry);
+    banner.checked(entry);
     const { status, trigger, durationMs, error } = entry;
     log.info('readiness_checked', { status, trigger, check_ms: durationMs, error });
   });
@@ -170,15 +185,17 @@ function createCaretaker(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'runner'
   return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
 }
 
-function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scrape'>): Fleet {
-  const { config, host, addresses, metrics, supervisor, scrape } = parts;
+function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scrape'> & WithBanner): Fleet {
+  const { config, host, addresses, metrics, supervisor, scrape, banner } = parts;
   const { clock, log } = host;
   const { workers: size, queueTimeoutMs, executionMs } = config;
   const maxExchangeMs = queueTimeoutMs + executionMs + exchangeOverheadMs;
   const observer: FleetObserver = {
     listening: (worker) => {
       scrape.joined(worker);
-      if (supervisor.becomeReady()) log.info('service_ready', { ...addresses.main });
+      if (!supervisor.becomeReady()) return;
+      log.info('service_ready', { ...addresses.main });
+      banner.serving(localUrl(addresses.main.host, addresses.main.port));
     },
     unavailable: (reason) => {
       log.error('workers_unavailable', { reason });

@@ -3,14 +3,16 @@ import './lifecycle/small-heap.js';
 import { readFile, stat } from 'node:fs/promises';
 import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { isatty } from 'node:tty';
 import type { SetupReport } from '../shared/api/setup.js';
 import { delay, systemClock } from '../shared/clock.js';
-import { type Config, ConfigFault, type Environment, loadConfig } from '../shared/config/config.js';
+import { type Config, type Environment, loadConfig } from '../shared/config/config.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
-import { type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
+import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
+import { type LogStyle, logStyleFor } from '../shared/log-style.js';
+import { logIn } from '../shared/log-text.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
-import { eraseFromEnviron } from '../shared/process/environ.js';
 import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { makeWorkDirectory } from '../shared/process/work-directory.js';
@@ -20,66 +22,47 @@ import { searchPathOf } from './cli/environment.js';
 import { chooseAdapter } from './cli/registry.js';
 import { cgroupParent } from './cli/terminate/cgroup-home.js';
 import { chooseTermination } from './cli/terminate/termination.js';
+import { addressFault } from './fleet/address-fault.js';
 import { openAddresses } from './fleet/addresses.js';
+import { type Given, takeGiven } from './lifecycle/given.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
 import { closeInherited } from './lifecycle/inherited-fds.js';
 import { makeRuntimeDirectory, removeDirectories, runtimeParent } from './lifecycle/runtime-directory.js';
 import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
-import { type Handover, Systemd, takeHandover } from './lifecycle/systemd.js';
+import { placesOfFault, startFault } from './lifecycle/start-fault.js';
+import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
+import { Systemd } from './lifecycle/systemd.js';
 import { Service } from './service.js';
 
 /** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;
+const stderrFd = 2;
 
 const noOutput: LogDestination = { write: () => {}, flush: async () => true };
+const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as const;
 
-/** Runs the service in this process, until it ends the process. */
-export function start(): void {
-  main().catch(failToStart);
+/** Runs the service in this process, until it ends the process. `settings` win over the environment. */
+export function start(settings: Environment = {}): void {
+  const style = styleOfLog({ ...process.env, ...settings }); // before the settings are taken out of the environment
+  main(settings, style).catch((error: unknown) => failToStart(error, style));
+}
+
+function styleOfLog(env: Environment): LogStyle {
+  return logStyleFor(env.MODEL_API_LOG_FORMAT, isatty(stdoutFd), env);
 }
 
 /** What a service that is started here and now would use. Throws a ConfigFault. The caller ends the process. */
-export async function inspectSetup(): Promise<SetupReport> {
-  const given = await takeGiven();
+export async function inspectSetup(settings: Environment = {}): Promise<SetupReport> {
+  const given = await takeGiven(process.env, process.pid, settings);
   const config = await readConfig(given.env);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   try {
     const log = createLogger('silent', 'primary', noOutput);
-    return await reportSetup(config, await createHost(config, given, log, 'visitor'));
+    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor'));
   } finally {
     await removeOwnDirectory(given.env);
   }
-}
-
-/** What this process was started with. What its children must not inherit has been removed from its environment. */
-interface Given {
-  readonly handover: Handover;
-  readonly env: Environment;
-  readonly warnings: readonly string[];
-}
-
-async function takeGiven(): Promise<Given> {
-  const handover = takeHandover(process.env, process.pid);
-  const env = takeSettings(process.env);
-  const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
-  const holdsSecret = env.MODEL_API_KEY !== undefined || env.MODEL_CODE_OAUTH_TOKEN !== undefined;
-  return { handover, env, warnings: isHidden || !holdsSecret ? [] : [visibleSecrets] };
-}
-
-const visibleSecrets =
-  'the environment of this process holds a key or a token and can be read in /proc by every program of its user: ' +
-  'use MODEL_API_KEY_FILE and MODEL_CODE_OAUTH_TOKEN_FILE';
-
-/** There are credentials among our variables, perhaps under a mistyped name. Returns the environment as it was. */
-export function takeSettings(env: Record<string, string | undefined>): Environment {
-  const whole = Object.freeze({ ...env });
-  for (const name of Object.keys(env).filter(isSetting)) delete env[name];
-  return whole;
-}
-
-function isSetting(name: string): boolean {
-  return /^MODEL_(API|CODE)_/.test(name);
 }
 
 function readConfig(env: Environment): Promise<Config> {
@@ -106,7 +89,8 @@ function listenForSignals(): PendingSignal {
   };
   process.on('SIGTERM', terminate);
   process.on('SIGINT', terminate);
-  process.on('SIGHUP', () => void pending.service?.reload());
+  const reload = () => void pending.service?.reload();
+  process.on('SIGHUP', hangUpHandler(systemClock, hasTerminal, { reload, end: () => terminate('SIGHUP') }));
   process.on('SIGUSR1', () => {}); // else Node opens its debugger, to every program of this machine
   return pending;
 }
@@ -117,27 +101,30 @@ function endAtOnce(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) =>
   process.kill(process.pid, signal);
 }
 
-async function main(): Promise<void> {
+async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
   const pending = listenForSignals();
-  const given = await takeGiven();
+  const given = await takeGiven(process.env, process.pid, settings);
   await closeInherited(given.handover.passedFds);
   const config = await readConfig(given.env);
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
-  const log = createLogger(config.logLevel, 'primary', output);
+  const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
   await endPredecessors(config, given, log);
-  const host = await createHost(config, given, log, 'service', () => lost.count);
+  const show = (lines: readonly string[]) =>
+    logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
+  const host = await createHost(config, given, { log, logStyle, show, logWriteErrors: () => lost.count }, 'service');
   const { adapter, warnings } = await chooseAdapter(config, host.env);
-  const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch((error: Error) => {
-    log.error('listen_failed', { error: error.message });
-    log.error('workers_unavailable', { reason: 'the address cannot be used' });
+  const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch(async (error: Error) => {
+    log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
   });
   if (!addresses) return;
   pending.service = new Service({ config, host, adapter, addresses });
   const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
+  const gone = () => void pending.service?.endWithStarter();
+  if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, gone);
   if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'), allWarnings);
   else await pending.service.terminate(pending.signal);
 }
@@ -157,9 +144,8 @@ async function tracesOf(config: Config, env: Environment): Promise<TracePlaces> 
 async function createHost(
   config: Config,
   { handover, env }: Given,
-  log: Logger,
+  logging: Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>,
   role: 'visitor' | 'service',
-  logWriteErrors: () => number = () => 0,
 ): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
@@ -180,11 +166,11 @@ async function createHost(
     searchPath,
     clock: systemClock,
     heap: new HeapKeeper(systemClock, fullCollection()),
-    log,
-    logWriteErrors,
+    ...logging,
     freeMemory: freemem,
     random: Math.random,
-    exit: (code) => void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void exit(log, code)),
+    exit: (code) =>
+      void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void exit(logging.log, code)),
   };
 }
 
@@ -223,14 +209,20 @@ function openOutput(onLost: () => void): LogDestination {
   return new LogOutput(openForLog(stdoutFd), systemClock, onLost);
 }
 
-/** On stderr for people, in the log for machines. The log level may not be known yet, or be the fault itself. */
-function failToStart(error: unknown): Promise<void> {
-  const isConfigFault = error instanceof ConfigFault;
-  const faults = isConfigFault ? error.faults : [describeError(error)];
-  process.stderr.write(`prompt-relay can't start:\n${faults.map((fault) => `  ${fault}\n`).join('')}`);
-  const output = openOutput(() => {});
-  const log = createLogger('info', 'primary', output);
-  for (const fault of faults) log.error(isConfigFault ? 'config_invalid' : 'internal_error', { error: fault });
+/** The log level may not be known yet, or be the fault itself. */
+function failToStart(error: unknown, style: LogStyle): Promise<void> {
+  const { isConfigFault, text, records } = startFault(error);
+  const { inText, inLog } = placesOfFault(areSameFile(stdoutFd, stderrFd), style !== 'json');
+  if (inText) process.stderr.write(text);
+  const log = createLogger(
+    inLog ? 'info' : 'silent',
+    'primary',
+    logIn(
+      style,
+      openOutput(() => {}),
+    ),
+  );
+  for (const [event, fields] of records) log[event === 'config_warning' ? 'warn' : 'error'](event, fields);
   return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal);
 }
 

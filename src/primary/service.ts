@@ -52,6 +52,11 @@ export class Service {
     return this.#parts.supervisor.terminate(signal);
   }
 
+  /** Whoever has started the service has gone: it drains, if it does not do so already. */
+  async endWithStarter(): Promise<void> {
+    if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has gone');
+  }
+
   /** Replaces the workers. Jobs, queue and conversations stay as they are. */
   async reload(): Promise<void> {
     const { host, supervisor, fleet } = this.#parts;
@@ -67,8 +72,7 @@ export class Service {
     const models = modelCatalog(() => cli.program.listModels(), cli.models, host.clock);
     return apiHandlers({
       phase: () => supervisor.phase,
-      workerSettings: () =>
-        workerSettings(config, clients.forWorkers, addresses.fds.length, host.traces, supervisor.phase),
+      workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
       runner,
       conversations,
       rateLimit: new RateLimit((client) => clients.rateOf(client), host.clock),

@@ -109,6 +109,16 @@ export class LogOutput implements LogDestination {
   }
 }
 
+/** Whether two descriptors are of one file, pipe, socket or terminal. */
+export function areSameFile(one: number, other: number): boolean {
+  try {
+    const [a, b] = [fstatSync(one), fstatSync(other)];
+    return a.dev === b.dev && a.ino === b.ino;
+  } catch {
+    return false; // one of them is closed
+  }
+}
+
 /** Prepares this open file for writes that do not block. A regular file stays as it is. */
 export function openForLog(fd: number): LogTarget {
   return openAgain(fd) ?? shareStream(fd) ?? { fd };

@@ -19,7 +19,7 @@ export const logEvents = {
   worker_gone: 'a worker died, or a replaced worker exited before all its answers were sent',
   worker_unresponsive: 'a worker missed its heartbeats or did not listen in time and is killed, or could not be killed',
   workers_unavailable: 'no worker could listen; the service gives up (exit 69)',
-  listen_failed: 'a worker cannot listen on the configured address',
+  listen_failed: 'the configured address cannot be used: error, with the way out (exit 69)',
   http_request_completed:
     'a request was answered, or its client disconnected first (status 499): client, and the code of an error',
   breaker_open:

@@ -6,6 +6,7 @@ import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
 import { LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
+import { logIn } from '../shared/log-text.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
 import type { Phase } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
@@ -58,7 +59,7 @@ async function main(): Promise<void> {
   process.on('unhandledRejection', (reason) => void die(context.log, reason));
   const primary = connect(context);
   const settings = await primary.call('hello', {});
-  context.log = createLogger(settings.logLevel, 'worker', output);
+  context.log = createLogger(settings.logLevel, 'worker', logIn(settings.logStyle, output));
   context.phase = settings.phase;
   context.traces = settings.traces;
   context.keys.begin(settings.keys);

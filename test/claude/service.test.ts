@@ -165,7 +165,10 @@ describe('A silent model behind claude', () => {
     await using service = await startWithClaude(api, { env: { ...noSpares, ...limits } });
     api.behave = () => stalls;
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
-    expect([status, body.message]).toEqual([504, 'the model was silent for 3000 ms before its first output']);
+    expect([status, body.message]).toEqual([
+      504,
+      'the model was silent for 3000 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+    ]);
     expect(api.requests.length).toBeGreaterThan(0);
     await recovers(service);
   });

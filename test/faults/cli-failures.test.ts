@@ -10,12 +10,20 @@ const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
 
 describe('A program that can not be started', () => {
   it.each([
-    ['is missing', async () => {}, 'the model CLI model is not installed on this host'],
-    ['is a folder', (path: string) => mkdir(path), 'the model CLI model is not installed on this host'],
+    [
+      'is missing',
+      async () => {},
+      'the model CLI model is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)',
+    ],
+    [
+      'is a folder',
+      (path: string) => mkdir(path),
+      'the model CLI model is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)',
+    ],
     [
       'may not be executed',
       (path: string) => writeFile(path, '#!/bin/sh\n', { mode: 0o644 }),
-      'the model CLI model may not be executed by the service',
+      'the model CLI model may not be executed by the service (MODEL_API_CLI_COMMAND)',
     ],
     [
       'has no interpreter',

@@ -49,7 +49,11 @@ describe('A web page on another site', () => {
   it.each(listed)('can not rebind its name to reach %s', async (_name, endpoint) => {
     for (const host of foreignHosts) {
       const { status, body } = await answerTo(service, requestTo(endpoint, [`Host: ${host}`]));
-      expect([host, status, body]).toEqual([host, 403, failure('forbidden', 'this Host is not allowed')]);
+      expect([host, status, body]).toEqual([
+        host,
+        403,
+        failure('forbidden', 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are'),
+      ]);
     }
   });
 
@@ -62,7 +66,11 @@ describe('A web page on another site', () => {
       ]);
       for (const bytes of [requestTo(endpoint, [`Origin: ${origin}`]), asking]) {
         const { status, body } = await answerTo(service, bytes);
-        expect([origin, status, body]).toEqual([origin, 403, failure('forbidden', 'this Origin is not allowed')]);
+        expect([origin, status, body]).toEqual([
+          origin,
+          403,
+          failure('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are'),
+        ]);
       }
     }
   });

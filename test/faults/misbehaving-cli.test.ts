@@ -30,11 +30,15 @@ function exited(code: number, exit: Exit = 'nonzero'): Aftermath {
 const late: Aftermath = {
   status: 504,
   error: 'timeout',
-  message: 'the model took longer than 1000 ms',
+  message: 'the model took longer than 1000 ms (MODEL_API_TIMEOUT)',
   outcome: 'timeout',
   counted: { 'ask timeout': 1, 'exit signal': 1 },
 };
-const tooLong = failed('output_too_large', `the answer is longer than ${maxOutputBytes} bytes`, 'signal');
+const tooLong = failed(
+  'output_too_large',
+  `the answer is longer than ${maxOutputBytes} bytes (MODEL_API_MAX_OUTPUT_BYTES)`,
+  'signal',
+);
 const half = 'half of an ans';
 
 const exits: Case[] = [

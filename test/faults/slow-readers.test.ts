@@ -113,14 +113,17 @@ describe('A silent program', () => {
     await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '0.6', MODEL_API_STALL_TIMEOUT: '5' });
     expect(await ask(service, 'silent')).toMatchObject({
       error: 'timeout',
-      message: 'the model was silent for 600 ms before its first output',
+      message: 'the model was silent for 600 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
     });
     await recovers(service);
   });
 
   it('is ended at the limit between two outputs, plain and streamed, and that is said', async () => {
     await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '5', MODEL_API_STALL_TIMEOUT: '0.6' });
-    const failure = { error: 'timeout', message: 'the model CLI was silent for 600 ms between two outputs' };
+    const failure = {
+      error: 'timeout',
+      message: 'the model CLI was silent for 600 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
+    };
     expect(await ask(service, 'hang')).toMatchObject(failure);
     await recovers(service);
     const events = await (await stream(service, '/ask', { prompt: 'hang' })).rest();

@@ -1,84 +1,14 @@
-import { execFile } from 'node:child_process';
 import { readFile } from 'node:fs/promises';
-import { basename, join } from 'node:path';
-import { promisify } from 'node:util';
-import { commandProgram, envFor } from '../support/command.js';
+import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
 import { ResendingService } from '../support/resending-service.js';
-import { type Service, script, startService, startWithProgram } from '../support/service.js';
+import { Screen } from '../support/screen.js';
+import { script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
-const run = promisify(execFile);
-/** What a shell reports for a program stopped by Ctrl-Z: 128 and the number of SIGTSTP. */
-const stopped = 148;
 const cancelled = 'Cancelled. The conversation is unchanged.';
-
-/**
- * A terminal of 90 columns and 24 rows. It runs the command, continues it after Ctrl-Z (twice at most), and then shows its
- * exit code.
- */
-class Screen implements AsyncDisposable {
-  readonly #tmux: readonly string[];
-  readonly #folder: AsyncDisposable;
-
-  constructor(socket: string, folder: AsyncDisposable) {
-    this.#tmux = ['-S', socket, '-f', '/dev/null', '-u'];
-    this.#folder = folder;
-  }
-
-  /** `redirected` is a shell redirection for the command. */
-  static async open(service: Pick<Service, 'port'>, args: readonly string[], redirected = ''): Promise<Screen> {
-    const folder = await temporaryFolder();
-    const screen = new Screen(join(folder.path, 'tmux'), folder);
-    const command = [process.execPath, commandProgram, ...args].map((word) => `'${word}'`).join(' ');
-    const env = Object.entries(envFor(service)).flatMap(([name, value]) => ['-e', `${name}=${value}`]);
-    const resume = `if [ $code = ${stopped} ]; then echo "continued"; fg >/dev/null; code=$?; fi`; // a loop would end at the Ctrl-Z
-    const shell = `set -m; ${command} ${redirected}; code=$?; ${resume}; ${resume}; echo "ended with $code"; sleep 60`;
-    await screen.#run('new-session', '-d', '-x', '90', '-y', '24', ...env, shell);
-    return screen;
-  }
-
-  async press(...keys: readonly string[]): Promise<void> {
-    await this.#run('send-keys', ...keys);
-  }
-
-  async resize(columns: number, rows: number): Promise<void> {
-    await this.#run('resize-window', '-x', String(columns), '-y', String(rows));
-  }
-
-  /** The lines on the screen, without blank lines at the end. */
-  async lines(): Promise<string[]> {
-    return (await this.#run('capture-pane', '-p')).trimEnd().split('\n');
-  }
-
-  async shows(text: string): Promise<string[]> {
-    return until(async () => {
-      const lines = await this.lines();
-      return lines.join('\n').includes(text) ? lines : null;
-    }, `the screen to show ${text}`);
-  }
-
-  /** Resolves when the command has been continued this many times, and is in the foreground. */
-  async isContinued(times: number): Promise<void> {
-    await until(async () => {
-      const count = (await this.lines()).filter((line) => line.endsWith('continued')).length;
-      const foreground = await this.#run('display-message', '-p', '#{pane_current_command}');
-      return count === times && foreground.trim() === basename(process.execPath);
-    }, 'the command to be continued');
-  }
-
-  async [Symbol.asyncDispose](): Promise<void> {
-    await this.#run('kill-server').catch(() => {});
-    await this.#folder[Symbol.asyncDispose]();
-  }
-
-  async #run(...args: readonly string[]): Promise<string> {
-    const env = { PATH: process.env.PATH, TERM: 'xterm-256color', LC_ALL: 'C.UTF-8' };
-    return (await run('tmux', [...this.#tmux, ...args], { env })).stdout;
-  }
-}
 
 describeWith('/usr/bin/tmux')('in a terminal', () => {
   it('a chat cancels a turn at Ctrl-C, and ends at Ctrl-D', async () => {
@@ -149,7 +79,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
     await using folder = await temporaryFolder();
     const messages = join(folder.path, 'messages');
-    await using screen = await Screen.open(service, ['chat'], `2>'${messages}'`);
+    await using screen = await Screen.open(service, ['chat'], { redirected: `2>'${messages}'` });
     await screen.press('wait', 'Enter');
     await screen.shows('begun: wait');
     await screen.press('C-c');
@@ -162,7 +92,7 @@ describeWith('/usr/bin/tmux')('in a terminal', () => {
 
   it('a chat with piped output still shows its prompt', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['chat'], '2>&1 | cat');
+    await using screen = await Screen.open(service, ['chat'], { redirected: '2>&1 | cat' });
     await screen.shows('you>');
     await screen.press('hello', 'Enter');
     const lines = await screen.shows('done\nyou>');

@@ -222,7 +222,9 @@ describe('ask', () => {
     await untilJobs(service, 1, 0);
     const late = await runCommand(['ask', 'second'], { env: withKey });
     expect(late).toMatchObject({ code: tryLater, stdout: '' });
-    expect(late.stderr).toContain('concurrency_limited: all slots are taken and the queue is full (try again in 1 s)');
+    expect(late.stderr).toContain(
+      'concurrency_limited: all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE) (try again in 1 s)',
+    );
     await gate.open();
     expect(await running).toMatchObject({ code: 0, stdout: 'first\n' });
   });

@@ -89,7 +89,7 @@ describe('A request too many', () => {
     }
     const waitedInVain = withError('queue_timeout');
     expect(waitedInVain.map(({ status }) => status)).toEqual(Array(places).fill(504));
-    expect(waitedInVain[0]?.body.message).toBe('waited 2500 ms for a slot');
+    expect(waitedInVain[0]?.body.message).toBe('waited 2500 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)');
     for (const { headers, body } of waitedInVain)
       expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
     expect(withError('timeout').map(({ status }) => status)).toEqual(Array(slots).fill(504));

@@ -70,13 +70,14 @@ describe('A service that can not start', () => {
     expect(check).toEqual({ code: 78, stdout: '', stderr: `fault  ${given.sentence}\n` });
   });
 
-  it('exits with 69 and a clear record when its address is in use', async () => {
+  it('exits with 69 and one record that tells the way out when its address is in use', async () => {
     await using first = await startService();
     const second = await failingService({ MODEL_API_PORT: String(first.port) });
     expect(second.code).toBe(69);
-    const error = `bind EADDRINUSE 127.0.0.1:${first.port}`;
-    expect(await second.log('listen_failed')).toMatchObject({ level: 'error', error: expect.stringContaining(error) });
-    expect(await second.log('workers_unavailable')).toMatchObject({ level: 'error' });
+    const error =
+      `port ${first.port} is taken by another prompt-relay (process ${first.pid}): end it, or choose another port ` +
+      `with MODEL_API_PORT or serve --port (bind EADDRINUSE 127.0.0.1:${first.port})`;
+    expect(second.logs).toEqual([expect.objectContaining({ event: 'listen_failed', level: 'error', error })]);
     expect((await first.get('/version')).status).toBe(200);
   });
 

@@ -5,7 +5,7 @@ import { type Service, startService } from '../support/service.js';
 const limit = 4096;
 const chunked = 'Transfer-Encoding: chunked';
 const expectation = 'Expect: 100-continue';
-const refused = failure('payload_too_large', `the body is larger than ${limit} bytes`);
+const refused = failure('payload_too_large', `the body is larger than ${limit} bytes (MODEL_API_BODY_LIMIT)`);
 
 let service: Service;
 let connection: RawConnection;

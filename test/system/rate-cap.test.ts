@@ -40,7 +40,10 @@ describe('The rate cap', () => {
       if (status !== 429) continue;
       expect(headers['retry-after']).toBe(String(body.retry_after_seconds));
       expect(headers.ratelimit).toContain(`;t=${body.retry_after_seconds}`);
-      expect(body).toMatchObject({ error: 'rate_limited', message: 'this client may send 2 requests in 7.5 s' });
+      expect(body).toMatchObject({
+        error: 'rate_limited',
+        message: 'this client may send 2 requests in 7.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+      });
     }
   });
 

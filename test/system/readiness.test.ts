@@ -77,7 +77,7 @@ describe('A model CLI that is not there', () => {
     }
     const health = await service.get('/health');
     expect([health.status, health.body.status]).toEqual([200, 'degraded']);
-    const error = 'the model CLI model is not installed on this host';
+    const error = 'the model CLI model is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)';
     expect(entryOf(health)).toMatchObject({ status: 'not_ready', trigger: 'failure', error });
 
     await install();

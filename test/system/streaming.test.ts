@@ -168,7 +168,7 @@ describe('What fails after it was admitted', () => {
     expect(await failing(service, 'silent')).toEqual({
       order: 'started error',
       error: 'timeout',
-      message: 'the model took longer than 1500 ms',
+      message: 'the model took longer than 1500 ms (MODEL_API_TIMEOUT)',
       request_id: expect.any(String),
     });
     expect(await failing(service, 'hang')).toMatchObject({ order: 'started delta… error', error: 'timeout' });
@@ -196,7 +196,10 @@ describe('What fails after it was admitted', () => {
     await running.next('started');
     const events = await (await stream(service, '/ask', { prompt: 'hi' })).rest();
     expect(orderOf(events)).toBe('queued error');
-    expect(failureOf(events)).toMatchObject({ error: 'queue_timeout', message: 'waited 300 ms for a slot' });
+    expect(failureOf(events)).toMatchObject({
+      error: 'queue_timeout',
+      message: 'waited 300 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
+    });
   });
 
   it('is told where a shutdown cuts it', async () => {

@@ -1,6 +1,6 @@
 import type { BreakerBody } from '../../shared/api/health.js';
-import { formatDuration } from './format.js';
-import { type Paint, plain } from './paint.js';
+import { formatDuration } from '../../shared/format.js';
+import { type Paint, plain } from '../../shared/paint.js';
 
 type ShownCircuit = Pick<BreakerBody, 'state' | 'reason' | 'until'>;
 type ShownWindow = BreakerBody['windows'][number];

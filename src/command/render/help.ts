@@ -1,5 +1,5 @@
+import { labelledRows } from '../../shared/format.js';
 import type { Command } from '../command.js';
-import { labelledRows } from './format.js';
 
 /** The help of the whole program. */
 export function programHelp(commands: readonly Command[]): string {

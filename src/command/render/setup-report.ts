@@ -1,6 +1,6 @@
 import type { SetupReport } from '../../shared/api/setup.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from './format.js';
-import { type Paint, plain } from './paint.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
+import { type Paint, plain } from '../../shared/paint.js';
 
 /** The output of `check`. */
 export function renderSetupReport(setup: SetupReport, paint: Paint): string[] {

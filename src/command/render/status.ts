@@ -1,9 +1,9 @@
 import type { HealthBody, ReadinessBody } from '../../shared/api/health.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
+import { type Paint, plain } from '../../shared/paint.js';
 import type { ServiceSnapshot } from '../snapshot.js';
 import type { Totals, TotalsChange } from '../totals.js';
 import { accountLine } from './account.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from './format.js';
-import { type Paint, plain } from './paint.js';
 
 type Observability = HealthBody['observability'];
 

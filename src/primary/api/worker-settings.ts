@@ -10,7 +10,7 @@ export function workerSettings(
   config: Config,
   keys: WorkerSettings['keys'],
   addressCount: number,
-  traces: WorkerSettings['traces'],
+  { traces, logStyle }: Pick<WorkerSettings, 'traces' | 'logStyle'>,
   phase: Phase,
 ): WorkerSettings {
   return {
@@ -26,6 +26,7 @@ export function workerSettings(
     hasConsole: config.console === 'on',
     readBack: config.readBack,
     logLevel: config.logLevel,
+    logStyle,
     isCapped: config.rateMaxRequests > 0,
     phase,
     traces,

@@ -11,6 +11,8 @@ export interface ModelChoice {
   readonly fallback: string | null;
   /** The models that a request may name; null allows any. */
   readonly allowed: readonly string[] | null;
+  /** What the operator has set these limits with. */
+  readonly limitedBy?: string | undefined;
   /** What to call the model of an answer that doesn't say. */
   readonly label: string | null;
 }
@@ -21,6 +23,7 @@ export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
   return {
     fallback,
     allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
+    limitedBy: allowedModels.length > 0 ? 'MODEL_API_ALLOWED_MODELS' : undefined,
     label: fallback ?? adapter.models?.[0] ?? null,
   };
 }
@@ -35,14 +38,19 @@ export function narrowed(choice: ModelChoice, own: readonly string[] | null): Mo
   if (own === null) return choice;
   const allowed = own.filter((model) => choice.allowed?.includes(model) ?? true);
   const keepsDefault = choice.fallback !== null && allowed.includes(choice.fallback);
-  return { ...choice, allowed, fallback: keepsDefault ? choice.fallback : (allowed[0] ?? null) };
+  return {
+    ...choice,
+    allowed,
+    limitedBy: 'the models of its API key',
+    fallback: keepsDefault ? choice.fallback : (allowed[0] ?? null),
+  };
 }
 
 /** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
-export function modelFor(named: string | null, { allowed, fallback }: ModelChoice): string | null {
-  if (allowed?.length === 0) throw invalid('model', 'the service allows none of the models of this API key');
+export function modelFor(named: string | null, { allowed, fallback, limitedBy }: ModelChoice): string | null {
+  if (allowed?.length === 0) throw invalid('model', 'MODEL_API_ALLOWED_MODELS has none of the models of this API key');
   if (named !== null && allowed !== null && !allowed.includes(named)) {
-    throw invalid('model', `must be one of ${allowed.join(', ')}`);
+    throw invalid('model', `must be one of ${allowed.join(', ')}${limitedBy === undefined ? '' : ` (${limitedBy})`}`);
   }
   return named ?? fallback;
 }

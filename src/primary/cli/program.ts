@@ -106,7 +106,10 @@ export class CliProgram {
 
 function cannotStart(name: string, kind: 'missing' | 'not-executable'): RelayError {
   const program = name.split('/').at(-1);
-  const why = kind === 'missing' ? 'is not installed on this host' : 'may not be executed by the service';
+  const why =
+    kind === 'missing'
+      ? 'is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)'
+      : 'may not be executed by the service (MODEL_API_CLI_COMMAND)';
   return new RelayError('spawn_error', `the model CLI ${program} ${why}`);
 }
 

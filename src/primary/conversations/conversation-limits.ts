@@ -17,7 +17,10 @@ export function checkSize({ maxBytes, maxBytesEach }: ConversationLimits, bytes:
   const limit = Math.min(maxBytes, maxBytesEach);
   if (bytes <= limit) return;
   const megabytes = Math.floor((limit / 1024 ** 2) * 10) / 10;
-  throw invalid('message', `would make the conversation larger than ${megabytes} MB: start a new conversation`);
+  throw invalid(
+    'message',
+    `would make the conversation larger than ${megabytes} MB (MODEL_API_CONVERSATION_MAX_MB): start a new conversation`,
+  );
 }
 
 /** A fork has whole turns. */

@@ -170,7 +170,9 @@ export class ConversationStore {
 
   #refuse(): never {
     this.#refused++;
-    throw new RelayError('concurrency_limited', 'every conversation is in use', { retryAfterSeconds: 1 });
+    throw new RelayError('concurrency_limited', 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)', {
+      retryAfterSeconds: 1,
+    });
   }
 
   #draft(client: string, system: string | null): Conversation {

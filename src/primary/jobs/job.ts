@@ -101,14 +101,20 @@ export class Job {
   }
 
   limitWaiting(limitMs: number): void {
-    this.#limit(limitMs, () => new RelayError('queue_timeout', `waited ${limitMs} ms for a slot`));
+    this.#limit(
+      limitMs,
+      () => new RelayError('queue_timeout', `waited ${limitMs} ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)`),
+    );
   }
 
   /** The slot is granted: from here on the execution time counts. */
   start(limitMs: number): void {
     this.#startedMs = this.#clock.monotonicMs();
     this.#startedAt = this.#clock.now();
-    this.#limit(limitMs, () => new RelayError('timeout', `the model took longer than ${limitMs} ms`));
+    this.#limit(
+      limitMs,
+      () => new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`),
+    );
     this.stream.started(this.queueMs);
   }
 

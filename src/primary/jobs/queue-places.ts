@@ -227,7 +227,7 @@ export class QueuePlaces {
 
   #refuseFull(): RelayError {
     this.#refusedFull++;
-    const message = 'all slots are taken and the queue is full';
+    const message = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
     return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
   }
 

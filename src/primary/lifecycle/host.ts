@@ -1,4 +1,5 @@
 import type { ServiceExit } from '../../shared/exit-codes.js';
+import type { LogStyle } from '../../shared/log-style.js';
 import type { TracePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
 import type { Systemd } from './systemd.js';
@@ -9,6 +10,10 @@ export interface Host extends CliHost {
   readonly systemd: Systemd;
   /** Where the service leaves traces, should it be killed. */
   readonly traces: TracePlaces;
+  /** How the log is written, here and by the workers. */
+  readonly logStyle: LogStyle;
+  /** Writes lines between those of a log for people; elsewhere nothing. */
+  show(lines: readonly string[]): void;
   /** Is told that work was done, and gives memory back later. */
   readonly heap: { worked(): void };
   /** Log records of the primary that could not be written. */

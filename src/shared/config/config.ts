@@ -12,10 +12,13 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export class ConfigFault extends Error {
   override readonly name = 'ConfigFault';
   readonly faults: readonly string[];
+  /** What looks wrong beside them, such as a variable whose name is mistyped. */
+  readonly warnings: readonly string[];
 
-  constructor(faults: readonly string[]) {
+  constructor(faults: readonly string[], warnings: readonly string[] = []) {
     super(faults.join('\n'));
     this.faults = faults;
+    this.warnings = warnings;
   }
 }
 
@@ -32,7 +35,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
   faults.push(...contradictions(parsed, keys));
-  if (faults.length > 0 || keys === null) throw new ConfigFault(faults);
+  if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
   const { apiKeys, namedKeys, needsKey } = keys;
   return frozen({

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { logFormats } from '../log-style.js';
 import {
   cgroupSetting,
   cidrs,
@@ -93,6 +94,7 @@ export const variables = {
   MODEL_API_CLI_PROCESSES: ['cliProcesses', integer(1, 1_000_000), null],
   MODEL_API_CONSOLE: ['console', oneOf(switchPositions), 'on'],
   MODEL_API_LOG_LEVEL: ['logLevel', oneOf(logLevels), 'info'],
+  MODEL_API_LOG_FORMAT: ['logFormat', oneOf(logFormats), 'auto'],
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
   MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],
 } as const satisfies Record<string, Variable>;

@@ -8,6 +8,7 @@ import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
 import { jobEvent, jobRequest } from '../job.js';
+import { logStyles } from '../log-style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
 import { transcriptPart } from '../transcript.js';
@@ -53,6 +54,7 @@ export const workerSettingsSchema = z.object({
   /** Whether what was said in a conversation can be read, and forked. */
   readBack: z.boolean(),
   logLevel: z.string(),
+  logStyle: z.enum(logStyles),
   /** Whether there is a cap for clients without one of their own. */
   isCapped: z.boolean(),
   phase: z.enum(phases),

@@ -60,9 +60,9 @@ async function checkKey(authority: Authority, req: Request, res: Reply, scope: S
   const key = keys.find(presentedKey(req)) ?? (await refuseWrong(authority, req, res));
   res.locals.client = keyClient(key.name);
   res.locals.key = key;
-  if (hasExpired(key, clock)) throw unauthorized('the API key has expired');
+  if (hasExpired(key, clock)) throw unauthorized('the API key has expired (MODEL_API_KEYS_FILE)');
   if (scope !== null && !key.scopes.includes(scope))
-    throw new RelayError('forbidden', `this API key lacks the scope ${scope}`);
+    throw new RelayError('forbidden', `this API key lacks the scope ${scope} (MODEL_API_KEYS_FILE)`);
 }
 
 /** Compared before: only a wrong key is held against whoever has sent it. On loopback an address would be everybody. */

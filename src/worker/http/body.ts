@@ -19,7 +19,7 @@ export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, 
 }
 
 function tooLarge(limitBytes: number): RelayError {
-  return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes`);
+  return new RelayError('payload_too_large', `the body is larger than ${limitBytes} bytes (MODEL_API_BODY_LIMIT)`);
 }
 
 /** An HTTP/1.0 client does not know interim responses. Other expectations are ignored. */

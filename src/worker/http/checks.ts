@@ -16,13 +16,14 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
   return (req, res, next) => {
     const authority = authorityOf(req);
     if (settings.allowedHosts !== null && !settings.allowedHosts.includes(hostName(authority))) {
-      throw new RelayError('forbidden', 'this Host is not allowed');
+      throw new RelayError('forbidden', 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are');
     }
     const origin = req.headers.origin;
     if (origin === undefined && isForeign(req))
-      throw new RelayError('forbidden', 'requests of other sites are not allowed');
+      throw new RelayError('forbidden', 'requests of other sites need an Origin that MODEL_API_ALLOWED_ORIGINS names');
     if (origin === undefined || isSameOrigin(origin, authority)) return next();
-    if (!origins.has(origin)) throw new RelayError('forbidden', 'this Origin is not allowed');
+    if (!origins.has(origin))
+      throw new RelayError('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
     if (!isPreflight(req)) return next();
     res.set({ 'Access-Control-Allow-Methods': 'GET, POST, DELETE', 'Access-Control-Allow-Headers': allowed });
@@ -119,7 +120,8 @@ export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings,
     res.set('RateLimit-Policy', `"per-client";q=${maxRequests};w=${Math.ceil(windowSeconds)}`);
     res.set('RateLimit', `"per-client";r=${remaining};t=${resetSeconds}`);
     if (isAllowed) return;
-    const message = `this client may send ${maxRequests} requests in ${windowSeconds} s`;
+    const limit = key?.isCapped ? 'the rate of its API key' : 'MODEL_API_RATE_LIMIT_MAX_REQUESTS';
+    const message = `this client may send ${maxRequests} requests in ${windowSeconds} s (${limit})`;
     throw new RelayError('rate_limited', message, { retryAfterSeconds: resetSeconds });
   };
 }

@@ -1,9 +1,9 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { paintFor } from '../../../src/command/render/paint.js';
 import { gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
 import type { ServiceSnapshot } from '../../../src/command/snapshot.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
+import { paintFor } from '../../../src/shared/paint.js';
 import { root } from '../../support/sources.js';
 
 const paint = paintFor(false);

@@ -8,14 +8,20 @@ const keys = [
 const traces = { runtimeParent: '/run', cgroupParent: null };
 
 async function settingsOf(env: Record<string, string> = {}, addressCount = 1) {
-  return workerSettings(await loadConfig(env, async () => ''), keys, addressCount, traces, 'starting');
+  return workerSettings(
+    await loadConfig(env, async () => ''),
+    keys,
+    addressCount,
+    { traces, logStyle: 'plain' },
+    'starting',
+  );
 }
 
 describe('the settings of a worker', () => {
   it('are what a worker expects', async () => {
     const settings = await settingsOf();
     expect(workerSettingsSchema.parse(settings)).toEqual(settings);
-    expect(settings).toMatchObject({ phase: 'starting', traces });
+    expect(settings).toMatchObject({ phase: 'starting', traces, logStyle: 'plain' });
   });
 
   it('name the inherited addresses: the numbers after its streams and its channel', async () => {

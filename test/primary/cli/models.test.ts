@@ -116,11 +116,15 @@ describe('the choice of a model', () => {
     [{ MODEL_API_DEFAULT_MODEL: 'c' }, null, { fallback: 'c', allowed: null, label: 'c' }],
     [{ MODEL_API_DEFAULT_MODEL: 'c' }, ['a', 'b'], { fallback: 'c', allowed: ['a', 'b', 'c'], label: 'c' }],
     [{ MODEL_API_DEFAULT_MODEL: 'b' }, ['a', 'b'], { fallback: 'b', allowed: ['a', 'b'], label: 'b' }],
-    [{ MODEL_API_ALLOWED_MODELS: 'x,y' }, ['a'], { fallback: 'x', allowed: ['x', 'y'], label: 'x' }],
+    [
+      { MODEL_API_ALLOWED_MODELS: 'x,y' },
+      ['a'],
+      { fallback: 'x', allowed: ['x', 'y'], limitedBy: 'MODEL_API_ALLOWED_MODELS', label: 'x' },
+    ],
     [
       { MODEL_API_ALLOWED_MODELS: 'x,y', MODEL_API_DEFAULT_MODEL: 'y' },
       null,
-      { fallback: 'y', allowed: ['x', 'y'], label: 'y' },
+      { fallback: 'y', allowed: ['x', 'y'], limitedBy: 'MODEL_API_ALLOWED_MODELS', label: 'y' },
     ],
   ])('follows the operator first, then the adapter: %j, %j', async (env, models, choice) => {
     expect(await choiceOf(env, models)).toEqual(choice);
@@ -162,7 +166,7 @@ describe('the choice of a client that may name some models only', () => {
 
   it('may be empty, and then no request can be served', () => {
     for (const named of [null, 'a', 'x']) {
-      expect(() => modelFor(named, narrowed(choice, ['x']))).toThrow('model: the service allows none');
+      expect(() => modelFor(named, narrowed(choice, ['x']))).toThrow('model: MODEL_API_ALLOWED_MODELS has none');
     }
   });
 });

@@ -164,9 +164,13 @@ describe('what is known of the model CLI', () => {
     const { known } = program();
     await chmod(path, 0o644);
     const message = (why: string) => ({ code: 'spawn_error', message: `the model CLI model ${why}` });
-    await expect(known.find()).rejects.toMatchObject(message('may not be executed by the service'));
+    await expect(known.find()).rejects.toMatchObject(
+      message('may not be executed by the service (MODEL_API_CLI_COMMAND)'),
+    );
     await rm(path);
-    await expect(known.find()).rejects.toMatchObject(message('is not installed on this host'));
+    await expect(known.find()).rejects.toMatchObject(
+      message('is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)'),
+    );
     await expect(known.check()).rejects.toMatchObject({ code: 'spawn_error' });
     await expect(known.listModels()).rejects.toMatchObject({ code: 'spawn_error' });
   });

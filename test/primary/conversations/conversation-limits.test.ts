@@ -1,7 +1,11 @@
 import { failureOf, StoreHarness, ttlMs } from '../../support/conversations.js';
 import { randomNumbers } from '../../support/random.js';
 
-const everyOneInUse = { code: 'concurrency_limited', message: 'every conversation is in use', retryAfterSeconds: 1 };
+const everyOneInUse = {
+  code: 'concurrency_limited',
+  message: 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)',
+  retryAfterSeconds: 1,
+};
 
 describe('the count of conversations', () => {
   it('is kept by taking away exactly the least recently active', () => {

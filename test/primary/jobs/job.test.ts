@@ -38,7 +38,10 @@ describe("a job's signal", () => {
     await clock.advance(14_999);
     expect(job.signal.aborted).toBe(false);
     await clock.advance(1);
-    expect(job.signal.reason).toMatchObject({ code: 'queue_timeout', message: 'waited 15000 ms for a slot' });
+    expect(job.signal.reason).toMatchObject({
+      code: 'queue_timeout',
+      message: 'waited 15000 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
+    });
   });
 
   it('is aborted when execution has taken too long, counted from its start', async () => {
@@ -49,7 +52,10 @@ describe("a job's signal", () => {
     await clock.advance(1999);
     expect(job.signal.aborted).toBe(false);
     await clock.advance(1);
-    expect(job.signal.reason).toMatchObject({ code: 'timeout', message: 'the model took longer than 2000 ms' });
+    expect(job.signal.reason).toMatchObject({
+      code: 'timeout',
+      message: 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)',
+    });
   });
 
   it('keeps its first reason', async () => {

@@ -61,7 +61,7 @@ class Harness {
   }
 }
 
-const full = 'all slots are taken and the queue is full';
+const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
 
 describe('the names that the holder of one key gives', () => {
   const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);

@@ -346,6 +346,11 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: ['debug', 'info', 'warn', 'error', 'silent'].map((level) => [level, level]),
     bad: ['', 'trace', 'INFO'],
   },
+  MODEL_API_LOG_FORMAT: {
+    key: 'logFormat',
+    good: ['auto', 'json', 'text'].map((format) => [format, format]),
+    bad: ['', 'pretty', 'JSON'],
+  },
   MODEL_CODE_OAUTH_TOKEN: { key: 'oauthToken', good: [['t0ken', 't0ken']], bad: [''] },
   MODEL_CODE_OAUTH_TOKEN_FILE: { key: 'oauthToken', good: [['/token', 't0ken']], bad: ['', '/missing', '/empty'] },
 };
@@ -428,6 +433,7 @@ describe('the configuration', () => {
       cliProcesses: null,
       console: 'on',
       logLevel: 'info',
+      logFormat: 'auto',
       oauthToken: null,
     });
     expect([warnings, production]).toEqual([[], false]);

@@ -97,7 +97,10 @@ describe('A body', () => {
 });
 
 describe('A body that is too large', () => {
-  const refused = { status: 413, body: { error: 'payload_too_large', message: 'the body is larger than 100 bytes' } };
+  const refused = {
+    status: 413,
+    body: { error: 'payload_too_large', message: 'the body is larger than 100 bytes (MODEL_API_BODY_LIMIT)' },
+  };
 
   it('is refused by its length, before any of it has come', async () => {
     await using server = await start();

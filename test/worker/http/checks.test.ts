@@ -22,7 +22,7 @@ describe('The guard of the Host', () => {
       await using server = await open();
       expect(await server.get(`Host: ${host}`)).toMatchObject({
         status: 403,
-        body: { error: 'forbidden', message: 'this Host is not allowed' },
+        body: { error: 'forbidden', message: 'this Host is not allowed: MODEL_API_ALLOWED_HOSTS names those that are' },
       });
     },
   );
@@ -73,7 +73,10 @@ describe('The guard of the Origin', () => {
       await using server = await open();
       for (const bytes of [request('GET /', [`Origin: ${origin}`]), request('OPTIONS /', [`Origin: ${origin}`])]) {
         const answer = await server.send(bytes);
-        expect(answer).toMatchObject({ status: 403, body: { message: 'this Origin is not allowed' } });
+        expect(answer).toMatchObject({
+          status: 403,
+          body: { message: 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are' },
+        });
         expect(corsOf(answer)).toEqual([]);
       }
     },
@@ -116,7 +119,13 @@ describe('The guard against other sites', () => {
   const settings = { allowedHosts: null, allowedOrigins: ['https://app.example'] };
   const open = () => serveWith([hostGuard(settings), passed]);
   const link = ['Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate', 'Sec-Fetch-Dest: document'];
-  const refused = { status: 403, body: { error: 'forbidden', message: 'requests of other sites are not allowed' } };
+  const refused = {
+    status: 403,
+    body: {
+      error: 'forbidden',
+      message: 'requests of other sites need an Origin that MODEL_API_ALLOWED_ORIGINS names',
+    },
+  };
 
   it.each(['cross-site', 'same-site'])(
     'refuses what a page of another site loads without an Origin: %s',
@@ -225,7 +234,11 @@ describe('The cap of the rate', () => {
     expect(await server.get()).toMatchObject({
       status: 429,
       headers: { 'retry-after': '2', ratelimit: '"per-client";r=0;t=2' },
-      body: { error: 'rate_limited', message: 'this client may send 10 requests in 1.5 s', retry_after_seconds: 2 },
+      body: {
+        error: 'rate_limited',
+        message: 'this client may send 10 requests in 1.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+        retry_after_seconds: 2,
+      },
     });
   });
 });

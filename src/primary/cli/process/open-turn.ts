@@ -147,7 +147,10 @@ export class OpenTurn implements Disposable {
   }
 
   #tooLarge(): RelayError {
-    return cliError('output_too_large', `the answer is longer than ${this.#maxOutputBytes} bytes`);
+    return cliError(
+      'output_too_large',
+      `the answer is longer than ${this.#maxOutputBytes} bytes (MODEL_API_MAX_OUTPUT_BYTES)`,
+    );
   }
 }
 

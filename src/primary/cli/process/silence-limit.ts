@@ -19,12 +19,12 @@ export class SilenceLimit implements Disposable {
     this.#limits = limits;
     this.#clock = clock;
     this.#onExceeded = onExceeded;
-    this.#restart(limits.firstOutputMs, 'the model', 'before its first output');
+    this.#restart(limits.firstOutputMs, 'the model', 'before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)');
   }
 
   /** The program has written something, and its model has begun. */
   reset(): void {
-    this.#restart(this.#limits.stallMs, 'the model CLI', 'between two outputs');
+    this.#restart(this.#limits.stallMs, 'the model CLI', 'between two outputs (MODEL_API_STALL_TIMEOUT)');
   }
 
   /** Nobody reads for now, so the silence is not the program's. */

@@ -398,7 +398,7 @@ describe('a turn that is cut', () => {
     await first;
     await clock.advance(10_000); // nothing is expected of it between two turns
     const second = turn('two');
-    const message = 'the model CLI was silent for 20 ms between two outputs';
+    const message = 'the model CLI was silent for 20 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
     const failure = expect(second).rejects.toMatchObject({ code: 'timeout', message });
     await clock.advance(299);
     await tree.say('+two\n');

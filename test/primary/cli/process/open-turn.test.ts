@@ -83,7 +83,7 @@ describe('the answer of a turn', () => {
     expect(sink.texts).toEqual(['one']);
   });
 
-  const tooLong = 'cli_error: the answer is longer than 100 bytes';
+  const tooLong = 'cli_error: the answer is longer than 100 bytes (MODEL_API_MAX_OUTPUT_BYTES)';
 
   it.each([
     ['in one piece', `+${'x'.repeat(101)}\n`],
@@ -229,7 +229,9 @@ describe('a turn whose reader is slow', () => {
     await clock.advance(49);
     expect(clock.pending).toBe(1);
     await clock.advance(1);
-    expect(await outcome).toBe('timeout: the model CLI was silent for 50 ms between two outputs');
+    expect(await outcome).toBe(
+      'timeout: the model CLI was silent for 50 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
+    );
   });
 
   it.each([
@@ -264,7 +266,9 @@ describe('a turn whose program is silent', () => {
     await clock.advance(99);
     expect(clock.pending).toBe(1);
     await clock.advance(1);
-    expect(await outcome).toBe('timeout: the model was silent for 300 ms before its first output');
+    expect(await outcome).toBe(
+      'timeout: the model was silent for 300 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+    );
   });
 
   it('gives the program time with each output, once its model has begun', async () => {

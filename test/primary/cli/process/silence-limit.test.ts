@@ -10,8 +10,8 @@ function limitOf(firstOutputMs: number, stallMs: number) {
   return { clock, limit, exceeded };
 }
 
-const first = 'timeout: the model was silent for 100 ms before its first output';
-const stalled = 'timeout: the model CLI was silent for 30 ms between two outputs';
+const first = 'timeout: the model was silent for 100 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)';
+const stalled = 'timeout: the model CLI was silent for 30 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
 
 describe('the limit of silence', () => {
   it('is exceeded once when the first output does not come, and says so', async () => {

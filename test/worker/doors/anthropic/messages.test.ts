@@ -236,7 +236,7 @@ describe('A failure', () => {
       { ...hello, system: 'x'.repeat(100_000) },
       413,
       'request_too_large',
-      'the body is larger than 100000 bytes',
+      'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)',
     ],
     [
       'an answer that was begun',

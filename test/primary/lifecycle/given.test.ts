@@ -1,5 +1,5 @@
-import { takeSettings } from '../../src/primary/main.js';
-import { variables } from '../../src/shared/config/variables.js';
+import { takeSettings } from '../../../src/primary/lifecycle/given.js';
+import { variables } from '../../../src/shared/config/variables.js';
 
 describe('the variables of prompt-relay', () => {
   it('are all taken out of the environment, mistyped ones too, and nothing else is', () => {

@@ -49,3 +49,11 @@ export function plainJson(value: unknown): string {
   const escaped = (control: string) => `\\u00${control.charCodeAt(0).toString(16)}`;
   return JSON.stringify(value).replace(/\p{Cc}/gu, escaped);
 }
+
+/** One line for a terminal: what could steer it, or turn the direction of the text, is written as its code. */
+export function escaped(text: string): string {
+  return text.replace(/[\p{Cc}\p{Cf}\p{Cs}\u2028\u2029]/gu, (odd) => {
+    const code = (odd.codePointAt(0) as number).toString(16);
+    return code.length > 2 ? `\\u{${code}}` : `\\x${code.padStart(2, '0')}`;
+  });
+}

@@ -1,10 +1,4 @@
-import {
-  alignColumns,
-  formatCount,
-  formatDuration,
-  formatNumber,
-  labelledRows,
-} from '../../../src/command/render/format.js';
+import { alignColumns, formatCount, formatDuration, formatNumber, labelledRows } from '../../src/shared/format.js';
 
 describe('the format functions', () => {
   it.each([

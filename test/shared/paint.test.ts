@@ -1,4 +1,4 @@
-import { clip, paintFor, plain, plainJson } from '../../../src/command/render/paint.js';
+import { clip, paintFor, plain, plainJson } from '../../src/shared/paint.js';
 
 describe('paint', () => {
   const paint = paintFor(true);

@@ -1,0 +1,73 @@
+import { readdir, readlink } from 'node:fs/promises';
+import { readVirtualFile } from '../../shared/process/kernel-files.js';
+import { listPids } from '../../shared/process/proc.js';
+
+interface WantedAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
+
+/** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
+export async function addressFault(error: NodeJS.ErrnoException, { host, port }: WantedAddress): Promise<string> {
+  const { code, message } = error;
+  if (!message.includes(`${host}:${port}`)) return message; // another one, such as the Unix socket
+  if (code === 'EADDRINUSE') {
+    const holder = await holderOf(port).catch(() => null);
+    const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;
+    return `port ${port} is taken by ${owner}: end it, or ${otherPort} (${message})`;
+  }
+  if (code === 'EACCES') return `port ${port} is for root alone: ${otherPort}, 1024 or above (${message})`;
+  if (code === 'EADDRNOTAVAIL')
+    return `${host} is no address of this machine: set MODEL_API_HOST or serve --host to one that is (${message})`;
+  return message;
+}
+
+interface Holder {
+  readonly pid: number;
+  readonly name: string;
+}
+
+/** Who listens at this TCP port; null where that is another user's process. */
+async function holderOf(port: number): Promise<Holder | null> {
+  const links = new Set((await listeningInodes(port)).map((inode) => `socket:[${inode}]`));
+  const pids = (await listPids()) ?? [];
+  if (links.size === 0 || pids === 'unreadable') return null;
+  for (const pid of pids) if (await holdsOneOf(links, pid)) return { pid, name: await nameOf(pid) };
+  return null;
+}
+
+const listening = '0A';
+
+/** From /proc/net/tcp (proc(5)): number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode. */
+async function listeningInodes(port: number): Promise<string[]> {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readVirtualFile(`/proc/self/net/${name}`).catch(() => '')),
+  );
+  return tables.flatMap((table) =>
+    String(table)
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, local = '', , state]) => local.endsWith(wanted) && state === listening)
+      .map((row) => row[9] ?? ''),
+  );
+}
+
+async function holdsOneOf(links: ReadonlySet<string>, pid: number): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`;
+  const names = await readdir(folder).catch(() => []);
+  const targets = await Promise.all(names.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
+  return targets.some((target) => links.has(target));
+}
+
+/** A script by its interpreter would be `node` for almost all of them. */
+async function nameOf(pid: number): Promise<string> {
+  const words = String(await readVirtualFile(`/proc/${pid}/cmdline`).catch(() => '')).split('\0');
+  const isOurs = words
+    .slice(0, 3)
+    .some((word) => /(^|\/)prompt-relay$|dist\/src\/(command|primary)\/main\.js$/.test(word));
+  if (isOurs) return 'another prompt-relay';
+  return String(await readVirtualFile(`/proc/${pid}/comm`).catch(() => 'a program')).trim();
+}

@@ -1,0 +1,77 @@
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import { labelledRows } from '../../shared/format.js';
+import { escaped, type Paint } from '../../shared/paint.js';
+import type { ReadinessEntry } from '../../shared/readiness.js';
+
+/** What is known of the service before it serves. */
+export interface BannerFacts {
+  readonly version: string;
+  readonly adapter: string;
+  /** Null where the console is switched off. */
+  readonly consolePath: string | null;
+  readonly needsKey: boolean;
+}
+
+/** A check that takes longer is told of later, by the log. */
+const waitMs = 2000;
+
+type CheckedCli = Pick<ReadinessEntry, 'status' | 'version' | 'error'>;
+
+/** Owns the lines that greet whoever starts the service at a terminal. Shows them once, with the first check if that ends soon. */
+export class Banner {
+  readonly #facts: BannerFacts;
+  readonly #clock: Clock;
+  readonly #show: (lines: readonly string[]) => void;
+  readonly #paint: Paint;
+  #url: string | null = null;
+  #checked: CheckedCli | null = null;
+  #isShown = false;
+  #stopTimer: StopTimer = () => {};
+
+  constructor(facts: BannerFacts, clock: Clock, paint: Paint, show: (lines: readonly string[]) => void) {
+    this.#facts = facts;
+    this.#clock = clock;
+    this.#paint = paint;
+    this.#show = show;
+  }
+
+  /** The service can be reached at this URL. */
+  serving(url: string): void {
+    this.#url = url;
+    if (this.#checked !== null) return this.#showOnce();
+    this.#stopTimer = this.#clock.after(waitMs, () => this.#showOnce());
+  }
+
+  /** A readiness check has ended. */
+  checked(entry: CheckedCli): void {
+    this.#checked = entry;
+    if (this.#url !== null) this.#showOnce();
+  }
+
+  #showOnce(): void {
+    if (this.#isShown || this.#url === null) return;
+    this.#isShown = true;
+    this.#stopTimer();
+    this.#show(bannerLines(this.#facts, this.#url, this.#checked, this.#paint));
+  }
+}
+
+/** The URL, the console, the model CLI and its version, how to ask. */
+export function bannerLines(facts: BannerFacts, url: string, checked: CheckedCli | null, paint: Paint): string[] {
+  const { version, adapter, consolePath, needsKey } = facts;
+  const header = needsKey ? `-H "X-API-Key: $MODEL_API_KEY" ` : '';
+  const rows: [string, string][] = [
+    [`prompt-relay ${version}`, paint.bold(url)],
+    ...(consolePath === null ? [] : [['console', url + consolePath] as [string, string]]),
+    ['model CLI', cliText(adapter, checked, paint)],
+    ['ask it', `curl ${url}/ask ${header}-H 'Content-Type: application/json' -d '{"prompt":"Hello"}'`],
+  ];
+  return ['', ...labelledRows(rows, paint.dim).map((row) => `  ${row}`), ''];
+}
+
+function cliText(adapter: string, checked: CheckedCli | null, paint: Paint): string {
+  if (checked === null) return `${adapter}, ${paint.yellow('checking …')}`;
+  const name = escaped([adapter, checked.version ?? ''].join(' ').trimEnd());
+  if (checked.status === 'ready') return `${name}, ${paint.green('ready')}`;
+  return `${name}, ${paint.red('not ready')}: ${escaped(checked.error ?? '')}`;
+}

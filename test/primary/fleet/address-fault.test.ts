@@ -1,0 +1,40 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { addressFault } from '../../../src/primary/fleet/address-fault.js';
+
+function fault(code: string, host: string, port: number): Promise<string> {
+  const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
+  return addressFault(error, { host, port });
+}
+
+describe('the sentence on an address that can not be had', () => {
+  it.each(['127.0.0.1', '::'])('names the process that listens on the port, bound to %s', async (host) => {
+    const server = createServer().listen(0, host);
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const sentence = await fault('EADDRINUSE', '127.0.0.1', port);
+    expect(sentence).toMatch(
+      new RegExp(`^port ${port} is taken by \\S+ \\(process ${process.pid}\\): end it, or choose`),
+    );
+    expect(sentence).toContain('MODEL_API_PORT or serve --port');
+    server.close();
+    await once(server, 'close');
+  });
+
+  it('says so where nobody can be seen', async () => {
+    expect(await fault('EADDRINUSE', '127.0.0.1', 0)).toMatch(/^port 0 is taken by another program: /);
+  });
+
+  it.each([
+    ['EACCES', 'port 80 is for root alone: choose another port with MODEL_API_PORT or serve --port, 1024 or above'],
+    ['EADDRNOTAVAIL', '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to one that is'],
+    ['EMFILE', 'bind EMFILE 192.0.2.1:80'],
+  ])('tells the way out of %s', async (code, start) => {
+    expect((await fault(code, '192.0.2.1', 80)).startsWith(start)).toBe(true);
+  });
+
+  it('leaves the fault of a Unix socket as it is', async () => {
+    const error = Object.assign(new Error('bind EADDRINUSE /run/relay.sock'), { code: 'EADDRINUSE' });
+    expect(await addressFault(error, { host: '127.0.0.1', port: 5051 })).toBe('bind EADDRINUSE /run/relay.sock');
+  });
+});
