@@ -18,13 +18,13 @@ export function titleOf({ texts: [first = ''] }: Pick<Conversation, 'texts'>): s
 }
 
 /** Where a reader is: in the system text (-1) or a message, there in the text (-1) or an image, after so many bytes of it. */
-interface Place {
+interface TextPlace {
   readonly message: number;
   readonly image: number;
   readonly at: number;
 }
 
-type PartsRead = { readonly parts: readonly TranscriptPart[]; readonly next: Place };
+type PartsRead = { readonly parts: readonly TranscriptPart[]; readonly next: TextPlace };
 
 /**
  * What was said until now, as items for the channel. Between two items nothing is held but a place: however slow its
@@ -32,7 +32,7 @@ type PartsRead = { readonly parts: readonly TranscriptPart[]; readonly next: Pla
  */
 export function* transcript(find: () => Conversation, withImages: boolean): Generator<TranscriptPart[]> {
   const messageCount = countOf(find); // a turn that ends meanwhile is not part of it
-  let next: Place = { message: -1, image: -1, at: 0 };
+  let next: TextPlace = { message: -1, image: -1, at: 0 };
   while (next.message < messageCount) {
     const item = itemAt(find, next, messageCount, withImages);
     next = item.next;
@@ -45,7 +45,7 @@ function countOf(find: () => Conversation): number {
   return find().texts.length;
 }
 
-function itemAt(find: () => Conversation, first: Place, messageCount: number, withImages: boolean) {
+function itemAt(find: () => Conversation, first: TextPlace, messageCount: number, withImages: boolean) {
   const conversation = find();
   const parts: TranscriptPart[] = [];
   let next = first;
@@ -58,7 +58,7 @@ function itemAt(find: () => Conversation, first: Place, messageCount: number, wi
   return { parts, next };
 }
 
-function textAt(conversation: Conversation, place: Place): PartsRead {
+function textAt(conversation: Conversation, place: TextPlace): PartsRead {
   const { message, at } = place;
   const stored = message < 0 ? conversation.storedSystem : (conversation.texts[message] ?? null);
   if (stored === null) return { parts: [], next: after(place, conversation) };
@@ -68,7 +68,7 @@ function textAt(conversation: Conversation, place: Place): PartsRead {
   return { parts, next: end < stored.length ? { ...place, at: end } : after(place, conversation) };
 }
 
-function imageAt(conversation: Conversation, place: Place, withData: boolean): PartsRead {
+function imageAt(conversation: Conversation, place: TextPlace, withData: boolean): PartsRead {
   const { mediaType, data } = conversation.imagesAt(place.message)[place.image] as Image;
   const parts: TranscriptPart[] = [];
   if (place.at === 0) parts.push({ type: 'image', mediaType, bytes: Buffer.byteLength(data, 'base64') });
@@ -79,7 +79,7 @@ function imageAt(conversation: Conversation, place: Place, withData: boolean): P
 }
 
 /** The next image of the message, else the next message. */
-function after({ message, image }: Place, conversation: Conversation): Place {
+function after({ message, image }: TextPlace, conversation: Conversation): TextPlace {
   const hasMore = image + 1 < conversation.imagesAt(message).length;
   return hasMore ? { message, image: image + 1, at: 0 } : { message: message + 1, image: -1, at: 0 };
 }
