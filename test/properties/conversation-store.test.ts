@@ -21,6 +21,8 @@ type StoreStep =
   | { readonly type: 'close' | 'look'; readonly which: number }
   | { readonly type: 'remove'; readonly which: number; readonly isOwner: boolean }
   | { readonly type: 'expire' }
+  | { readonly type: 'fork'; readonly which: number; readonly isOwner: boolean; readonly messages: number | null }
+  | { readonly type: 'list'; readonly which: number; readonly limit: number }
   | { readonly type: 'pass'; readonly ms: number };
 
 const steps = array(
@@ -39,6 +41,13 @@ const steps = array(
     { weight: 5, arbitrary: record({ type: constantFrom('close', 'look'), which: nat(9) }) },
     record({ type: constant('remove' as const), which: nat(9), isOwner: boolean() }),
     record({ type: constant('expire' as const) }),
+    record({
+      type: constant('fork' as const),
+      which: nat(9),
+      isOwner: constantFrom(true, true, true, false),
+      messages: option(constantFrom(1, 2, 4, 6)),
+    }),
+    record({ type: constant('list' as const), which: nat(2), limit: constantFrom(1, 2, 50) }),
     record({ type: constant('pass' as const), ms: constantFrom(1, 100, ttlMs / 2, ttlMs) }),
   ),
   { maxLength: 50, size: 'max' },
@@ -78,6 +87,8 @@ class StorePlayer implements Player<StoreStep> {
     else if (step.type === 'close') this.#close(pick(this.#turns, step.which));
     else if (step.type === 'look') this.#look(pick(this.#all, step.which));
     else if (step.type === 'remove') this.#remove(pick(this.#all, step.which), step.isOwner);
+    else if (step.type === 'fork') this.#fork(pick(this.#all, step.which), step);
+    else if (step.type === 'list') this.#list(pick(owners, step.which) as string, step.limit);
     else if (step.type === 'pass') await this.#harness.clock.advance(step.ms);
     else {
       this.#harness.store.expire();
@@ -184,6 +195,48 @@ class StorePlayer implements Player<StoreStep> {
     const isThere = entry.state === 'kept' && isOwner;
     expect(failure?.code ?? null).toBe(isThere ? null : 'not_found');
     if (isThere) this.#drop(entry);
+  }
+
+  #fork(origin: ExpectedConversation | undefined, { isOwner, messages }: Extract<StoreStep, { type: 'fork' }>): void {
+    if (origin?.id == null) return;
+    const { id, systemBytes } = origin;
+    this.#expire();
+    const owner = ownerOf(origin, isOwner);
+    const count = messages ?? origin.texts.length;
+    const isMade = this.#forkRefusalOf(origin, isOwner, count) === null;
+    const fork = { ...this.#draft(owner, systemBytes), texts: origin.texts.slice(0, count) };
+    let made: ConversationSnapshot | null = null;
+    const failure = failureOf(() => {
+      made = this.#harness.store.fork(id, owner, messages);
+    });
+    if (!isMade) return expect(failure?.code).toBe(this.#forkRefusalOf(origin, isOwner, count));
+    const { id: forkId = this.#harness.removedIds.at(-1) ?? '' } = (made ?? {}) as Partial<ConversationSnapshot>;
+    Object.assign(fork, { id: forkId, activeMs: this.#harness.clock.monotonicMs(), state: 'kept' });
+    this.#all.push(fork);
+    this.#kept.push(fork);
+    this.#created++;
+    this.#makeRoom();
+    expect(failure?.code ?? 'kept').toBe(fork.state === 'kept' ? 'kept' : 'concurrency_limited');
+  }
+
+  #forkRefusalOf(origin: ExpectedConversation, isOwner: boolean, count: number): string | null {
+    if (origin.state !== 'kept' || !isOwner) return 'not_found';
+    if (count % 2 !== 0 || count > origin.texts.length) return 'validation_error';
+    return this.#inUse.length >= limits.maxConversations ? 'concurrency_limited' : null;
+  }
+
+  /** All pages together are the list. */
+  #list(owner: string, limit: number): void {
+    this.#expire();
+    const listed: string[] = [];
+    for (let before: number | null = null; ; ) {
+      const { conversations, next } = this.#harness.store.list(owner, before, limit);
+      listed.push(...conversations.map(({ id }) => id));
+      if (next === null) break;
+      before = next;
+    }
+    const own = this.#kept.filter((entry) => entry.owner === owner);
+    expect(listed).toEqual(own.map(({ id }) => id).reverse());
   }
 
   #expire(): void {
