@@ -20,6 +20,7 @@ import { slowClients } from './slow-clients.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
+import { viewers } from './viewers.js';
 
 /** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
 
@@ -30,6 +31,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   memory,
   idle,
   scrape,
+  viewers,
   fleet,
   accounting,
   'slow-clients': slowClients,

@@ -263,7 +263,7 @@ describe('Effects', () => {
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
       ...['Clients', 'KeyBrake', 'KeyRing', 'LocalUsers', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd'],
-      ...['SchemaChecker', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
+      ...['LastHour', 'SchemaChecker', 'StatusFeed', 'StatusViewers', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
     expect(placesOf(effects, either(isComposition, isDefinition))).toEqual([]);

@@ -1,5 +1,6 @@
 import { untilJobs } from '../support/jobs.js';
 import type { Service } from '../support/service.js';
+import { viewStatus } from '../support/status-viewer.js';
 import { keys, type Open, oneKey } from './house.js';
 
 const { alice } = keys;
@@ -62,6 +63,22 @@ export function describeEndpoints(open: Open): void {
       const [row] = body.usage as { client: string; jobs: { ok: number } }[];
       expect([status, row?.client]).toEqual([200, 'default']);
       expect(row?.jobs.ok).toBeGreaterThan(0);
+    });
+
+    it('shows what it does now, and what it is set up with', async () => {
+      const { status, body } = await service.get('/status', alice);
+      expect(status).toBe(200);
+      expect(body).toMatchObject({
+        service: { status: expect.stringMatching(/^(ok|degraded)$/), drain_ends_at: null },
+        slots: { max: 4 },
+        queue: { max: 100 },
+        workers: [{ state: 'ready' }, { state: 'ready' }],
+      });
+      const setup = await service.get('/setup', alice);
+      expect([setup.status, setup.body.url, setup.body.keys]).toEqual([200, service.url, ['default']]);
+      expect([(await service.get('/status')).status, (await service.get('/setup')).status]).toEqual([401, 401]);
+      await using viewer = await viewStatus(service, alice);
+      expect(Object.keys(await viewer.next('snapshot'))).toEqual(Object.keys(body));
     });
 
     it('describes itself, for machines and for people', async () => {

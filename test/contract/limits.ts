@@ -1,4 +1,5 @@
 import { untilJobs } from '../support/jobs.js';
+import { viewStatus } from '../support/status-viewer.js';
 import { until } from '../support/until.js';
 import { keys, type Open, oneKey } from './house.js';
 
@@ -6,13 +7,17 @@ const { alice } = keys;
 
 export function describeLimits(open: Open): void {
   describe('at its limits', () => {
-    it('takes so many requests of one address in a window, and no more', async () => {
-      await using service = await open('answers', { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' });
+    it('takes so many requests of one address in a window, and so many viewers, and no more', async () => {
+      await using service = await open('answers', { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1', MODEL_API_WORKERS: '1' });
       expect((await service.post('/ask', {})).status).toBe(400);
       for (const path of ['/ask', '/chat']) {
         const { status, headers, body } = await service.post(path, {});
         expect([status, body.error, headers.get('retry-after')]).toEqual([429, 'rate_limited', expect.any(String)]);
       }
+      const viewers = await Promise.all(Array.from({ length: 200 }, () => viewStatus(service)));
+      const { status, body } = await service.get('/status/stream');
+      expect([status, body.error]).toEqual([429, 'concurrency_limited']);
+      for (const viewer of viewers) viewer.leave();
     });
 
     it('forks nothing while every conversation is in use', async () => {

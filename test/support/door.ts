@@ -19,7 +19,9 @@ function checkContract(service: Service, bytes: Buffer | string, { status, heade
 
 /** What holds for every answer but one to an allowed foreign origin. */
 export function expectCommon({ headers, body }: RawAnswer): void {
-  expect(headers).toMatchObject({ 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' });
+  const isStream = headers['content-type']?.startsWith('text/event-stream');
+  const caching = isStream ? 'no-cache, no-transform' : 'no-store';
+  expect(headers).toMatchObject({ 'cache-control': caching, 'x-content-type-options': 'nosniff' });
   expect(headers['x-request-id']).toMatch(/^[A-Za-z0-9._-]{1,64}$/);
   if ('request_id' in body) expect(body.request_id).toBe(headers['x-request-id']);
   const names = Object.keys(headers).join(' ');
