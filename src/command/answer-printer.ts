@@ -1,6 +1,8 @@
 import type { Client } from './client.js';
+import type { CommandContext } from './command.js';
 import { type JobAnswer, type JobCall, type JobListener, runJob } from './job.js';
 import type { Terminal } from './terminal.js';
+import { WaitingLine } from './waiting.js';
 
 const startedOver = '(The model started over. Ignore the text above.)';
 
@@ -9,9 +11,10 @@ export async function printJob<T extends JobAnswer>(
   client: Client,
   call: JobCall<T>,
   signal: AbortSignal,
-  terminal: Terminal,
+  { terminal, clock }: Pick<CommandContext, 'terminal' | 'clock'>,
 ): Promise<T> {
-  const printer = new AnswerPrinter(terminal);
+  const printer = new AnswerPrinter(terminal, new WaitingLine(terminal, clock));
+  printer.onSent();
   try {
     const answer = await runJob(client, call, signal, printer);
     await printer.finish(answer);
@@ -26,18 +29,23 @@ export async function printJob<T extends JobAnswer>(
 class AnswerPrinter implements JobListener {
   readonly #terminal: Terminal;
   #lastText = '';
-  #hasProgress = false;
+  readonly #waiting: WaitingLine;
 
-  constructor(terminal: Terminal) {
+  constructor(terminal: Terminal, waiting: WaitingLine) {
     this.#terminal = terminal;
+    this.#waiting = waiting;
+  }
+
+  onSent(): void {
+    this.#waiting.show('waiting for the service', true);
   }
 
   onQueued(position: number): void {
-    this.#showProgress(`waiting for a slot, position ${position} in the queue …`);
+    this.#waiting.show(`waiting for a slot, place ${position} in the queue`, false);
   }
 
   onStarted(): void {
-    this.#showProgress('…');
+    this.#waiting.show('the model is at work', true);
   }
 
   async onDelta(text: string): Promise<void> {
@@ -58,29 +66,19 @@ class AnswerPrinter implements JobListener {
 
   /** Ends the line of an unfinished answer, if any of it was printed. */
   async cut(): Promise<void> {
-    if (this.#lastText === '') this.#clearProgress();
+    if (this.#lastText === '') this.#waiting.erase();
     else await this.#endLine();
   }
 
   async #write(text: string): Promise<void> {
     if (text === '') return;
-    this.#clearProgress();
+    this.#waiting.erase();
     this.#lastText = text;
     await this.#terminal.writeUntrusted(text);
   }
 
   async #endLine(): Promise<void> {
-    this.#clearProgress();
+    this.#waiting.erase();
     if (!this.#lastText.endsWith('\n')) await this.#terminal.write('\n');
-  }
-
-  #showProgress(text: string): void {
-    this.#hasProgress = true;
-    this.#terminal.showProgress(this.#terminal.messagePaint.dim(text));
-  }
-
-  #clearProgress(): void {
-    if (this.#hasProgress) this.#terminal.showProgress('');
-    this.#hasProgress = false;
   }
 }

@@ -1,6 +1,6 @@
 import { parseArgs } from 'node:util';
 import { nearest } from '../shared/config/nearest.js';
-import type { Command, CommandArguments } from './command.js';
+import type { Command, CommandArguments, Flag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 
 /** What a command line asks for. */
@@ -13,7 +13,7 @@ export type Invocation =
 export function parseCommandLine(words: readonly string[], commands: readonly [Command, ...Command[]]): Invocation {
   const [first = ''] = words;
   if (['--help', '-h', 'help'].includes(first)) return { type: 'help', command: helpTopic(words[1], commands) };
-  if (first === '--version' || first === '-V') return { type: 'version' };
+  if (['--version', '-v', '-V'].includes(first)) return { type: 'version' };
   const isNamed = words.length > 0 && !first.startsWith('-');
   const command = isNamed ? findCommand(first, commands) : commands[0];
   const args = parseArguments(command, isNamed ? words.slice(1) : words);
@@ -36,18 +36,23 @@ function parseArguments({ name, flags, maxPositionals }: Command, words: readonl
   const { values, positionals } = parseFlags(words, { ...flags, help: { type: 'boolean', short: 'h' } });
   const unexpected = positionals[maxPositionals];
   if (unexpected !== undefined) throw usageError(`${name}: unexpected argument ${unexpected}`);
-  const value = (flag: string) => (typeof values[flag] === 'string' ? values[flag] : undefined);
-  return { positionals, value, has: (flag) => values[flag] === true };
+  const given = (flag: string) => [values[flag] ?? []].flat().filter((value) => typeof value === 'string');
+  return { positionals, value: (flag) => given(flag).at(-1), values: given, has: (flag) => values[flag] === true };
 }
 
 type Options = NonNullable<NonNullable<Parameters<typeof parseArgs>[0]>['options']>;
 
 function parseFlags(
   words: readonly string[],
-  options: Readonly<Record<string, { readonly type: 'string' | 'boolean'; readonly short?: string }>>,
+  options: Readonly<Record<string, Pick<Flag, 'type' | 'short' | 'multiple'>>>,
 ) {
+  const known = Object.entries(options).map(([name, { type, short, multiple = false }]) => [
+    name,
+    { type, multiple, ...(short !== undefined && { short }) },
+  ]);
+  const parsed: unknown = Object.fromEntries(known);
   try {
-    return parseArgs({ args: [...words], options: options as Options, allowPositionals: true });
+    return parseArgs({ args: [...words], options: parsed as Options, allowPositionals: true });
   } catch (error) {
     // After its first sentence, the message of parseArgs is meant for programmers.
     const [sentence = ''] = (error as Error).message.split(/\. |\n/);

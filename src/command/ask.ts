@@ -1,32 +1,79 @@
 import { askResult } from '../shared/api/ask.js';
+import { efforts } from '../shared/job.js';
 import { printJob } from './answer-printer.js';
-import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
-import { CommandError, exitCodes } from './errors.js';
+import { readEffort, readImages, readSchema } from './ask-extras.js';
+import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, modelFlag } from './command.js';
+import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { runJob } from './job.js';
 import type { Terminal } from './terminal.js';
 
 export const ask: Command = {
   name: 'ask',
   synopsis: '[prompt | -] …',
-  summary: 'ask one question and print the answer; "-", or no prompt, reads stdin',
+  summary: 'ask one question and print the answer',
   flags: {
-    model: { type: 'string', placeholder: '<id>', description: 'model to use; see "prompt-relay models"' },
-    system: { type: 'string', placeholder: '<text>', description: 'instructions for the model' },
+    ...modelFlag,
+    system: { type: 'string', short: 's', placeholder: '<text>', description: 'instructions for the model' },
+    effort: {
+      type: 'string',
+      placeholder: '<level>',
+      values: efforts,
+      description: `how hard the model is to think: ${efforts.join(', ')}`,
+    },
+    schema: {
+      type: 'string',
+      placeholder: '<file|json>',
+      values: 'file',
+      description: 'JSON Schema of the answer, which is then printed as JSON',
+    },
+    image: {
+      type: 'string',
+      short: 'i',
+      multiple: true,
+      placeholder: '<file>',
+      values: 'file',
+      description: 'PNG, JPEG, GIF or WebP for the model to look at; may be repeated',
+    },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: Number.POSITIVE_INFINITY,
+  notes: [
+    'The argument "-" stands for stdin. Without a prompt, the whole prompt is read from stdin. Other users can see arguments with ps: private prompts belong on stdin.',
+  ],
+  examples: [
+    "prompt-relay ask 'What is a relay?'",
+    "prompt-relay ask -m opus --effort high 'Prove it:' - < claim.txt",
+    "prompt-relay ask --image chart.png 'What does it show?'",
+    "prompt-relay ask --schema answer.schema.json 'Name three birds' | jq .",
+  ],
   run: async (args, context) => {
     const { terminal } = context;
+    const body = await bodyFrom(args, context);
     const client = await clientFor(args, context);
-    const body = { prompt: await readPrompt(args, terminal), model: args.value('model'), system: args.value('system') };
     const call = { path: '/ask', body, schema: askResult } as const;
-    const { signal } = new AbortController(); // never aborted: Ctrl-C ends the process, and the service cancels the job
-    if (args.has('json')) await terminal.writeJson(await runJob(client, call, signal));
-    else await printJob(client, call, signal, terminal);
+    const ending = new AbortController();
+    using _ = terminal.onInterrupt(() => ending.abort(new InterruptedError()));
+    if (args.has('json')) await terminal.writeJson(await runJob(client, call, ending.signal));
+    else await printJob(client, call, ending.signal, context);
     return exitCodes.ok;
   },
 };
+
+/** The flags are checked before stdin is read. */
+async function bodyFrom(args: CommandArguments, { files, terminal }: Parameters<Command['run']>[1]): Promise<object> {
+  const extras = {
+    effort: readEffort(args.value('effort')),
+    schema: await readSchema(args.value('schema'), files),
+    images: await readImages(args.values('image'), files),
+  };
+  return {
+    prompt: await readPrompt(args, terminal),
+    model: args.value('model'),
+    system: args.value('system'),
+    ...extras,
+  };
+}
 
 async function readPrompt({ positionals }: CommandArguments, terminal: Terminal): Promise<string> {
   const usesStdin = positionals.length === 0 || positionals.includes('-');

@@ -94,11 +94,12 @@ export class Client {
   }
 
   async #send({ method, path, body, idleTimeoutMs, signal }: ClientRequest): Promise<IncomingMessage> {
-    const { url, key } = this.#address;
+    const { url, socketPath, key } = this.#address;
+    const origin = socketPath === undefined ? url : 'http://localhost';
     const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(key !== null && { 'X-API-Key': key }) };
     const content = body && JSON.stringify(body);
     try {
-      return await send({ method, url: url + path, headers, body: content, idleTimeoutMs, signal });
+      return await send({ method, url: origin + path, socketPath, headers, body: content, idleTimeoutMs, signal });
     } catch (error) {
       throw signal?.aborted ? signal.reason : this.#connectError(error as NodeJS.ErrnoException);
     }

@@ -4,6 +4,7 @@ import { request as requestHttps } from 'node:https';
 export interface HttpRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
+  readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
   readonly body: string | undefined;
   /** Longest time without a byte, milliseconds. */
@@ -15,10 +16,19 @@ export interface HttpRequest {
  * Resolves when the headers have arrived; the body is still to be read. Both fail after the idle timeout.
  * Not fetch: on Node 20.20 it can wait forever when a connection closes at once, and can miss its signal.
  */
-export function send({ method, url, headers, body, idleTimeoutMs, signal }: HttpRequest): Promise<IncomingMessage> {
+export function send({
+  method,
+  url,
+  socketPath,
+  headers,
+  body,
+  idleTimeoutMs,
+  signal,
+}: HttpRequest): Promise<IncomingMessage> {
   const request = url.startsWith('https:') ? requestHttps : requestHttp;
   return new Promise((resolve, reject) => {
-    const sent = request(url, { method, headers, timeout: idleTimeoutMs, agent: false, ...(signal && { signal }) });
+    const options = { method, headers, timeout: idleTimeoutMs, agent: false, ...(socketPath && { socketPath }) };
+    const sent = request(url, { ...options, ...(signal && { signal }) });
     sent.once('timeout', () => sent.destroy(new Error(`no data for ${idleTimeoutMs / 1000} s`)));
     sent.once('response', (response) => {
       // Without this, the response would fail with an error that does not name the cause.

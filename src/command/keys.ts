@@ -21,9 +21,16 @@ const optionFlags = {
 export const keys: Command = {
   name: 'keys',
   synopsis: 'new <name> | list [file] | check [file]',
-  summary: 'make an API key, or look at a keys file (default: MODEL_API_KEYS_FILE)',
+  summary: 'make an API key, or look at a keys file',
   flags: { ...optionFlags, ...jsonFlag },
   maxPositionals: 2,
+  words: ['new', 'list', 'check'],
+  notes: ['Where no file is named, it is that of MODEL_API_KEYS_FILE.'],
+  examples: [
+    'prompt-relay keys new ada --scopes ask+chat --rate 60/60',
+    'prompt-relay keys list /etc/prompt-relay/keys',
+    'prompt-relay keys check /etc/prompt-relay/keys',
+  ],
   run: (args, context) => {
     const [action = '', subject] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;

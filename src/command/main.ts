@@ -1,25 +1,15 @@
 #!/usr/bin/env node
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { plain } from '../shared/paint.js';
 import { readProduct } from '../shared/product.js';
 import { parseCommandLine } from './arguments.js';
-import { ask } from './ask.js';
-import { chat } from './chat.js';
 import { Client } from './client.js';
-import type { Command } from './command.js';
+import { commands } from './commands.js';
 import { CommandError, exitCodes, InterruptedError } from './errors.js';
-import { keys } from './keys.js';
-import { models } from './models.js';
 import { commandHelp, programHelp } from './render/help.js';
-import { check, serve } from './serve.js';
 import { addressFrom } from './service-address.js';
-import { recheck, status } from './status.js';
 import { Terminal } from './terminal.js';
-import { usage } from './usage.js';
-
-/** The first one is the default. */
-const commands: readonly [Command, ...Command[]] = [serve, check, ask, chat, status, recheck, models, usage, keys];
 
 const terminal = new Terminal(process.env);
 
@@ -28,12 +18,16 @@ async function main(): Promise<number | null> {
   const invocation = parseCommandLine(process.argv.slice(2), commands);
   if (invocation.type === 'version') await terminal.writeLine(`prompt-relay ${readProduct().version}`);
   if (invocation.type === 'help') {
-    await terminal.writeLine(invocation.command === null ? programHelp(commands) : commandHelp(invocation.command));
+    const { command } = invocation;
+    const columns = terminal.textColumns;
+    await terminal.writeLine(command === null ? programHelp(commands, columns) : commandHelp(command, columns));
   }
   if (invocation.type !== 'run') return exitCodes.ok;
   return await invocation.command.run(invocation.args, {
     terminal,
     clock: systemClock,
+    commands,
+    files: { read: (path) => readFile(path), create: (path, text) => writeFile(path, text, { flag: 'wx' }) },
     readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
   });

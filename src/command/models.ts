@@ -7,9 +7,10 @@ import { exitCodes } from './errors.js';
 export const models: Command = {
   name: 'models',
   synopsis: '',
-  summary: 'list the models that requests can name',
+  summary: 'list the models that requests can name; a star marks the default',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
+  examples: ['prompt-relay models', 'prompt-relay models --url relay.example.org:5051'],
   run: async (args, context) => {
     const { terminal } = context;
     const body = await (await clientFor(args, context)).get('/models', modelsBody);

@@ -7,8 +7,9 @@ import { CommandError, exitCodes } from './errors.js';
 
 /** The URL of a service, and the API key to send to it. */
 export interface ServiceAddress {
-  /** Without a slash at the end. */
+  /** Without a slash at the end; `unix:/path` for a Unix socket. */
   readonly url: string;
+  readonly socketPath?: string;
   readonly key: string | null;
 }
 
@@ -19,23 +20,40 @@ export interface AddressFlags {
 
 /** Flags take precedence over the environment variables of the service. Throws a CommandError. */
 export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<ServiceAddress> {
-  return { url: urlFrom(flags, env), key: await keyFrom(flags, env, readFile) };
+  return { ...placeFrom(flags, env), key: await keyFrom(flags, env, readFile) };
 }
 
-function urlFrom({ url }: AddressFlags, env: Environment): string {
-  if (url !== undefined) return checkedUrl(url);
+function placeFrom({ url }: AddressFlags, env: Environment): Omit<ServiceAddress, 'key'> {
+  const socketPath = /^unix:(?:\/\/)?(\/.+)$/.exec(url ?? '')?.[1];
+  if (socketPath !== undefined) return { url: `unix:${socketPath}`, socketPath };
+  return { url: url === undefined ? configuredUrl(env) : checkedUrl(url, env) };
+}
+
+function configuredUrl(env: Environment): string {
   const port = Number(settingOf(env, 'MODEL_API_PORT'));
   if (port === 0) throw configError('MODEL_API_PORT: 0 means any free port: use --url to name the service');
   return localUrl(String(settingOf(env, 'MODEL_API_HOST')), port);
 }
 
-function checkedUrl(url: string): string {
-  const parsed = URL.canParse(url) ? new URL(url) : null;
+function checkedUrl(url: string, env: Environment): string {
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(url) ? url : withScheme(url, env);
+  const parsed = URL.canParse(whole) ? new URL(whole) : null;
   if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
     return parsed.href.replace(/\/+$/, '');
   }
-  throw new CommandError(exitCodes.usage, '--url: must be a URL such as http://127.0.0.1:5051');
+  const forms = 'http://127.0.0.1:5051, localhost:5051, localhost or unix:/run/relay.sock';
+  throw new CommandError(exitCodes.usage, `--url: must be an address such as ${forms}`);
 }
+
+/** `host:port`; a host alone has the port of the service. */
+function withScheme(host: string, env: Environment): string {
+  const bracketed = /^[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*$/i.test(host) ? `[${host}]` : host;
+  const hasPort = /:\d+(\/|$)/.test(bracketed.replace(/^\[.*\]/, ''));
+  const [, name = '', path = ''] = /^([^/]*)(.*)$/.exec(bracketed) ?? [];
+  return hasPort ? `http://${bracketed}` : `http://${name}:${settingOf(env, 'MODEL_API_PORT') || defaultPort}${path}`;
+}
+
+const defaultPort = 5051;
 
 function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {
   const [, schema, fallback] = variables[name];

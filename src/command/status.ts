@@ -9,14 +9,25 @@ import { LiveView, type ResultPrinter, watch } from './watch.js';
 export const status: Command = {
   name: 'status',
   synopsis: '',
-  summary: 'show slots, queue, workers, model CLI, checks and totals; exits with 1 if the service is not ok',
+  summary: 'show slots, queue, workers, model CLI, checks and totals',
   flags: {
-    watch: { type: 'boolean', description: 'refresh the view until Ctrl-C, with rates' },
-    interval: { type: 'string', placeholder: '<seconds>', description: 'time between refreshes; default: 2' },
+    watch: { type: 'boolean', short: 'w', description: 'refresh the view until Ctrl-C, with rates' },
+    interval: {
+      type: 'string',
+      short: 'n',
+      placeholder: '<seconds>',
+      description: 'time between refreshes; default: 2',
+    },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: 0,
+  notes: ['It exits with 1 if the service is not ok.'],
+  examples: [
+    'prompt-relay status',
+    'prompt-relay status -w',
+    'prompt-relay status --url unix:/run/prompt-relay/relay.sock',
+  ],
   run: async (args, context) => {
     const { terminal, clock } = context;
     const intervalMs = intervalOf(args);
@@ -32,9 +43,11 @@ export const status: Command = {
 export const recheck: Command = {
   name: 'recheck',
   synopsis: '',
-  summary: 'make the service check its model CLI now; requires the API key',
+  summary: 'make the service check its model CLI now',
   flags: { ...jsonFlag, ...addressFlags },
   maxPositionals: 0,
+  notes: ['It needs an API key, also where the service asks for none otherwise.'],
+  examples: ['prompt-relay recheck'],
   run: async (args, context) => {
     const { terminal, clock } = context;
     const health = await (await clientFor(args, context)).post('/health/recheck', healthBody);

@@ -2,8 +2,12 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
-import { type Paint, paintFor, plain, plainJson } from '../shared/paint.js';
+import { clip, type Paint, paintFor, plain, plainJson } from '../shared/paint.js';
 import { exitCodes } from './errors.js';
+
+const defaultColumns = 80;
+const minTextColumns = 40;
+const maxTextColumns = 100;
 
 /** The standard streams of the process: data goes to stdout, messages to stderr. */
 export class Terminal {
@@ -33,7 +37,12 @@ export class Terminal {
 
   /** A terminal of unknown size reports 0. */
   get columns(): number {
-    return process.stdout.columns || 80;
+    return process.stdout.columns || defaultColumns;
+  }
+
+  /** The width of text that is to be read: a wide terminal is not used to its end. */
+  get textColumns(): number {
+    return this.isStdoutTty ? Math.min(Math.max(this.columns, minTextColumns), maxTextColumns) : defaultColumns;
   }
 
   get rows(): number {
@@ -86,7 +95,8 @@ export class Terminal {
 
   /** Replaces the current line of stderr, if that is a terminal. */
   showProgress(line: string): void {
-    if (this.isStderrTty) process.stderr.write(`\r\u001b[K${line}`);
+    const shown = clip(line, (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
+    if (this.isStderrTty) process.stderr.write(`\r\u001b[K${shown}`);
   }
 
   /** Reads stdin to its end. */

@@ -7,13 +7,15 @@ import { CommandError, exitCodes } from './errors.js';
 export const usage: Command = {
   name: 'usage',
   synopsis: '',
-  summary: 'show what each client has used, by day; without an API key, only what this one has',
+  summary: 'show what each client has used, by day',
   flags: {
     since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: 0,
+  notes: ['Without the scope admin, only your own rows are shown.'],
+  examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-31 --json'],
   run: async (args, context) => {
     const { terminal } = context;
     const path = pathOf(args);

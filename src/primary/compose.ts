@@ -130,7 +130,8 @@ function createConversations({ config, host }: Setup): ConversationStore {
 
 function createBanner({ config, host, adapter }: Setup): Banner {
   const { product, clock, logStyle } = host;
-  const facts = { version: product.version, adapter: adapter.name, consolePath: null, needsKey: config.needsKey };
+  const consolePath = config.console === 'on' ? '/console/' : null;
+  const facts = { version: product.version, adapter: adapter.name, consolePath, needsKey: config.needsKey };
   return new Banner(facts, clock, paintFor(logStyle === 'coloured'), (lines) => host.show(lines));
 }
 

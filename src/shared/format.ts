@@ -46,3 +46,33 @@ export function alignColumns(rows: readonly (readonly string[])[]): string[] {
       .trimEnd(),
   );
 }
+
+/** Lines of at most this many columns, broken between words. A longer word stands alone. */
+export function wrapped(text: string, columns: number): string[] {
+  return wrappedWords(text.split(' '), columns);
+}
+
+/** The same for words that hold spaces. */
+export function wrappedWords(words: readonly string[], columns: number): string[] {
+  const lines: string[] = [];
+  for (const word of words) {
+    const last = lines.at(-1);
+    if (last === undefined || last.length + 1 + word.length > columns) lines.push(word);
+    else lines[lines.length - 1] = `${last} ${word}`;
+  }
+  return lines;
+}
+
+/** The narrowest column of text that can be read. */
+const minTextColumns = 30;
+
+/** Labels with their texts beside them, or below them where there is too little room. Every line fits into the columns. */
+export function wrappedRows(rows: readonly (readonly [label: string, text: string])[], columns: number): string[] {
+  const width = Math.max(...rows.map(([label]) => label.length)) + 2;
+  const isBeside = columns - width >= minTextColumns;
+  return rows.flatMap(([label, text]) => {
+    if (!isBeside) return [label, ...wrapped(text, columns - 4).map((line) => `    ${line}`)];
+    const [first = '', ...rest] = wrapped(text, columns - width);
+    return [`${label.padEnd(width)}${first}`.trimEnd(), ...rest.map((line) => ' '.repeat(width) + line)];
+  });
+}

@@ -26,6 +26,28 @@ describe('the address of the service', () => {
     expect(address).toEqual({ url: 'https://relay.example.org/v1', key: 'mine' });
   });
 
+  it.each([
+    ['localhost', 'http://localhost:5051'],
+    ['localhost:6000', 'http://localhost:6000'],
+    ['relay.example.org/v1/', 'http://relay.example.org:5051/v1'],
+    ['192.0.2.7:80', 'http://192.0.2.7'],
+    ['[::1]:6000', 'http://[::1]:6000'],
+    ['::1', 'http://[::1]:5051'],
+  ])('may be given without a scheme: %s', async (given, url) => {
+    expect(await addressFrom({ url: given }, {}, noFile)).toEqual({ url, key: null });
+  });
+
+  it('has the port of the environment where a host is given alone', async () => {
+    expect((await addressFrom({ url: 'localhost' }, { MODEL_API_PORT: '6001' }, noFile)).url).toBe(
+      'http://localhost:6001',
+    );
+  });
+
+  it.each(['unix:/run/relay.sock', 'unix:///run/relay.sock'])('may be a Unix socket: %s', async (given) => {
+    const address = { url: 'unix:/run/relay.sock', socketPath: '/run/relay.sock', key: null };
+    expect(await addressFrom({ url: given }, {}, noFile)).toEqual(address);
+  });
+
   it('includes the first key of the key file', async () => {
     const file = async () => '# keys\nada first-key\nbo second-key\n';
     expect((await addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, file)).key).toBe('first-key');
@@ -46,6 +68,6 @@ describe('the address of the service', () => {
     expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '1e3' }, noFile))).toBe(78);
     expect(await exitCodeOf(addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, noFile))).toBe(78);
     expect(await exitCodeOf(addressFrom({ url: 'ftp://relay' }, {}, noFile))).toBe(64);
-    expect(await exitCodeOf(addressFrom({ url: '127.0.0.1' }, {}, noFile))).toBe(64);
+    expect(await exitCodeOf(addressFrom({ url: 'a b' }, {}, noFile))).toBe(64);
   });
 });

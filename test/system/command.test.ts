@@ -1,9 +1,12 @@
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
 import { envFor, runCommand, spawnCommand } from '../support/command.js';
+import { temporaryFolder } from '../support/folder.js';
 import { createGate } from '../support/gate.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { ResendingService } from '../support/resending-service.js';
@@ -38,14 +41,27 @@ async function serverThatSends(bytes: string): Promise<AsyncDisposable & { reado
 describe('the command without a service', () => {
   it('shows its help, the help of each command, and its version', async () => {
     const { code, stdout } = await runCommand(['--help']);
-    const names = ['serve', 'check', 'ask', 'chat', 'status', 'recheck', 'models', 'usage', 'keys'];
+    const names = [
+      'serve',
+      'check',
+      'ask',
+      'chat',
+      'status',
+      'jobs',
+      'recheck',
+      'models',
+      'usage',
+      'keys',
+      'completion',
+    ];
     expect(code).toBe(0);
     for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
     for (const name of names) {
       const page = await runCommand([name, '--help']);
       expect(page).toMatchObject({ code: 0, stdout: expect.stringContaining(`Usage: prompt-relay ${name}`) });
     }
-    expect((await runCommand(['--version'])).stdout).toMatch(/^prompt-relay \d+\.\d+\.\d+\n$/);
+    for (const flag of ['--version', '-v', '-V'])
+      expect((await runCommand([flag])).stdout).toMatch(/^prompt-relay \d+\.\d+\.\d+\n$/);
   });
 
   it.each([
@@ -57,13 +73,19 @@ describe('the command without a service', () => {
     [['status', '--watch', '--interval', '0'], '--interval'],
     [['chat', '--conversation', 'x', '--system', 'y'], '--system'],
     [['ask', ' '], 'the prompt is empty'],
-    [['models', '--url', 'relay'], '--url'],
+    [['models', '--url', 'ftp://relay'], '--url'],
+    [['models', '--url', 'unix:relay'], '--url'],
+    [['serve', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
+    [['ask', 'x', '--effort', 'huge'], '--effort: must be low, medium or high'],
+    [['ask', 'x', '--schema', '{'], '--schema'],
+    [['ask', 'x', '--image', '/etc/hostname'], '--image'],
+    [['completion', 'csh'], 'completion: say bash, zsh or fish'],
     [['usage', '--since', '2026-02-30'], '--since'],
   ])('rejects %j with exit code 64 and a message', async (args, message) => {
     const { code, stdout, stderr } = await runCommand(args);
     expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
     expect(stderr).toContain(message);
-    expect(stderr).not.toContain(' at ');
+    expect(stderr).not.toMatch(/^ +at /m);
   });
 
   it.each(['status', 'models', 'usage', 'ask', 'recheck', 'chat'])(
@@ -124,7 +146,7 @@ describe('check', () => {
     const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/nonexistent/llm -m big' };
     const { code, stdout } = await runCommand(['check'], { env });
     expect(code).toBe(unavailable);
-    expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host$/m);
+    expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host \(MODEL_API_CLI, /m);
   });
 
   it('exits with 78 and lists every fault of the configuration', async () => {
@@ -331,5 +353,49 @@ describe('the commands for operators', () => {
     await until(() => snapshots.at(-1)?.change, 'the next one to be seen');
     child.kill('SIGINT');
     expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+});
+
+describe('flags and addresses', () => {
+  it('serve takes its port, host and CLI from flags before the environment, and answers at an address without a scheme', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_PORT: 'x', MODEL_API_WORKERS: '1' };
+    const child = spawnCommand(['serve', '--port', '0', '--host', '127.0.0.1', '--cli', 'demo'], env);
+    let log = '';
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const exited = once(child, 'exit');
+    const port = await until(() => /"service_ready".*"port":(\d+)/.exec(log)?.[1], 'the service to be ready');
+    const asked = await runCommand(['ask', '-m', 'echo', '--url', `localhost:${port}`, 'hello']);
+    child.kill('SIGTERM');
+    await exited;
+    expect(asked).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
+  });
+
+  it('ask reaches a Unix socket, and sends effort, schema and images', async () => {
+    await using folder = await temporaryFolder();
+    const socket = join(folder.path, 'relay.sock');
+    await using _service = await startService({ env: { MODEL_API_SOCKET: socket } });
+    const ask = (...args: readonly string[]) => runCommand(['ask', '--url', `unix:${socket}`, '-m', 'echo', ...args]);
+    expect(await ask('hello')).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
+    const image = join(folder.path, 'dot');
+    await writeFile(image, Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+    expect(await ask('--image', image, 'look')).toEqual({ code: 0, stdout: 'look\n', stderr: '' });
+    const structured = await ask('--schema', '{"type":"object"}', '{"a":1}');
+    expect([structured.code, structured.stdout + structured.stderr]).toEqual([0, expect.stringContaining('{')]);
+    const gone = await runCommand(['ask', '--url', 'unix:/nonexistent/relay.sock', 'hello']);
+    expect(gone).toMatchObject({
+      code: unavailable,
+      stderr: expect.stringContaining('at unix:/nonexistent/relay.sock'),
+    });
+  });
+
+  it('a chat never sends a mistyped word to the model, but what begins with two slashes', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    const sent = await runCommand(['chat', '-m', 'echo'], { env, input: '//etc is a folder\n' });
+    expect(sent).toMatchObject({ code: 0, stdout: '/etc is a folder\n' });
+    const mistyped = await runCommand(['chat', '-m', 'echo'], { env, input: '/hepl\nhello\n' });
+    expect(mistyped).toEqual({ code: usage, stdout: '', stderr: expect.stringContaining('There is no /hepl') });
   });
 });

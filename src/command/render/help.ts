@@ -1,45 +1,93 @@
-import { labelledRows } from '../../shared/format.js';
-import type { Command } from '../command.js';
+import { wrapped, wrappedRows, wrappedWords } from '../../shared/format.js';
+import type { Command, Flag } from '../command.js';
 
-/** The help of the whole program. */
-export function programHelp(commands: readonly Command[]): string {
+/** What the help of the program says beside its commands. The manual says it too. */
+export const about = 'Runs a local model command-line tool as a REST API, and sends requests to that API.';
+
+export const environmentNote =
+  'Where no flag says otherwise, the service and the key come from the environment variables of the service: ' +
+  'MODEL_API_HOST, MODEL_API_PORT, MODEL_API_KEY, MODEL_API_KEY_FILE. NO_COLOR switches colours off.';
+
+export const exitMeanings: readonly (readonly [code: number, meaning: string])[] = [
+  [0, 'success; for status, the service is ok'],
+  [1, 'the model failed; for status, the service is not ok'],
+  [64, 'invalid flags or arguments'],
+  [65, 'the service refused the request as invalid'],
+  [69, 'no service answers, no model CLI, or the port is taken'],
+  [70, 'internal error'],
+  [74, 'the output cannot be written'],
+  [75, 'try again later'],
+  [76, 'the server is not a prompt-relay service'],
+  [77, 'the API key is missing or wrong, or the host is not allowed'],
+  [78, 'the configuration has faults'],
+  [130, 'interrupted with Ctrl-C'],
+  [141, 'the reader of the output has closed it'],
+];
+
+export const programFlags: readonly (readonly [label: string, text: string])[] = [
+  ['-h, --help', 'show this help; after a command, its own'],
+  ['-v, --version', 'show the version'],
+];
+
+/** The help of the whole program, in lines of at most this many columns. */
+export function programHelp(commands: readonly Command[], columns: number): string {
   return [
     'Usage: prompt-relay [command] [flags]',
     '',
-    'Runs a local model command-line tool as a REST API, and sends requests to that API.',
+    ...wrapped(about, columns),
     '',
-    ...indented(labelledRows(commands.map(({ name, synopsis, summary }) => [`${name} ${synopsis}`.trim(), summary]))),
-    '',
-    ...indented(
-      labelledRows([
-        ['<command> --help', 'show the flags of a command'],
-        ['--version', 'show the version of this program'],
-      ]),
+    'Commands:',
+    ...indentedRows(
+      commands.map(({ name, summary }) => [name, summary]),
+      columns,
     ),
     '',
-    'Set the URL of the service with --url and the API key with --key. The defaults come from the environment',
-    'variables of the service: MODEL_API_HOST, MODEL_API_PORT, MODEL_API_KEY, MODEL_API_KEY_FILE.',
+    'Flags:',
+    ...indentedRows(programFlags, columns),
     '',
-    'Exit codes: 0 success · 1 model failed, or service not ok · 64 usage error · 65 invalid request · 69 no service,',
-    'or no model CLI · 70 internal error · 74 output error · 75 try again later · 76 not a prompt-relay service ·',
-    '77 not authorized · 78 configuration error',
+    ...wrapped(environmentNote, columns),
+    '',
+    'Exit codes:',
+    ...indentedRows(
+      exitMeanings.map(([code, meaning]) => [String(code), meaning]),
+      columns,
+    ),
   ].join('\n');
 }
 
-export function commandHelp({ name, synopsis, summary, flags }: Command): string {
-  const rows = Object.entries(flags).map(([flag, { placeholder = '', description }]): [string, string] => [
-    `--${flag} ${placeholder}`.trimEnd(),
-    description,
-  ]);
-  const usage = ['Usage: prompt-relay', name, synopsis, rows.length > 0 ? '[flags]' : ''];
+export function commandHelp(command: Command, columns: number): string {
+  const { summary, flags, examples, notes = [] } = command;
+  const rows = Object.entries(flags).map(([name, flag]) => [flagLabel(name, flag), flag.description] as const);
   return [
-    usage.filter((word) => word !== '').join(' '),
+    ...wrapped(`Usage: ${usageOf(command)}`, columns - 2).map((line, index) => (index === 0 ? line : `  ${line}`)),
     '',
-    summary,
-    ...(rows.length > 0 ? ['', ...indented(labelledRows(rows))] : []),
+    ...wrapped(`${summary.charAt(0).toUpperCase()}${summary.slice(1)}.`, columns),
+    ...notes.flatMap((note) => ['', ...wrapped(note, columns)]),
+    ...(rows.length > 0 ? ['', 'Flags:', ...indentedRows(rows, columns)] : []),
+    '',
+    examples.length > 1 ? 'Examples:' : 'Example:',
+    ...examples.flatMap((example) => shellLines(example, columns - 2)).map((line) => `  ${line}`),
   ].join('\n');
 }
 
-function indented(lines: readonly string[]): string[] {
-  return lines.map((line) => `  ${line}`);
+/** The command line as a pattern, such as `prompt-relay ask [prompt] [flags]`. */
+export function usageOf({ name, synopsis, flags }: Command): string {
+  const words = ['prompt-relay', name, synopsis, Object.keys(flags).length > 0 ? '[flags]' : ''];
+  return words.filter((word) => word !== '').join(' ');
+}
+
+/** `-m, --model <id>`; without a letter the names stay in one column. */
+export function flagLabel(name: string, { short, placeholder = '' }: Flag): string {
+  return `${short === undefined ? '    ' : `-${short}, `}--${name} ${placeholder}`.trimEnd();
+}
+
+/** Not broken within quotes, so that what is broken can still be pasted into a shell. */
+function shellLines(command: string, columns: number): string[] {
+  const words = command.match(/(?:'[^']*'|[^\s'])+/g) ?? [];
+  const lines = wrappedWords(words, columns - 4);
+  return lines.map((line, index) => (index === 0 ? '' : '  ') + line + (index < lines.length - 1 ? ' \\' : ''));
+}
+
+function indentedRows(rows: readonly (readonly [label: string, text: string])[], columns: number): string[] {
+  return wrappedRows(rows, columns - 2).map((line) => `  ${line}`);
 }

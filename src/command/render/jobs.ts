@@ -1,0 +1,42 @@
+import type { StatusBody } from '../../shared/api/status.js';
+import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/format.js';
+import { type Paint, plain } from '../../shared/paint.js';
+
+type JobsNow = Pick<StatusBody, 'slots' | 'queue'>;
+
+/** The output of `jobs`: those that run, longest first, and who waits. */
+export function renderJobs({ slots, queue }: JobsNow, now: number, paint: Paint): string[] {
+  const running = slots.running.map(({ job, client, operation, model, started_at: since }) => [
+    String(job),
+    nameOf(client),
+    operation,
+    plain(model ?? 'default'),
+    ageOf(since, now),
+  ]);
+  const waiting = queue.clients.map(({ client, waiting: count, oldest_since: since }) => [
+    nameOf(client),
+    formatNumber(count),
+    ageOf(since, now),
+  ]);
+  return [
+    `${paint.bold('running')}  ${formatNumber(slots.running.length)} of ${formatCount(slots.max, 'slot')}`,
+    ...table(['job', 'client', 'operation', 'model', 'for'], running, paint),
+    `${paint.bold('waiting')}  ${formatNumber(queue.waiting)} of ${formatNumber(queue.max)}`,
+    ...table(['client', 'jobs', 'oldest for'], waiting, paint),
+  ];
+}
+
+function table(head: readonly string[], rows: readonly (readonly string[])[], paint: Paint): string[] {
+  if (rows.length === 0) return [];
+  const [heading = '', ...lines] = alignColumns([head, ...rows]);
+  return [paint.dim(heading), ...lines].map((line) => `  ${line}`);
+}
+
+/** Names come from the service: nothing in them may steer the terminal. */
+function nameOf(client: string | null): string {
+  return client === null ? '–' : plain(client);
+}
+
+function ageOf(since: string, now: number): string {
+  return formatDuration(Math.max(0, now - Date.parse(since)));
+}
