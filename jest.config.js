@@ -10,6 +10,7 @@ module.exports = {
     '/dist/test/sdks/',
     '/dist/test/terminal/',
   ],
+  testEnvironment: '<rootDir>/dist/test/support/environment.js',
   transform: {},
   setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
   reporters: ['default', '<rootDir>/dist/test/support/second-chance-reporter.js'],

@@ -2,8 +2,9 @@ const minute = 60;
 const hour = 60 * minute;
 const day = 24 * hour;
 
-/** `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
+/** `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
 export function durationText(ms: number): string {
+  if (ms < 99.5) return `${Math.round(ms)} ms`;
   const seconds = ms / 1000;
   if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
   const whole = Math.round(seconds);

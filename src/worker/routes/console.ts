@@ -12,6 +12,7 @@ const packages: Readonly<Record<string, string>> = {
   'preact/hooks': 'hooks.mjs',
   htm: 'htm.mjs',
   'htm/preact': 'index.mjs',
+  marked: 'marked.esm.js',
 };
 
 const types: Readonly<Record<string, string>> = {

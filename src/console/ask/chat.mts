@@ -1,0 +1,139 @@
+import type { ChatResult } from '../../shared/api/chat.js';
+import type { ConversationMessages } from '../../shared/api/conversations.js';
+import type { ErrorBody } from '../../shared/api/error.js';
+import type { Api } from '../api.mjs';
+import type { StreamEvent } from '../events.mjs';
+import { ApiError, asError, isAbort, ServerGone } from '../failures.mjs';
+import { Observable } from '../observable.mjs';
+import type { PageClock } from '../page-clock.mjs';
+import { chatBodyOf, type UserMessage } from './asked.mjs';
+import { DeltaBuffer } from './delta-buffer.mjs';
+import { turnsOf } from './read-back.mjs';
+import { ChatTurn } from './turn.mjs';
+
+/** What is shown of a conversation. */
+export interface ChatView {
+  readonly turns: readonly ChatTurn[];
+  /** null before the first answer. */
+  readonly conversationId: string | null;
+  /** Set by the first message; null where there is none, or none yet. */
+  readonly system: string | null;
+  readonly state: 'ready' | 'reading' | { readonly unreadable: Error };
+}
+
+const nothing: ChatView = { turns: [], conversationId: null, system: null, state: 'ready' };
+
+/** Owns the conversation on the page, and the one request that may run for it. */
+export class Chat {
+  readonly view = new Observable<ChatView>(nothing);
+  /** Whether an answer is awaited. */
+  readonly isBusy = new Observable(false);
+  readonly #api: Api;
+  readonly #clock: PageClock;
+  #request = new AbortController();
+  #nextId = 1;
+
+  constructor(api: Api, clock: PageClock) {
+    this.#api = api;
+    this.#clock = clock;
+  }
+
+  /** Does nothing while an answer is awaited. */
+  async ask(asked: UserMessage): Promise<void> {
+    if (this.isBusy.value || this.view.value.state === 'reading') return;
+    const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
+    const request = new AbortController();
+    this.#request = request;
+    this.#show({ turns: [...this.view.value.turns, turn] });
+    this.isBusy.set(true);
+    try {
+      const result = await this.#answer(turn, request.signal);
+      turn.state.set({ kind: 'done', result });
+      const system = this.view.value.turns[0] === turn && asked.system.trim() !== '' ? asked.system : null;
+      if (this.#request === request) this.#show({ conversationId: result.conversation_id, ...(system && { system }) });
+    } catch (error) {
+      turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
+    }
+    if (this.#request === request) this.isBusy.set(false);
+  }
+
+  stop(): void {
+    this.#request.abort();
+  }
+
+  /** Asks the same once more, in the place of a turn that is not kept. */
+  async askAgain(turn: ChatTurn): Promise<void> {
+    if (this.isBusy.value || turn.isKept) return;
+    this.#show({ turns: this.view.value.turns.filter((other) => other !== turn) });
+    await this.ask(turn.asked);
+  }
+
+  /** Asks the same in a conversation of its own. */
+  async askAnew(turn: ChatTurn): Promise<void> {
+    this.reset();
+    await this.ask(turn.asked);
+  }
+
+  reset(): void {
+    this.#begin(nothing);
+  }
+
+  /** Shows a conversation that the service has, to go on with it. */
+  async read(conversationId: string): Promise<void> {
+    if (conversationId === this.view.value.conversationId) return;
+    const request = this.#begin({ ...nothing, conversationId, state: 'reading' });
+    try {
+      const path = `/chat/${encodeURIComponent(conversationId)}/messages`;
+      const said = await this.#api.json<ConversationMessages>(path, { signal: request.signal });
+      const turns = turnsOf(said, () => this.#nextId++);
+      if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
+    } catch (error) {
+      if (this.#request === request) this.#show({ conversationId: null, state: { unreadable: asError(error) } });
+    }
+  }
+
+  #begin(view: ChatView): AbortController {
+    this.stop();
+    this.#request = new AbortController();
+    this.isBusy.set(false);
+    this.view.set(view);
+    return this.#request;
+  }
+
+  #show(change: Partial<ChatView>): void {
+    this.view.set({ ...this.view.value, ...change });
+  }
+
+  /** Reads the stream of one answer to its end. */
+  async #answer(turn: ChatTurn, signal: AbortSignal): Promise<ChatResult> {
+    const body = { ...chatBodyOf(turn.asked, this.view.value.conversationId), stream: true };
+    const text = new DeltaBuffer(turn.text, this.#clock);
+    try {
+      for await (const event of this.#api.events('/chat', { method: 'POST', body, signal })) {
+        const result = this.#take(turn, text, event);
+        if (result !== null) return result;
+      }
+      throw new ServerGone(); // a stream ends with `done` or `error`
+    } finally {
+      text.close();
+    }
+  }
+
+  #take(turn: ChatTurn, text: DeltaBuffer, { event, data }: StreamEvent): ChatResult | null {
+    const content = JSON.parse(data) as never;
+    const { value: state } = turn.state;
+    if (event === 'delta') text.add((content as { text: string }).text);
+    if (event === 'queued')
+      turn.state.set({ kind: 'queued', sinceMs: sinceOf(state), ...(content as { position: number }) });
+    if (event === 'started') turn.state.set({ kind: 'running', sinceMs: this.#clock.now() });
+    if (event === 'error') throw new ApiError(200, content as ErrorBody);
+    if (event !== 'done') return null;
+    const result = content as ChatResult;
+    text.settle(result.response); // a model may correct itself at the end
+    return result;
+  }
+}
+
+function sinceOf(state: ChatTurn['state']['value']): number {
+  return 'sinceMs' in state ? state.sinceMs : 0;
+}

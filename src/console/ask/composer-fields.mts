@@ -1,0 +1,34 @@
+import { Field } from '../ui/field.mjs';
+import { html } from '../ui/html.mjs';
+import { type ChosenEffort, efforts } from './asked.mjs';
+import type { ComposerProps } from './composer.mjs';
+import { readSchema } from './schema.mjs';
+
+type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'hasBegun' | 'system'>;
+
+interface Typed {
+  readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
+}
+
+/** What few messages need: system text, effort, the schema of the answer. */
+export function ComposerFields({ draft, onChange, hasBegun, system }: FieldsProps) {
+  const schema = readSchema(draft.schemaText);
+  const fault = schema.kind === 'fault' ? schema.message : undefined;
+  const hint = hasBegun ? 'Set by the first message of this conversation.' : 'For the whole conversation.';
+  const set = (name: 'system' | 'schemaText') => (event: Typed) => onChange({ [name]: event.currentTarget.value });
+  const setEffort = ({ currentTarget: { value } }: Typed) => onChange({ effort: (value as ChosenEffort) || null });
+  return html`<div class="fields">
+    <${Field} label="System text" hint=${hint}>
+      <textarea rows="2" value=${hasBegun ? (system ?? '') : draft.system} disabled=${hasBegun} onInput=${set('system')} />
+    <//>
+    <${Field} label="JSON Schema of the answer" hint="The answer is then a value that fits it." error=${fault}>
+      <textarea rows="2" class="mono" spellcheck=${false} value=${draft.schemaText} onInput=${set('schemaText')} />
+    <//>
+    <${Field} label="Effort" hint="How hard the model is to think.">
+      <select value=${draft.effort ?? ''} onChange=${setEffort}>
+        <option value="">As the model does</option>
+        ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}
+      </select>
+    <//>
+  </div>`;
+}

@@ -1,0 +1,67 @@
+import { bytesText } from '../format.mjs';
+import type { AttachedImage } from './asked.mjs';
+
+/** What the first bytes of a file of each type that the API takes are, in hexadecimal. */
+const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
+  ['image/png', /^89504e470d0a1a0a/],
+  ['image/jpeg', /^ffd8ff/],
+  ['image/gif', /^47494638(37|39)61/],
+  ['image/webp', /^52494646.{8}57454250/],
+];
+
+/** For the button that opens files. */
+export const imageTypesText = signatures.map(([mediaType]) => mediaType).join(',');
+
+const maxImages = 100;
+/** The service's own limit for a request, unless it is configured otherwise: 16 MB, with room for the text. */
+const maxImageBytes = 15_500_000;
+const longestSignatureBytes = 12;
+
+/** The type that the bytes of a file begin like, whatever its name says; null for none that the API takes. */
+export function mediaTypeOf(begin: Uint8Array): string | null {
+  const hex = Array.from(begin, (byte) => byte.toString(16).padStart(2, '0')).join('');
+  return signatures.find(([, signature]) => signature.test(hex))?.[0] ?? null;
+}
+
+/** Why images can't go together with a message; null where they can. */
+export function tooMany(images: readonly AttachedImage[]): string | null {
+  if (images.length > maxImages) return `A message takes ${maxImages} images at most.`;
+  const bytes = images.reduce((sum, { data }) => sum + data.length, 0);
+  if (bytes <= maxImageBytes) return null;
+  return `Together these images take ${bytesText(bytes)} as they are sent; ${bytesText(maxImageBytes)} fit into a message.`;
+}
+
+/** What became of files: the images that they are, and a sentence for each that is none. */
+export interface ReadImages {
+  readonly images: readonly AttachedImage[];
+  readonly faults: readonly string[];
+}
+
+export async function readImages(files: readonly File[]): Promise<ReadImages> {
+  const read = await Promise.all(files.map(readImage));
+  return {
+    images: read.filter((one) => typeof one !== 'string'),
+    faults: read.filter((one) => typeof one === 'string'),
+  };
+}
+
+async function readImage(file: File): Promise<AttachedImage | string> {
+  if (file.size > maxImageBytes) return `${file.name} is too large: ${bytesText(file.size)}.`;
+  try {
+    const begin = new Uint8Array(await file.slice(0, longestSignatureBytes).arrayBuffer());
+    const mediaType = mediaTypeOf(begin);
+    if (mediaType === null) return `${file.name} is no PNG, JPEG, GIF or WebP image.`;
+    return { name: file.name, mediaType, data: await base64Of(file) };
+  } catch {
+    return `${file.name} can not be read.`;
+  }
+}
+
+function base64Of(file: File): Promise<string> {
+  const reader = new FileReader();
+  return new Promise((resolve, reject) => {
+    reader.onload = () => resolve(String(reader.result).replace(/^[^,]*,/, ''));
+    reader.onerror = () => reject(reader.error);
+    reader.readAsDataURL(file);
+  });
+}

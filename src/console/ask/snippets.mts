@@ -1,0 +1,90 @@
+import type { ChatBody } from './asked.mjs';
+
+/** A request as a program sends it. The key is never in it: it comes from the environment. */
+export interface SnippetRequest {
+  /** Of POST /chat. */
+  readonly url: string;
+  readonly body: ChatBody;
+  readonly needsKey: boolean;
+}
+
+export const languages = ['curl', 'Python', 'JavaScript'] as const;
+export type Language = (typeof languages)[number];
+
+export function snippetOf(language: Language, request: SnippetRequest): string {
+  return writers[language](request);
+}
+
+const writers: Readonly<Record<Language, (request: SnippetRequest) => string>> = {
+  curl: curlOf,
+  Python: pythonOf,
+  JavaScript: javaScriptOf,
+};
+
+/**
+ * The body stands in a here-document with a quoted end, where a shell leaves every character as it is. No line of the body
+ * can be that end: JSON holds no line break inside a text.
+ */
+function curlOf({ url, body, needsKey }: SnippetRequest): string {
+  const key = needsKey ? ` \\\n  -H "X-API-Key: $MODEL_API_KEY"` : '';
+  const head = `curl -sS ${shellQuoted(url)} \\\n  -H 'Content-Type: application/json'${key}`;
+  return `${head} \\\n  --data-binary @- <<'JSON'\n${JSON.stringify(body, null, 2)}\nJSON\n`;
+}
+
+/** Ends the quotes, has one of its own, and begins them again. */
+const quoteInQuotes = "'\\''";
+
+function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", quoteInQuotes)}'`;
+}
+
+function pythonOf({ url, body, needsKey }: SnippetRequest): string {
+  const key = needsKey ? ', "X-API-Key": os.environ["MODEL_API_KEY"]' : '';
+  return `import json${needsKey ? ', os' : ''}, urllib.request
+
+request = urllib.request.Request(
+    ${JSON.stringify(url)},
+    data=json.dumps(${indented(pythonLiteral(body), '    ')}).encode(),
+    headers={"Content-Type": "application/json"${key}},
+)
+with urllib.request.urlopen(request) as answer:
+    print(json.load(answer)["response"])
+`;
+}
+
+/** A value of JSON as Python writes it: texts are alike, the three words are not. */
+function pythonLiteral(value: unknown, indent = ''): string {
+  const inner = `${indent}    `;
+  const lines = (items: readonly string[]) => items.map((item) => `\n${inner}${item},`).join('');
+  if (Array.isArray(value)) return `[${lines(value.map((item) => pythonLiteral(item, inner)))}\n${indent}]`;
+  if (typeof value === 'object' && value !== null) {
+    const items = Object.entries(value).map(([name, item]) => `${JSON.stringify(name)}: ${pythonLiteral(item, inner)}`);
+    return `{${lines(items)}\n${indent}}`;
+  }
+  return typeof value === 'string' ? JSON.stringify(value) : (pythonWords[String(value)] ?? String(value));
+}
+
+const pythonWords: Readonly<Record<string, string>> = { null: 'None', true: 'True', false: 'False' };
+
+/** In code, the plain name would set the prototype. Inside a text its quotes are escaped. */
+function javaScriptLiteral(value: unknown): string {
+  return JSON.stringify(value, null, 2).replaceAll('"__proto__":', '["__proto__"]:');
+}
+
+const keyInNode = 'process.env.MODEL_API_KEY';
+
+function javaScriptOf({ url, body, needsKey }: SnippetRequest): string {
+  const key = needsKey ? `, 'X-API-Key': ${keyInNode}` : '';
+  return `const answer = await fetch(${JSON.stringify(url)}, {
+  method: 'POST',
+  headers: { 'Content-Type': 'application/json'${key} },
+  body: JSON.stringify(${indented(javaScriptLiteral(body), '  ')}),
+});
+const { response } = await answer.json();
+console.log(response);
+`;
+}
+
+function indented(text: string, indent: string): string {
+  return text.replaceAll('\n', `\n${indent}`);
+}

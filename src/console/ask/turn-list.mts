@@ -1,0 +1,50 @@
+import { useEffect, useState } from 'preact/hooks';
+import type { VersionBody } from '../../shared/api/version.js';
+import { useParts } from '../context.mjs';
+import { EmptyState } from '../ui/empty-state.mjs';
+import { ErrorNotice } from '../ui/error-notice.mjs';
+import { html } from '../ui/html.mjs';
+import { useLoad } from '../use-load.mjs';
+import type { Chat, ChatView } from './chat.mjs';
+import type { ChatTurn } from './turn.mjs';
+import { type MarkdownView, TurnArticle } from './turn-article.mjs';
+
+/** All that was said, oldest first. */
+export function TurnList({ chat, view }: { readonly chat: Chat; readonly view: ChatView }) {
+  const { turns, system, state } = view;
+  const markdown = useMarkdown(turns.length > 0);
+  const actions = {
+    askAgain: (turn: ChatTurn) => void chat.askAgain(turn),
+    askAnew: (turn: ChatTurn) => void chat.askAnew(turn),
+  };
+  return html`<div class="turns">
+    ${system !== null && html`<details class="system"><summary>System text</summary><p class="source">${system}</p></details>`}
+    ${turns.map((turn) => html`<${TurnArticle} key=${turn.id} turn=${turn} markdown=${markdown} actions=${actions} />`)}
+    ${state === 'reading' && html`<p class="figures"><span class="spinner" />Reading the conversation</p>`}
+    ${typeof state === 'object' && html`<${ErrorNotice} error=${state.unreadable} />`}
+    ${turns.length === 0 && state === 'ready' && html`<${Welcome} />`}
+  </div>`;
+}
+
+function Welcome() {
+  const [version] = useLoad<VersionBody>('/version');
+  const isDemo = version.state === 'ready' && version.value.model_cli.adapter === 'demo';
+  return html`<${EmptyState} title="Ask the model">
+    <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer. Images can be pasted or dropped.</p>
+    ${isDemo && html`<p>It is the demo model that answers here: a small program, not a language model.</p>`}
+  <//>`;
+}
+
+/** Text is shown as it is until the code is there, and where it can't be had. */
+function useMarkdown(isNeeded: boolean): MarkdownView | null {
+  const { link } = useParts();
+  const [view, setView] = useState<MarkdownView | null>(null);
+  useEffect(() => {
+    if (!isNeeded || view !== null) return;
+    import('./markdown.mjs').then(
+      ({ Markdown }) => setView(() => Markdown),
+      () => link.lost(),
+    );
+  }, [isNeeded, view, link]);
+  return view;
+}
