@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import type { LogDestination } from './log-output.js';
 
-/** All values of `event` and their meanings. The README has the same table. */
+/** All values of `event` and their meanings. docs/log-events.md has the same table. */
 export const logEvents = {
   config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',

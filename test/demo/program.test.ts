@@ -193,7 +193,7 @@ describe('the model eliza', () => {
     ['My dog is called Rex and I feel tired.', 'I will remember that your dog is Rex. Why do you feel tired?'],
     ['I am sad because you are mean to me', 'What makes you think that I am mean to you?'],
     ['I think my dog knows me', 'Are you sure that your dog knows you?'],
-  ])('answers "%s" as the README and the rules say', async (prompt, reply) => {
+  ])('answers "%s" as the documents and the rules say', async (prompt, reply) => {
     expect(await lastAnswer(prompt)).toBe(introduction + reply);
   });
 

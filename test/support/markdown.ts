@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { root } from './sources.js';
 
 /** The rows of the first table under a heading, as plain text without the head; code in a cell that is nothing else loses its marks. */
-export function tableUnder(heading: string, file = 'README.md'): string[][] {
+export function tableUnder(heading: string, file: string): string[][] {
   const lines = readFileSync(join(root, file), 'utf8').split('\n');
   const from = lines.findIndex((line) => /^#+ /.test(line) && line.replace(/^#+ /, '') === heading);
   if (from < 0) throw new Error(`${file} has no heading ${heading}`);

@@ -12,8 +12,8 @@ const installLimitMs = 600_000;
 const snippetLimitMs = 30_000;
 const documentedUrl = 'http://127.0.0.1:5051';
 
-const readme = readFileSync(join(root, 'README.md'), 'utf8');
-const section = /^## Use it from programs and SDKs$(.*?)^## /ms.exec(readme)?.[1] ?? '';
+const page = readFileSync(join(root, 'docs', 'sdks.md'), 'utf8');
+const section = /^## Snippets$(.*?)^## /ms.exec(page)?.[1] ?? '';
 
 /** The code of this language in the section, piece by piece. */
 function snippets(language: string): string[] {
@@ -29,8 +29,8 @@ beforeAll(async () => {
 }, installLimitMs);
 afterAll(() => service.stop());
 
-describe('what the README says of SDKs', () => {
-  it('has a snippet for each that can be run here, and for two that can not', () => {
+describe('the snippets of docs/sdks.md', () => {
+  it('has one for each that can be run here, and for two that can not', () => {
     expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 3, 2]);
   });
 
