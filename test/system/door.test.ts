@@ -20,7 +20,6 @@ afterAll(async () => {
 
 describe('A path', () => {
   it.each([
-    '/',
     '/nowhere',
     '/ask/',
     '/Ask',

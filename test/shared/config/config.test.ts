@@ -414,6 +414,7 @@ describe('the configuration', () => {
       rateWindowMs: 60_000,
       rateMaxRequests: 0,
       strictHealth: false,
+      readBack: true,
       readinessIntervalMs: 60_000,
       historyLimit: 100,
       conversationTtlMs: 86_400_000,
