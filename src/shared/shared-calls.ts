@@ -52,4 +52,14 @@ export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unkno
   };
 }
 
+/** Makes the calls of a crowd one after the other, in the order they came. */
+export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (call) => {
+    const answer = last.then(call);
+    last = answer.then(noPause, noPause);
+    return answer;
+  };
+}
+
 async function noPause(): Promise<void> {}

@@ -1,5 +1,6 @@
 import { delay, endOfLoopTurn } from '../../src/shared/clock.js';
-import { cached, coalesced, oneAtATime } from '../../src/shared/shared-calls.js';
+import { withResolvers } from '../../src/shared/resolvers.js';
+import { cached, coalesced, inLine, oneAtATime } from '../../src/shared/shared-calls.js';
 import { FakeClock } from '../support/fake-clock.js';
 import { settled } from '../support/settled.js';
 
@@ -114,5 +115,28 @@ describe('Calls that are made one at a time', () => {
     const crowd = [ask(), ask()];
     expect((await Promise.allSettled(crowd)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
     expect(await ask()).toBe(2);
+  });
+});
+
+describe('calls in line', () => {
+  it('are made one after the other, in their order, whatever becomes of those before', async () => {
+    const call = inLine();
+    const begun: number[] = [];
+    const gates = Array.from({ length: 3 }, () => withResolvers<string>());
+    const answers = gates.map(({ promise }, number) =>
+      call(() => {
+        begun.push(number);
+        return promise;
+      }),
+    );
+    await endOfLoopTurn();
+    expect(begun).toEqual([0]);
+    gates[0]?.reject(new Error('no'));
+    await expect(answers[0]).rejects.toThrow('no');
+    gates[2]?.resolve('third');
+    await endOfLoopTurn();
+    expect(begun).toEqual([0, 1]);
+    gates[1]?.resolve('second');
+    expect(await Promise.all(answers.slice(1))).toEqual(['second', 'third']);
   });
 });

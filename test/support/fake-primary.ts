@@ -1,15 +1,15 @@
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
 import type { Primary } from '../../src/worker/http/exchange.js';
 
-type Run<R, I> = (request: R, signal: AbortSignal) => AsyncGenerator<I>;
+type Run = (request: JobRequest, signal: AbortSignal) => AsyncGenerator<JobEvent>;
 
 /** The primary as a worker sees it: gives the answers it was made with, and keeps the calls. */
-export class FakePrimary<R = JobRequest, I = JobEvent> {
+export class FakePrimary {
   readonly calls: { readonly name: string; readonly request: unknown }[] = [];
   readonly #answers: Readonly<Record<string, unknown>>;
-  readonly #run: Run<R, I> | null;
+  readonly #run: Run | null;
 
-  constructor(answers: Readonly<Record<string, unknown>> = {}, run: Run<R, I> | null = null) {
+  constructor(answers: Readonly<Record<string, unknown>> = {}, run: Run | null = null) {
     this.#answers = answers;
     this.#run = run;
   }
@@ -19,15 +19,15 @@ export class FakePrimary<R = JobRequest, I = JobEvent> {
     return this as unknown as Primary;
   }
 
-  /** An answer that is an error is thrown. */
+  /** An answer that is an error is thrown, one that is a function is asked. */
   async call(name: string, request: unknown): Promise<unknown> {
     this.calls.push({ name, request });
     const answer = this.#answers[name];
     if (answer instanceof Error) throw answer;
-    return answer;
+    return typeof answer === 'function' ? answer(request) : answer;
   }
 
-  stream(name: string, request: R, signal: AbortSignal): AsyncGenerator<I> {
+  stream(name: string, request: JobRequest, signal: AbortSignal): AsyncGenerator<JobEvent> {
     this.calls.push({ name, request });
     if (this.#run === null) throw new Error(`nobody serves ${name}`);
     return this.#run(request, signal);

@@ -117,9 +117,9 @@ function conversationHandlers({ conversations, worked }: Services): Pick<SharedH
       worked();
       return conversations.list(client, before, limit);
     },
-    transcript: async function* ({ id, client, withImages }) {
+    transcript: (order) => {
       worked();
-      yield* conversations.read(id, client, withImages);
+      return conversations.read(order);
     },
     forkConversation: ({ id, client, messageCount }) => conversations.fork(id, client, messageCount),
   };

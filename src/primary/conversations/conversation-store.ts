@@ -4,14 +4,14 @@ import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../..
 import { RelayError } from '../../shared/errors.js';
 import type { Image } from '../../shared/job.js';
 import { LinkedList } from '../../shared/linked-list.js';
-import type { TranscriptPart } from '../../shared/transcript.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
 import { quarterOf } from '../limits/client-bounds.js';
 import { Conversation, type TurnInLine } from './conversation.js';
 import { type ConversationLimits, checkForkPoint, checkSize, notFound, unusable } from './conversation-limits.js';
 import { ConversationShares } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
 import { stored } from './stored-text.js';
-import { titleOf, transcript } from './transcript.js';
+import { titleOf, transcriptFrom } from './transcript.js';
 
 /** 144 random bits. */
 const idBytes = 18;
@@ -93,11 +93,9 @@ export class ConversationStore {
     return { conversations, next };
   }
 
-  /** Its finished turns, piece by piece. Throws `not_found`, also when it is removed meanwhile: what is read is not kept. */
-  read(id: string, client: string, withImages: boolean): Generator<TranscriptPart[]> {
-    const find = () => this.#find(id, client) ?? notFound();
-    find();
-    return transcript(find, withImages);
+  /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that is gone meanwhile. */
+  read({ id, client, from, withImages }: TranscriptOrder): TranscriptItem {
+    return transcriptFrom(this.#find(id, client) ?? notFound(), from, withImages);
   }
 
   /**

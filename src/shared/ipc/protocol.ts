@@ -11,7 +11,7 @@ import { jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log-style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
-import { transcriptPart } from '../transcript.js';
+import { transcriptItem, transcriptOrder } from '../transcript.js';
 
 const nothing = z.object({});
 
@@ -104,7 +104,8 @@ export const primaryCalls = {
     request: z.object({ client: z.string(), before: z.int().nullable(), limit: z.int() }),
     answer: conversationPage,
   },
-  transcript: { request: conversationKey.extend({ withImages: z.boolean() }), item: z.array(transcriptPart) },
+  /** The next piece. Each reader holds its own place, the primary holds nothing of it. */
+  transcript: { request: transcriptOrder, answer: transcriptItem },
   /** `messageCount`: how many of its messages the fork has; null: all. */
   forkConversation: {
     request: conversationKey.extend({ messageCount: z.int().nullable() }),

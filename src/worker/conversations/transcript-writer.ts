@@ -1,4 +1,4 @@
-import type { TranscriptPart } from '../../shared/transcript.js';
+import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/transcript.js';
 
 /** Writes a conversation out, part by part, in one form. */
 export interface TranscriptWriter {
@@ -12,12 +12,20 @@ export interface TranscriptWriter {
   tail(): string;
 }
 
-/** What is sent: the items of the stream, written out. */
+/** Which piece of a conversation. */
+export type PieceOrder = Pick<TranscriptOrder, 'from' | 'withImages'>;
+
+/** What is sent: a conversation piece by piece, written out. Each is asked for when the one before was taken. */
 export async function* written(
-  items: AsyncIterable<readonly TranscriptPart[]>,
+  read: (order: PieceOrder) => Promise<TranscriptItem>,
   writer: TranscriptWriter,
 ): AsyncGenerator<string> {
   yield writer.head();
-  for await (const parts of items) yield parts.map((part) => writer.write(part)).join('');
+  let from: TranscriptOrder['from'] = null;
+  do {
+    const { parts, next }: TranscriptItem = await read({ from, withImages: writer.withImages });
+    yield parts.map((part) => writer.write(part)).join('');
+    from = next;
+  } while (from !== null);
   yield writer.tail();
 }

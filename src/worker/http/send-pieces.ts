@@ -16,6 +16,7 @@ export async function sendPieces(
 ): Promise<void> {
   let held = '';
   for await (const piece of pieces) {
+    signal.throwIfAborted();
     held += piece;
     if (held.length <= maxHeldLength) continue;
     if (!res.headersSent) res.writeHead(200, headers);

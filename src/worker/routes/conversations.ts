@@ -12,9 +12,10 @@ import { timestamp } from '../../shared/clock.js';
 import type { ConversationPage } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import { inLine } from '../../shared/shared-calls.js';
 import { JsonTranscript } from '../conversations/json-transcript.js';
 import { MarkdownTranscript } from '../conversations/markdown-transcript.js';
-import { type TranscriptWriter, written } from '../conversations/transcript-writer.js';
+import { type PieceOrder, type TranscriptWriter, written } from '../conversations/transcript-writer.js';
 import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { untilGone } from '../http/disconnect.js';
@@ -42,17 +43,18 @@ export function getConversations(primary: Primary): AsyncHandler {
   };
 }
 
+/** Readers take their pieces in turn: however many there are, one piece is under way, so that other calls are not held up. */
 export function getMessages(primary: Primary): AsyncHandler {
+  const line = inLine();
   return async (req, res) => {
     const { client } = res.locals;
     const id = idOf(req.params);
     const writer = writerFor(req, id, res.locals.requestId);
     const isFile = queryOf(req, 'download', downloadQuery) === 'true';
     using caller = untilGone(res);
-    const { withImages } = writer;
-    const items = primary.stream('transcript', { id, client, withImages }, caller.signal);
+    const read = (order: PieceOrder) => line(() => primary.call('transcript', { id, client, ...order }));
     const headers = { 'Content-Type': writer.type, ...(isFile && asFile(id, writer)) };
-    await sendPieces(res, headers, written(items, writer), caller.signal);
+    await sendPieces(res, headers, written(read, writer), caller.signal);
   };
 }
 

@@ -1,5 +1,5 @@
 import type { Image } from '../../../src/shared/job.js';
-import type { TranscriptPart } from '../../../src/shared/transcript.js';
+import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../src/shared/transcript.js';
 import { failureOf, StoreHarness } from '../../support/conversations.js';
 
 const pieceBytes = 16 * 1024;
@@ -14,6 +14,16 @@ function begun(harness: StoreHarness, user: string, assistant = 'Hello', images:
 }
 
 const large = { maxBytes: 100_000_000, maxBytesEach: 100_000_000 };
+
+/** All pieces, one after the other. */
+function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
+  let from: TranscriptPlace | null = null;
+  do {
+    const { parts, next }: TranscriptItem = store.read({ id, client: 'alice', withImages, from });
+    yield parts;
+    from = next;
+  } while (from !== null);
+}
 
 /** Messages with their whole texts, and images with theirs. */
 function joined(items: Iterable<readonly TranscriptPart[]>): string[] {
@@ -31,14 +41,14 @@ describe('what was said in a conversation', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'one');
     harness.chat(id, 'alice', 'two');
-    const told = joined(harness.store.read(id, 'alice', true));
+    const told = joined(piecesOf(harness, id));
     expect(told).toEqual(['system: Be kind.', 'user: one', 'assistant: Hello', 'user: two', 'assistant: Hello']);
   });
 
   it('comes in pieces that fit into messages of the channel, with whole characters', () => {
     const harness = new StoreHarness(large);
     const [user, assistant] = [mixed(1_000_000), mixed(200_003)];
-    const items = [...harness.store.read(begun(harness, user, assistant), 'alice', true)];
+    const items = [...piecesOf(harness, begun(harness, user, assistant))];
     expect(joined(items)).toEqual(['system: Be kind.', `user: ${user}`, `assistant: ${assistant}`]);
     const lengths = items.map((parts) => JSON.stringify(parts).length);
     expect(Math.max(...lengths)).toBeLessThan(2 * pieceBytes + 1000);
@@ -49,7 +59,7 @@ describe('what was said in a conversation', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, 'begin');
     for (let turn = 1; turn < 1000; turn++) harness.chat(id, 'alice', `message ${turn}`);
-    const items = [...harness.store.read(id, 'alice', true)];
+    const items = [...piecesOf(harness, id)];
     expect(joined(items)).toHaveLength(2001);
     expect(items.length).toBeLessThan(40);
   });
@@ -69,33 +79,33 @@ describe('what was said in a conversation', () => {
       'image/webp of 1: QQ==',
       'assistant: seen',
     ];
-    expect(joined(harness.store.read(id, 'alice', true))).toEqual(whole);
+    expect(joined(piecesOf(harness, id))).toEqual(whole);
     const named = [...whole.slice(0, 2), 'image/png of 30000: ', 'image/webp of 1: ', 'assistant: seen'];
-    expect(joined(harness.store.read(id, 'alice', false))).toEqual(named);
+    expect(joined(piecesOf(harness, id, false))).toEqual(named);
   });
 
   it('is what it was before a turn that runs', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'one');
     using turn = harness.open(id);
-    expect(joined(harness.store.read(id, 'alice', true))).toHaveLength(3);
+    expect(joined(piecesOf(harness, id))).toHaveLength(3);
     turn.commit('two', 'zwei', 1);
   });
 
   it('does not grow while it is read', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, mixed(100_000));
-    const reading = harness.store.read(id, 'alice', true);
-    const items = [reading.next().value as TranscriptPart[]];
+    const reading = piecesOf(harness, id);
+    const items = [reading.next().value ?? []];
     harness.chat(id);
     for (const item of reading) items.push(item);
     expect(joined(items)).toHaveLength(3);
   });
 
-  it('is held by no reader when the conversation is removed', () => {
+  it('is told no further when the conversation is removed', () => {
     const harness = new StoreHarness(large);
     const id = begun(harness, mixed(100_000));
-    const reading = harness.store.read(id, 'alice', true);
+    const reading = piecesOf(harness, id);
     reading.next();
     harness.store.remove(id, 'alice');
     expect(failureOf(() => reading.next())).toMatchObject({ code: 'not_found' });
@@ -105,7 +115,9 @@ describe('what was said in a conversation', () => {
   it('is told to nobody else', () => {
     const harness = new StoreHarness();
     const id = begun(harness, 'mine');
-    const failures = [id, 'A'.repeat(24)].map((asked) => failureOf(() => harness.store.read(asked, 'bob', true)));
+    const failures = [id, 'A'.repeat(24)].map((asked) =>
+      failureOf(() => harness.store.read({ id: asked, client: 'bob', withImages: true, from: null })),
+    );
     expect(failures).toEqual(
       failures.map(() => expect.objectContaining({ code: 'not_found', message: 'no such conversation' })),
     );

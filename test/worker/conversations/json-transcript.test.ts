@@ -2,13 +2,12 @@ import { conversationMessages } from '../../../src/shared/api/conversations.js';
 import type { TranscriptPart } from '../../../src/shared/transcript.js';
 import { JsonTranscript } from '../../../src/worker/conversations/json-transcript.js';
 import { written } from '../../../src/worker/conversations/transcript-writer.js';
+import { onePartAtATime } from '../../support/transcripts.js';
 
 async function bodyOf(...parts: readonly TranscriptPart[]) {
-  async function* items() {
-    for (const part of parts) yield [part];
-  }
   let text = '';
-  for await (const piece of written(items(), new JsonTranscript('some-id', 'some-request'))) text += piece;
+  for await (const piece of written(onePartAtATime(parts), new JsonTranscript('some-id', 'some-request')))
+    text += piece;
   return conversationMessages.parse(JSON.parse(text));
 }
 

@@ -1,13 +1,11 @@
 import type { TranscriptPart } from '../../../src/shared/transcript.js';
 import { MarkdownTranscript } from '../../../src/worker/conversations/markdown-transcript.js';
 import { written } from '../../../src/worker/conversations/transcript-writer.js';
+import { onePartAtATime } from '../../support/transcripts.js';
 
 async function linesOf(...parts: readonly TranscriptPart[]): Promise<string[]> {
-  async function* items() {
-    for (const part of parts) yield [part];
-  }
   let text = '';
-  for await (const piece of written(items(), new MarkdownTranscript('some-id'))) text += piece;
+  for await (const piece of written(onePartAtATime(parts), new MarkdownTranscript('some-id'))) text += piece;
   return text.split(/\r\n?|\n/);
 }
 

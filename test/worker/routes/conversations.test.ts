@@ -1,12 +1,16 @@
 import { connect } from 'node:net';
+import { endOfLoopTurn } from '../../../src/shared/clock.js';
 import { RelayError } from '../../../src/shared/errors.js';
-import type { TranscriptPart } from '../../../src/shared/transcript.js';
+import type { TranscriptItem } from '../../../src/shared/transcript.js';
+import type { PieceOrder } from '../../../src/worker/conversations/transcript-writer.js';
 import { getConversations, getMessages, readBackGuard } from '../../../src/worker/routes/conversations.js';
 import { passed, serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
 import { exchange, request } from '../../support/raw-http.js';
+import { onePartAtATime } from '../../support/transcripts.js';
 import { until } from '../../support/until.js';
 
+const gone = new RelayError('not_found', 'no such conversation');
 const snapshot = {
   id: 'some-id',
   messageCount: 2,
@@ -17,18 +21,21 @@ const snapshot = {
   title: 'Hello',
 };
 
-/** Serves the messages of conversations whose parts these are. */
-async function serveParts(parts: (signal: AbortSignal) => AsyncGenerator<TranscriptPart[]>) {
-  const primary = new FakePrimary({}, (_request: { withImages: boolean }, signal) => parts(signal));
+/** Serves the messages of a conversation that is read so. */
+async function serveMessages(read: (order: PieceOrder) => Promise<TranscriptItem>) {
+  const primary = new FakePrimary({ transcript: read });
   return { primary, server: await serveWith([getMessages(primary.asPrimary)]) };
 }
 
-async function* short(): AsyncGenerator<TranscriptPart[]> {
-  yield [{ type: 'message', role: 'user' }];
-  yield [{ type: 'text', text: 'Hello' }];
-}
+const short = onePartAtATime([
+  { type: 'message', role: 'user' },
+  { type: 'text', text: 'Hello' },
+]);
 
-const piece: TranscriptPart[] = [{ type: 'text', text: 'a'.repeat(16 * 1024) }];
+const piece: TranscriptItem = {
+  parts: [{ type: 'text', text: 'a'.repeat(16 * 1024) }],
+  next: { message: 0, image: -1, at: 1, messageCount: 1 },
+};
 
 describe('the list of conversations', () => {
   it('is asked for with its limit and its cursor, and told with the cursor of the next page', async () => {
@@ -81,7 +88,7 @@ describe('the messages of a conversation', () => {
     ['?format=markdown', ['Accept: application/json'], 'text/markdown; charset=utf-8', false],
     ['?format=json', ['Accept: text/markdown'], 'application/json; charset=utf-8', true],
   ])('come in the form that is asked for: %s %s', async (query, headers, type, withImages) => {
-    const { primary, server } = await serveParts(short);
+    const { primary, server } = await serveMessages(short);
     await using _ = server;
     const answer = await exchange(server.port, request(`GET /${query}`, headers));
     expect(answer.headers['content-type']).toBe(type);
@@ -92,7 +99,7 @@ describe('the messages of a conversation', () => {
   it.each(['format=pdf', 'format=', 'format=json&format=json', 'download=yes', 'download='])(
     'are refused with a clear text: %s',
     async (query) => {
-      const { server } = await serveParts(short);
+      const { server } = await serveMessages(short);
       await using _ = server;
       const { status, body } = await exchange(server.port, request(`GET /?${query}`));
       expect([status, body.error]).toEqual([400, 'validation_error']);
@@ -100,10 +107,7 @@ describe('the messages of a conversation', () => {
   );
 
   it('are answered as an error where there are none, and never as a file then', async () => {
-    // biome-ignore lint/correctness/useYield: fails before its first item
-    const { server } = await serveParts(async function* () {
-      throw new RelayError('not_found', 'no such conversation');
-    });
+    const { server } = await serveMessages(() => Promise.reject(gone));
     await using _ = server;
     const { status, headers } = await exchange(server.port, request('GET /?format=markdown&download=true'));
     expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
@@ -111,23 +115,18 @@ describe('the messages of a conversation', () => {
   });
 
   it('are cut off where the conversation is removed while they are sent', async () => {
-    const { server } = await serveParts(async function* () {
-      for (let count = 0; count < 8; count++) yield piece;
-      throw new RelayError('not_found', 'no such conversation');
-    });
+    let taken = 0;
+    const { server } = await serveMessages(() => (++taken < 8 ? Promise.resolve(piece) : Promise.reject(gone)));
     await using _ = server;
     const answer = fetch(`http://127.0.0.1:${server.port}/`).then((response) => response.text());
     await expect(answer).rejects.toThrow('terminated');
   });
 
   it('are taken from the primary no faster than the client takes them, and no more once it has gone', async () => {
-    let [taken, hasEnded] = [0, false];
-    const { server } = await serveParts(async function* (signal) {
-      try {
-        for (; taken < 100_000 && !signal.aborted; taken++) yield piece;
-      } finally {
-        hasEnded = true;
-      }
+    let taken = 0;
+    const { server } = await serveMessages(async () => {
+      taken++;
+      return piece;
     });
     await using _ = server;
     const client = connect(server.port, '127.0.0.1');
@@ -140,14 +139,18 @@ describe('the messages of a conversation', () => {
     }, 'a reader that holds up its writer');
     expect(taken).toBeLessThan(2000);
     client.destroy();
-    await until(() => hasEnded, 'the end of the stream');
+    await until(() => server.log.entries.find(({ event }) => event === 'http_request_completed'), 'the record');
+    const atEnd = taken;
+    await endOfLoopTurn();
+    expect(taken).toBe(atEnd);
     expect(server.log.entries.find(({ event }) => event === 'internal_error')).toBeUndefined();
   });
 
   it('have headers alone where only these are asked for, however long they are', async () => {
     let taken = 0;
-    const { server } = await serveParts(async function* () {
-      for (; taken < 1000; taken++) yield piece;
+    const { server } = await serveMessages(async () => {
+      taken++;
+      return piece;
     });
     await using _ = server;
     const { status, text } = await exchange(server.port, request('HEAD /'), true);

@@ -1,0 +1,11 @@
+import type { TranscriptItem, TranscriptPart } from '../../src/shared/transcript.js';
+import type { PieceOrder } from '../../src/worker/conversations/transcript-writer.js';
+
+/** Reads a conversation of these parts, each a piece of its own. */
+export function onePartAtATime(parts: readonly TranscriptPart[]): (order: PieceOrder) => Promise<TranscriptItem> {
+  return async ({ from }) => {
+    const at = from?.at ?? 0;
+    const next = { message: 0, image: -1, at: at + 1, messageCount: 1 };
+    return { parts: parts.slice(at, at + 1), next: at + 1 < parts.length ? next : null };
+  };
+}
