@@ -22,7 +22,7 @@ export function App() {
   return html`
     <${Header} current=${current} onSkip=${() => main.current?.focus()} />
     <${GoneBanner} />
-    <main ref=${main} tabindex="-1" aria-label=${current.title}>
+    <main id="main" ref=${main} tabindex="-1" aria-label=${current.title}>
       ${shown.map(
         (entry) => html`<div class="page" key=${entry.id} hidden=${entry !== current}>
           <${PageOf} entry=${entry} params=${entry === current ? params : undefined} />

@@ -67,7 +67,7 @@ const texts = [
   '\nJSON\n\nJSON',
   'line\r\nline\ttab\u0001\u007f\u2028\u2029',
   'Grüße 🙂 漢字 \u202e',
-  '{{x}} ${y} {z} #{a} </script> <!-- -->',
+  `{{x}} ${'$'}{y} {z} #{a} </script> <!-- -->`,
   '"""\' \'\'\' r"x" \\N{BULLET} \\x41 \\u0041',
   'x'.repeat(200_000), // more than one argument of a program can hold
 ];

@@ -1,17 +1,58 @@
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
 import type { Browser } from './browser.js';
 import type { Service } from './service.js';
+import { root } from './sources.js';
 
 const limitMs = 15_000;
 
-/** Shows the console at a place of its own: `/ask`. */
-export async function openConsole({ page }: Browser, service: Service, place = ''): Promise<void> {
+/** Shows the console anew, at a place of its own: `/ask`. What was asked and complained of before is forgotten. */
+export async function openConsole(
+  { page, requests, complaints }: Browser,
+  service: Service,
+  place = '',
+): Promise<void> {
   page.setDefaultTimeout(limitMs);
+  await page.goto('about:blank'); // another part after # alone would load nothing
+  requests.length = 0;
+  complaints.length = 0;
   await page.goto(`${service.url}/console/#${place}`);
   await page.locator('main h1').first().waitFor({ state: 'attached' });
 }
 
-/** Nothing was asked of anyone else, and nothing was against the page's own policy. */
-export function expectClean({ requests, complaints }: Browser, service: Service): void {
-  expect(complaints).toEqual([]);
+/** Nothing was asked of anyone else, and nothing was against the page's own policy. `expected` are complaints of the browser about answers. */
+export function expectClean({ requests, complaints }: Browser, service: Service, expected?: RegExp): void {
+  expect(complaints.filter((complaint) => expected === undefined || !expected.test(complaint))).toEqual([]);
   expect(requests.filter(({ origin }) => origin !== service.url).map(String)).toEqual([]);
+}
+
+interface AxeResults {
+  readonly violations: readonly { readonly id: string; readonly nodes: readonly { readonly html: string }[] }[];
+}
+
+/** What axe finds wrong with the page as it is shown now, in a line each. */
+export async function violationsOf(page: Page): Promise<string[]> {
+  await page.evaluate(await readFile(require.resolve('axe-core/axe.min.js'), 'utf8'));
+  const { violations } = (await page.evaluate('axe.run()')) as AxeResults;
+  return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 200)}`));
+}
+
+const pictures = join(root, 'reports', 'console');
+const sizes = { wide: { width: 1280, height: 800 }, narrow: { width: 360, height: 740 } } as const;
+
+/** Looks at the page light and dark, wide and narrow: a picture of each goes to reports/console, and axe must find nothing. */
+export async function expectGoodLooks(page: Page, name: string): Promise<void> {
+  await mkdir(pictures, { recursive: true });
+  for (const [size, viewport] of Object.entries(sizes)) {
+    for (const colorScheme of ['light', 'dark'] as const) {
+      await page.setViewportSize(viewport);
+      await page.emulateMedia({ colorScheme });
+      expect(await violationsOf(page)).toEqual([]);
+      await page.screenshot({ path: join(pictures, `${name}-${size}-${colorScheme}.png`) });
+      const isTooWide = await page.evaluate('document.documentElement.scrollWidth > innerWidth');
+      expect([name, size, isTooWide]).toEqual([name, size, false]);
+    }
+  }
+  await page.setViewportSize(sizes.wide);
 }

@@ -1,6 +1,9 @@
+import { once } from 'node:events';
 import { readdir, readFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
 import { join } from 'node:path';
 import path from 'node:path/posix';
+import { gunzipSync } from 'node:zlib';
 import { answerTo, failure } from '../support/door.js';
 import { request } from '../support/raw-http.js';
 import { type Service, startService } from '../support/service.js';
@@ -44,9 +47,24 @@ describe('The files of the console', () => {
   ])('are of the right type, under a policy, and not to be stored: "%s"', async (name, type) => {
     const { status, headers } = await service.get(`/console/${name}`);
     expect([status, headers.get('content-type'), headers.get('content-security-policy')]).toEqual([200, type, policy]);
+    const { status: ofHead, text } = await answerTo(service, request(`HEAD /console/${name}`), true);
+    expect([ofHead, text]).toEqual([200, '']);
     expect([headers.get('x-content-type-options'), headers.get('cache-control')]).toEqual(['nosniff', 'no-store']);
-    const { status: ofHead, headers: named, text } = await answerTo(service, request(`HEAD /console/${name}`), true);
-    expect([ofHead, named['content-length'], text]).toEqual([200, headers.get('content-length'), '']);
+  });
+
+  it.each([
+    ['', false],
+    ['br, gzip;q=0.5', true],
+    ['gzip;q=0, br', false],
+  ])('are compressed for those who take that: "%s"', async (accepted, isCompressed) => {
+    const ask = get(`${service.url}/console/main.mjs`, { headers: { 'accept-encoding': accepted } });
+    const [answer] = (await once(ask, 'response')) as [IncomingMessage];
+    const { 'content-encoding': coding, 'content-length': length, vary } = answer.headers;
+    expect([coding, vary]).toEqual([isCompressed ? 'gzip' : undefined, 'Accept-Encoding']);
+    const bytes = Buffer.concat(await answer.toArray());
+    expect(bytes.length).toBe(Number(length));
+    const { text } = await service.get('/console/main.mjs');
+    expect((isCompressed ? gunzipSync(bytes) : bytes).toString()).toBe(text);
   });
 
   it('import each other, and files of packages, by paths that are there', async () => {

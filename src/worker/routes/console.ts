@@ -1,5 +1,7 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
+import { promisify } from 'node:util';
+import { gzip } from 'node:zlib';
 import { notFound } from '../http/error-handler.js';
 import type { AsyncHandler, Handler } from '../http/exchange.js';
 import { sendTyped } from '../http/send-json.js';
@@ -34,11 +36,18 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join('; ');
 
-const headers = { 'Content-Security-Policy': contentSecurityPolicy, 'Referrer-Policy': 'no-referrer' } as const;
+const headers = {
+  'Content-Security-Policy': contentSecurityPolicy,
+  'Referrer-Policy': 'no-referrer',
+} as const;
+
+const compress = promisify(gzip);
 
 interface ConsoleFile {
   readonly type: string;
   readonly content: Buffer;
+  /** The same for whoever takes gzip. No secret is in it, so that its length may tell what it likes. */
+  readonly compressed: Buffer;
 }
 
 /** The files of the console by their path below /console, read when this is called and only then. Nothing else can be had. */
@@ -48,8 +57,10 @@ export function consoleFiles(): AsyncHandler {
   return async (req, res, next) => {
     const file = (await reading).get(req.path); // as it was sent: no escape and no dot is resolved
     if (file === undefined) return notFound(req, res, next);
-    res.set(headers);
-    sendTyped(res, file.type, file.content);
+    res.set(headers).vary('Accept-Encoding');
+    const takesGzip = req.acceptsEncodings('gzip') === 'gzip';
+    if (takesGzip) res.set('Content-Encoding', 'gzip');
+    sendTyped(res, file.type, takesGzip ? file.compressed : file.content);
   };
 }
 
@@ -74,9 +85,9 @@ async function readFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
 
 async function readOne(path: string, file: string): Promise<ConsoleFile> {
   const type = types[extname(path)] as string;
-  const content = await readFile(file);
-  const isScript = extname(path) === '.mjs';
-  return { type, content: isScript ? Buffer.from(withPaths(content.toString(), depthOf(path))) : content };
+  const read = await readFile(file);
+  const content = extname(path) === '.mjs' ? Buffer.from(withPaths(read.toString(), depthOf(path))) : read;
+  return { type, content, compressed: await compress(content) };
 }
 
 /** An import in code as tsc and minifiers write it, of a package that is served. */

@@ -1,0 +1,48 @@
+import type { Locator, Page } from 'playwright-core';
+
+/** The page Ask, as its user sees it. */
+export class AskPage {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  get message(): Locator {
+    return this.page.getByLabel('Message');
+  }
+
+  get turns(): Locator {
+    return this.page.locator('article');
+  }
+
+  get lastAnswer(): Locator {
+    return this.turns.last().locator('.answer');
+  }
+
+  button(name: string | RegExp): Locator {
+    return this.page.getByRole('button', { name });
+  }
+
+  async send(text: string): Promise<void> {
+    await this.message.fill(text);
+    await this.button('Send').click();
+  }
+
+  /** Resolves with the text of the answer once it is whole. */
+  async answer(): Promise<string> {
+    await this.lastAnswer.getByRole('button', { name: 'Copy' }).last().waitFor();
+    return this.lastAnswer.innerText();
+  }
+
+  async ask(text: string): Promise<string> {
+    await this.send(text);
+    return this.answer();
+  }
+}
+
+/** One red point. */
+export const pngBytes = Buffer.from(
+  'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg==',
+  'base64',
+);
