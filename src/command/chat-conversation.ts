@@ -122,14 +122,14 @@ export class ChatConversation {
   }
 
   #say(text: string): void {
-    this.#context.terminal.message(this.#context.terminal.messagePaint.dim(plain(text)));
+    this.#context.terminal.sentences(plain(text), this.#context.terminal.messagePaint.dim);
   }
 
   #report(error: unknown): number {
-    const { messagePaint, message } = this.#context.terminal;
+    const { terminal } = this.#context;
     if (error instanceof InterruptedError) this.#say('Cancelled. The conversation is unchanged.');
     else if (error instanceof ServiceError && error.concerns('conversation_id')) this.#reportLost();
-    else if (error instanceof CommandError) message(messagePaint.red(plain(error.message)));
+    else if (error instanceof CommandError) terminal.sentences(plain(error.message), terminal.messagePaint.red);
     else throw error;
     return error instanceof CommandError ? error.exitCode : exitCodes.interrupted;
   }

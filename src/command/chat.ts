@@ -40,10 +40,12 @@ export const chat: Command = {
   },
 };
 
-async function greet(conversation: ChatConversation, { message, messagePaint }: Terminal): Promise<void> {
+const keysHelp = 'Ctrl-C cancels an answer, /help shows what else there is, Ctrl-D leaves.';
+
+async function greet(conversation: ChatConversation, terminal: Terminal): Promise<void> {
   const model = conversation.model ?? (await defaultModel(conversation.client));
-  message(messagePaint.dim(`Service: ${conversation.client.url}, model: ${plain(model)}`));
-  message(messagePaint.dim('Ctrl-C cancels an answer, /help shows what else there is, Ctrl-D leaves.'));
+  const sentences = `Service: ${conversation.client.url}, model: ${plain(model)}\n${keysHelp}`;
+  terminal.sentences(sentences, terminal.messagePaint.dim);
 }
 
 async function defaultModel(client: Client): Promise<string> {

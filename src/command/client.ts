@@ -8,6 +8,8 @@ import type { ServiceAddress } from './service-address.js';
 
 /** For responses that need no work in the service. */
 const stateTimeoutMs = 10_000;
+/** For what an operator would not wait for. */
+const soonMs = 1500;
 /** The service may first run its model CLI, three times for 10 s each. */
 const cliTimeoutMs = 60_000;
 /** The service sends a comment every 15 s, but a proxy may buffer it. */
@@ -42,6 +44,15 @@ export class Client {
   /** Like `get`, with a shorter timeout: for paths that never run the model CLI. */
   getState<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
     return this.#read({ method: 'GET', path, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+  }
+
+  /** Null where the service does not tell, or not soon: for what can be left out. */
+  getIfTold<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
+    const told = this.#read({ method: 'GET', path, idleTimeoutMs: soonMs, signal }, schema);
+    return told.catch((error: unknown) => {
+      if (error instanceof CommandError) return null;
+      throw error;
+    });
   }
 
   async getText(path: string, signal?: AbortSignal): Promise<string> {

@@ -3,6 +3,8 @@ import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
 import { exitCodes } from './errors.js';
 import { renderJobs } from './render/jobs.js';
 
+const jobsBody = statusBody.pick({ slots: true, queue: true });
+
 export const jobs: Command = {
   name: 'jobs',
   synopsis: '',
@@ -13,7 +15,7 @@ export const jobs: Command = {
   examples: ['prompt-relay jobs'],
   run: async (args, context) => {
     const { terminal, clock } = context;
-    const { slots, queue } = await (await clientFor(args, context)).getState('/status', statusBody);
+    const { slots, queue } = await (await clientFor(args, context)).getState('/status', jobsBody);
     if (args.has('json')) await terminal.writeJson({ slots, queue });
     else await terminal.writeLines(renderJobs({ slots, queue }, clock.now(), terminal.paint));
     return exitCodes.ok;

@@ -45,7 +45,7 @@ function report(error: unknown): number {
   if (error instanceof InterruptedError) return exitCodes.interrupted;
   const isExpected = error instanceof CommandError;
   const text = isExpected ? error.message : ((error as Error).stack ?? String(error));
-  terminal.message(`${terminal.messagePaint.red('prompt-relay:')} ${terminal.isStderrTty ? plain(text) : text}`);
+  terminal.sentences(`${terminal.messagePaint.red('prompt-relay:')} ${terminal.isStderrTty ? plain(text) : text}`);
   return isExpected ? error.exitCode : exitCodes.internal;
 }
 

@@ -1,4 +1,5 @@
 import { type HealthBody, healthBody, historyBody, type ReadinessBody } from '../shared/api/health.js';
+import { setupReport } from '../shared/api/setup.js';
 import { type VersionBody, versionBody } from '../shared/api/version.js';
 import type { Clock } from '../shared/clock.js';
 import type { Client } from './client.js';
@@ -10,6 +11,8 @@ export interface ServiceSnapshot {
   /** Milliseconds since the epoch. */
   readonly takenAt: number;
   readonly version: VersionBody;
+  /** The words that start the model CLI; null where the service does not tell. */
+  readonly command: readonly string[] | null;
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
@@ -18,11 +21,13 @@ export interface ServiceSnapshot {
   readonly change: TotalsChange | null;
 }
 
-/** Takes snapshots of one service, and keeps the totals of the last one. */
+/** Takes snapshots of one service. Owns the totals of the last one, and what the service was started with. */
 export class SnapshotReader {
   readonly #client: Client;
   readonly #clock: Clock;
   #previous: { readonly totals: Totals; readonly atMs: number; readonly startedAt: string } | null = null;
+
+  #program: { readonly command: readonly string[] | null; readonly startedAt: string } | null = null;
 
   constructor(client: Client, clock: Clock) {
     this.#client = client;
@@ -38,9 +43,19 @@ export class SnapshotReader {
       this.#client.getText('/metrics', signal),
     ]);
     const totals = parseTotals(metrics);
-    const change = this.#changeTo(totals, health.observability.started_at);
+    const { started_at: startedAt } = health.observability;
+    const command = await this.#commandOf(startedAt, signal);
+    const change = this.#changeTo(totals, startedAt);
     const takenAt = this.#clock.now();
-    return { url: this.#client.url, takenAt, health, version, checks: history, totals, change };
+    return { url: this.#client.url, takenAt, health, version, command, checks: history, totals, change };
+  }
+
+  /** It changes with the service only. */
+  async #commandOf(startedAt: string, signal?: AbortSignal): Promise<readonly string[] | null> {
+    if (this.#program?.startedAt === startedAt) return this.#program.command;
+    const setup = await this.#client.getIfTold('/setup', setupReport, signal);
+    this.#program = { command: setup?.model_cli.command ?? null, startedAt };
+    return this.#program.command;
   }
 
   #changeTo(totals: Totals, startedAt: string): TotalsChange | null {

@@ -64,7 +64,8 @@ function printerFor(args: CommandArguments, terminal: Terminal): ResultPrinter {
   const view = new LiveView(terminal);
   return async (result) => {
     const { paint } = terminal;
-    const lines = result instanceof CommandError ? [paint.red(result.message)] : renderStatus(result, paint);
+    const columns = terminal.isStdoutTty && !isRedrawn ? terminal.columns : Number.POSITIVE_INFINITY;
+    const lines = result instanceof CommandError ? [paint.red(result.message)] : renderStatus(result, paint, columns);
     if (isRedrawn) await view.draw([...lines, paint.dim('Press Ctrl-C to exit.')]);
     else await terminal.writeLines(lines);
   };
@@ -72,8 +73,8 @@ function printerFor(args: CommandArguments, terminal: Terminal): ResultPrinter {
 
 function toJson(result: ServiceSnapshot | CommandError): object {
   if (result instanceof CommandError) return { error: result.message };
-  const { url, version, health, checks: history, totals, change } = result;
-  return { url, version, health, history, totals, change };
+  const { url, version, command, health, checks: history, totals, change } = result;
+  return { url, version, command, health, history, totals, change };
 }
 
 function intervalOf(args: CommandArguments): number {

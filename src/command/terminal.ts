@@ -2,6 +2,7 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
+import { wrapped } from '../shared/format.js';
 import { clip, type Paint, paintFor, plain, plainJson } from '../shared/paint.js';
 import { exitCodes } from './errors.js';
 
@@ -86,6 +87,13 @@ export class Terminal {
   /** Writes a line to stderr. */
   message(line: string): void {
     process.stderr.write(`${line}\n`);
+  }
+
+  /** Writes sentences to stderr, on a terminal broken between words. What is to be copied is a message. */
+  sentences(text: string, style = (line: string) => line): void {
+    const columns = Math.min(process.stderr.columns || defaultColumns, maxTextColumns);
+    for (const line of text.split('\n'))
+      for (const part of this.isStderrTty ? wrapped(line, columns) : [line]) this.message(style(part));
   }
 
   /** Writes to stderr, without ending the line. */

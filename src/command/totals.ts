@@ -1,6 +1,6 @@
 /** What the service has counted since its start. The names appear in the output of `status --json`. */
 export interface Totals {
-  /** Without requests for health, metrics and version. */
+  /** Without those that look at the service itself. */
   readonly requests: number;
   readonly jobs: number;
   readonly failed: number;
@@ -15,7 +15,7 @@ export interface Totals {
 /** What was counted in a period of this length. */
 export type TotalsChange = Totals & { readonly seconds: number };
 
-const isMonitoring = /route="\/(health(\/history)?|metrics|version)"/;
+const isMonitoring = /route="\/(health(\/history)?|metrics|version|setup|status(\/stream)?)"/;
 const samplePattern = /^model_api_(\w+)(?:\{(.*)\})? (\S+)/;
 
 /** Sums up the samples of a scrape in the Prometheus text format. */

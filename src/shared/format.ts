@@ -1,3 +1,5 @@
+import { colourCodes } from './paint.js';
+
 /** At most two units, such as `3 h 12 min`. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
@@ -52,12 +54,17 @@ export function wrapped(text: string, columns: number): string[] {
   return wrappedWords(text.split(' '), columns);
 }
 
+/** What a terminal shows of it: codes of colours take no space. */
+function columnsOf(text: string): number {
+  return text.replace(colourCodes, '').length;
+}
+
 /** The same for words that hold spaces. */
 export function wrappedWords(words: readonly string[], columns: number): string[] {
   const lines: string[] = [];
   for (const word of words) {
     const last = lines.at(-1);
-    if (last === undefined || last.length + 1 + word.length > columns) lines.push(word);
+    if (last === undefined || columnsOf(last) + 1 + columnsOf(word) > columns) lines.push(word);
     else lines[lines.length - 1] = `${last} ${word}`;
   }
   return lines;
@@ -67,12 +74,16 @@ export function wrappedWords(words: readonly string[], columns: number): string[
 const minTextColumns = 30;
 
 /** Labels with their texts beside them, or below them where there is too little room. Every line fits into the columns. */
-export function wrappedRows(rows: readonly (readonly [label: string, text: string])[], columns: number): string[] {
+export function wrappedRows(
+  rows: readonly (readonly [label: string, text: string])[],
+  columns: number,
+  style = (label: string) => label,
+): string[] {
   const width = Math.max(...rows.map(([label]) => label.length)) + 2;
   const isBeside = columns - width >= minTextColumns;
   return rows.flatMap(([label, text]) => {
-    if (!isBeside) return [label, ...wrapped(text, columns - 4).map((line) => `    ${line}`)];
+    if (!isBeside) return [style(label), ...wrapped(text, columns - 4).map((line) => `    ${line}`)];
     const [first = '', ...rest] = wrapped(text, columns - width);
-    return [`${label.padEnd(width)}${first}`.trimEnd(), ...rest.map((line) => ' '.repeat(width) + line)];
+    return [`${style(label.padEnd(width - 2))}  ${first}`.trimEnd(), ...rest.map((line) => ' '.repeat(width) + line)];
   });
 }

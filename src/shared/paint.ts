@@ -23,7 +23,7 @@ export function paintFor(isColoured: boolean): Paint {
   };
 }
 
-const colourCodes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
+export const colourCodes = new RegExp(`${csi.replace('[', '\\[')}[0-9;]*m`, 'g');
 
 /** Cuts a line to this number of columns. Colour codes take no space and are all kept. */
 export function clip(line: string, columns: number): string {

@@ -380,7 +380,9 @@ describe('flags and addresses', () => {
     expect(await ask('hello')).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
     const image = join(folder.path, 'dot');
     await writeFile(image, Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
-    expect(await ask('--image', image, 'look')).toEqual({ code: 0, stdout: 'look\n', stderr: '' });
+    expect((await ask('--image', image, 'look')).stdout).toMatch(
+      /^I was given an image \(image\/png, 16 bytes\).* look\n$/,
+    );
     const structured = await ask('--schema', '{"type":"object"}', '{"a":1}');
     expect([structured.code, structured.stdout + structured.stderr]).toEqual([0, expect.stringContaining('{')]);
     const gone = await runCommand(['ask', '--url', 'unix:/nonexistent/relay.sock', 'hello']);

@@ -48,6 +48,6 @@ function terminationOf({ means, no_cgroup: reason }: SetupReport['termination'])
 }
 
 /** Quotes a word for a POSIX shell, if it needs quotes. */
-function quoted(word: string): string {
+export function quoted(word: string): string {
   return /^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -1,14 +1,15 @@
 import type { HealthBody, ReadinessBody } from '../../shared/api/health.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
+import { formatCount, formatDuration, formatNumber, wrapped, wrappedRows } from '../../shared/format.js';
 import { type Paint, plain } from '../../shared/paint.js';
 import type { ServiceSnapshot } from '../snapshot.js';
 import type { Totals, TotalsChange } from '../totals.js';
 import { accountLine } from './account.js';
+import { quoted } from './setup-report.js';
 
 type Observability = HealthBody['observability'];
 
-/** The output of `status`. */
-export function renderStatus(snapshot: ServiceSnapshot, paint: Paint): string[] {
+/** The output of `status`, in lines of at most this many columns where words can be broken apart. */
+export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = Number.POSITIVE_INFINITY): string[] {
   const { health, version, takenAt } = snapshot;
   const { model_runtime: runtime, cli_processes: processes, workers } = health.observability;
   const slots = ratio(runtime.active_requests, runtime.max_concurrent);
@@ -16,6 +17,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint): string[] 
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
     ['model CLI', readinessLine(health.readiness.model_cli, takenAt, paint)],
+    ['command', snapshot.command === null ? '' : plain(snapshot.command.map(quoted).join(' '))],
     ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
@@ -27,12 +29,10 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint): string[] 
     ['now', snapshot.change === null ? '' : ratesLine(snapshot.change, paint)],
   ];
   const shown = rows.filter(([, text]) => text !== '');
-  return [
-    `${paint.bold(`prompt-relay ${plain(version.version)}`)}  ${statusLabel(health.status, paint)}  ${paint.dim(
-      `${snapshot.url}, up ${formatDuration(health.observability.uptime_seconds * 1000)}`,
-    )}`,
-    ...labelledRows(shown, paint.dim),
-  ];
+  const place = `${snapshot.url}, up ${formatDuration(health.observability.uptime_seconds * 1000)}`;
+  const name = paint.bold(`prompt-relay ${plain(version.version)}`);
+  const head = `${name}  ${statusLabel(health.status, paint)}  ${paint.dim(place)}`;
+  return [...wrapped(head, columns), ...wrappedRows(shown, columns, paint.dim)];
 }
 
 function statusLabel(status: HealthBody['status'], paint: Paint): string {

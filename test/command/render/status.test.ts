@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
 import type { ServiceSnapshot } from '../../../src/command/snapshot.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
-import { paintFor } from '../../../src/shared/paint.js';
+import { colourCodes, paintFor } from '../../../src/shared/paint.js';
 import { root } from '../../support/sources.js';
 
 const paint = paintFor(false);
@@ -35,6 +35,7 @@ const totals = {
 
 const snapshot: ServiceSnapshot = {
   url: 'http://127.0.0.1:5051',
+  command: ['/opt/claude', '-p', 'a b'],
   takenAt: Date.parse('2026-01-31T12:00:12.000Z'),
   version: {
     name: 'prompt-relay',
@@ -77,6 +78,7 @@ describe('the output of status', () => {
     expect(renderStatus(snapshot, paint)).toEqual([
       'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',
       'model CLI  claude 2.1.328: ready (checked 12 s ago in 41 ms, trigger: interval)',
+      "command    /opt/claude -p 'a b'",
       'checks     ✗▪  1 of 2 checks ready',
       'slots      4 of 4     ████',
       'queue      17 of 100  ███░░░░░░░░░░░░░░░░░',
@@ -99,7 +101,7 @@ describe('the output of status', () => {
     const breaker = { state: 'half_open', reason: 'auth', models: [], windows: [] } as const;
     const runtime = { ...observability.model_runtime, breaker: { ...breaker, models: [], windows: [] } };
     const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
-    expect(renderStatus({ ...snapshot, health }, paint)[2]).toBe('account    auth: the next job decides');
+    expect(renderStatus({ ...snapshot, health }, paint)[3]).toBe('account    auth: the next job decides');
   });
 
   it('has the same labels as the example in the documentation', () => {
@@ -111,6 +113,19 @@ describe('the output of status', () => {
     const change = { ...totals, seconds: 2 };
     const labels = (lines: readonly string[]) => lines.slice(1).map((line) => line.slice(0, 11).trimEnd());
     expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
+  });
+
+  it('names the program, and says nothing of it where the service does not tell', () => {
+    expect(renderStatus(snapshot, paint)).toContain("command    /opt/claude -p 'a b'");
+    expect(renderStatus({ ...snapshot, command: null }, paint).join()).not.toContain('command');
+  });
+
+  it.each([60, 80])('fits into %s columns', (columns) => {
+    const change = { ...totals, seconds: 2, firsts: 1, firstSeconds: 1 };
+    const plainLines = renderStatus({ ...snapshot, change }, paint, columns);
+    expect(plainLines.filter((line) => line.length > columns)).toEqual([]);
+    const shown = renderStatus({ ...snapshot, change }, coloured, columns).map((line) => line.replace(colourCodes, ''));
+    expect(shown).toEqual(plainLines);
   });
 
   it('shows rates from the second snapshot on', () => {
@@ -140,7 +155,7 @@ describe('the output of status', () => {
   it('shows that no check has been made yet', () => {
     const found = check({ status: 'unknown', checked_at: null, version: null });
     const health = { ...snapshot.health, readiness: { model_cli: found } };
-    expect(renderStatus({ ...snapshot, health, checks: [] }, paint).slice(1, 3)).toEqual([
+    expect(renderStatus({ ...snapshot, health, checks: [], command: null }, paint).slice(1, 3)).toEqual([
       'model CLI  claude: not checked yet',
       'slots      4 of 4     ████',
     ]);
