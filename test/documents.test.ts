@@ -1,4 +1,4 @@
-import { readdirSync, readFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadConfig } from '../src/shared/config/config.js';
 import { shellWords } from '../src/shared/config/shell-words.js';
@@ -11,6 +11,7 @@ import { tableUnder } from './support/markdown.js';
 import { root } from './support/sources.js';
 
 const maxReadmeWords = 900;
+const maxPictureBytes = 80_000;
 
 function textOf(file: string): string {
   return readFileSync(join(root, file), 'utf8');
@@ -82,6 +83,14 @@ describe('the pages of docs', () => {
       expect(cliCommand).not.toContain('-'); // stdin to some programs, but a part of the prompt to `llm`
     }
   });
+});
+
+it('The pictures of the README are small', () => {
+  const pictures = [...textOf('README.md').matchAll(/!\[[^\]]+\]\((docs\/pictures\/[^)]+)\)/g)].map(
+    ([, path = '']) => path,
+  );
+  expect(pictures.length).toBeGreaterThan(0);
+  for (const path of pictures) expect([path, statSync(join(root, path)).size < maxPictureBytes]).toEqual([path, true]);
 });
 
 it(`The README has ${maxReadmeWords} words at most`, () => {

@@ -58,6 +58,18 @@ for (const kind of [caddy, nginx]) {
       expect(status === 403 || !text.includes('version')).toBe(true);
     });
 
+    it('passes the stream of the status on as it comes', async () => {
+      const viewer = spawn('curl', proxy.argsFor(['/status/stream']), { stdio: ['ignore', 'pipe', 'inherit'] });
+      let text = '';
+      for await (const piece of viewer.stdout.setEncoding('utf8')) {
+        text += piece;
+        if (text.includes('event: change')) break;
+        if (text.includes('event: snapshot')) void proxy.curl(['/ask', ...json, '-d', '{"prompt":"Hello"}']);
+      }
+      viewer.kill('SIGKILL');
+      expect(text).toMatch(/^event: snapshot\n[\s\S]*\nevent: change\n/);
+    });
+
     it('passes large bodies on, and none that is too large', async () => {
       await using folder = await temporaryFolder();
       const post = async (bytes: number) => {
