@@ -43,6 +43,7 @@ async function pictureConsole(path: string): Promise<void> {
     await composer.fill(said);
     await composer.press('Enter');
     await page.getByRole('main').getByText(answered).first().waitFor();
+    await page.getByRole('button', { name: 'Send' }).waitFor(); // in place of Stop
   }
   await page.screenshot({ path, animations: 'disabled' });
 }
