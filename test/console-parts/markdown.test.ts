@@ -97,7 +97,7 @@ describe('Markdown in an answer', () => {
 
   it('never loads an image: it is a link', async () => {
     const link = { href: 'https://a.example/x.png', target: '_blank', rel: 'noopener noreferrer' };
-    expect(await markdown('![a cat](https://a.example/x.png)')).toEqual([['p', {}, ['a', link, '🖼 a cat']]]);
+    expect(await markdown('![a cat](https://a.example/x.png)')).toEqual([['p', {}, ['a', link, 'Image: a cat']]]);
   });
 });
 

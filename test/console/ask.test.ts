@@ -136,8 +136,14 @@ describe('The page Ask', () => {
         expect(await dialog.locator('code').innerText()).toContain("What's this?");
       }
       await expectGoodLooks(ask.page, 'ask-code');
+      await ask.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })"); // as over plain HTTP
+      await dialog.getByRole('button', { name: 'Copy' }).click();
+      await dialog.getByText('Copied').waitFor();
       await ask.page.keyboard.press('Escape');
       await dialog.waitFor({ state: 'detached' });
+      await ask.message.fill('');
+      await ask.message.press('Control+V');
+      expect(await ask.message.inputValue()).toMatch(/^const answer = await fetch/);
     });
 
     it('can be used by keyboard alone', async () => {
@@ -216,6 +222,16 @@ describe('The page Ask', () => {
     expect(await ask.answer()).toContain('Well: Hello');
     expect(await ask.turns.count()).toBe(1);
     expectClean(browser, service);
+  });
+
+  it('goes on with a conversation also where it may not be read back', async () => {
+    await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
+    await openConsole(browser, service);
+    await ask.ask('Hello, my name is Ada');
+    await ask.page.reload();
+    await ask.page.getByText('MODEL_API_READ_BACK').waitFor();
+    expect(await ask.ask('What is my name?')).toContain('Ada');
+    expectClean(browser, service, /status of 403/);
   });
 
   it('offers a new conversation where the service has forgotten this one', async () => {

@@ -39,6 +39,8 @@ describe('the package', () => {
         'dist/src/primary/main.js',
         'dist/src/demo/main.js',
         'dist/src/worker/main.js',
+        'dist/src/console/index.html',
+        'dist/src/console/main.mjs',
         'dist/src/node_modules/gpt-tokenizer/LICENSE',
         'dist/src/node_modules/gpt-tokenizer/cjs/bpeRanks/o200k_base.js',
         'dist/src/node_modules/swagger-ui-dist/swagger-ui-bundle.js',

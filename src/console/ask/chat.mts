@@ -88,7 +88,11 @@ export class Chat {
       const turns = turnsOf(said, () => this.#nextId++);
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
     } catch (error) {
-      if (this.#request === request) this.#show({ conversationId: null, state: { unreadable: asError(error) } });
+      const unreadable = asError(error);
+      // Where nobody may read back, one may go on all the same.
+      const isThere = unreadable instanceof ApiError && unreadable.body?.error === 'forbidden';
+      const id = isThere ? conversationId : null;
+      if (this.#request === request) this.#show({ conversationId: id, state: { unreadable } });
     }
   }
 

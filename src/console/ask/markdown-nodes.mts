@@ -80,7 +80,7 @@ const inlines: Readonly<Record<string, (token: never, depth: number) => Drawn>> 
   html: ({ text }: Tokens.HTML) => inlineHtml(text),
   link: ({ href, tokens }: Tokens.Link, depth) => linkNode(href, inlineNodes(tokens, depth)),
   // What stands in an answer must not make a browser ask another server for anything.
-  image: ({ href, text }: Tokens.Image) => linkNode(href, `🖼 ${plainText(text) || 'image'}`),
+  image: ({ href, text }: Tokens.Image) => linkNode(href, `Image: ${plainText(text) || href}`),
 };
 
 /** Tables have no other way to break a line. */

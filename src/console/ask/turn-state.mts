@@ -1,6 +1,6 @@
 import type { ChatResult } from '../../shared/api/chat.js';
 import { ApiError } from '../failures.mjs';
-import { costText, countText, durationText } from '../format.mjs';
+import { costText, countText, durationText, plural } from '../format.mjs';
 import { ErrorNotice } from '../ui/error-notice.mjs';
 import { html } from '../ui/html.mjs';
 import type { ChatTurn, TurnState } from './turn.mjs';
@@ -68,7 +68,7 @@ export function figuresOf({ model, usage, queue_ms: queueMs, duration_ms: durati
   const { input_tokens: input = null, output_tokens: output = null, cost_usd: cost } = usage ?? {};
   return [
     ...(model === null ? [] : [model]),
-    ...(input === null ? [] : [`${countText(input)} tokens in`]),
+    ...(input === null ? [] : [`${plural(input, 'token')} in`]),
     ...(output === null ? [] : [`${countText(output)} out`]),
     ...(cost === undefined ? [] : [costText(cost)]),
     durationText(durationMs),

@@ -1,5 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
 import { useParts } from '../context.mjs';
+import { copyText } from './copy-text.mjs';
 import { html } from './html.mjs';
 
 const toldMs = 1500;
@@ -9,10 +10,8 @@ export function CopyButton({ text, label = 'Copy' }: { readonly text: () => stri
   const { clock } = useParts();
   const [told, setTold] = useState<string | null>(null);
   useEffect(() => (told === null ? undefined : clock.after(toldMs, () => setTold(null))), [told]);
-  const copy = () => {
-    // Not there where the page comes over plain HTTP from another host.
-    const copied = navigator.clipboard?.writeText(text()) ?? Promise.reject();
-    copied.then(
+  const copy = ({ currentTarget }: { currentTarget: HTMLButtonElement }) => {
+    copyText(text(), currentTarget).then(
       () => setTold('Copied'),
       () => setTold('Not allowed here'),
     );
