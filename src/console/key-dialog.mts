@@ -21,7 +21,7 @@ export function KeyDialog() {
     <p>This service answers only with a key. Whoever runs it can make one for you.</p>
     <form onSubmit=${enter}>
       <${Field} label="Your key" hint="Kept in this browser tab, until it is closed." error=${error}>
-        <input ref=${input} type="password" autocomplete="off" spellcheck=${false} required />
+        <input ref=${input} type="password" autofocus autocomplete="off" spellcheck=${false} required />
       <//>
       <div class="row end">
         <button type="button" class="button quiet" onClick=${() => keys.dismiss()}>Not now</button>

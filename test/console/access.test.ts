@@ -16,7 +16,7 @@ describe('The key of the console', () => {
     const field = ask.page.getByLabel('Your key');
     await field.waitFor();
     await expectGoodLooks(ask.page, 'key');
-    await field.fill('another-key-than-that');
+    await ask.page.keyboard.type('another-key-than-that'); // it has the focus
     await ask.page.keyboard.press('Enter');
     await ask.page.getByText('The service refuses this key.').waitFor();
     await field.fill(key);
