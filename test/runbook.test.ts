@@ -26,12 +26,6 @@ function headings(): string[] {
 }
 
 describe('the runbook', () => {
-  it('has every exit code', () => {
-    const documented = firstColumn('Exit codes', 'docs/operations.md');
-    expect(documented).toContain('78');
-    expect(firstColumn('Exit codes')).toEqual(documented);
-  });
-
   it('has every error code, and every reason of cli_error', () => {
     expect(firstColumn('Error codes')).toEqual(publicCodes);
     expect(firstColumn('Reasons of cli_error')).toEqual(cliReasons);
