@@ -134,7 +134,10 @@ export class Client {
     if (signal?.aborted) return signal.reason;
     if (error instanceof CommandError) return error;
     const { code, message } = error as NodeJS.ErrnoException;
-    return new CommandError(exitCodes.unavailable, `the response from ${this.url} was cut off (${code ?? message})`);
+    return new CommandError(
+      exitCodes.unavailable,
+      `the response from ${this.url} was cut off (${code ?? message}): try again`,
+    );
   }
 
   #notPromptRelay(): CommandError {

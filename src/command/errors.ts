@@ -69,12 +69,22 @@ export class InterruptedError extends Error {
 }
 
 /** Failures of the service carry the request ID, so that the operator can find them in the log. */
-function messageFor({ error, reason, message, retry_after_seconds: seconds, request_id: id }: ErrorBody): string {
+function messageFor(body: ErrorBody): string {
+  const { error, reason, message, retry_after_seconds: seconds, request_id: id } = body;
   const serviceFailures: readonly number[] = [exitCodes.internal, exitCodes.failed, exitCodes.unavailable];
   const wait = seconds === undefined ? '' : ` (try again in ${seconds} s)`;
   const reference = serviceFailures.includes(exitCodeOfError[error]) ? ` (request ${id})` : '';
-  const needsHint = error === 'unauthorized' && !message.includes('MODEL_API_KEY');
-  const hint = needsHint ? '\nSet the key with --key, MODEL_API_KEY or MODEL_API_KEY_FILE.' : '';
   const code = reason === undefined ? error : `${error} (${reason})`;
-  return `${code}: ${message}${wait}${reference}${hint}`;
+  return `${code}: ${message}${wait}${reference}${hintFor(body)}`;
+}
+
+const keyHint = 'Set the key with --key, MODEL_API_KEY or MODEL_API_KEY_FILE.';
+const modelHint = 'See "prompt-relay models" for those there are.';
+const cliHint = 'On the machine of the service, "prompt-relay check" shows what the model CLI says.';
+
+/** The way out, where the message does not tell it. */
+function hintFor({ error, reason, message, details }: ErrorBody): string {
+  if (error === 'unauthorized') return message.includes('MODEL_API_KEY') ? '' : `\n${keyHint}`;
+  if (reason === 'model_unknown' || details?.some(({ path }) => path === 'model')) return `\n${modelHint}`;
+  return error === 'spawn_error' || reason === 'auth' ? `\n${cliHint}` : '';
 }

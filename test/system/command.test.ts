@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
-import { writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
@@ -390,6 +390,19 @@ describe('flags and addresses', () => {
       code: unavailable,
       stderr: expect.stringContaining('at unix:/nonexistent/relay.sock'),
     });
+  });
+
+  it('a chat is saved as Markdown, in a new file only', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await startService();
+    const path = join(folder.path, 'talk.md');
+    const input = `/save ${path}\n`;
+    const env = envFor(service);
+    const nothing = await runCommand(['chat', '-m', 'echo'], { env, input });
+    expect(nothing).toMatchObject({ code: usage, stderr: 'The conversation has no messages yet.\n' });
+    const saved = await runCommand(['chat', '-m', 'echo'], { env, input: `hello there\n${input}${input}` });
+    expect(saved).toMatchObject({ code: 74, stderr: expect.stringContaining('is there already: name a new file') });
+    expect(await readFile(path, 'utf8')).toContain('hello there');
   });
 
   it('a chat never sends a mistyped word to the model, but what begins with two slashes', async () => {

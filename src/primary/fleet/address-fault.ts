@@ -5,22 +5,29 @@ import { listPids } from '../../shared/process/proc.js';
 interface WantedAddress {
   readonly host: string;
   readonly port: number;
+  readonly socketPath: string | null;
 }
 
+const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
 const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
 
 /** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
-export async function addressFault(error: NodeJS.ErrnoException, { host, port }: WantedAddress): Promise<string> {
+export async function addressFault(
+  error: NodeJS.ErrnoException,
+  { host, port, socketPath }: WantedAddress,
+): Promise<string> {
   const { code, message } = error;
-  if (!message.includes(`${host}:${port}`)) return message; // another one, such as the Unix socket
+  if (socketPath !== null && message.includes(socketPath))
+    return `the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (${message})`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is not known: ${otherHost} (${message})`;
+  if (!message.includes(`${host}:${port}`)) return message; // such as that of a socket passed by systemd
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
     const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;
     return `port ${port} is taken by ${owner}: end it, or ${otherPort} (${message})`;
   }
   if (code === 'EACCES') return `port ${port} is for root alone: ${otherPort}, 1024 or above (${message})`;
-  if (code === 'EADDRNOTAVAIL')
-    return `${host} is no address of this machine: set MODEL_API_HOST or serve --host to one that is (${message})`;
+  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine: ${otherHost} (${message})`;
   return message;
 }
 

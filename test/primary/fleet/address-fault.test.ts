@@ -4,7 +4,7 @@ import { addressFault } from '../../../src/primary/fleet/address-fault.js';
 
 function fault(code: string, host: string, port: number): Promise<string> {
   const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
-  return addressFault(error, { host, port });
+  return addressFault(error, { host, port, socketPath: null });
 }
 
 describe('the sentence on an address that can not be had', () => {
@@ -27,14 +27,24 @@ describe('the sentence on an address that can not be had', () => {
 
   it.each([
     ['EACCES', 'port 80 is for root alone: choose another port with MODEL_API_PORT or serve --port, 1024 or above'],
-    ['EADDRNOTAVAIL', '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to one that is'],
+    [
+      'EADDRNOTAVAIL',
+      '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to an address of this machine',
+    ],
     ['EMFILE', 'bind EMFILE 192.0.2.1:80'],
   ])('tells the way out of %s', async (code, start) => {
     expect((await fault(code, '192.0.2.1', 80)).startsWith(start)).toBe(true);
   });
 
-  it('leaves the fault of a Unix socket as it is', async () => {
-    const error = Object.assign(new Error('bind EADDRINUSE /run/relay.sock'), { code: 'EADDRINUSE' });
-    expect(await addressFault(error, { host: '127.0.0.1', port: 5051 })).toBe('bind EADDRINUSE /run/relay.sock');
+  it('tells the way out for a Unix socket, and for a host that is not known', async () => {
+    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock' };
+    const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
+    expect(await addressFault(noFolder, wanted)).toBe(
+      'the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (bind ENOENT /run/relay.sock)',
+    );
+    const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND relay'), { code: 'ENOTFOUND' });
+    expect(await addressFault(unknown, wanted)).toMatch(
+      /^the host relay is not known: set MODEL_API_HOST or serve --host/,
+    );
   });
 });
