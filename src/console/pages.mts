@@ -18,4 +18,5 @@ export interface PageEntry {
 /** Every page, in the order of the navigation. The first is shown where the address names none. */
 export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'ask', title: 'Ask', load: async () => (await import('./pages/ask.mjs')).AskPage, isKept: true },
+  { id: 'now', title: 'Now', load: async () => (await import('./pages/now.mjs')).NowPage },
 ];

@@ -1,0 +1,121 @@
+import { useState } from 'preact/hooks';
+import type { StatusBody } from '../../shared/api/status.js';
+import { type ChartColumn, type ChartProps, ColumnChart } from '../charts/column-chart.mjs';
+import { countTicks, durationTicks, durationTickText } from '../charts/scale.mjs';
+import { countText, durationText, plural } from '../format.mjs';
+import { hourText } from '../times.mjs';
+import { html } from '../ui/html.mjs';
+import { type Column, Table } from '../ui/table.mjs';
+import { type HourMinute, hourFigures, minutesBefore } from './hour-figures.mjs';
+
+type Minutes = StatusBody['last_hour'];
+
+/** The last hour, minute by minute: what was asked, what has failed, how long it took. */
+export function LastHour({ minutes }: { readonly minutes: Minutes }) {
+  const [pointed, setPointed] = useState<number | null>(null);
+  const charts = [requestChart(minutes), errorChart(minutes), timeChart(minutes)];
+  return html`<section class="card" aria-labelledby="now-hour">
+    <h2 id="now-hour">The last hour</h2>
+    <div class="charts">
+      ${charts.map((chart) => html`<${HourChart} key=${chart.title} ...${chart} pointed=${pointed} onPoint=${setPointed} />`)}
+    </div>
+    <details>
+      <summary>As a table</summary>
+      <${Table} caption="The last hour, minute by minute" columns=${columns} rows=${minutes.toReversed()} keyOf=${({ at }: HourMinute) => at} />
+    </details>
+  </section>`;
+}
+
+type ChartOfMinutes = Pick<ChartProps, 'title' | 'summary' | 'looks' | 'columns' | 'ticks' | 'tickText' | 'textOf'> & {
+  /** What the columns are made of, where they are made of more than one thing. */
+  readonly legend?: readonly (readonly [look: string, name: string])[];
+};
+
+/** Minutes before the start of the service stand there without a value. */
+function chartColumns(minutes: Minutes, valuesOf: (minute: HourMinute) => readonly number[] | null): ChartColumn[] {
+  const before = minutesBefore(minutes).map((at) => ({ label: hourText(at), values: null }));
+  return [...before, ...minutes.map((minute) => ({ label: hourText(minute.at), values: valuesOf(minute) }))];
+}
+
+const notThere = 'before the start';
+
+function requestChart(minutes: Minutes): ChartOfMinutes {
+  const { requests, maxRequests } = hourFigures(minutes);
+  return {
+    title: 'Requests a minute',
+    summary:
+      requests === 0 ? 'None yet' : `${plural(requests, 'request')}, at most ${countText(maxRequests)} in one minute`,
+    looks: ['usual'],
+    columns: chartColumns(minutes, (minute) => [minute.requests]),
+    ticks: countTicks(maxRequests),
+    tickText: countText,
+    textOf: ({ values }) => (values === null ? notThere : plural(values[0] ?? 0, 'request')),
+  };
+}
+
+function errorChart(minutes: Minutes): ChartOfMinutes {
+  const { errors, failedJobs, maxErrors } = hourFigures(minutes);
+  return {
+    title: 'Errors a minute',
+    summary: `${errors === 0 ? 'No answer' : plural(errors, 'answer')} of 500 or more, ${plural(failedJobs, 'failed job')}`,
+    looks: ['wrong'],
+    columns: chartColumns(minutes, (minute) => [minute.errors]),
+    ticks: countTicks(maxErrors),
+    tickText: countText,
+    textOf: ({ values }) => (values === null ? notThere : plural(values[0] ?? 0, 'error')),
+  };
+}
+
+function timeChart(minutes: Minutes): ChartOfMinutes {
+  const { jobs, maxP95, maxP50 } = hourFigures(minutes);
+  return {
+    title: 'Time of a job',
+    summary:
+      jobs === 0
+        ? 'No job has ended'
+        : `${plural(jobs, 'job')}, p50 up to ${durationText(maxP50)}, p95 up to ${durationText(maxP95)}`,
+    looks: ['soft', 'usual'],
+    legend: [
+      ['usual', 'p50'],
+      ['soft', 'p95'],
+    ],
+    columns: chartColumns(minutes, ({ job_ms: ms }) => ms && [ms.p95, ms.p50]),
+    ticks: durationTicks(maxP95),
+    tickText: durationTickText,
+    textOf: ({ values }) => timesText(values),
+  };
+}
+
+function timesText(values: ChartColumn['values']): string {
+  const [p95, p50] = values ?? [];
+  if (p95 === undefined || p50 === undefined) return 'no job has ended';
+  return `p50 ${durationText(p50)}, p95 ${durationText(p95)}`;
+}
+
+/** Each quarter of an hour has its name at the axis. */
+const isQuarter = ({ label }: ChartColumn) => /:(00|15|30|45)$/.test(label);
+
+function HourChart({ legend, ...chart }: ChartOfMinutes & Pick<ChartProps, 'pointed' | 'onPoint'>) {
+  const { title, summary, columns, pointed, textOf } = chart;
+  const column = pointed === null ? undefined : columns[pointed];
+  return html`<figure>
+    <figcaption>
+      <h3>
+        ${title}
+        ${legend?.map(([look, name]) => html`<small class="legend"><span class="swatch ${look}" />${name}</small>`)}
+      </h3>
+      <small class="muted figure">${column === undefined ? summary : `${column.label}: ${textOf(column)}`}</small>
+    </figcaption>
+    <${ColumnChart} ...${chart} isNamed=${isQuarter} />
+  </figure>`;
+}
+
+const columns: readonly Column<HourMinute>[] = [
+  { title: 'Minute', cell: ({ at }) => hourText(at) },
+  { title: 'Requests', isNumber: true, cell: ({ requests }) => countText(requests) },
+  { title: 'Errors', isNumber: true, cell: ({ errors }) => countText(errors) },
+  { title: 'Jobs', isNumber: true, cell: ({ jobs }) => countText(jobs) },
+  { title: 'Failed jobs', isNumber: true, cell: ({ failed_jobs: failed }) => countText(failed) },
+  { title: 'p50', isNumber: true, cell: ({ job_ms: ms }) => (ms === null ? '–' : durationText(ms.p50)) },
+  { title: 'p95', isNumber: true, cell: ({ job_ms: ms }) => (ms === null ? '–' : durationText(ms.p95)) },
+];

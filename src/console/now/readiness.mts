@@ -1,0 +1,103 @@
+import { useState } from 'preact/hooks';
+import type { ReadinessBody } from '../../shared/api/health.js';
+import type { StatusBody } from '../../shared/api/status.js';
+import { Scrubber } from '../charts/scrubber.mjs';
+import { useParts } from '../context.mjs';
+import { ApiError, asError } from '../failures.mjs';
+import { durationText } from '../format.mjs';
+import { momentText } from '../times.mjs';
+import { ErrorNotice } from '../ui/error-notice.mjs';
+import { html } from '../ui/html.mjs';
+import { StatusDot } from '../ui/status-dot.mjs';
+import { triggerTexts, wordOf } from './check-text.mjs';
+
+const places = 100;
+
+/** What the last checks of the model CLI have found, oldest first, and a way to ask for one more. */
+export function ReadinessCard({ checks }: { readonly checks: StatusBody['checks'] }) {
+  const [pointed, setPointed] = useState<number | null>(null);
+  const shown = checks.at(pointed ?? -1);
+  const point = (place: number | null) => setPointed(place === null ? null : Math.max(0, place - empty));
+  const empty = Math.max(0, places - checks.length);
+  return html`<section class="card" aria-labelledby="now-readiness">
+    <div class="row between">
+      <h2 id="now-readiness">Readiness of the model CLI</h2>
+      <${Recheck} />
+    </div>
+    <div class="strip">
+      ${Array.from({ length: empty }, () => html`<span class="check none" aria-hidden="true" />`)}
+      ${checks.map(
+        ({ status }, index) =>
+          html`<span class="check ${status} ${index === pointed ? 'pointed' : ''}" aria-hidden="true" />`,
+      )}
+      <${Scrubber}
+        label="Readiness checks, oldest first"
+        count=${places}
+        index=${pointed === null ? null : pointed + empty}
+        text=${shown === undefined ? 'no check yet' : spokenText(shown)}
+        onPoint=${point}
+      />
+    </div>
+    <${CheckLine} check=${shown} isLast=${pointed === null} />
+  </section>`;
+}
+
+function spokenText(check: ReadinessBody): string {
+  const { checked_at: at, trigger, error } = check;
+  return [at !== null && momentText(at, Date.parse(at)), wordOf(check), triggerTexts[trigger], error]
+    .filter(Boolean)
+    .join(', ');
+}
+
+interface CheckLineProps {
+  readonly check: ReadinessBody | undefined;
+  readonly isLast: boolean;
+}
+
+/** The check that is pointed at, else the last one. */
+function CheckLine({ check, isLast }: CheckLineProps) {
+  const { clock } = useParts();
+  if (check === undefined || check.checked_at === null) return html`<p class="muted">No check has ended yet.</p>`;
+  const { status, checked_at: at, duration_ms: ms, trigger, adapter, version, error } = check;
+  const word = wordOf(check);
+  return html`<div class="check-line">
+    <p>
+      <${StatusDot} tone=${status === 'ready' ? 'good' : 'bad'} label=${isLast ? `Last check: ${word}` : word} />
+      <span class="muted">
+        ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[adapter, version].filter(Boolean).join(' ')}
+      </span>
+    </p>
+    ${error !== undefined && html`<p class="fault">${error}</p>`}
+  </div>`;
+}
+
+type RecheckState = 'idle' | 'checking' | 'checked' | { readonly failure: Error };
+
+/** A check now, for an operator only: the service refuses it without a key of its own. */
+function Recheck() {
+  const { api } = useParts();
+  const [state, setState] = useState<RecheckState>('idle');
+  const check = () => {
+    setState('checking');
+    api.json('/health/recheck', { method: 'POST', asksForKey: false }).then(
+      () => setState('checked'),
+      (thrown: unknown) => setState(afterFailure(asError(thrown))),
+    );
+  };
+  return html`<div class="row">
+      <span class="muted" role="status">${typeof state === 'string' && told[state]}</span>
+      <button type="button" class="button small" disabled=${state === 'checking'} onClick=${check}>Check now</button>
+    </div>
+    ${typeof state === 'object' && html`<div class="whole"><${ErrorNotice} error=${state.failure} /></div>`}`;
+}
+
+const told: Readonly<Record<Extract<RecheckState, string>, string>> = {
+  idle: '',
+  checking: 'Checking …',
+  checked: 'Checked',
+};
+
+/** 503 without an error says only that the service can't be used now. What the check has found is in the strip. */
+function afterFailure(error: Error): RecheckState {
+  return error instanceof ApiError && error.status === 503 && error.body === null ? 'checked' : { failure: error };
+}

@@ -1,0 +1,108 @@
+import type { StatusBody, StatusChange } from '../../shared/api/status.js';
+import type { Api } from '../api.mjs';
+import { ApiError, asError } from '../failures.mjs';
+import type { Link } from '../link.mjs';
+import { Observable } from '../observable.mjs';
+import type { PageClock } from '../page-clock.mjs';
+import { ServerTime } from './server-time.mjs';
+
+export type FollowedStatus =
+  | { readonly kind: 'opening' }
+  /** `aheadMs`: how much further the clock of the server is than the browser's. */
+  | { readonly kind: 'live'; readonly status: StatusBody; readonly aheadMs: number }
+  /** Nothing has come since `sinceMs`. */
+  | { readonly kind: 'old'; readonly status: StatusBody; readonly aheadMs: number; readonly sinceMs: number }
+  | { readonly kind: 'refused'; readonly error: Error };
+
+const firstWaitMs = 500;
+const longestWaitMs = 8000;
+/** The last hour alone changes every minute: where nothing comes for longer, the connection is dead. */
+const longestSilenceMs = 90_000;
+
+/** Answers that the next attempt would only get again. */
+const isFinal = (error: Error) => error instanceof ApiError && [401, 403, 404].includes(error.status);
+
+/** Owns the status as the stream has told it last, and the attempts to be told of it again when the stream breaks. */
+export class StatusFollower {
+  readonly view = new Observable<FollowedStatus>({ kind: 'opening' });
+  readonly #api: Pick<Api, 'events'>;
+  readonly #link: Link;
+  readonly #clock: PageClock;
+  readonly #serverTime = new ServerTime();
+
+  constructor(api: Pick<Api, 'events'>, link: Link, clock: PageClock) {
+    this.#api = api;
+    this.#link = link;
+    this.#clock = clock;
+  }
+
+  /** Follows until the function that it returns is called. */
+  start(): () => void {
+    const stop = new AbortController();
+    void this.#follow(stop.signal);
+    return () => stop.abort();
+  }
+
+  async #follow(stop: AbortSignal): Promise<void> {
+    for (let waitMs = firstWaitMs; !stop.aborted; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
+      const failure = await this.#readOnce(stop, () => {
+        waitMs = firstWaitMs / 2;
+      });
+      if (stop.aborted) return;
+      this.#lose(failure);
+      if (failure !== null && isFinal(failure)) return;
+      await this.#pause(waitMs, stop);
+    }
+  }
+
+  /** Resolves with why it ended: null where the stream was over, as it is when a worker ends. */
+  async #readOnce(stop: AbortSignal, onEvent: () => void): Promise<Error | null> {
+    const silence = new AbortController();
+    const watch = () => this.#clock.after(longestSilenceMs, () => silence.abort());
+    let endWatch = watch();
+    try {
+      for await (const { event, data } of this.#api.events('/status/stream', {
+        signal: AbortSignal.any([stop, silence.signal]),
+      })) {
+        endWatch();
+        endWatch = watch();
+        onEvent();
+        this.#take(event, JSON.parse(data) as StatusChange);
+      }
+      return null;
+    } catch (error) {
+      return asError(error);
+    } finally {
+      endWatch();
+    }
+  }
+
+  #take(event: string, told: StatusChange): void {
+    const { value: view } = this.view;
+    const held = event === 'change' && view.kind === 'live' ? view.status : null;
+    const aheadMs = this.#serverTime.aheadMs(told, this.#clock.now());
+    // The first event is a snapshot, and holds every section.
+    this.view.set({ kind: 'live', status: { ...held, ...told } as StatusBody, aheadMs });
+  }
+
+  #lose(failure: Error | null): void {
+    const { value: view } = this.view;
+    if (failure !== null && isFinal(failure)) this.view.set({ kind: 'refused', error: failure });
+    else if (view.kind === 'live') this.view.set({ ...view, kind: 'old', sinceMs: this.#clock.now() });
+    else if (view.kind !== 'old' && failure instanceof ApiError) this.view.set({ kind: 'refused', error: failure });
+  }
+
+  /** Shorter where the server is found again in the meantime. */
+  #pause(ms: number, stop: AbortSignal): Promise<void> {
+    return new Promise((resolve) => {
+      const endings: (() => void)[] = [];
+      const end = () => {
+        for (const ending of endings) ending();
+        stop.removeEventListener('abort', end);
+        resolve();
+      };
+      endings.push(this.#clock.after(ms, end), this.#link.state.subscribe(end));
+      stop.addEventListener('abort', end);
+    });
+  }
+}

@@ -1,0 +1,155 @@
+import { type Browser, startBrowser } from '../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../support/console.js';
+import { freePort } from '../support/free-port.js';
+import { createGate } from '../support/gate.js';
+import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../support/named-keys.js';
+import { NowPage } from '../support/now-page.js';
+import { type Service, startService, startWithProgram } from '../support/service.js';
+
+describe('The page Now', () => {
+  let browser: Browser;
+  let now: NowPage;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+    now = new NowPage(browser.page);
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  it('shows an idle service, and says which setting lets an operator ask for a check', async () => {
+    await using service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '4' } });
+    await openConsole(browser, service, '/now');
+    await now.card('Slots').getByText('0 of 4 busy').waitFor();
+    await now.card('Queue').getByText('Nobody waits.').waitFor();
+    await now.card('Workers').getByText('Worker 1: ready').waitFor();
+    await now
+      .card('Workers')
+      .getByText(/pid \d+/)
+      .waitFor();
+    await now.card('Readiness of the model CLI').getByText('Last check: ready').waitFor();
+    await expectGoodLooks(now.page, 'now-idle');
+    await now.recheck();
+    await now.says(/none is configured: set MODEL_API_KEY/);
+    expectClean(browser, service, /status of 401/);
+  });
+
+  it('follows jobs from the queue into the slots to their end, second by second', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, {
+      MODEL_API_MAX_CONCURRENT: '3',
+      MODEL_API_MAX_QUEUE: '20',
+    });
+    await openConsole(browser, service, '/now');
+    await now.card('Slots').getByText('0 of 3 busy').waitFor();
+    const jobs = Array.from({ length: 5 }, () => service.post('/ask', { prompt: 'a' }));
+    await now.card('Slots').getByText('3 of 3 busy').waitFor();
+    await now.card('Queue').getByText('2 of 20 places taken').waitFor();
+    expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answer now\s*3/);
+    const age = await now.busySlots.first().locator('strong').innerText();
+    await now.busySlots
+      .first()
+      .getByText(`${Number.parseInt(age, 10) + 2} s`)
+      .waitFor();
+    await expectGoodLooks(now.page, 'now-busy');
+    await gate.open();
+    await Promise.all(jobs);
+    await now.card('Slots').getByText('0 of 3 busy').waitFor();
+    await now.says(/5 jobs, p50 up to/);
+    expectClean(browser, service);
+  });
+
+  it('can be walked through by the keyboard, and read as a table', async () => {
+    await using service = await startService();
+    await service.post('/ask', { prompt: 'hello' });
+    await openConsole(browser, service, '/now');
+    await now.says(/1 job, p50 up to/);
+    const checks = now.page.getByRole('slider', { name: 'Readiness checks, oldest first' });
+    await checks.focus();
+    expect(await checks.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d:\d\d, ready, at the start$/);
+    const times = now.page.getByRole('slider', { name: 'Time of a job' });
+    await times.focus();
+    expect(await times.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d: (p50 \d.*, p95 \d.*|no job has ended)$/);
+    await now.page.getByText('As a table').click();
+    const table = now.page.getByRole('table', { name: 'The last hour, minute by minute' });
+    expect(await table.getByRole('row').nth(0).innerText()).toMatch(/Minute\s+Requests\s+Errors\s+Jobs/);
+    await expectGoodLooks(now.page, 'now-table');
+    expectClean(browser, service);
+  });
+
+  it('says that the service drains, that what it shows is old, and goes on when the service is back', async () => {
+    await using gate = await createGate();
+    const env = { MODEL_API_PORT: String(await freePort()), MODEL_API_DRAIN_TIMEOUT_SECONDS: '60' };
+    const first = await startWithProgram(gate.command, env);
+    await openConsole(browser, first, '/now');
+    const job = first.post('/ask', { prompt: 'a' });
+    await now.busySlots.waitFor();
+    first.process.kill('SIGTERM');
+    await now.says('The service is draining');
+    await expectGoodLooks(now.page, 'now-draining');
+    await gate.open();
+    await job;
+    await first.stop();
+    await now.says('This is old');
+    await now.says('Not live');
+    await expectGoodLooks(now.page, 'now-old');
+    await using second = await startWithProgram(gate.command, env);
+    await now.page.getByText('Live', { exact: true }).waitFor();
+    await now.page.getByText('This is old').waitFor({ state: 'detached' });
+    expectClean(browser, second, /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY/);
+  });
+
+  describe('with named keys', () => {
+    const openAs = async (service: Service, holder: KeyHolder) => {
+      await openConsole(browser, service, '/now');
+      await enterKey(browser.page, keyOf(holder));
+    };
+
+    it('shows clients and process ids to an operator, and another client to anyone else', async () => {
+      await using keys = await writeNamedKeys();
+      await using gate = await createGate();
+      await using service = await startWithProgram(gate.command, { ...keys.env, MODEL_API_MAX_CONCURRENT: '1' });
+      const jobs = (['alice', 'bob', 'bob'] as const).map((holder) =>
+        service.post('/ask', { prompt: 'a' }, headersOf(holder)),
+      );
+      await openAs(service, 'operator');
+      await now.busySlots.getByText('alice').waitFor();
+      await now
+        .card('Queue')
+        .getByRole('row', { name: /^bob 2 \d+ s$/ })
+        .waitFor();
+      await now
+        .card('Workers')
+        .getByText(/pid \d+/)
+        .waitFor();
+      await now.recheck();
+      await now.card('Readiness of the model CLI').getByText('asked for').waitFor();
+      await now.page.getByRole('button', { name: 'Forget the key' }).click();
+      await openAs(service, 'bob');
+      await now.busySlots.getByText('another client').waitFor();
+      await now
+        .card('Queue')
+        .getByRole('row', { name: /^another client 2 / })
+        .waitFor();
+      expect(await now.page.locator('main').innerText()).not.toMatch(/alice|bob|pid/);
+      await now.recheck();
+      await now.says('This API key lacks the scope admin (MODEL_API_KEYS_FILE).');
+      await expectGoodLooks(now.page, 'now-plain-key');
+      await gate.open();
+      await Promise.all(jobs);
+      expectClean(browser, service, /status of 40[13]/);
+    });
+
+    it('says that a key is needed where none is given', async () => {
+      await using keys = await writeNamedKeys();
+      await using service = await startService({ env: keys.env });
+      await openConsole(browser, service, '/now');
+      await now.page.getByLabel('Your key').waitFor();
+      await now.page.keyboard.press('Escape');
+      await now.says('An API key is needed');
+      await now.page.getByRole('button', { name: 'Try again' }).click();
+      await enterKey(browser.page, keyOf('alice'));
+      await now.page.getByText('Live', { exact: true }).waitFor();
+      expectClean(browser, service, /status of 401/);
+    });
+  });
+});
