@@ -48,6 +48,11 @@ for (const kind of [caddy, nginx]) {
       expect(record.client).toBe('address 127.0.0.1'); // neither the proxy's user nor what was forged
     });
 
+    it('leads a browser to the console', async () => {
+      const { status, text } = await proxy.curl(['/', '-L']);
+      expect([status, text]).toEqual([200, expect.stringContaining('<title>')]);
+    });
+
     it('takes a page of its own name for the service itself', async () => {
       expect((await proxy.curl(['/version', '-H', 'Origin: https://relay.example.org'])).status).toBe(200);
       expect((await proxy.curl(['/version', '-H', 'Origin: https://evil.example'])).status).toBe(403);

