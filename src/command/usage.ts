@@ -10,12 +10,13 @@ export const usage: Command = {
   summary: 'show what each client has used, by day',
   flags: {
     since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
+    until: { type: 'string', placeholder: '<day>', description: 'last day in UTC; default: today' },
     ...jsonFlag,
     ...addressFlags,
   },
   maxPositionals: 0,
   notes: ['Without the scope admin, only your own rows are shown.'],
-  examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-31 --json'],
+  examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json'],
   run: async (args, context) => {
     const { terminal } = context;
     const path = pathOf(args);
@@ -27,10 +28,13 @@ export const usage: Command = {
 };
 
 function pathOf(args: CommandArguments): string {
-  const since = args.value('since');
-  if (since === undefined) return '/usage';
-  if (dayQuery.safeParse(since).success) return `/usage?since=${since}`;
-  throw new CommandError(exitCodes.usage, '--since: must be a day such as 2026-01-31');
+  const days = ['since', 'until'].flatMap((flag) => {
+    const day = args.value(flag);
+    if (day === undefined) return [];
+    if (dayQuery.safeParse(day).success) return [`${flag}=${day}`];
+    throw new CommandError(exitCodes.usage, `--${flag}: must be a day such as 2026-01-31`);
+  });
+  return days.length === 0 ? '/usage' : `/usage?${days.join('&')}`;
 }
 
 const head = [

@@ -193,7 +193,7 @@ describe('The keys file of a running service', () => {
     ]);
     expect(summary(await service.post('/ask', { prompt: 'hi', model: 'eliza' }, adas))).toEqual([
       400,
-      'model: must be one of echo',
+      'model: must be one of echo (the models of its API key)',
     ]);
     expect((await service.post('/ask', { prompt: 'hi' }, adas)).body).toMatchObject({ response: 'hi', model: 'echo' });
     const chats = [];

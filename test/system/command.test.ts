@@ -81,6 +81,7 @@ describe('the command without a service', () => {
     [['ask', 'x', '--image', '/etc/hostname'], '--image'],
     [['completion', 'csh'], 'completion: say bash, zsh or fish'],
     [['usage', '--since', '2026-02-30'], '--since'],
+    [['usage', '--until', 'today'], '--until'],
   ])('rejects %j with exit code 64 and a message', async (args, message) => {
     const { code, stdout, stderr } = await runCommand(args);
     expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
