@@ -10,7 +10,8 @@ export type Invocation =
   | { readonly type: 'version' };
 
 /** The first command of the list is the default. Throws a CommandError. */
-export function parseCommandLine(words: readonly string[], commands: readonly [Command, ...Command[]]): Invocation {
+export function parseCommandLine(line: readonly string[], commands: readonly [Command, ...Command[]]): Invocation {
+  const words = withAddressAfterName(line);
   const [first = ''] = words;
   if (['--help', '-h', 'help'].includes(first)) return { type: 'help', command: helpTopic(words[1], commands) };
   if (['--version', '-v', '-V'].includes(first)) return { type: 'version' };
@@ -20,8 +21,19 @@ export function parseCommandLine(words: readonly string[], commands: readonly [C
   return args.has('help') ? { type: 'help', command } : { type: 'run', command, args };
 }
 
+/** The flags that nearly all commands have may stand before the name of the command, too. */
+function withAddressAfterName(words: readonly string[]): readonly string[] {
+  const [flag = '', value = '', ...rest] = words;
+  if (/^--(url|key)=/.test(flag)) return afterName(withAddressAfterName(words.slice(1)), flag);
+  return /^--(url|key)$/.test(flag) && words.length > 1 ? afterName(withAddressAfterName(rest), flag, value) : words;
+}
+
+function afterName([name, ...rest]: readonly string[], ...flags: readonly string[]): readonly string[] {
+  return name === undefined ? flags : [name, ...flags, ...rest];
+}
+
 function helpTopic(name: string | undefined, commands: readonly Command[]): Command | null {
-  return name === undefined ? null : findCommand(name, commands);
+  return name === undefined || name.startsWith('-') ? null : findCommand(name, commands);
 }
 
 function findCommand(name: string, commands: readonly Command[]): Command {
