@@ -17,4 +17,5 @@ module.exports = {
   ...require('./jest.config.js'),
   roots: ['<rootDir>/dist/test/system'],
   testMatch: short.map((name) => `**/${name}.test.js`),
+  maxWorkers: 2,
 };
