@@ -19,4 +19,11 @@ export interface PageEntry {
 export const pages: readonly [PageEntry, ...PageEntry[]] = [
   { id: 'ask', title: 'Ask', load: async () => (await import('./pages/ask.mjs')).AskPage, isKept: true },
   { id: 'now', title: 'Now', load: async () => (await import('./pages/now.mjs')).NowPage },
+  { id: 'usage', title: 'Usage', load: async () => (await import('./pages/usage.mjs')).UsagePage },
+  {
+    id: 'conversations',
+    title: 'Conversations',
+    load: async () => (await import('./pages/conversations.mjs')).ConversationsPage,
+  },
+  { id: 'setup', title: 'Set-up', load: async () => (await import('./pages/setup.mjs')).SetupPage },
 ];

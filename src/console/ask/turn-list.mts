@@ -1,13 +1,12 @@
-import { useEffect, useState } from 'preact/hooks';
 import type { VersionBody } from '../../shared/api/version.js';
-import { useParts } from '../context.mjs';
 import { EmptyState } from '../ui/empty-state.mjs';
 import { ErrorNotice } from '../ui/error-notice.mjs';
 import { html } from '../ui/html.mjs';
 import { useLoad } from '../use-load.mjs';
 import type { Chat, ChatView } from './chat.mjs';
 import type { ChatTurn } from './turn.mjs';
-import { type MarkdownView, TurnArticle } from './turn-article.mjs';
+import { TurnArticle } from './turn-article.mjs';
+import { useMarkdown } from './use-markdown.mjs';
 
 /** All that was said, oldest first. */
 export function TurnList({ chat, view }: { readonly chat: Chat; readonly view: ChatView }) {
@@ -33,18 +32,4 @@ function Welcome() {
     <p>Enter sends, Shift+Enter begins a new line, Escape stops an answer. Images can be pasted or dropped.</p>
     ${isDemo && html`<p>It is the demo model that answers here: a small program, not a language model.</p>`}
   <//>`;
-}
-
-/** Text is shown as it is until the code is there, and where it can't be had. */
-function useMarkdown(isNeeded: boolean): MarkdownView | null {
-  const { link } = useParts();
-  const [view, setView] = useState<MarkdownView | null>(null);
-  useEffect(() => {
-    if (!isNeeded || view !== null) return;
-    import('./markdown.mjs').then(
-      ({ Markdown }) => setView(() => Markdown),
-      () => link.lost(),
-    );
-  }, [isNeeded, view, link]);
-  return view;
 }

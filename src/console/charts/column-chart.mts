@@ -1,4 +1,5 @@
-import { useId } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
 import { html } from '../ui/html.mjs';
 import type { Ticks } from './scale.mjs';
 import { Scrubber } from './scrubber.mjs';
@@ -26,10 +27,11 @@ export interface ChartProps {
   readonly textOf: (column: ChartColumn) => string;
 }
 
-const width = 360;
+/** Of the drawing, which is as wide as there is room. */
 const height = 136;
-/** Where columns stand. The style sheet lays the scrubber over it. */
-const plot = { left: 40, right: 356, top: 8, bottom: 114 } as const;
+const firstWidth = 360;
+/** Where columns stand, and what is left beside them. The style sheet lays the scrubber over it. */
+const plot = { left: 40, rightGap: 4, top: 8, bottom: 114 } as const;
 
 const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - plot.top);
 
@@ -37,13 +39,15 @@ const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - p
 export function ColumnChart(props: ChartProps) {
   const { title, summary, columns, pointed, onPoint, textOf } = props;
   const titleId = useId();
+  const frame = useRef<HTMLDivElement>(null);
+  const chart = { ...props, right: useWidth(frame) - plot.rightGap };
   const shown = columns.at(pointed ?? -1);
-  return html`<div class="chart">
-    <svg viewBox="0 0 ${width} ${height}" role="img" aria-labelledby="${titleId} ${titleId}-desc">
+  return html`<div class="chart" ref=${frame}>
+    <svg viewBox="0 0 ${chart.right + plot.rightGap} ${height}" height=${height} role="img" aria-labelledby="${titleId} ${titleId}-desc">
       <title id=${titleId}>${title}</title>
       <desc id="${titleId}-desc">${summary}</desc>
-      <${Axis} ...${props} />
-      ${columns.map((column, index) => html`<${Column} chart=${props} column=${column} index=${index} />`)}
+      <${Axis} ...${chart} />
+      ${columns.map((column, index) => html`<${Column} chart=${chart} column=${column} index=${index} />`)}
     </svg>
     <div class="over">
       <${Scrubber}
@@ -57,26 +61,44 @@ export function ColumnChart(props: ChartProps) {
   </div>`;
 }
 
-function Axis({ ticks, tickText }: ChartProps) {
+/** The width of an element, drawn again when it changes: texts of a drawing that is only stretched are stretched too. */
+function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(firstWidth);
+  useEffect(() => {
+    const { current } = element;
+    if (current === null) return;
+    const observer = new ResizeObserver(() => setWidth(Math.max(firstWidth / 2, current.clientWidth)));
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
+
+interface DrawnChart extends ChartProps {
+  /** Where columns end. */
+  readonly right: number;
+}
+
+function Axis({ ticks, tickText, right }: DrawnChart) {
   const top = ticks.at(-1) ?? 1;
   return html`<g class="axis">
     ${ticks.map((tick) => {
       const y = plot.bottom - depthOf(tick, top);
-      return html`<line x1=${plot.left} x2=${plot.right} y1=${y} y2=${y} class=${tick === 0 ? 'base' : 'grid'} />
+      return html`<line x1=${plot.left} x2=${right} y1=${y} y2=${y} class=${tick === 0 ? 'base' : 'grid'} />
         <text x=${plot.left - 6} y=${y + 4} text-anchor="end">${tickText(tick)}</text>`;
     })}
   </g>`;
 }
 
 interface ColumnProps {
-  readonly chart: ChartProps;
+  readonly chart: DrawnChart;
   readonly column: ChartColumn;
   readonly index: number;
 }
 
 function Column({ chart, column, index }: ColumnProps) {
-  const { columns, ticks, looks, pointed, isNamed } = chart;
-  const step = (plot.right - plot.left) / columns.length;
+  const { columns, ticks, looks, pointed, isNamed, right } = chart;
+  const step = (right - plot.left) / columns.length;
   const x = plot.left + index * step;
   const top = ticks.at(-1) ?? 1;
   const gap = step > 3 ? Math.min(2, step / 5) : 0;
@@ -86,14 +108,14 @@ function Column({ chart, column, index }: ColumnProps) {
       const depth = value === 0 ? 0 : Math.max(1.5, depthOf(value, top));
       return html`<rect class="column ${looks[series]}" x=${x + gap / 2} width=${step - gap} y=${plot.bottom - depth} height=${depth} />`;
     })}
-    ${isNamed(column, index) && html`<${Name} x=${x + step / 2} text=${column.label} />`}
+    ${isNamed(column, index) && html`<${Name} x=${x + step / 2} right=${right} text=${column.label} />`}
   </g>`;
 }
 
 /** Beside the edges it stays inside of them. */
-function Name({ x, text }: { readonly x: number; readonly text: string }) {
+function Name({ x, right, text }: { readonly x: number; readonly right: number; readonly text: string }) {
   const half = text.length * 3;
-  const at = Math.min(plot.right - half, Math.max(plot.left + half, x));
+  const at = Math.min(right - half, Math.max(plot.left + half, x));
   return html`<g class="axis">
     <line class="base" x1=${x} x2=${x} y1=${plot.bottom} y2=${plot.bottom + 4} />
     <text x=${at} y=${plot.bottom + 18} text-anchor="middle">${text}</text>

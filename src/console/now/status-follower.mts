@@ -46,7 +46,7 @@ export class StatusFollower {
   async #follow(stop: AbortSignal): Promise<void> {
     for (let waitMs = firstWaitMs; !stop.aborted; waitMs = Math.min(2 * waitMs, longestWaitMs)) {
       const failure = await this.#readOnce(stop, () => {
-        waitMs = firstWaitMs / 2;
+        waitMs = firstWaitMs;
       });
       if (stop.aborted) return;
       this.#lose(failure);

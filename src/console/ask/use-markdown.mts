@@ -1,0 +1,17 @@
+import { useEffect, useState } from 'preact/hooks';
+import { useParts } from '../context.mjs';
+import type { MarkdownView } from './turn-article.mjs';
+
+/** Text is shown as it is until the code is there, and where it can't be had. */
+export function useMarkdown(isNeeded: boolean): MarkdownView | null {
+  const { link } = useParts();
+  const [view, setView] = useState<MarkdownView | null>(null);
+  useEffect(() => {
+    if (!isNeeded || view !== null) return;
+    import('./markdown.mjs').then(
+      ({ Markdown }) => setView(() => Markdown),
+      () => link.lost(),
+    );
+  }, [isNeeded, view, link]);
+  return view;
+}

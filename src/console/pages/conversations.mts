@@ -1,0 +1,64 @@
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import { useParts } from '../context.mjs';
+import { ConversationList } from '../conversations/conversation-list.mjs';
+import { ConversationPages, type ConversationsView } from '../conversations/conversation-pages.mjs';
+import { OpenConversation } from '../conversations/open-conversation.mjs';
+import { ApiError, sentenceOf } from '../failures.mjs';
+import { useValue } from '../observable.mjs';
+import type { PageProps } from '../pages.mjs';
+import { hrefOf } from '../router.mjs';
+import { EmptyState } from '../ui/empty-state.mjs';
+import { html } from '../ui/html.mjs';
+
+/** One's own conversations: to read, go on with, fork, save and delete. */
+export function ConversationsPage({ params }: PageProps) {
+  const { api, link } = useParts();
+  const pages = useMemo(() => new ConversationPages(api), [api]);
+  const view = useValue(pages.view);
+  const isUp = useValue(link.state) === 'up';
+  const [told, setTold] = useState<{ readonly text: string; readonly id?: string }>({ text: '' });
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    if (isUp) void pages.readFirst();
+  }, [pages, isUp]);
+  const leave = (id: string) => {
+    pages.forget(id);
+    setTold({ text: 'The conversation is deleted.' });
+    location.hash = hrefOf('conversations');
+    heading.current?.focus();
+  };
+  const enter = (id: string) => {
+    void pages.readFirst();
+    setTold({ text: 'This is the new conversation.', id });
+    location.hash = hrefOf('conversations', { id });
+  };
+  const closed = refusalOf(view);
+  return html`
+    <div class="row between">
+      <h1 ref=${heading} tabindex="-1">Conversations</h1>
+      <span class="muted" role="status">${told.id === params.id && told.text}</span>
+    </div>
+    ${
+      closed === null
+        ? html`<div class="shelf" data-open=${params.id !== undefined}>
+            <${ConversationList} pages=${pages} view=${view} openId=${params.id} />
+            ${params.id !== undefined && html`<${OpenConversation} key=${params.id} id=${params.id} onDeleted=${leave} onForked=${enter} />`}
+            ${params.id === undefined && view.conversations?.length !== 0 && html`<p class="muted hint">Choose one to read it.</p>`}
+          </div>`
+        : html`<${NotShown} refusal=${closed} />`
+    }
+  `;
+}
+
+function NotShown({ refusal }: { readonly refusal: Error }) {
+  return html`<${EmptyState} title="Conversations are not shown here">
+    <p>${sentenceOf(refusal)}</p>
+    <p>A conversation that is open on the page <a href=${hrefOf('ask')}>Ask</a> can still be gone on with.</p>
+  <//>`;
+}
+
+/** The operator does not want them shown: that is a state of the service, and no failure. */
+function refusalOf({ state }: ConversationsView): Error | null {
+  if (typeof state !== 'object' || !(state.failure instanceof ApiError)) return null;
+  return state.failure.status === 403 && state.failure.message.includes('MODEL_API_READ_BACK') ? state.failure : null;
+}

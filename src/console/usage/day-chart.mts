@@ -1,0 +1,110 @@
+import { useState } from 'preact/hooks';
+import { type ChartColumn, ColumnChart } from '../charts/column-chart.mjs';
+import { countTicks, durationTicks, durationTickText, type Ticks } from '../charts/scale.mjs';
+import { costText, countText, plural } from '../format.mjs';
+import { html } from '../ui/html.mjs';
+import { secondsText } from './usage-columns.mjs';
+import type { DayUsage, UsageSum } from './usage-figures.mjs';
+
+interface Measure {
+  readonly name: string;
+  /** The whole, then parts of it that are drawn over it. */
+  readonly valuesOf: (sum: UsageSum) => readonly number[];
+  readonly ticks: (max: number) => Ticks;
+  readonly tickText: (value: number) => string;
+  readonly textOf: (...values: number[]) => string;
+  readonly looks: readonly string[];
+}
+
+const centTicks = (max: number): Ticks => {
+  const [, ...rest] = countTicks(Math.ceil(100 * max));
+  return [0, ...rest.map((cents) => cents / 100)];
+};
+
+const measures: readonly [Measure, ...Measure[]] = [
+  {
+    name: 'Jobs',
+    valuesOf: ({ jobs, failed }) => [jobs, failed],
+    ticks: countTicks,
+    tickText: countText,
+    textOf: (jobs = 0, failed = 0) => `${plural(jobs, 'job')}, ${countText(failed)} failed`,
+    looks: ['usual', 'wrong'],
+  },
+  {
+    name: 'Tokens',
+    valuesOf: ({ input, output }) => [input + output, output],
+    ticks: countTicks,
+    tickText: (value) => value.toLocaleString('en', { notation: 'compact' }),
+    textOf: (all = 0, output = 0) => `${countText(all - output)} tokens in, ${countText(output)} out`,
+    looks: ['soft', 'usual'],
+  },
+  {
+    name: 'Cost',
+    valuesOf: ({ cost }) => [cost ?? 0],
+    ticks: centTicks,
+    tickText: (value) => `$${value}`,
+    textOf: (cost = 0) => costText(cost),
+    looks: ['usual'],
+  },
+  {
+    name: 'Model time',
+    valuesOf: ({ seconds }) => [1000 * seconds],
+    ticks: durationTicks,
+    tickText: durationTickText,
+    textOf: (ms = 0) => secondsText(ms / 1000),
+    looks: ['usual'],
+  },
+];
+
+const legends: Readonly<Record<string, readonly (readonly [look: string, name: string])[]>> = {
+  Jobs: [
+    ['usual', 'all'],
+    ['wrong', 'failed'],
+  ],
+  Tokens: [
+    ['soft', 'in'],
+    ['usual', 'out'],
+  ],
+};
+
+/** A column for each day, of what the reader has chosen. */
+export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
+  const [name, setName] = useState('Jobs');
+  const [pointed, setPointed] = useState<number | null>(null);
+  const measure = measures.find((candidate) => candidate.name === name) ?? measures[0];
+  const columns = days.map((day): ChartColumn => ({ label: dayText(day.day), values: measure.valuesOf(day) }));
+  const textOf = ({ values }: ChartColumn) => measure.textOf(...(values ?? []));
+  const shown = pointed === null ? undefined : columns[pointed];
+  const each = days.length <= 7 ? 1 : Math.ceil(days.length / 5);
+  return html`<figure class="card">
+    <figcaption class="row between">
+      <h2 class="row">
+        <span>${measure.name} a day</span>
+        ${legends[name]?.map(([look, part]) => html`<small class="legend"><span class="swatch ${look}" />${part}</small>`)}
+      </h2>
+      <span class="row">
+        ${shown && html`<small class="muted figure">${shown.label}: ${textOf(shown)}</small>`}
+        <select class="narrow" aria-label="What the columns show" value=${name} onChange=${({ currentTarget }: { currentTarget: HTMLSelectElement }) => setName(currentTarget.value)}>
+          ${measures.map((option) => html`<option key=${option.name}>${option.name}</option>`)}
+        </select>
+      </span>
+    </figcaption>
+    <${ColumnChart}
+      title=${`${measure.name} a day`}
+      summary=${`${days.length} days; the tables below have the figures`}
+      looks=${measure.looks}
+      columns=${columns}
+      ticks=${measure.ticks(Math.max(0, ...columns.map(({ values }) => values?.[0] ?? 0)))}
+      tickText=${measure.tickText}
+      isNamed=${(_: ChartColumn, index: number) => (columns.length - 1 - index) % each === 0}
+      pointed=${pointed}
+      onPoint=${setPointed}
+      textOf=${textOf}
+    />
+  </figure>`;
+}
+
+/** `3 Mar`. */
+export function dayText(day: string): string {
+  return new Date(day).toLocaleDateString('en-GB', { day: 'numeric', month: 'short', timeZone: 'UTC' });
+}

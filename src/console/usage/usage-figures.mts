@@ -1,0 +1,68 @@
+import type { UsageRow } from '../../shared/api/usage.js';
+
+/** What some rows of the usage come to. */
+export interface UsageSum {
+  readonly jobs: number;
+  /** Of those: with another outcome than `ok` and `cancelled`. */
+  readonly failed: number;
+  readonly refused: number;
+  readonly input: number;
+  readonly output: number;
+  /** In dollars; null where no row tells. */
+  readonly cost: number | null;
+  readonly seconds: number;
+}
+
+const nothing: UsageSum = { jobs: 0, failed: 0, refused: 0, input: 0, output: 0, cost: null, seconds: 0 };
+
+export function sumOf(rows: readonly UsageRow[]): UsageSum {
+  return rows.reduce(plus, nothing);
+}
+
+function plus(sum: UsageSum, row: UsageRow): UsageSum {
+  const { jobs, refused, tokens, cost_usd: cost, model_seconds: seconds } = row;
+  const all = Object.values(jobs).reduce((count, ended) => count + ended, 0);
+  return {
+    jobs: sum.jobs + all,
+    failed: sum.failed + all - (jobs.ok ?? 0) - (jobs.cancelled ?? 0),
+    refused: sum.refused + refused,
+    input: sum.input + tokens.input,
+    output: sum.output + tokens.output,
+    cost: cost === null ? sum.cost : (sum.cost ?? 0) + cost,
+    seconds: sum.seconds + seconds,
+  };
+}
+
+export interface ClientUsage extends UsageSum {
+  readonly client: string;
+  readonly kind: UsageRow['kind'];
+}
+
+/** A key, a user and an address of the same name are three clients. */
+export function byClient(rows: readonly UsageRow[]): ClientUsage[] {
+  const groups = new Map<string, ClientUsage>();
+  for (const row of rows) {
+    const { client, kind } = row;
+    const name = `${kind} ${client}`;
+    groups.set(name, { client, kind, ...plus(groups.get(name) ?? nothing, row) });
+  }
+  return [...groups.values()];
+}
+
+export interface DayUsage extends UsageSum {
+  readonly day: string;
+}
+
+/** One for each of these days, also where nothing was used. */
+export function byDay(rows: readonly UsageRow[], days: readonly string[]): DayUsage[] {
+  return days.map((day) => ({ day, ...sumOf(rows.filter((row) => row.day === day)) }));
+}
+
+const dayMs = 86_400_000;
+
+/** The last days in UTC, oldest first; the day of `nowMs` is the last. */
+export function lastDays(nowMs: number, count: number): string[] {
+  return Array.from({ length: count }, (_, index) =>
+    new Date(nowMs - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
+  );
+}
