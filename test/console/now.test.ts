@@ -58,7 +58,7 @@ describe('The page Now', () => {
     expectClean(browser, service);
   });
 
-  it('can be walked through by the keyboard, and read as a table', async () => {
+  it('can be walked through by the keyboard, pointed at by the mouse, and read as a table', async () => {
     await using service = await startService();
     await service.post('/ask', { prompt: 'hello' });
     await openConsole(browser, service, '/now');
@@ -69,7 +69,12 @@ describe('The page Now', () => {
     const times = now.page.getByRole('slider', { name: 'Time of a job' });
     await times.focus();
     expect(await times.getAttribute('aria-valuetext')).toMatch(/^\d\d:\d\d: (p50 \d.*, p95 \d.*|no job has ended)$/);
+    await times.hover();
+    await now.says(/^\d\d:\d\d: before the start$/);
+    await checks.hover();
+    await now.card('Readiness of the model CLI').getByText('ready', { exact: true }).waitFor();
     await now.page.getByText('As a table').click();
+    await now.says(/1 job, p50 up to/);
     const table = now.page.getByRole('table', { name: 'The last hour, minute by minute' });
     expect(await table.getByRole('row').nth(0).innerText()).toMatch(/Minute\s+Requests\s+Errors\s+Jobs/);
     await expectGoodLooks(now.page, 'now-table');

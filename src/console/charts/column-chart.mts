@@ -31,7 +31,7 @@ export interface ChartProps {
 const height = 136;
 const firstWidth = 360;
 /** Where columns stand, and what is left beside them. The style sheet lays the scrubber over it. */
-const plot = { left: 40, rightGap: 4, top: 8, bottom: 114 } as const;
+const plot = { left: 44, rightGap: 4, top: 8, bottom: 114 } as const;
 
 const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - plot.top);
 

@@ -96,7 +96,7 @@ export function DayChart({ days }: { readonly days: readonly DayUsage[] }) {
       columns=${columns}
       ticks=${measure.ticks(Math.max(0, ...columns.map(({ values }) => values?.[0] ?? 0)))}
       tickText=${measure.tickText}
-      isNamed=${(_: ChartColumn, index: number) => (columns.length - 1 - index) % each === 0}
+      isNamed=${(_: ChartColumn, index: number) => (columns.length - 1 - index) % each === Math.floor(each / 2)}
       pointed=${pointed}
       onPoint=${setPointed}
       textOf=${textOf}

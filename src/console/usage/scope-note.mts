@@ -1,4 +1,5 @@
 import type { SetupReport } from '../../shared/api/setup.js';
+import { ApiError } from '../failures.mjs';
 import { html } from '../ui/html.mjs';
 import { type Load, useLoad } from '../use-load.mjs';
 
@@ -10,7 +11,10 @@ export function ScopeNote() {
 
 function noteOf(setup: Load<SetupReport>): string {
   if (setup.state === 'loading') return '';
-  if (setup.state === 'failed') return 'Your own usage only: that of all clients is for keys with the scope admin.';
+  if (setup.state === 'failed') {
+    const isForbidden = setup.error instanceof ApiError && setup.error.status === 403;
+    return isForbidden ? 'Your own usage only: that of all clients is for keys with the scope admin.' : '';
+  }
   return setup.value.needs_key
     ? 'Usage of all clients.'
     : 'Your own usage only: that of all clients is for keys with the scope admin, and no key is configured.';
