@@ -10,7 +10,7 @@ const limitMs = 15_000;
 /** Shows the console anew, at a place of its own: `/ask`. What was asked and complained of before is forgotten. */
 export async function openConsole(
   { page, requests, complaints }: Browser,
-  service: Service,
+  service: Pick<Service, 'url'>,
   place = '',
 ): Promise<void> {
   page.setDefaultTimeout(limitMs);
