@@ -7,6 +7,7 @@ module.exports = {
     '/dist/test/console/',
     '/dist/test/systemd/',
     '/dist/test/faults/',
+    '/dist/test/processes/',
     '/dist/test/proxy/',
     '/dist/test/sdks/',
     '/dist/test/terminal/',

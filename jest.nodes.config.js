@@ -1,7 +1,6 @@
 /** The short form of the system suite, which `npm run test:nodes` runs under each version of Node that is supported. */
 const short = [
   'ask',
-  'cancellation',
   'conversations',
   'door',
   'http-limits',

@@ -335,7 +335,7 @@ function median(numbers: readonly number[]): number {
 describe('Every file that decides something', () => {
   /** What is tested from outside, as a program or over HTTP, with one of the tests that do so. */
   const fromOutside: Readonly<Record<string, string>> = {
-    'src/command/': 'test/system/command.test.ts',
+    'src/command/': 'test/terminal/command.test.ts',
     'src/console/': 'test/console/shell.test.ts',
     'src/demo/': 'test/demo/program.test.ts',
     'src/worker/app': 'test/system/door.test.ts',

@@ -1,176 +1,417 @@
-import { readFile } from 'node:fs/promises';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { text } from 'node:stream/consumers';
+import { envFor, runCommand, spawnCommand } from '../support/command.js';
 import { temporaryFolder } from '../support/folder.js';
+import { createGate } from '../support/gate.js';
 import { recovers, untilJobs } from '../support/jobs.js';
-import { describeWith } from '../support/needs.js';
 import { ResendingService } from '../support/resending-service.js';
-import { Screen } from '../support/screen.js';
 import { script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
-const cancelled = 'Cancelled. The conversation is unchanged.';
+const usage = 64;
+const unavailable = 69;
+const tryLater = 75;
+const notAllowed = 77;
+const config = 78;
 
-describeWith('/usr/bin/tmux')('in a terminal', () => {
-  it('a chat cancels a turn at Ctrl-C, and ends at Ctrl-D', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['chat']);
-    await screen.shows('you>');
-    await screen.press('hello', 'Enter');
-    await screen.shows('done');
-    await screen.press('now wait', 'Enter');
-    await screen.shows('begun: A conversation follows'); // a plain command gets the history as one text
-    await untilJobs(service, 1, 0);
-    await screen.press('C-c');
-    await screen.shows(cancelled);
-    await recovers(service);
-    await screen.press('half a line', 'C-c');
-    await screen.shows('To leave, press Ctrl-D or type /exit.');
-    await screen.press('Up');
-    await screen.shows('you> now wait');
-    await screen.press('C-u', 'C-d');
-    const lines = await screen.shows('ended with');
-    expect(lines.at(-1)).toBe('ended with 0');
-    expect(lines.at(-2)).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
+function answerOf(status: string, body: string): string {
+  return `HTTP/1.1 ${status}\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
+}
+
+const halfAResponse = 'HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9\r\n\r\n{';
+
+/** A server on a loopback port that sends these bytes to every client, and closes the connection. */
+async function serverThatSends(bytes: string): Promise<AsyncDisposable & { readonly port: number }> {
+  const server = createServer((socket) =>
+    socket
+      .on('error', () => {})
+      .resume()
+      .end(bytes),
+  );
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const close = () => new Promise<void>((resolve) => void server.close(() => resolve()));
+  return { port: (server.address() as AddressInfo).port, [Symbol.asyncDispose]: close };
+}
+
+describe('the command without a service', () => {
+  it('shows its help, the help of each command, and its version', async () => {
+    const { code, stdout } = await runCommand(['--help']);
+    const names = [
+      'serve',
+      'check',
+      'ask',
+      'chat',
+      'status',
+      'jobs',
+      'recheck',
+      'models',
+      'usage',
+      'keys',
+      'completion',
+    ];
+    expect(code).toBe(0);
+    for (const name of names) expect(stdout).toMatch(new RegExp(`^ {2}${name}\\b`, 'm'));
+    for (const name of names) {
+      const page = await runCommand([name, '--help']);
+      expect(page).toMatchObject({ code: 0, stdout: expect.stringContaining(`Usage: prompt-relay ${name}`) });
+    }
+    for (const flag of ['--version', '-v', '-V'])
+      expect((await runCommand([flag])).stdout).toMatch(/^prompt-relay \d+\.\d+\.\d+\n$/);
   });
 
-  it('a chat keeps lines that are typed during a turn', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['chat']);
-    await screen.shows('you>');
-    await screen.press('wait', 'Enter');
-    await screen.shows('begun: wait');
-    await screen.press('second', 'Enter', 'third');
-    await screen.press('C-c');
-    await screen.shows('you> third');
-    const lines = await screen.lines();
-    expect(lines.slice(2)).toEqual([
-      'you> wait',
-      'begun: wait',
-      cancelled,
-      'you> second',
-      expect.stringMatching(/^begun: (second|.*wait.*second) done$/),
-      'you> third',
-    ]);
-    await screen.press('C-u', '/exit', 'Enter');
-    await screen.shows('ended with 0');
+  it.each([
+    [['statsu'], 'did you mean status?'],
+    [['status', '--foo'], "unknown option '--foo'"],
+    [['--foo'], "unknown option '--foo'"],
+    [['status', 'now'], 'status: unexpected argument now'],
+    [['ask', '--model'], '--model'],
+    [['status', '--watch', '--interval', '0'], '--interval'],
+    [['chat', '--conversation', 'x', '--system', 'y'], '--system'],
+    [['ask', ' '], 'the prompt is empty'],
+    [['models', '--url', 'ftp://relay'], '--url'],
+    [['models', '--url', 'unix:relay'], '--url'],
+    [['serve', '--port', 'x'], '--port: must be a whole number from 0 to 65535'],
+    [['ask', 'x', '--effort', 'huge'], '--effort: must be low, medium or high'],
+    [['ask', 'x', '--schema', '{'], '--schema'],
+    [['ask', 'x', '--image', '/etc/hostname'], '--image'],
+    [['completion', 'csh'], 'completion: say bash, zsh or fish'],
+    [['usage', '--since', '2026-02-30'], '--since'],
+    [['usage', '--until', 'today'], '--until'],
+  ])('rejects %j with exit code 64 and a message', async (args, message) => {
+    const { code, stdout, stderr } = await runCommand(args);
+    expect({ code, stdout }).toEqual({ code: usage, stdout: '' });
+    expect(stderr).toContain(message);
+    expect(stderr).not.toMatch(/^ +at /m);
   });
 
-  it('a chat resumes after Ctrl-Z, with its line or its turn', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['chat']);
-    await screen.shows('you>');
-    await screen.press('half a', 'C-z');
-    await screen.isContinued(1);
-    await screen.press(' line', 'Enter');
-    await screen.shows('begun: half a line done');
-    await screen.press('wait', 'Enter');
-    await screen.shows('begun: A conversation follows');
-    await screen.press('C-z');
-    await screen.isContinued(2);
-    await screen.press('C-c');
-    await screen.shows(cancelled);
-    await screen.press('last', 'Enter');
-    await screen.shows('you> last');
-    await screen.press('C-d');
-    await screen.shows('ended with 0');
+  it.each(['status', 'models', 'usage', 'ask', 'recheck', 'chat'])(
+    'reports that no service answers: %s',
+    async (name) => {
+      const { code, stderr } = await runCommand([name], { env: { MODEL_API_PORT: '5' }, input: 'hello\n' });
+      expect(code).toBe(unavailable);
+      expect(stderr).toContain('no service answers at http://127.0.0.1:5 (connection refused)');
+    },
+  );
+
+  it.each<[string, string, number, string]>([
+    ['a web page', answerOf('200 OK', '<html>'), 76, 'is not a prompt-relay service'],
+    ['a redirect', answerOf('302 Found', ''), 76, 'is not a prompt-relay service'],
+    ['another protocol', 'SSH-2.0-OpenSSH_9.6\r\n', 76, 'is not a prompt-relay service'],
+    ['nothing, and closes', '', 69, 'no service answers'],
+    ['half a response', halfAResponse, 69, 'was cut off'],
+  ])('reports a server that sends %s', async (_what, bytes, expected, message) => {
+    await using server = await serverThatSends(bytes);
+    for (const name of ['models', 'ask']) {
+      const { code, stdout, stderr } = await runCommand([name], { env: envFor(server), input: 'hello' });
+      expect({ code, stdout }).toEqual({ code: expected, stdout: '' });
+      expect(stderr).toContain(message);
+      expect(stderr).not.toContain(' at Object');
+    }
+  });
+});
+
+describe('an invalid API key', () => {
+  it.each(['ask', 'status'])('is not shown: %s', async (name) => {
+    const env = { MODEL_API_KEY: 'my-secret\nother-secret', MODEL_API_PORT: '5' };
+    const { code, stdout, stderr } = await runCommand([name], { env, input: 'hello' });
+    const message = 'prompt-relay: MODEL_API_KEY: the key may hold printable ASCII only, and no spaces\n';
+    expect({ code, stdout, stderr }).toEqual({ code: config, stdout: '', stderr: message });
+  });
+});
+
+describe('check', () => {
+  it('shows the configuration, and that the model CLI is ready', async () => {
+    const env = { MODEL_API_CLI: 'demo', MODEL_API_PORT: '6001', MODEL_API_KEY: 'secret-key', MODEL_API_WROKERS: '2' };
+    const plain = await runCommand(['check'], { env });
+    expect(plain).toMatchObject({ code: 0, stderr: '' });
+    expect(plain.stdout).toMatch(/^address {4}http:\/\/127\.0\.0\.1:6001$/m);
+    expect(plain.stdout).toMatch(/^API keys {3}default$/m);
+    expect(plain.stdout).toMatch(/^ready {6}yes/m);
+    expect(plain.stdout).toContain('did you mean MODEL_API_WORKERS?');
+    const { stdout } = await runCommand(['check', '--json'], { env });
+    expect(JSON.parse(stdout)).toMatchObject({
+      url: 'http://127.0.0.1:6001',
+      keys: ['default'],
+      model_cli: { adapter: 'demo', ready: true, error: null },
+      models: [{ id: 'eliza', default: true }, { id: 'echo' }],
+    });
+    expect(plain.stdout + stdout).not.toContain('secret-key');
   });
 
-  it('a chat with redirected messages is interrupted by Ctrl-C', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using folder = await temporaryFolder();
-    const messages = join(folder.path, 'messages');
-    await using screen = await Screen.open(service, ['chat'], { redirected: `2>'${messages}'` });
-    await screen.press('wait', 'Enter');
-    await screen.shows('begun: wait');
-    await screen.press('C-c');
-    const promptsAgain = async () => (await readFile(messages, 'utf8')).endsWith(`${cancelled}\nyou> `);
-    await until(promptsAgain, 'the next prompt');
-    await screen.press('C-c');
-    await screen.shows('ended with 130');
-    expect(await promptsAgain()).toBe(true);
+  it('exits with 69 when the model CLI is not installed', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/nonexistent/llm -m big' };
+    const { code, stdout } = await runCommand(['check'], { env });
+    expect(code).toBe(unavailable);
+    expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host \(MODEL_API_CLI, /m);
   });
 
-  it('a chat with piped output still shows its prompt', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['chat'], { redirected: '2>&1 | cat' });
-    await screen.shows('you>');
-    await screen.press('hello', 'Enter');
-    const lines = await screen.shows('done\nyou>');
-    expect(lines.slice(2)).toEqual(['you> hello', 'begun: hello done', 'you>']);
-    await screen.press('C-d');
-    await screen.shows('ended with 0');
+  it('exits with 78 and lists every fault of the configuration', async () => {
+    const env = { MODEL_API_PORT: 'x', MODEL_API_WORKERS: '0' };
+    const { code, stdout, stderr } = await runCommand(['check', '--json'], { env });
+    expect(code).toBe(config);
+    expect(JSON.parse(stdout).faults).toHaveLength(2);
+    expect(stderr).toMatch(/^fault {2}MODEL_API_PORT: .*\nfault {2}MODEL_API_WORKERS: .*\n$/);
+  });
+});
+
+describe('serve', () => {
+  it.each([[['serve']], [[]]])('runs the service in its own process: %j', async (args) => {
+    const child = spawnCommand(args, { MODEL_API_CLI: 'demo', MODEL_API_PORT: '0', MODEL_API_WORKERS: '1' });
+    let log = '';
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const exited = once(child, 'exit');
+    const port = await until(() => /"service_ready".*"port":(\d+)/.exec(log)?.[1], 'the service to be ready');
+    const { code, stdout } = await runCommand(['ask', 'Hello, my name is Ada'], { env: { MODEL_API_PORT: port } });
+    child.kill('SIGTERM');
+    expect({ code, exit: await exited }).toEqual({ code: 0, exit: [0, null] });
+    expect(stdout).toContain('Nice to meet you, Ada.');
+    expect(log).toContain('"shutdown_complete"');
   });
 
-  it('a chat reports a lost conversation, and starts another', async () => {
-    await using first = await startService();
-    await using screen = await Screen.open(first, ['chat', '--model', 'echo']);
-    await screen.shows('you>');
-    await screen.press('hello', 'Enter');
-    await screen.shows('hello\nhello\nyou>');
-    await first.stop();
-    await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
-    await screen.press('again', 'Enter');
-    const lost = (await screen.shows('Your next message starts a new one.\nyou>')).at(-3);
-    const [, id] = /^The service has no conversation (\S+)\.$/.exec(lost ?? '') ?? [];
-    expect(id).toBeDefined();
-    await screen.press('once more', 'Enter');
-    await screen.shows('once more\nonce more\nyou>');
-    await screen.press('C-d');
-    const farewell = (await screen.shows('ended with 0')).at(-2);
-    expect(farewell).toMatch(/^To continue: prompt-relay chat --conversation \S+$/);
-    expect(farewell).not.toContain(id);
+  it('exits with 78 for an invalid configuration', async () => {
+    expect(await runCommand([], { env: { MODEL_API_PORT: 'x' } })).toMatchObject({ code: config });
   });
+});
 
-  it('a chat that has lost its conversation, and started no other, has none to continue', async () => {
+describe('ask', () => {
+  it('prints the answer as text or JSON, and reads the prompt from arguments or stdin', async () => {
     await using service = await startService();
-    await using screen = await Screen.open(service, ['chat', '--conversation', 'nonesuch']);
-    await screen.shows('you>');
-    await screen.press('hello', 'Enter');
-    await screen.shows('starts a new one.\nyou>');
-    await screen.press('C-d');
-    expect((await screen.shows('ended with 0')).at(-2)).toBe('There is no conversation to continue.');
+    const env = envFor(service);
+    const ask = (args: readonly string[], input?: string) =>
+      runCommand(['ask', '--model', 'echo', ...args], { env, ...(input !== undefined && { input }) });
+    expect(await ask(['two', 'words'])).toEqual({ code: 0, stdout: 'two words\n', stderr: '' });
+    expect(await ask([], 'from žluť\nstdin\n')).toEqual({ code: 0, stdout: 'from žluť\nstdin\n', stderr: '' });
+    expect((await ask(['before', '-', 'after'], 'middle')).stdout).toBe('before\n\nmiddle\n\nafter\n');
+    expect((await ask(['\u001b[31mred'])).stdout).toBe('\u001b[31mred\n');
+    const { stdout } = await ask(['--json', 'hello']);
+    expect(JSON.parse(stdout)).toMatchObject({ success: true, response: 'hello', model: 'echo' });
+    expect((await ask(['--json', '\u009b31mred'])).stdout).toContain('"response":"\\u009b31mred"');
   });
 
-  it('ask prints its answer as it arrives, and ends at Ctrl-C', async () => {
+  it('ends its job at Ctrl-C', async () => {
     await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['ask', 'please wait']);
-    await screen.shows('begun: please wait');
-    await screen.press('C-c');
+    const child = spawnCommand(['ask', 'please wait'], envFor(service));
+    await untilJobs(service, 1, 0);
+    child.kill('SIGINT');
+    await once(child, 'exit');
     await recovers(service);
   });
 
-  it('ask marks where a model started over', async () => {
+  it('prints only the final answer when the model starts over', async () => {
     await using service = await ResendingService.start();
-    await using screen = await Screen.open(service, ['ask', 'hello']);
-    expect(await screen.shows('ended with')).toEqual([
-      'The capital of Fra',
-      '(The model started over. Ignore the text above.)',
-      'It is Paris.',
-      'ended with 0',
-    ]);
+    const answer = { code: 0, stdout: 'It is Paris.\n', stderr: '' };
+    expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toEqual(answer);
   });
 
-  it('the live view is redrawn in place, also after the terminal is resized', async () => {
-    await using service = await startWithProgram(script('begins-and-waits.pl'));
-    await using screen = await Screen.open(service, ['status', '--watch', '--interval', '0.1']);
-    const isOnce = (lines: readonly string[]) =>
-      lines.filter((line) => line.startsWith('prompt-relay ')).length === 1 && lines[0]?.startsWith('prompt-relay ');
-    expect(isOnce(await screen.shows('now '))).toBe(true);
-    const leaving = new AbortController();
-    const job = service.post('/ask', { prompt: 'wait' }, {}, leaving.signal).catch(() => {});
-    expect(isOnce(await screen.shows('1 of 4    █░░░'))).toBe(true);
-    leaving.abort();
-    await job;
-    await screen.resize(50, 8);
-    const fits = (lines: readonly string[]) =>
-      lines.length <= 8 && lines.some((line) => line.length === 50 && line.endsWith('…'));
-    await until(async () => {
-      const lines = await screen.lines();
-      return isOnce(lines) && fits(lines);
-    }, 'the view to fit');
-    await screen.resize(90, 24);
-    expect(isOnce(await screen.shows('Press Ctrl-C to exit.'))).toBe(true);
-    await screen.press('C-c');
-    await screen.shows('ended with 0');
+  it('exits with 141 when the reader of its output is gone', async () => {
+    await using service = await startService();
+    const child = spawnCommand(['ask', '--model', 'echo'], envFor(service));
+    child.stdin?.end('y'.repeat(500_000)); // more than a pipe holds
+    await once(child.stdout as NodeJS.ReadableStream, 'data');
+    child.stdout?.destroy();
+    expect(await once(child, 'exit')).toEqual([141, null]);
+  });
+
+  it('exits with 74 when its output cannot be written', async () => {
+    await using service = await startService();
+    const full = openSync('/dev/full', 'w');
+    const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service), stdout: full });
+    closeSync(full);
+    expect({ code, stderr }).toEqual({
+      code: 74,
+      stderr: 'prompt-relay: cannot write to stdout: ENOSPC: no space left on device, write\n',
+    });
+  });
+
+  it('has a message and an exit code for each refusal', async () => {
+    await using gate = await createGate();
+    const limits = { MODEL_API_MAX_CONCURRENT: '1', MODEL_API_MAX_QUEUE: '0' };
+    await using service = await startWithProgram(gate.command, { ...limits, MODEL_API_KEY: 'the-right-key' });
+    const env = envFor(service);
+    const withKey = { ...env, MODEL_API_KEY: 'the-right-key' };
+    const withoutKey = await runCommand(['ask', 'hello'], { env });
+    expect(withoutKey).toMatchObject({ code: notAllowed, stdout: '' });
+    expect(withoutKey.stderr).toContain('unauthorized: an API key is needed');
+    expect(await runCommand(['ask', 'hello', '--key', 'wrong'], { env: withKey })).toMatchObject({ code: notAllowed });
+    expect(await runCommand(['ask', 'hello', '--model', 'a b'], { env: withKey })).toMatchObject({ code: 65 });
+    const running = runCommand(['ask', 'first'], { env: withKey });
+    await untilJobs(service, 1, 0);
+    const late = await runCommand(['ask', 'second'], { env: withKey });
+    expect(late).toMatchObject({ code: tryLater, stdout: '' });
+    expect(late.stderr).toContain(
+      'concurrency_limited: all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE) (try again in 1 s)',
+    );
+    await gate.open();
+    expect(await running).toMatchObject({ code: 0, stdout: 'first\n' });
+  });
+
+  it('prints nothing when the model fails in the middle of its answer', async () => {
+    await using service = await startWithProgram(script('dies-by-signal.pl', 'KILL'));
+    expect(await runCommand(['ask', 'hello'], { env: envFor(service) })).toMatchObject({ code: 1, stdout: '' });
+  });
+
+  it('shows the request ID of a failed job, which is in the log', async () => {
+    await using service = await startWithProgram(script('exits-early.pl', '3'));
+    const { code, stderr } = await runCommand(['ask', 'hello'], { env: envFor(service) });
+    expect(code).toBe(1);
+    const [, id] = /cli_error \(\w+\): .* \(request (\S+)\)/.exec(stderr) ?? [];
+    await service.log('http_request_completed', (record) => record.request_id === id);
+  });
+});
+
+describe('chat with input from a file', () => {
+  it('runs one turn per line until the end, /exit or a failed turn', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    const input = 'My name is Ada\n\nWhat is my name?\n/new\nWhat is my name?\n';
+    const { code, stdout } = await runCommand(['chat'], { env, input });
+    const [, second, third] = stdout.trimEnd().split('\n');
+    expect({ code, second }).toEqual({ code: 0, second: 'Your name is Ada.' });
+    expect(third).not.toContain('Ada');
+    expect(await runCommand(['chat'], { env, input: '/exit\nhello\n' })).toMatchObject({ code: 0, stdout: '' });
+    const unknown = await runCommand(['chat', '--conversation', 'nonesuch'], { env, input: 'one\ntwo\n' });
+    const stderr = 'The service has no conversation nonesuch.\n';
+    expect(unknown).toEqual({ code: 65, stdout: '', stderr });
+  });
+});
+
+describe('the commands for operators', () => {
+  it('show the service, and exit with 0 when it is ok', async () => {
+    await using service = await startService({ env: { MODEL_API_KEY: 'the-right-key' } });
+    const env = envFor(service);
+    const { code, stdout } = await runCommand(['status'], { env });
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^prompt-relay \S+ {2}ok {2}http/);
+    expect(stdout).toMatch(/^slots {6}0 of 4 {4}░░░░$/m);
+    expect(stdout).not.toContain('\u001b');
+    const { stdout: json } = await runCommand(['status', '--json'], { env });
+    expect(JSON.parse(json)).toMatchObject({ health: { status: 'ok' }, history: [{ trigger: 'start' }], change: null });
+    expect(await runCommand(['recheck'], { env })).toMatchObject({ code: notAllowed });
+    const checked = await runCommand(['recheck', '--key', 'the-right-key'], { env });
+    expect(checked).toMatchObject({ code: 0, stdout: expect.stringMatching(/^demo 1\.0\.0: ready \(.*forced\)\n$/) });
+  });
+
+  it('exit with 1 when the model CLI is not ready, also in strict mode', async () => {
+    const env = { MODEL_API_KEY: 'the-right-key', MODEL_API_STRICT_HEALTH: 'true' };
+    await using service = await startWithProgram('/nonexistent/llm', env);
+    const keyed = { ...envFor(service), MODEL_API_KEY: 'the-right-key' };
+    const seen = await runCommand(['status'], { env: keyed });
+    expect(seen).toMatchObject({ code: 1, stdout: expect.stringContaining('degraded') });
+    const checked = await runCommand(['recheck', '--json'], { env: keyed });
+    expect(checked.code).toBe(1);
+    expect(JSON.parse(checked.stdout).readiness.model_cli.status).toBe('not_ready');
+  });
+
+  it('list the models', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    expect((await runCommand(['models'], { env })).stdout).toMatch(/^eliza {2}\* {2}Eliza: .*\necho {6}Echo: /);
+    expect(JSON.parse((await runCommand(['models', '--json'], { env })).stdout)).toMatchObject({ count: 2 });
+  });
+
+  it('keep watching a service whose responses are cut off', async () => {
+    await using broken = await serverThatSends(halfAResponse);
+    const child = spawnCommand(['status', '--watch', '--json', '--interval', '0.1'], envFor(broken));
+    const snapshots: Record<string, unknown>[] = [];
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
+      snapshots.push(JSON.parse(line)),
+    );
+    const messages = text(child.stderr as NodeJS.ReadableStream);
+    await until(() => snapshots.length > 11, 'the twelfth snapshot'); // Node warns of the eleventh listener on one signal
+    expect(snapshots[0]).toEqual({ error: expect.stringContaining('was cut off') });
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+    expect(await messages).toBe('');
+  });
+
+  it('watch rates, a service that stops and one that comes back, until Ctrl-C', async () => {
+    await using first = await startService();
+    const args = ['status', '--watch', '--json', '--interval', '0.1'];
+    const child = spawnCommand(args, envFor(first));
+    const snapshots: Record<string, unknown>[] = [];
+    createInterface({ input: child.stdout as NodeJS.ReadableStream }).on('line', (line) =>
+      snapshots.push(JSON.parse(line)),
+    );
+    await until(() => snapshots.length > 0, 'the first snapshot');
+    await first.post('/ask', { prompt: 'hello' });
+    await until(
+      () => snapshots.some(({ change }) => (change as { jobs: number } | null)?.jobs === 1),
+      'the job to be seen',
+    );
+    await first.stop();
+    await until(
+      () => snapshots.some(({ error }) => String(error).includes('no service answers')),
+      'its end to be seen',
+    );
+    await using _second = await startService({ env: { MODEL_API_PORT: String(first.port) } });
+    await until(() => snapshots.at(-1)?.change, 'the next one to be seen');
+    child.kill('SIGINT');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
+});
+
+describe('flags and addresses', () => {
+  it('serve takes its port, host and CLI from flags before the environment, and answers at an address without a scheme', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_PORT: 'x', MODEL_API_WORKERS: '1' };
+    const child = spawnCommand(['serve', '--port', '0', '--host', '127.0.0.1', '--cli', 'demo'], env);
+    let log = '';
+    child.stdout?.on('data', (chunk) => {
+      log += chunk;
+    });
+    const exited = once(child, 'exit');
+    const port = await until(() => /"service_ready".*"port":(\d+)/.exec(log)?.[1], 'the service to be ready');
+    const asked = await runCommand(['ask', '-m', 'echo', '--url', `localhost:${port}`, 'hello']);
+    child.kill('SIGTERM');
+    await exited;
+    expect(asked).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
+  });
+
+  it('ask reaches a Unix socket, and sends effort, schema and images', async () => {
+    await using folder = await temporaryFolder();
+    const socket = join(folder.path, 'relay.sock');
+    await using _service = await startService({ env: { MODEL_API_SOCKET: socket } });
+    const ask = (...args: readonly string[]) => runCommand(['ask', '--url', `unix:${socket}`, '-m', 'echo', ...args]);
+    expect(await ask('hello')).toEqual({ code: 0, stdout: 'hello\n', stderr: '' });
+    const image = join(folder.path, 'dot');
+    await writeFile(image, Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex'));
+    expect((await ask('--image', image, 'look')).stdout).toMatch(
+      /^I was given an image \(image\/png, 16 bytes\).* look\n$/,
+    );
+    const structured = await ask('--schema', '{"type":"object"}', '{"a":1}');
+    expect([structured.code, structured.stdout + structured.stderr]).toEqual([0, expect.stringContaining('{')]);
+    const gone = await runCommand(['ask', '--url', 'unix:/nonexistent/relay.sock', 'hello']);
+    expect(gone).toMatchObject({
+      code: unavailable,
+      stderr: expect.stringContaining('at unix:/nonexistent/relay.sock'),
+    });
+  });
+
+  it('a chat is saved as Markdown, in a new file only', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await startService();
+    const path = join(folder.path, 'talk.md');
+    const input = `/save ${path}\n`;
+    const env = envFor(service);
+    const nothing = await runCommand(['chat', '-m', 'echo'], { env, input });
+    expect(nothing).toMatchObject({ code: usage, stderr: 'The conversation has no messages yet.\n' });
+    const saved = await runCommand(['chat', '-m', 'echo'], { env, input: `hello there\n${input}${input}` });
+    expect(saved).toMatchObject({ code: 74, stderr: expect.stringContaining('is there already: name a new file') });
+    expect(await readFile(path, 'utf8')).toContain('hello there');
+  });
+
+  it('a chat never sends a mistyped word to the model, but what begins with two slashes', async () => {
+    await using service = await startService();
+    const env = envFor(service);
+    const sent = await runCommand(['chat', '-m', 'echo'], { env, input: '//etc is a folder\n' });
+    expect(sent).toMatchObject({ code: 0, stdout: '/etc is a folder\n' });
+    const mistyped = await runCommand(['chat', '-m', 'echo'], { env, input: '/hepl\nhello\n' });
+    expect(mistyped).toEqual({ code: usage, stdout: '', stderr: expect.stringContaining('There is no /hepl') });
   });
 });

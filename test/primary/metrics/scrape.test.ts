@@ -311,7 +311,7 @@ it('no counter ever falls, whatever becomes of the workers', async () => {
   const random = randomNumbers(3);
   const workers = [harness.worker(), harness.worker(), harness.worker()];
   let before = (await harness.read()).growing();
-  for (let step = 0; step < 60; step++) {
+  for (let step = 0; step < 25; step++) {
     for (const worker of workers) if (random() < 0.7) worker.serve(Math.ceil(random() * 5));
     const index = Math.floor(random() * workers.length);
     const worker = workers[index] as FakeWorker;
@@ -326,5 +326,5 @@ it('no counter ever falls, whatever becomes of the workers', async () => {
     expect(fallen(before, after)).toEqual([]);
     before = after;
   }
-  expect(before.get('http_requests_total{method="GET",route="/version",code="200"}')).toBeGreaterThan(200);
+  expect(before.get('http_requests_total{method="GET",route="/version",code="200"}')).toBeGreaterThan(80);
 });
