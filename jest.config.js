@@ -10,6 +10,7 @@ module.exports = {
     '/dist/test/processes/',
     '/dist/test/proxy/',
     '/dist/test/sdks/',
+    '/dist/test/store/',
     '/dist/test/terminal/',
   ],
   testEnvironment: '<rootDir>/dist/test/support/environment.js',

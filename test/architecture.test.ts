@@ -262,7 +262,18 @@ describe('Effects', () => {
     const parts = [
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
-      ...['Clients', 'KeyBrake', 'KeyRing', 'LocalUsers', 'Service', 'SlotQueue', 'Status', 'Supervisor', 'Systemd'],
+      ...[
+        'Clients',
+        'KeptConversations',
+        'KeyBrake',
+        'KeyRing',
+        'LocalUsers',
+        'Service',
+        'SlotQueue',
+        'Status',
+        'Supervisor',
+        'Systemd',
+      ],
       ...['LastHour', 'SchemaChecker', 'StatusFeed', 'StatusViewers', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];
     const effects = new RegExp(String.raw`\b(systemClock|createLogger\(|new (${parts.join('|')})\()`);
@@ -342,6 +353,7 @@ describe('Every file that decides something', () => {
     'src/worker/main': 'test/system/life.test.ts',
     'src/worker/routes/': 'test/system/door.test.ts',
     'src/primary/structured/thread': 'test/primary/structured/schema-checker.test.ts',
+    'src/primary/store/sqlite/': 'test/store/sqlite.test.ts',
     'src/primary/tokens/thread': 'test/primary/tokens/token-counter.test.ts',
   };
 

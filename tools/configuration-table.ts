@@ -59,6 +59,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_MAX_MB: [
     'text of one conversation, MB; a turn that would go beyond it is 400, its last answer may',
   ],
+  MODEL_API_STORE: [
+    'where conversations are kept: `memory` (a restart forgets them), or `sqlite:/absolute/path.db`, a file that outlives it ([stores](stores.md)); needs Node.js 22.13 or later',
+  ],
   MODEL_API_READ_BACK: ['`false`: conversations cannot be listed, read or forked over HTTP'],
   MODEL_API_CLI: [
     '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',

@@ -30,6 +30,7 @@ const exitCodeOfError = {
   rate_limited: exitCodes.tryLater,
   concurrency_limited: exitCodes.tryLater,
   shutting_down: exitCodes.tryLater,
+  store_unavailable: exitCodes.tryLater,
   queue_timeout: exitCodes.tryLater,
   timeout: exitCodes.failed,
   cli_error: exitCodes.failed,

@@ -10,6 +10,7 @@ import { HostLoad } from './cli/pool/host-load.js';
 import type { ConversationState } from './cli/process/cli-process.js';
 import { Clients } from './clients/clients.js';
 import { ConversationStore } from './conversations/conversation-store.js';
+import { KeptConversations } from './conversations/kept-conversations.js';
 import type { Addresses } from './fleet/addresses.js';
 import { Fleet, type FleetObserver } from './fleet/fleet.js';
 import { JobRunner } from './jobs/job-runner.js';
@@ -26,6 +27,8 @@ import { addServiceGauges } from './metrics/service-gauges.js';
 import { breakerListener } from './readiness/breaker-listener.js';
 import { observeJobs } from './readiness/job-observer.js';
 import { Readiness } from './readiness/readiness.js';
+import { storeListener } from './readiness/store-listener.js';
+import type { Store } from './store/store.js';
 import { SchemaChecker } from './structured/schema-checker.js';
 import { TokenCounter } from './tokens/token-counter.js';
 import { UsageLedger } from './usage/usage-ledger.js';
@@ -40,6 +43,7 @@ export interface Setup {
   readonly host: Host;
   readonly adapter: Adapter;
   readonly addresses: Addresses;
+  readonly store: Store;
 }
 
 /** The parts of the primary, in the order in which they are built: each knows only those before it. */
@@ -48,6 +52,7 @@ export interface Parts extends Setup {
   readonly slots: SlotQueue;
   readonly breaker: Breaker;
   readonly conversations: ConversationStore;
+  readonly kept: KeptConversations;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
   readonly lastHour: LastHour;
@@ -71,29 +76,16 @@ export function compose(setup: Setup): Parts {
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
   const breaker = new Breaker(clock);
-  const conversations = createConversations(setup);
+  const memory = createConversations(setup);
   const keyNames = config.apiKeys.map(({ name }) => name);
-  const metrics = new PrimaryMetrics(slots, conversations, keyNames);
-  const usage = new UsageLedger(clock);
-  const lastHour = new LastHour(clock);
+  const metrics = new PrimaryMetrics(slots, memory.conversations, keyNames);
+  const figures = { metrics, usage: new UsageLedger(clock), lastHour: new LastHour(clock) };
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const cli = createModelCli(config, host, adapter, { ...metrics.cli, quotaReported: breaker.reported });
   const banner = createBanner(setup);
   const readiness = createReadiness({ ...setup, breaker, metrics, cli, banner });
-  const state = {
-    ...setup,
-    clients,
-    slots,
-    breaker,
-    conversations,
-    metrics,
-    usage,
-    lastHour,
-    ...threads,
-    cli,
-    readiness,
-  };
+  const state = { ...setup, clients, slots, breaker, ...memory, ...figures, ...threads, cli, readiness };
   const runner = createRunner(state);
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretaker = createCaretaker({ ...setup, breaker, cli, runner, supervisor });
@@ -106,12 +98,14 @@ export function compose(setup: Setup): Parts {
 
 /** What an earlier part tells a later one. */
 function linkBack(parts: Parts): void {
-  const { host, slots, conversations, metrics, cli, supervisor, caretaker, fleet } = parts;
+  const { host, slots, conversations, store, metrics, cli, supervisor, caretaker, fleet } = parts;
   slots.onChange(() => caretaker.changed());
   conversations.onRemoved((cause, id) => {
     metrics.conversations.removed(cause);
     cli.pool.forget(id);
+    if (cause !== 'deleted') store.conversations.forget(id); // else it is no longer there
   });
+  store.observe(storeListener(host.log, metrics));
   supervisor.attach(shutdownSteps(parts), (phase) => {
     fleet.tell((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
@@ -121,11 +115,12 @@ function linkBack(parts: Parts): void {
   addServiceGauges(metrics.registry, parts);
 }
 
-function createConversations({ config, host }: Setup): ConversationStore {
+function createConversations({ config, host, store }: Setup): Pick<Parts, 'conversations' | 'kept'> {
   const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations } = config;
   const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
   const limits = { ttlMs, maxConversations, clientMaxConversations, maxBytes, maxBytesEach };
-  return new ConversationStore(limits, host.clock);
+  const conversations = new ConversationStore(limits, host.clock);
+  return { conversations, kept: new KeptConversations(conversations, store.conversations, host.clock) };
 }
 
 function createBanner({ config, host, adapter }: Setup): Banner {
@@ -155,7 +150,7 @@ function createReadiness(parts: Setup & Pick<Parts, 'breaker' | 'cli' | 'metrics
 
 type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | 'supervisor' | 'caretaker' | 'scrape' | 'fleet'>;
 
-function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
+function createRunner({ config, host, store, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
   const { clients, slots, breaker, conversations, metrics, usage, lastHour, tokens, schemas, cli, readiness } = parts;
   const counts = { jobs: metrics.jobs, clients: metrics.clients, usage, lastHour };
@@ -167,7 +162,18 @@ function createRunner({ config, host, ...parts }: Setup & Pick<Parts, BeforeRunn
     extras: () => cli.program.extras,
   };
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
-  const resources = { slots, breaker, conversations, ...ofCli, schemas, countTokens, modelsOf, observer, clock };
+  const resources = {
+    slots,
+    breaker,
+    conversations,
+    ...ofCli,
+    schemas,
+    countTokens,
+    journal: store.conversations,
+    modelsOf,
+    observer,
+    clock,
+  };
   return new JobRunner(resources, cli.models, config);
 }
 
@@ -209,14 +215,26 @@ function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scra
   return new Fleet({ size, maxExchangeMs, fds: addresses.fds }, observer, clock, log);
 }
 
-function shutdownSteps({ addresses, slots, runner, fleet, readiness, breaker, caretaker, cli }: Parts): ShutdownSteps {
+function shutdownSteps({
+  addresses,
+  store,
+  slots,
+  runner,
+  fleet,
+  readiness,
+  breaker,
+  caretaker,
+  cli,
+}: Parts): ShutdownSteps {
   return {
     idle: () => slots.idle(),
     counts: () => ({ running: slots.active, queued: slots.waiting }),
     cutAll: (reason) => runner.cutAll(reason),
-    stopWorkers: (limitMs) => {
+    stopWorkers: async (limitMs) => {
       addresses.close(); // else clients would wait for a worker that never comes
-      return fleet.stop(limitMs);
+      const isAllSent = await fleet.stop(limitMs);
+      await store.close();
+      return isAllSent;
     },
     endProcesses: async () => {
       readiness.stop();

@@ -34,6 +34,7 @@ import { placesOfFault, startFault } from './lifecycle/start-fault.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
 import { Service } from './service.js';
+import { asConfigFault, openStore } from './store/open-store.js';
 
 /** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;
@@ -116,12 +117,17 @@ async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const host = await createHost(config, given, { log, logStyle, show, logWriteErrors: () => lost.count }, 'service');
   const { adapter, warnings } = await chooseAdapter(config, host.env);
+  const store = await openStore(config.store, systemClock);
   const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
   });
   if (!addresses) return;
-  pending.service = new Service({ config, host, adapter, addresses });
+  const service = new Service({ config, host, adapter, addresses, store });
+  await service.restore().catch((error: unknown) => {
+    throw asConfigFault(error);
+  });
+  pending.service = service;
   const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
   const gone = () => void pending.service?.endWithStarter();
   if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, gone);

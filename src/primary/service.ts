@@ -32,6 +32,13 @@ export class Service {
     this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
   }
 
+  /** Takes over what the last service has left. Called once, before the start. */
+  async restore(): Promise<void> {
+    const { host, kept, store } = this.#parts;
+    const conversations = await kept.restore();
+    if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations });
+  }
+
   start(workerProgram: string, warnings: readonly string[]): void {
     const { config, host, cli, fleet, supervisor, slots, readiness, caretaker, conversations } = this.#parts;
     const { log, product, clock, systemd, termination } = host;
@@ -75,6 +82,7 @@ export class Service {
       workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
       runner,
       conversations,
+      kept: this.#parts.kept,
       rateLimit: new RateLimit((client) => clients.rateOf(client), host.clock),
       keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
       jobMetrics: metrics.jobs,

@@ -14,6 +14,7 @@ export const httpStatusOf = {
   spawn_error: 500,
   internal_error: 500,
   shutting_down: 503,
+  store_unavailable: 503,
   queue_timeout: 504,
   timeout: 504,
 } as const;
@@ -112,6 +113,15 @@ const restartSeconds = 5;
 
 export function shuttingDown(retryAfterSeconds = restartSeconds): RelayError {
   return new RelayError('shutting_down', 'the service is shutting down', { retryAfterSeconds });
+}
+
+/** By then a disk may have room again, or not: the caller tries again. */
+const storeSeconds = 5;
+
+export function storeUnavailable(): RelayError {
+  return new RelayError('store_unavailable', 'the store that keeps conversations takes nothing at the moment', {
+    retryAfterSeconds: storeSeconds,
+  });
 }
 
 /** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */

@@ -16,6 +16,7 @@ export const outcomes = [
   'spawn_error',
   'cancelled',
   'shutting_down',
+  'store_unavailable',
   'internal_error',
 ] as const;
 export type Outcome = (typeof outcomes)[number];

@@ -12,6 +12,9 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   config_invalid: ({ error }) => `Fault: ${error}`,
   service_start: ({ version, adapter, workers }) =>
     `prompt-relay ${version} starts: ${adapter}, ${counted(workers, 'worker')}`,
+  store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} taken over.`,
+  store_down: ({ error }) => `The store takes nothing any more, conversations fail: ${error}`,
+  store_back: () => 'The store is back.',
   keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
   keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
   wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,

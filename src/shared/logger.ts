@@ -7,6 +7,10 @@ export const logEvents = {
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
   service_ready: 'the first worker is listening: address and port',
+  store_opened: 'the store of MODEL_API_STORE is open: its kind, and the conversations that were taken over from it',
+  store_down:
+    'the store takes nothing any more: error. Turns fail with store_unavailable until store_back; told once, not for each of them',
+  store_back: 'the store takes again what it is asked to keep',
   keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
   keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
   wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',

@@ -207,7 +207,7 @@ class StorePlayer implements Player<StoreStep> {
     const fork = { ...this.#draft(owner, systemBytes), texts: origin.texts.slice(0, count) };
     let made: ConversationSnapshot | null = null;
     const failure = failureOf(() => {
-      made = this.#harness.store.fork(id, owner, messages);
+      made = this.#harness.fork(id, owner, messages);
     });
     if (!isMade) return expect(failure?.code).toBe(this.#forkRefusalOf(origin, isOwner, count));
     const { id: forkId = this.#harness.removedIds.at(-1) ?? '' } = (made ?? {}) as Partial<ConversationSnapshot>;

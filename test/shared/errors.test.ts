@@ -12,6 +12,7 @@ import {
   publicCodes,
   RelayError,
   shuttingDown,
+  storeUnavailable,
   toRelayError,
   toWire,
   wireError,
@@ -33,6 +34,7 @@ describe('The error codes', () => {
       spawn_error: 500,
       internal_error: 500,
       shutting_down: 503,
+      store_unavailable: 503,
       queue_timeout: 504,
       timeout: 504,
     });
@@ -64,6 +66,7 @@ describe('A RelayError', () => {
 
   it('says when to try again after a restart', () => {
     expect(shuttingDown()).toMatchObject({ code: 'shutting_down', retryAfterSeconds: 5 });
+    expect(storeUnavailable()).toMatchObject({ code: 'store_unavailable', retryAfterSeconds: 5 });
   });
 
   it('is no defect', () => {

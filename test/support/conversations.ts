@@ -1,7 +1,7 @@
 import type { ConversationLimits } from '../../src/primary/conversations/conversation-limits.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
-import type { RemovalCause } from '../../src/shared/conversation.js';
+import type { ConversationSnapshot, RemovalCause } from '../../src/shared/conversation.js';
 import { RelayError } from '../../src/shared/errors.js';
 import { FakeClock } from './fake-clock.js';
 
@@ -41,6 +41,10 @@ export class StoreHarness {
   chat(id: string | null = null, owner = 'alice', said = 'Hi'): string {
     using turn = this.open(id, owner, said.length);
     return turn.commit(said, 'Hello', 3).id;
+  }
+
+  fork(id: string, owner: string, messageCount: number | null): ConversationSnapshot {
+    return this.store.publishFork(this.store.draftFork(id, owner, messageCount));
   }
 
   has(id: string, owner = 'alice'): boolean {

@@ -16,9 +16,10 @@ const ofEndpoints: readonly Responses[] = [
   ['POST', '/ask', '200 400 401 403 408 413 429 431 500 503 504'],
   ['GET HEAD', '/chat', '200 400 401 403 429 500'],
   ['POST', '/chat', '200 400 401 403 408 413 429 431 500 503 504'],
-  ['GET HEAD DELETE', '/chat/{conversation_id}', '200 400 401 403 404 429 500'],
+  ['GET HEAD', '/chat/{conversation_id}', '200 400 401 403 404 429 500'],
+  ['DELETE', '/chat/{conversation_id}', '200 400 401 403 404 429 500 503'],
   ['GET HEAD', '/chat/{conversation_id}/messages', '200 400 401 403 404 429 500'],
-  ['POST', '/chat/{conversation_id}/fork', '201 400 401 403 404 408 413 429 431 500'],
+  ['POST', '/chat/{conversation_id}/fork', '201 400 401 403 404 408 413 429 431 500 503'],
   ['GET HEAD', '/health', '200 400 500 503'],
   ['GET HEAD', '/health/history', '200 400 500'],
   ['POST', '/health/recheck', '200 400 401 403 429 500 503'],
@@ -80,6 +81,7 @@ const outcomes = [
   'spawn_error',
   'cancelled',
   'shutting_down',
+  'store_unavailable',
   'internal_error',
 ];
 const jobs = every({ operation: ['ask', 'chat'], outcome: outcomes });
@@ -111,6 +113,11 @@ export const families: Readonly<Record<string, Family>> = {
   conversation_tokens: gauge(),
   conversations_created_total: counter(),
   conversations_removed_total: counter({ cause: ['deleted', 'expired', 'evicted'] }),
+  store_up: gauge(),
+  store_operation_seconds: {
+    type: 'histogram',
+    labelSets: every({ operation: ['commit', 'remove', 'restore', 'tidy'] }),
+  },
   tokens_total: counter({ direction: ['input', 'output'] }),
   ready: gauge(),
   draining: gauge(),

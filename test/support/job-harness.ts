@@ -2,6 +2,11 @@ import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapte
 import type { ModelChoice } from '../../src/primary/cli/models.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import {
+  type ConversationChange,
+  type ConversationJournal,
+  keepsNothing,
+} from '../../src/primary/conversations/conversation-journal.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
@@ -136,6 +141,7 @@ export class JobHarness {
       text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
   };
   countTokens = async (texts: readonly string[]) => texts.join('').length;
+  journal: Pick<ConversationJournal, 'commit'> = keepsNothing;
   #requests = 0;
 
   constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, ...options }: JobOptions = {}) {
@@ -148,6 +154,7 @@ export class JobHarness {
       slots: this.slots,
       breaker: this.breaker,
       conversations: this.conversations,
+      journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
       isKept: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),

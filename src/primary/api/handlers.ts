@@ -7,6 +7,7 @@ import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js'
 import type { JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { KeptConversations } from '../conversations/kept-conversations.js';
 import type { SharedHandlers } from '../fleet/worker-peer.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobStream } from '../jobs/job-stream.js';
@@ -28,7 +29,8 @@ export interface Services {
   readonly runner: Pick<JobRunner, 'run' | 'busySeconds'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
-  readonly conversations: Pick<ConversationStore, 'snapshot' | 'remove' | 'list' | 'read' | 'fork'>;
+  readonly conversations: Pick<ConversationStore, 'snapshot' | 'list' | 'read'>;
+  readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
@@ -109,10 +111,10 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
 
 type ConversationCalls = 'conversation' | 'deleteConversation' | 'conversations' | 'transcript' | 'forkConversation';
 
-function conversationHandlers({ conversations, worked }: Services): Pick<SharedHandlers, ConversationCalls> {
+function conversationHandlers({ conversations, kept, worked }: Services): Pick<SharedHandlers, ConversationCalls> {
   return {
     conversation: ({ id, client }) => conversations.snapshot(id, client),
-    deleteConversation: ({ id, client }) => conversations.remove(id, client),
+    deleteConversation: ({ id, client }) => kept.remove(id, client),
     conversations: ({ client, before, limit }) => {
       worked();
       return conversations.list(client, before, limit);
@@ -121,7 +123,7 @@ function conversationHandlers({ conversations, worked }: Services): Pick<SharedH
       worked();
       return conversations.read(order);
     },
-    forkConversation: ({ id, client, messageCount }) => conversations.fork(id, client, messageCount),
+    forkConversation: ({ id, client, messageCount }) => kept.fork(id, client, messageCount),
   };
 }
 

@@ -23,6 +23,7 @@ export interface StatusSources {
   readonly fleet: Pick<Fleet, 'snapshot'>;
   readonly cli: Pick<ModelCli, 'adapter' | 'program' | 'pool'>;
   readonly readiness: Readiness;
+  readonly store: { readonly isUp: boolean };
   readonly config: Pick<Config, 'strictHealth'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
 }
@@ -77,9 +78,9 @@ export class Status {
 
   /** How the service is, in one word. */
   get word(): HealthBody['status'] {
-    const { supervisor, readiness } = this.#sources;
+    const { supervisor, readiness, store } = this.#sources;
     if (supervisor.phase === 'draining' || supervisor.phase === 'stopped') return 'draining';
-    return readiness.current.status === 'ready' ? 'ok' : 'degraded';
+    return readiness.current.status === 'ready' && store.isUp ? 'ok' : 'degraded';
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {

@@ -1,4 +1,3 @@
-import { randomBytes } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
@@ -6,15 +5,13 @@ import type { Image } from '../../shared/job.js';
 import { LinkedList } from '../../shared/linked-list.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
 import { quarterOf } from '../limits/client-bounds.js';
-import { Conversation, type TurnInLine } from './conversation.js';
+import { Conversation, newId, type TurnInLine } from './conversation.js';
+import type { KeptConversation } from './conversation-journal.js';
 import { type ConversationLimits, checkForkPoint, checkSize, notFound, unusable } from './conversation-limits.js';
 import { ConversationShares } from './conversation-shares.js';
 import { ConversationTurn } from './conversation-turn.js';
 import { stored } from './stored-text.js';
 import { titleOf, transcriptFrom } from './transcript.js';
-
-/** 144 random bits. */
-const idBytes = 18;
 
 /**
  * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
@@ -22,7 +19,7 @@ const idBytes = 18;
  * waits keeps its place and is skipped.
  */
 export class ConversationStore {
-  readonly #limits: ConversationLimits;
+  readonly limits: ConversationLimits;
   readonly #clock: Clock;
   #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
   readonly #byId = new Map<string, Conversation>();
@@ -36,7 +33,7 @@ export class ConversationStore {
   #refused = 0;
 
   constructor(limits: ConversationLimits, clock: Clock) {
-    this.#limits = limits;
+    this.limits = limits;
     this.#clock = clock;
     const maxConversations = limits.clientMaxConversations ?? quarterOf(limits.maxConversations);
     this.#shares = new ConversationShares({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
@@ -75,8 +72,8 @@ export class ConversationStore {
   turn(id: string | null, client: string, system: string | null, bytes: number): ConversationTurn {
     this.expire();
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
-    if (conversation.turns === null && this.#inUse >= this.#limits.maxConversations) this.#refuse();
-    checkSize(this.#limits, conversation.bytesInView + bytes);
+    if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
+    checkSize(this.limits, conversation.bytesInView + bytes);
     return new ConversationTurn(conversation, bytes, this);
   }
 
@@ -99,20 +96,32 @@ export class ConversationStore {
   }
 
   /**
-   * A new conversation with the first messages of one (null: all). It takes its place among the others as any new one
-   * does. Throws `not_found`, `validation_error` for a number that is not the end of a turn, `concurrency_limited`.
+   * A new conversation with the first messages of one (null: all), which exists once it is published. Throws
+   * `not_found`, `validation_error` for a number that is not the end of a turn, `concurrency_limited`.
    */
-  fork(id: string, client: string, messageCount: number | null): ConversationSnapshot {
+  draftFork(id: string, client: string, messageCount: number | null): Conversation {
     this.expire();
     const origin = this.#find(id, client) ?? notFound();
     const count = messageCount ?? origin.texts.length;
     checkForkPoint(count, origin.texts.length);
-    if (this.#inUse >= this.#limits.maxConversations) this.#refuse();
-    const fork = origin.fork(newId(), count, this.#clock.now(), this.#clock.monotonicMs());
+    if (this.#inUse >= this.limits.maxConversations) this.#refuse();
+    return origin.fork(newId(), count, this.#clock.now(), this.#clock.monotonicMs());
+  }
+
+  /** It takes its place among the others as any new one does. Throws `concurrency_limited`. */
+  publishFork(fork: Conversation): ConversationSnapshot {
+    fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity is one of time too
     this.#publish(fork);
+    this.#created++;
     this.#makeRoom();
     if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
     return this.#snapshotOf(fork);
+  }
+
+  /** One that has outlived a restart. They come in the order of their activity. */
+  restore(kept: KeptConversation, lastActiveMs: number): void {
+    this.#publish(Conversation.restored(kept, lastActiveMs));
+    this.#makeRoom();
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
@@ -138,7 +147,10 @@ export class ConversationStore {
     tokens: number,
     images: readonly Image[],
   ): ConversationSnapshot {
-    if (conversation.texts.length === 0) this.#publish(conversation);
+    if (conversation.texts.length === 0) {
+      this.#publish(conversation);
+      this.#created++;
+    }
     const bytesBefore = conversation.bytes;
     conversation.add([stored(texts[0]), stored(texts[1])], tokens, images);
     const bytes = conversation.bytes - bytesBefore;
@@ -184,7 +196,6 @@ export class ConversationStore {
     this.#shares.add(conversation);
     this.#bytes += conversation.bytes;
     this.#tokens += conversation.tokens;
-    this.#created++;
   }
 
   /** Evicts idle ones until count and bytes are within their limits. */
@@ -197,7 +208,7 @@ export class ConversationStore {
   }
 
   #isWithinLimits(): boolean {
-    return this.#byId.size <= this.#limits.maxConversations && this.#bytes <= this.#limits.maxBytes;
+    return this.#byId.size <= this.limits.maxConversations && this.#bytes <= this.limits.maxBytes;
   }
 
   /** The least recently active first. Each may be removed when it has been yielded. */
@@ -214,7 +225,7 @@ export class ConversationStore {
   }
 
   #hasExpired({ lastActiveMs }: Conversation): boolean {
-    return this.#clock.monotonicMs() - lastActiveMs >= this.#limits.ttlMs;
+    return this.#clock.monotonicMs() - lastActiveMs >= this.limits.ttlMs;
   }
 
   #remove(conversation: Conversation, cause: RemovalCause): void {
@@ -230,11 +241,7 @@ export class ConversationStore {
 
   #snapshotOf(conversation: Conversation): ConversationSnapshot {
     const { id, createdAt, lastActivityAt, tokens, texts } = conversation;
-    const expiresAt = lastActivityAt + this.#limits.ttlMs;
+    const expiresAt = lastActivityAt + this.limits.ttlMs;
     return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
   }
-}
-
-function newId(): string {
-  return randomBytes(idBytes).toString('base64url');
 }

@@ -5,6 +5,7 @@ import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Conversation, TurnInLine } from './conversation.js';
+import type { TurnChange } from './conversation-journal.js';
 import type { ConversationStore } from './conversation-store.js';
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
@@ -65,6 +66,15 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Called by the store when it is this turn's time. */
   wake(): void {
     this.#woken.resolve();
+  }
+
+  /** What a commit will change, for the journal; null where the conversation has been deleted. */
+  change(user: string, assistant: string, tokens: number, images: readonly Image[]): TurnChange | null {
+    const { id, client, texts, storedSystem, createdAt, tokens: before, isRemoved } = this.#conversation;
+    if (isRemoved) return null;
+    const system = texts.length === 0 ? storedSystem : null;
+    const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
+    return { type: 'turn', id, client, system, createdAt, user, assistant, images, ...counts };
   }
 
   commit(user: string, assistant: string, tokens: number, images: readonly Image[] = []): ConversationSnapshot {

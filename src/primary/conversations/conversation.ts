@@ -1,7 +1,16 @@
+import { randomBytes } from 'node:crypto';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
+import type { KeptConversation } from './conversation-journal.js';
 import { type StoredText, textOf } from './stored-text.js';
+
+/** 144 random bits. */
+const idBytes = 18;
+
+export function newId(): string {
+  return randomBytes(idBytes).toString('base64url');
+}
 
 /** A turn that runs or waits. */
 export interface TurnInLine {
@@ -42,6 +51,16 @@ export class Conversation {
     this.createdAt = now;
     this.lastActivityAt = now;
     this.lastActiveMs = monotonicMs;
+  }
+
+  static restored(kept: KeptConversation, lastActiveMs: number): Conversation {
+    const { id, client, system, createdAt } = kept;
+    const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
+    conversation.lastActivityAt = kept.lastActivityAt;
+    for (const { texts, images, totalTokens } of kept.turns) {
+      conversation.add(texts, totalTokens - conversation.tokens, images);
+    }
+    return conversation;
   }
 
   get isRemoved(): boolean {

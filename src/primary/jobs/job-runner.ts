@@ -7,7 +7,7 @@ import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import { type CountTokens, TurnRecord } from '../conversations/turn-record.js';
+import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
 import type { Breaker } from '../limits/breaker.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import { Answering } from './answering.js';
@@ -36,7 +36,7 @@ export interface JobObserver {
   jobBroke(thrown: unknown): void;
 }
 
-export interface JobResources {
+export interface JobResources extends TurnResources {
   readonly slots: SlotQueue;
   readonly breaker: Pick<Breaker, 'refusal' | 'admitted' | 'ended'>;
   readonly conversations: ConversationStore;
@@ -46,7 +46,6 @@ export interface JobResources {
   /** What the program can be told beside a text; null before it was looked at. */
   readonly extras: () => Extras | null;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  readonly countTokens: CountTokens;
   /** The models that this client may name; null: it may name all. */
   readonly modelsOf: (client: string) => readonly string[] | null;
   readonly observer: JobObserver;
@@ -183,7 +182,7 @@ export class JobRunner {
       await this.#untilGranted(job);
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
-      const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources.countTokens);
+      const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
       const answering = this.#answering(job, processes, record);
       const answered = await answering.run();
       this.#isUsageUnknown = answered.usage.outputTokens === null;

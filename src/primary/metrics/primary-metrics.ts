@@ -10,6 +10,7 @@ import { ClientMetrics } from './client-metrics.js';
 import { ConversationMetrics } from './conversation-metrics.js';
 import { JobMetrics } from './job-metrics.js';
 import { ReadinessMetrics } from './readiness-metrics.js';
+import { StoreMetrics } from './store-metrics.js';
 
 /** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
 export class PrimaryMetrics {
@@ -18,6 +19,7 @@ export class PrimaryMetrics {
   readonly clients: ClientMetrics;
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
+  readonly store: StoreMetrics;
   readonly cli: CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
@@ -36,6 +38,7 @@ export class PrimaryMetrics {
     this.clients = new ClientMetrics(this.registry, keyNames, () => slots.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry);
+    this.store = new StoreMetrics(this.registry);
     this.cli = cliMetrics(this.registry);
     const restarts = 'Workers started in the place of another, by cause.';
     this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');

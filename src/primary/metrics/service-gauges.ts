@@ -7,6 +7,7 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
+import type { Store } from '../store/store.js';
 import { addBreakerMetrics, type BreakerFigures } from './breaker-metrics.js';
 import { addCounter, addFacts, addGauge } from './state-metrics.js';
 
@@ -19,11 +20,12 @@ export interface GaugeSources {
   readonly conversations: ConversationStore;
   readonly fleet: Pick<Fleet, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
+  readonly store: Pick<Store, 'isUp'>;
 }
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, cli, slots, conversations, fleet, supervisor } = sources;
+  const { config, host, cli, slots, conversations, fleet, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => slots.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => slots.waiting);
@@ -32,6 +34,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('conversations', 'Conversations held in memory.', () => conversations.counts.conversations);
   gauge('conversation_bytes', 'Text held by all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
+  gauge('store_up', '1 while the store takes what it is asked to keep.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => fleet.counts(), 'state');

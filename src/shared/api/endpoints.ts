@@ -21,20 +21,26 @@ const jobErrors = [
   'timeout',
 ] as const satisfies readonly PublicCode[];
 
+const chatErrors = [...jobErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
+
 /** Of what reads a body, and starts nothing. */
 const readingErrors = [...accessErrors, 'payload_too_large'] as const satisfies readonly PublicCode[];
 
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors },
-  { method: 'POST', route: '/chat', errors: jobErrors },
+  { method: 'POST', route: '/chat', errors: chatErrors },
   { method: 'GET', route: '/chat', errors: accessErrors },
   { method: 'GET', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
-  { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
+  {
+    method: 'DELETE',
+    route: '/chat/{conversation_id}',
+    errors: [...accessErrors, 'not_found', 'store_unavailable'],
+  },
   { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...accessErrors, 'not_found'] },
   {
     method: 'POST',
     route: '/chat/{conversation_id}/fork',
-    errors: [...readingErrors, 'not_found', 'concurrency_limited'],
+    errors: [...readingErrors, 'not_found', 'concurrency_limited', 'store_unavailable'],
     success: 201,
   },
   { method: 'GET', route: '/health', errors: [] },

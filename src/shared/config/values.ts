@@ -18,6 +18,17 @@ export const socketPath = text.refine(
   `must be a path of ${maxSocketPathBytes} bytes at most`,
 );
 
+/** Where conversations are kept. Its path is absolute: the folder that a service is started in is an accident. */
+export const storePlace = z
+  .string()
+  .regex(/^(memory|sqlite:\/.*[^/])$/, 'must be memory or sqlite:/absolute/path.db')
+  .transform((value) =>
+    value === 'memory'
+      ? ({ kind: 'memory' } as const)
+      : ({ kind: 'sqlite', path: value.slice('sqlite:'.length) } as const),
+  );
+export type StorePlace = z.output<typeof storePlace>;
+
 export const cgroupSetting = z
   .string()
   .regex(/^(auto|off|\/.*)$/, 'must be auto, off or the absolute path of a cgroup');

@@ -133,9 +133,9 @@ describe('a conversation', () => {
     const calls: unknown[] = [];
     const conversations = {
       snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
-      remove: (...call: unknown[]) => calls.push(call),
     };
-    const { handlers } = createHandlers({ conversations });
+    const kept = { remove: async (...call: unknown[]) => calls.push(call) };
+    const { handlers } = createHandlers({ conversations, kept });
     const key = { id: 'id', client: 'key alice' };
     expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
     await handlers.deleteConversation(key);

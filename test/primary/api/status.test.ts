@@ -21,6 +21,7 @@ interface Options {
   readonly phase?: Phase;
   readonly readiness?: ReadinessEntry;
   readonly strictHealth?: boolean;
+  readonly isStoreUp?: boolean;
 }
 
 const held: StatusSources['breaker'] = {
@@ -31,7 +32,7 @@ const held: StatusSources['breaker'] = {
   windows: [{ name: 'five_hour', status: 'rejected', utilization: 1, resetsAt: Date.UTC(2026, 0, 2) }],
 };
 
-function createStatus({ phase = 'ready', readiness = ready, strictHealth = false }: Options = {}) {
+function createStatus({ phase = 'ready', readiness = ready, strictHealth = false, isStoreUp = true }: Options = {}) {
   const clock = new FakeClock();
   const sources = {
     supervisor: { phase },
@@ -46,6 +47,7 @@ function createStatus({ phase = 'ready', readiness = ready, strictHealth = false
       program: { version: '1.0' },
       pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
     },
+    store: { isUp: isStoreUp },
     config: { strictHealth },
     host: {
       clock,
@@ -61,6 +63,8 @@ describe('GET /health', () => {
     [{}, 'ok', true],
     [{ phase: 'starting' }, 'ok', true],
     [{ readiness: notReady }, 'degraded', true],
+    [{ isStoreUp: false }, 'degraded', true],
+    [{ isStoreUp: false, strictHealth: true }, 'degraded', true],
     [{ readiness: unknown }, 'degraded', true],
     [{ readiness: notReady, strictHealth: true }, 'degraded', false],
     [{ readiness: unknown, strictHealth: true }, 'degraded', false],

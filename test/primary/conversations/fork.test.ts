@@ -28,7 +28,7 @@ describe('a fork', () => {
   it('has the first messages of its origin, its system text and its images', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
-    const fork = harness.store.fork(origin, 'alice', 4);
+    const fork = harness.fork(origin, 'alice', 4);
     expect(fork).toMatchObject({ messageCount: 4, tokensUsed: 11 });
     expect(fork.id).not.toBe(origin);
     expect(heard(harness, fork.id)).toEqual(['Be kind.', ['one', 0], ['eins', 0], ['two', 1], ['zwei', 0]]);
@@ -37,7 +37,7 @@ describe('a fork', () => {
   it('has all of them, where no number is given', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
-    const fork = harness.store.fork(origin, 'alice', null);
+    const fork = harness.fork(origin, 'alice', null);
     expect(fork).toMatchObject({ messageCount: 6, tokensUsed: 111 });
     expect(heard(harness, fork.id)).toEqual(heard(harness, origin));
   });
@@ -48,8 +48,8 @@ describe('a fork', () => {
     [6, 111],
   ])('can be forked in its turn, after %d messages', (messageCount, tokensUsed) => {
     const harness = new StoreHarness();
-    const fork = harness.store.fork(threeTurns(harness), 'alice', null);
-    const second = harness.store.fork(fork.id, 'alice', messageCount);
+    const fork = harness.fork(threeTurns(harness), 'alice', null);
+    const second = harness.fork(fork.id, 'alice', messageCount);
     expect(second).toMatchObject({ messageCount, tokensUsed });
     expect(heard(harness, second.id)).toEqual(heard(harness, fork.id).slice(0, messageCount + 1));
   });
@@ -57,7 +57,7 @@ describe('a fork', () => {
   it('and its origin go on by themselves, and outlive each other', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
-    const { id } = harness.store.fork(origin, 'alice', 2);
+    const { id } = harness.fork(origin, 'alice', 2);
     harness.chat(origin, 'alice', 'more');
     harness.chat(id, 'alice', 'other');
     expect(harness.store.snapshot(origin, 'alice')).toMatchObject({ messageCount: 8, tokensUsed: 114 });
@@ -74,7 +74,7 @@ describe('a fork', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     using turn = harness.open(origin);
-    const { id, messageCount } = harness.store.fork(origin, 'alice', null);
+    const { id, messageCount } = harness.fork(origin, 'alice', null);
     turn.commit('four', 'vier', 1000);
     expect(messageCount).toBe(6);
     expect(harness.store.snapshot(id, 'alice')).toMatchObject({ messageCount: 6, tokensUsed: 111 });
@@ -84,7 +84,7 @@ describe('a fork', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     await harness.clock.advance(ttlMs / 2);
-    const { id } = harness.store.fork(origin, 'alice', null);
+    const { id } = harness.fork(origin, 'alice', null);
     await harness.clock.advance(ttlMs / 2);
     expect([harness.has(origin), harness.has(id)]).toEqual([false, true]);
   });
@@ -93,7 +93,7 @@ describe('a fork', () => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
     const before = harness.store.counts;
-    const { id } = harness.store.fork(origin, 'alice', null);
+    const { id } = harness.fork(origin, 'alice', null);
     const { bytes, tokens } = before;
     expect(harness.store.counts).toEqual({ conversations: 2, bytes: 2 * bytes, tokens: 2 * tokens, created: 2 });
     harness.store.remove(id, 'alice');
@@ -106,7 +106,7 @@ describe('a fork', () => {
   ])('begins at the end of a turn of its origin, not after %d messages', (messageCount, message) => {
     const harness = new StoreHarness();
     const origin = threeTurns(harness);
-    const fork = () => harness.store.fork(origin, 'alice', messageCount);
+    const fork = () => harness.fork(origin, 'alice', messageCount);
     expect(failureOf(fork)).toMatchObject({ code: 'validation_error', message });
     expect(harness.store.counts.conversations).toBe(1);
   });
@@ -118,7 +118,7 @@ describe('a fork', () => {
     await harness.clock.advance(ttlMs / 2);
     harness.chat(ids[1] ?? null, 'bob');
     await harness.clock.advance(ttlMs / 2);
-    const failures = ids.map((id) => failureOf(() => harness.store.fork(id, 'alice', 9)));
+    const failures = ids.map((id) => failureOf(() => harness.fork(id, 'alice', 9)));
     expect(failures).toEqual(
       ids.map(() => expect.objectContaining({ code: 'not_found', message: 'no such conversation' })),
     );
@@ -132,7 +132,7 @@ describe('room for a fork', () => {
     const bobs = harness.chat(null, 'bob');
     const ids = Array.from({ length: 3 }, () => harness.chat());
     const forks = [ids[2] ?? ''];
-    for (let round = 0; round < 100; round++) forks.push(harness.store.fork(forks.at(-1) ?? '', 'alice', null).id);
+    for (let round = 0; round < 100; round++) forks.push(harness.fork(forks.at(-1) ?? '', 'alice', null).id);
     expect(harness.has(bobs, 'bob')).toBe(true);
     expect([...new Set([...ids, ...forks])].filter((id) => harness.has(id))).toEqual(forks.slice(-3));
     expect(harness.store.counts.conversations).toBe(4);
@@ -141,7 +141,7 @@ describe('room for a fork', () => {
   it('is kept in bytes, too', () => {
     const harness = new StoreHarness({ maxBytes: 1000, maxConversations: 100 });
     let id = harness.chat(null, 'alice', 'a'.repeat(300));
-    for (let round = 0; round < 50; round++) id = harness.store.fork(id, 'alice', null).id;
+    for (let round = 0; round < 50; round++) id = harness.fork(id, 'alice', null).id;
     expect(harness.store.counts).toMatchObject({ conversations: 3, bytes: 3 * 305 });
   });
 
@@ -150,7 +150,7 @@ describe('room for a fork', () => {
     const [id, other] = [harness.chat(), harness.chat()];
     using _turns = harness.open(id ?? null);
     using _draft = harness.open(null);
-    const fork = () => harness.store.fork(other ?? '', 'alice', null);
+    const fork = () => harness.fork(other ?? '', 'alice', null);
     expect(failureOf(fork)).toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
     expect([harness.has(id ?? ''), harness.has(other ?? '')]).toEqual([true, true]);
     expect(harness.store.refused).toBe(1);
@@ -162,7 +162,7 @@ describe('room for a fork', () => {
     const bobs = harness.chat(null, 'bob');
     using _one = harness.open(first ?? null);
     using _two = harness.open(second ?? null);
-    const fork = () => harness.store.fork(first ?? '', 'alice', null);
+    const fork = () => harness.fork(first ?? '', 'alice', null);
     expect(failureOf(fork)).toMatchObject({ code: 'concurrency_limited' });
     expect(harness.has(bobs, 'bob')).toBe(true);
     expect(harness.store.counts.conversations).toBe(3);

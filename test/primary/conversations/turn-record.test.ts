@@ -1,6 +1,10 @@
+import { type ConversationChange, keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
 import { TurnRecord } from '../../../src/primary/conversations/turn-record.js';
+import { storeUnavailable } from '../../../src/shared/errors.js';
+import { withResolvers } from '../../../src/shared/resolvers.js';
 import { StoreHarness } from '../../support/conversations.js';
 import { jobRequest } from '../../support/job-records.js';
+import { settled } from '../../support/settled.js';
 
 const calm = new AbortController().signal;
 /** UTF-16 units up to which a question is counted with its answer. */
@@ -15,7 +19,7 @@ function createRecord(question: string, system: string | null = null) {
     counted.push([...texts]);
     return texts.join('').length;
   };
-  const record = new TurnRecord(turn, jobRequest({ text: question, system }), countTokens);
+  const record = new TurnRecord(turn, jobRequest({ text: question, system }), { countTokens, journal: keepsNothing });
   return { store: harness.store, turn, record, counted };
 }
 
@@ -60,11 +64,59 @@ describe('the record of a turn', () => {
   it('commits nothing where the job is cut while its tokens are counted', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(null);
-    const record = new TurnRecord(turn, jobRequest(), () => new Promise(() => {}));
+    const record = new TurnRecord(turn, jobRequest(), {
+      countTokens: () => new Promise(() => {}),
+      journal: keepsNothing,
+    });
     const caller = new AbortController();
     const committed = record.commit('Hello', caller.signal);
     caller.abort(new Error('gone'));
     await expect(committed).rejects.toThrow('gone');
     expect(harness.store.counts).toMatchObject({ conversations: 0, created: 0 });
+  });
+
+  it('goes to the journal first, and to memory only once it is there', async () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(null);
+    const { promise, resolve } = withResolvers();
+    const changes: ConversationChange[] = [];
+    const commit = (change: ConversationChange) => {
+      changes.push(change);
+      return promise;
+    };
+    const caller = new AbortController();
+    const record = new TurnRecord(turn, jobRequest({ text: 'Hi' }), {
+      countTokens: async () => 7,
+      journal: { commit },
+    });
+    const committed = record.commit('Hello', caller.signal);
+    await settled();
+    caller.abort(new Error('gone')); // too late: it may be on its disk already
+    expect(harness.store.counts.conversations).toBe(0);
+    resolve();
+    const { id } = await committed;
+    expect(harness.has(id)).toBe(true);
+    const turnOf = { type: 'turn', client: 'alice', messageCount: 2, totalTokens: 7, user: 'Hi', assistant: 'Hello' };
+    expect(changes).toEqual([expect.objectContaining({ id, ...turnOf })]);
+  });
+
+  it('leaves the conversation as it was where the journal fails', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    const journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
+    await expect(record.commit('Hello', calm)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
+  });
+
+  it('tells the journal nothing of a conversation that has been deleted', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    harness.store.remove(id, 'alice');
+    const journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
+    expect(await record.commit('Hello', calm)).toMatchObject({ messageCount: 4 });
   });
 });

@@ -1,5 +1,6 @@
 import { plainLaunch } from '../../../src/primary/cli/adapter.js';
-import { cliError } from '../../../src/shared/errors.js';
+import { keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
+import { cliError, storeUnavailable } from '../../../src/shared/errors.js';
 import {
   all,
   answers,
@@ -129,6 +130,23 @@ describe('a turn of a conversation', () => {
     open();
     expect(await running).toBe(id);
     expect(harness.processes[1]?.released).toEqual([null]);
+    await harness.expectTidy();
+  });
+
+  it('leaves its process to nobody where its turn could not be kept: it knows what the conversation does not', async () => {
+    const harness = new JobHarness();
+    const id = await harness.turn();
+    harness.journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id })));
+    expect(end).toMatchObject({
+      outcome: 'store_unavailable',
+      failure: { code: 'store_unavailable', retryAfterSeconds: 5 },
+    });
+    expect(harness.processes[1]?.released).toEqual([null]);
+    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(2);
+    harness.journal = keepsNothing;
+    expect(await harness.turn(id)).toBe(id);
+    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(4);
     await harness.expectTidy();
   });
 });

@@ -25,6 +25,7 @@ async function createService(phase: Phase = 'ready') {
     conversations: { counts },
     fleet: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
+    store: { isUp: phase !== 'stopped' },
   };
   addServiceGauges(registry, sources as unknown as GaugeSources);
   return { slots, read: async () => new Exposition(await registry.metrics()) };
@@ -37,6 +38,7 @@ describe('the state of the service in a scrape', () => {
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
     expect(names.map((name) => first.value(name))).toEqual([2, 5, 4, 100, 3, 400]);
     expect(first.value('log_write_errors_total')).toBe(6);
+    expect(first.value('store_up')).toBe(1);
     expect(first.value('breaker_open{reason="quota"}')).toBe(1);
     expect(first.value('breaker_openings_total{reason="quota"}')).toBe(3);
     expect(first.value('quota_utilization_ratio{window="five_hour"}')).toBe(0.9);

@@ -256,6 +256,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [['2', 2_097_152]],
     bad: [...noWholeNumbers, '0', '1001'],
   },
+  MODEL_API_STORE: {
+    key: 'store',
+    good: [
+      ['memory', { kind: 'memory' }],
+      ['sqlite:/var/lib/prompt-relay/store.db', { kind: 'sqlite', path: '/var/lib/prompt-relay/store.db' }],
+    ],
+    bad: ['', 'Memory', 'disk', 'sqlite', 'sqlite:', 'sqlite:store.db', 'sqlite:/folder/', 'redis://localhost'],
+  },
   MODEL_API_READ_BACK: {
     key: 'readBack',
     good: [
@@ -414,6 +422,7 @@ describe('the configuration', () => {
       rateWindowMs: 60_000,
       rateMaxRequests: 0,
       strictHealth: false,
+      store: { kind: 'memory' },
       readBack: true,
       readinessIntervalMs: 60_000,
       historyLimit: 100,

@@ -21,6 +21,7 @@ const typeOf: Readonly<Record<PublicCode, string>> = {
   spawn_error: 'api_error',
   internal_error: 'api_error',
   shutting_down: 'api_error',
+  store_unavailable: 'api_error',
   queue_timeout: 'timeout_error',
   timeout: 'timeout_error',
 };

@@ -25,6 +25,7 @@ const typeOf: Readonly<Record<PublicCode, string>> = {
   spawn_error: server,
   internal_error: server,
   shutting_down: server,
+  store_unavailable: server,
   queue_timeout: server,
   timeout: server,
 };

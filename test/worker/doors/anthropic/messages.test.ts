@@ -191,6 +191,7 @@ describe('A failure', () => {
     ['timeout', undefined, 504, 'timeout_error'],
     ['queue_timeout', undefined, 504, 'timeout_error'],
     ['shutting_down', undefined, 503, 'api_error'],
+    ['store_unavailable', undefined, 503, 'api_error'],
   ])(
     '%s (%s) is %i %s, and nobody sends the request again after the model has begun',
     async (outcome, reason, status, type) => {

@@ -24,6 +24,7 @@ const byCode: Readonly<Record<PublicCode, readonly [number, string, string]>> = 
   cli_error: [500, server, 'cli_error'],
   spawn_error: [500, server, 'spawn_error'],
   internal_error: [500, server, 'internal_error'],
+  store_unavailable: [503, server, 'store_unavailable'],
   shutting_down: [503, server, 'shutting_down'],
   queue_timeout: [504, server, 'queue_timeout'],
   timeout: [504, server, 'timeout'],

@@ -1,0 +1,72 @@
+import { type Database, Gone } from './database.js';
+import type { SqliteAnswer, SqliteTask } from './messages.js';
+import type { SqlConnection } from './node-sqlite.js';
+
+/**
+ * Owns the transactions: all tasks that wait are done in one, so that they share its one sync. Where that fails, each is
+ * tried alone, so that none fails for another.
+ */
+export class Group {
+  readonly #sql: SqlConnection;
+  readonly #database: Database;
+
+  constructor(sql: SqlConnection, database: Database) {
+    this.#sql = sql;
+    this.#database = database;
+  }
+
+  /** In the order of the tasks. Never throws. */
+  perform(tasks: readonly SqliteTask[]): SqliteAnswer[] {
+    const answers: SqliteAnswer[] = [];
+    let together: SqliteTask[] = [];
+    for (const task of tasks) {
+      if (task.order.type !== 'tidy') {
+        together.push(task);
+        continue;
+      }
+      answers.push(...this.#together(together), this.#tidy(task));
+      together = [];
+    }
+    return [...answers, ...this.#together(together)];
+  }
+
+  #together(tasks: readonly SqliteTask[]): SqliteAnswer[] {
+    if (tasks.length === 0) return [];
+    try {
+      this.#sql.exec('BEGIN IMMEDIATE');
+      const answers = tasks.map(({ number, order }): SqliteAnswer => {
+        return { type: 'done', number, value: this.#database.perform(order) };
+      });
+      this.#sql.exec('COMMIT');
+      return answers;
+    } catch (error) {
+      this.#rollBack();
+      const [only, ...others] = tasks;
+      if (only !== undefined && others.length === 0) return [failureOf(only, error)];
+      return tasks.flatMap((task) => this.#together([task]));
+    }
+  }
+
+  #tidy({ number, order: _ }: SqliteTask): SqliteAnswer {
+    try {
+      return { type: 'done', number, value: this.#database.tidy() };
+    } catch (error) {
+      return { type: 'failed', number, reason: reasonOf(error) };
+    }
+  }
+
+  /** After some errors SQLite has done so itself. */
+  #rollBack(): void {
+    try {
+      this.#sql.exec('ROLLBACK');
+    } catch {}
+  }
+}
+
+function failureOf({ number }: SqliteTask, error: unknown): SqliteAnswer {
+  return error instanceof Gone ? { type: 'gone', number } : { type: 'failed', number, reason: reasonOf(error) };
+}
+
+function reasonOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,78 @@
+import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
+import { StoreFault } from '../store-fault.js';
+import { Database } from './database.js';
+import { Group } from './group.js';
+import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './messages.js';
+import { connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
+import { migrate } from './schema.js';
+
+/** Runs in a thread of its own: a sync takes as long as the disk likes, and the primary's loop never waits for a disk. */
+
+/** Tasks in one transaction: so that the first of them does not wait for too many others. */
+const maxTasks = 500;
+
+/**
+ * The lock comes first: it is held until the process ends, however it ends. With it the index of the write-ahead log is
+ * in memory, so that there is no third file.
+ */
+const pragmas = [
+  'locking_mode = EXCLUSIVE',
+  'auto_vacuum = INCREMENTAL',
+  'journal_mode = WAL',
+  'synchronous = FULL',
+  'secure_delete = ON',
+  'temp_store = MEMORY',
+  'trusted_schema = OFF',
+];
+
+async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
+  const sql = connectTo(path);
+  try {
+    for (const pragma of pragmas) sql.exec(`PRAGMA ${pragma}`);
+    sql.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock, and finds out whether the file can be written
+    await migrate(sql, path, migrations);
+    return sql;
+  } catch (error) {
+    sql.close();
+    throw error;
+  }
+}
+
+function openingOf(error: unknown, path: string): SqliteOpening {
+  const code = sqliteCodeOf(error);
+  if (code === sqliteCodes.busy) return { type: 'held' };
+  if (code === sqliteCodes.notADatabase) return { type: 'fault', sentence: `${path} is not a database` };
+  const { message } = error as Error;
+  return { type: 'fault', sentence: error instanceof StoreFault ? message : `${path} cannot be opened: ${message}` };
+}
+
+async function main(port: MessagePort, settings: SqliteSettings): Promise<void> {
+  try {
+    const sql = await openFile(settings);
+    const group = new Group(sql, new Database(sql));
+    port.on('message', (first: SqliteMessage) => {
+      const messages = [first, ...waitingAt(port)];
+      const tasks = messages.filter((message) => message !== closeMessage);
+      if (tasks.length > 0) port.postMessage(group.perform(tasks));
+      if (tasks.length === messages.length) return;
+      sql.close();
+      port.close();
+    });
+    port.postMessage({ type: 'opened' } satisfies SqliteOpening);
+  } catch (error) {
+    port.postMessage(openingOf(error, settings.path));
+    port.close();
+  }
+}
+
+function waitingAt(port: MessagePort): SqliteMessage[] {
+  const messages: SqliteMessage[] = [];
+  while (messages.length < maxTasks) {
+    const received = receiveMessageOnPort(port) as { readonly message: SqliteMessage } | undefined;
+    if (received === undefined) break;
+    messages.push(received.message);
+  }
+  return messages;
+}
+
+if (parentPort !== null) void main(parentPort, workerData as SqliteSettings);

@@ -1,0 +1,4 @@
+/** Why a store can't be opened, as a sentence for the operator. */
+export class StoreFault extends Error {
+  override readonly name = 'StoreFault';
+}

@@ -1,0 +1,25 @@
+import { asConfigFault, openStore } from '../../../src/primary/store/open-store.js';
+import { memoryStore } from '../../../src/primary/store/store.js';
+import { StoreFault } from '../../../src/primary/store/store-fault.js';
+import { ConfigFault } from '../../../src/shared/config/config.js';
+import { FakeClock } from '../../support/fake-clock.js';
+
+describe('The store of a service', () => {
+  it('is in memory where nothing else is asked for', async () => {
+    expect(await openStore({ kind: 'memory' }, new FakeClock())).toBe(memoryStore);
+  });
+
+  it('is a fault of the configuration where it cannot be opened, on an old Node too', async () => {
+    const opened = openStore({ kind: 'sqlite', path: '/proc/store.db' }, new FakeClock());
+    await expect(opened).rejects.toBeInstanceOf(ConfigFault);
+    await expect(opened).rejects.toThrow(
+      /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/store\.db cannot be made)/,
+    );
+  });
+
+  it('tells its own faults from defects', () => {
+    const defect = new Error('a defect');
+    expect(asConfigFault(defect)).toBe(defect);
+    expect(asConfigFault(new StoreFault('is broken'))).toEqual(new ConfigFault(['MODEL_API_STORE: is broken']));
+  });
+});

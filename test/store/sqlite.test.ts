@@ -1,0 +1,171 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { prepareFile } from '../../src/primary/store/sqlite/files.js';
+import { connectTo } from '../../src/primary/store/sqlite/node-sqlite.js';
+import { migrations } from '../../src/primary/store/sqlite/schema.js';
+import { SqliteStore } from '../../src/primary/store/sqlite/sqlite-store.js';
+import { SqliteThread } from '../../src/primary/store/sqlite/sqlite-thread.js';
+import type { Store } from '../../src/primary/store/store.js';
+import { systemClock } from '../../src/shared/clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
+import { KeptRun } from '../support/kept.js';
+import { describeStore } from '../support/store-contract.js';
+import { until } from '../support/until.js';
+
+async function openAt(path: string, steps = migrations): Promise<Store> {
+  await prepareFile(path);
+  const thread = new SqliteThread(path, steps);
+  await thread.start();
+  return new SqliteStore(thread, systemClock);
+}
+
+function fileIn(folder: TemporaryFolder): string {
+  return join(folder.path, 'store.db');
+}
+
+describeStore('SQLite', true, async () => {
+  const folder = await temporaryFolder();
+  return {
+    open: () => openAt(fileIn(folder)),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+});
+
+/** All bytes of all files there. */
+async function bytesIn(folder: TemporaryFolder): Promise<string> {
+  const names = await readdir(folder.path);
+  const files = await Promise.all(names.map((name) => readFile(join(folder.path, name), 'latin1')));
+  return files.join('');
+}
+
+describe('The files of SQLite', () => {
+  it('are for their owner alone', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    await new KeptRun(store.conversations).chat(null, 'Hi', 'Hello');
+    const names = (await readdir(folder.path)).toSorted();
+    expect(names).toEqual(['store.db', 'store.db-wal', 'store.db.pid']);
+    for (const name of names) expect((await stat(join(folder.path, name))).mode & 0o777).toBe(0o600);
+    await store.close();
+    expect(await readdir(folder.path)).toEqual(['store.db']);
+  });
+
+  it('hold no text of what was removed, and give its room back', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const run = new KeptRun(store.conversations);
+    const secret = 'wombat '.repeat(20_000);
+    const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
+    await run.chat(null, 'capybara', 'Hello');
+    expect(await bytesIn(folder)).toContain('wombat');
+    await run.kept.remove(id, 'alice');
+    await until(async () => !(await bytesIn(folder)).includes('wombat'), 'the text to be gone');
+    expect(await bytesIn(folder)).toContain('capybara');
+    await until(async () => (await bytesIn(folder)).length < secret.length, 'the room to be given back');
+    await store.close();
+  });
+
+  it('are of one thread at a time', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const first = await openAt(path);
+    await expect(openAt(path)).rejects.toThrow(`${path} is in use by process ${process.pid}`);
+    await first.close();
+    await (await openAt(path)).close();
+  });
+
+  it('are brought to a new version, after a copy', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const old = await openAt(path);
+    await new KeptRun(old.conversations).chat(null, 'Hi', 'Hello');
+    await old.close();
+    const store = await openAt(path, [...migrations, 'CREATE TABLE more (id INTEGER PRIMARY KEY) STRICT;']);
+    const run = new KeptRun(store.conversations);
+    expect(await run.kept.restore()).toBe(1);
+    await store.close();
+    const copy = `${path}.version-1`;
+    expect((await stat(copy)).mode & 0o777).toBe(0o600);
+    const copied = await openAt(copy);
+    expect(await new KeptRun(copied.conversations).kept.restore()).toBe(1);
+    await copied.close();
+    await expect(openAt(path)).rejects.toThrow('is of a newer prompt-relay (version 2, this one knows 1)');
+  });
+
+  it('stay as they were where a new version cannot be reached', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await (await openAt(path)).close();
+    const broken = [
+      ...migrations,
+      'CREATE TABLE more (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nowhere VALUES (1);',
+    ];
+    await expect(openAt(path, broken)).rejects.toThrow('no such table: nowhere');
+    const store = await openAt(path);
+    expect(await new KeptRun(store.conversations).kept.restore()).toBe(0);
+    await store.close();
+  });
+
+  it('are none of others', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await writeFile(path, 'This is a letter, and no database. '.repeat(100), { mode: 0o600 });
+    await expect(openAt(path)).rejects.toThrow(`${path} is not a database`);
+    const foreign = join(folder.path, 'foreign.db');
+    await prepareFile(foreign);
+    const sql = connectTo(foreign);
+    sql.exec('CREATE TABLE letters (id INTEGER)');
+    sql.close();
+    await expect(openAt(foreign)).rejects.toThrow('is a database, but not of prompt-relay');
+  });
+});
+
+describe('Many conversations', () => {
+  it('are taken over in a few seconds, and keep the loop free', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const count = 100_000;
+    const store = await openAt(path);
+    await fill(store, count);
+    await store.close();
+    const again = await openAt(path);
+    const run = new KeptRun(again.conversations, { maxConversations: count });
+    const lag = watchLag();
+    const begunMs = performance.now();
+    expect(await run.kept.restore()).toBe(count);
+    const tookMs = performance.now() - begunMs;
+    process.stderr.write(
+      `${count} conversations in ${Math.round(tookMs)} ms, longest turn of the loop ${lag.stop()} ms\n`,
+    );
+    await again.close();
+    expect(tookMs).toBeLessThan(20_000);
+  });
+});
+
+async function fill({ conversations }: Store, count: number): Promise<void> {
+  const now = Date.now();
+  const text = 'What is the answer to everything? '.repeat(3);
+  for (let begun = 0; begun < count; begun += 5000) {
+    const ids = Array.from({ length: 5000 }, (_, index) => `conversation-${begun + index}`);
+    const turn = { client: 'alice', system: null, createdAt: now, images: [], totalTokens: 9 } as const;
+    const said = { user: text, assistant: text, messageCount: 2 };
+    await Promise.all(ids.map((id) => conversations.commit({ type: 'turn', id, ...turn, ...said })));
+  }
+}
+
+/** Tells the longest time in which the loop did nothing else, milliseconds. */
+function watchLag() {
+  let longest = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last - 1);
+    last = now;
+  }, 1);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return Math.round(longest);
+    },
+  };
+}

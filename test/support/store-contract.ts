@@ -1,0 +1,133 @@
+import type { Store } from '../../src/primary/store/store.js';
+import { KeptRun, type usualLimits } from './kept.js';
+
+/** Where a store is tested: it can be opened again and again, as by one service after the other. */
+export interface StorePlaceForTests extends AsyncDisposable {
+  open(): Promise<Store>;
+}
+
+const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
+/** Text that is easily broken. */
+const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
+
+/** One service after the other on one store. */
+class Services {
+  readonly #place: StorePlaceForTests;
+  #store: Store | null = null;
+
+  constructor(place: StorePlaceForTests) {
+    this.#place = place;
+  }
+
+  /** Ends the one before. */
+  async next(limits: Partial<typeof usualLimits> = {}): Promise<KeptRun> {
+    await this.end();
+    this.#store = await this.#place.open();
+    const run = new KeptRun(this.#store.conversations, limits);
+    await run.kept.restore();
+    return run;
+  }
+
+  async end(): Promise<void> {
+    await this.#store?.close();
+  }
+}
+
+/** What every store does; `isDurable`: after a restart too. */
+export function describeStore(name: string, isDurable: boolean, place: () => Promise<StorePlaceForTests>): void {
+  async function withServices(test: (services: Services) => Promise<void>): Promise<void> {
+    await using at = await place();
+    const services = new Services(at);
+    try {
+      await test(services);
+    } finally {
+      await services.end();
+    }
+  }
+
+  /** Both services show the same, where the store outlives them; else the second one shows nothing. */
+  async function expectKept(services: Services, before: KeptRun): Promise<void> {
+    const known = before.all();
+    const { bytes, tokens, conversations } = before.store.counts;
+    const after = await services.next();
+    expect(after.all()).toEqual(isDurable ? known : []);
+    const counts = { ...after.store.counts, created: 0 };
+    expect(counts).toEqual(
+      isDurable ? { bytes, tokens, conversations, created: 0 } : { bytes: 0, tokens: 0, conversations: 0, created: 0 },
+    );
+  }
+
+  describe(`A store (${name})`, () => {
+    it('keeps turns with texts, system text, images, tokens and times', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, odd, 'Hello', { system: `Be ${odd}`, images: [image] });
+        await run.chat(id, 'x'.repeat(10_000), odd.repeat(100), { images: [image, image] });
+        await run.chat(null, '', '');
+        await expectKept(services, run);
+      }));
+
+    it('goes on with a conversation', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        const next = isDurable ? await services.next() : run;
+        await next.chat(id, 'two', 'zwei');
+        expect(next.store.snapshot(id, 'alice')).toMatchObject({ messageCount: 4, tokensUsed: 14 });
+        await expectKept(services, next);
+      }));
+
+    it('keeps the order of activity, and whose a conversation is', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const ids = [await run.chat(null, 'a', 'A'), await run.chat(null, 'b', 'B'), await run.chat(null, 'c', 'C')];
+        await run.chat(ids[0] ?? null, 'd', 'D');
+        await run.chat(null, 'e', 'E', { client: 'bob' });
+        await expectKept(services, run);
+      }));
+
+    it('keeps forks, whatever becomes of what they were made from', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins', { system: 'Count', images: [image] });
+        await run.chat(id, 'two', 'zwei');
+        const fork = await run.kept.fork(id, 'alice', 2);
+        await run.chat(fork.id, 'three', 'drei');
+        await run.kept.fork(fork.id, 'alice', null);
+        await run.kept.remove(id, 'alice');
+        expect(run.store.counts.conversations).toBe(2);
+        await expectKept(services, run);
+      }));
+
+    it('brings back nothing that was removed, a turn that was being kept included', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const id = await run.chat(null, 'one', 'eins');
+        const other = await run.chat(null, 'two', 'zwei');
+        const [turn] = await Promise.all([run.chat(id, 'more', 'mehr'), run.kept.remove(id, 'alice')]);
+        expect(turn).toBe(id);
+        expect(run.all().map((each) => each.id)).toEqual([other]);
+        await expectKept(services, run);
+      }));
+
+    it('brings back nothing that was evicted or has expired', () =>
+      withServices(async (services) => {
+        const run = await services.next({ maxConversations: 2 });
+        for (const text of ['one', 'two', 'three', 'four']) await run.chat(null, text, text);
+        expect(run.store.counts.conversations).toBe(2);
+        await expectKept(services, run);
+        const later = await services.next({ ttlMs: 0 });
+        expect(later.all()).toEqual([]);
+        expect((await services.next()).all()).toEqual([]);
+      }));
+
+    it('keeps many turns at the same time', () =>
+      withServices(async (services) => {
+        const run = await services.next();
+        const texts = Array.from({ length: 300 }, (_, index) => `number ${index}`);
+        const ids = await Promise.all(texts.map((text) => run.chat(null, text, text)));
+        await Promise.all(ids.map((id, index) => run.chat(id, `again ${index}`, 'yes')));
+        await expectKept(services, run);
+      }));
+  });
+}
