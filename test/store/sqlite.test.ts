@@ -120,6 +120,33 @@ describe('The files of SQLite', () => {
   });
 });
 
+describe('Changes that share a transaction', () => {
+  it('do not fail for each other', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const store = await openAt(path);
+    const turn = { type: 'turn', client: 'alice', system: null, createdAt: 1, images: [], totalTokens: 1 } as const;
+    const said = { messageCount: 2, user: 'Hi', assistant: 'Hello' };
+    const { conversations } = store;
+    const ends = await Promise.allSettled([
+      conversations.commit({ ...turn, ...said, id: 'a' }),
+      conversations.commit({ type: 'fork', id: 'b', origin: 'nothing', messageCount: 2, createdAt: 1 }),
+      conversations.commit({ ...turn, ...said, id: 'c' }),
+      conversations.commit({ ...turn, ...said, id: 'a' }), // there is one already: a defect of somebody's
+      conversations.commit({ type: 'fork', id: 'd', origin: 'a', messageCount: 2, createdAt: 1 }),
+    ]);
+    expect(ends.map((end) => (end.status === 'fulfilled' ? 'kept' : end.reason.code))).toEqual([
+      ...['kept', 'not_found', 'kept', 'store_unavailable', 'kept'],
+    ]);
+    await store.close();
+    const again = await openAt(path);
+    const ids: string[] = [];
+    for await (const { id } of again.conversations.restore(0)) ids.push(id);
+    expect(ids).toEqual(['a', 'c', 'd']);
+    await again.close();
+  });
+});
+
 describe('Many conversations', () => {
   it('are taken over in a few seconds, and keep the loop free', async () => {
     await using folder = await temporaryFolder();

@@ -53,9 +53,11 @@ export class SqliteStore implements Store, ConversationJournal {
 
   async *restore(after: number): AsyncGenerator<KeptConversation> {
     await this.#read({ type: 'begin-restore', after });
+    let next = this.#read({ type: 'restore' });
     for (;;) {
-      const piece = (await this.#read({ type: 'restore' })) as readonly KeptConversation[];
+      const piece = (await next) as readonly KeptConversation[];
       if (piece.length === 0) break;
+      next = this.#read({ type: 'restore' }); // the thread reads on while this one is taken over
       yield* piece.map(received);
     }
     this.#expired = after;
@@ -135,7 +137,10 @@ export class SqliteStore implements Store, ConversationJournal {
   }
 
   async #tidy(): Promise<void> {
-    const isMore = await this.#ask('tidy', { type: 'tidy' }).catch(() => true);
+    const begunMs = this.#clock.monotonicMs();
+    // A disk may have room for a turn and none for this, so it says nothing about the store.
+    const isMore = await this.#thread.ask({ type: 'tidy' }).catch(() => true);
+    this.#observer.done('tidy', this.#clock.monotonicMs() - begunMs);
     this.#stopTidy = null;
     if (isMore === true && this.#state !== 'closed') this.#tidySoon();
   }

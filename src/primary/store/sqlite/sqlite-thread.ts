@@ -1,4 +1,3 @@
-import { once } from 'node:events';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/resolvers.js';
@@ -24,6 +23,7 @@ type OpenOrder = Pick<ReturnType<typeof withResolvers<SqliteValue>>, 'resolve' |
  * middle of other people's turns. Where it dies of itself, the next order starts another one.
  */
 export class SqliteThread {
+  readonly #file: string;
   readonly #settings: SqliteSettings;
   readonly #open = new Map<number, OpenOrder>();
   #lastNumber = 0;
@@ -31,7 +31,8 @@ export class SqliteThread {
   #worker: Promise<Worker> | null = null;
   #isClosed = false;
 
-  constructor(path: string, steps: readonly string[] = migrations) {
+  constructor(path: string, steps: readonly string[] = migrations, file = join(__dirname, 'thread.js')) {
+    this.#file = file;
     this.#settings = { path, migrations: steps };
   }
 
@@ -55,9 +56,11 @@ export class SqliteThread {
     const worker = await this.#worker?.catch(() => null);
     this.#worker = null;
     if (!worker) return;
+    const { promise: exited, resolve } = withResolvers();
+    worker.once('exit', () => resolve());
     worker.postMessage(closeMessage);
-    await once(worker, 'exit');
-    await removePidFile(this.#settings.path);
+    await exited;
+    await removePidFile(this.#settings.path).catch(() => {});
   }
 
   #running(): Promise<Worker> {
@@ -72,18 +75,20 @@ export class SqliteThread {
   async #begin(): Promise<Worker> {
     const { path } = this.#settings;
     const options = { workerData: this.#settings, env: {}, execArgv: ['--disable-warning=ExperimentalWarning'] };
-    const worker = new Worker(join(__dirname, 'thread.js'), options);
+    const worker = new Worker(this.#file, options);
     const { promise, resolve, reject } = withResolvers<SqliteOpening>();
+    let cause = new Error('the thread of the store has ended');
     worker.once('message', resolve);
-    worker.once('error', reject);
-    worker.once('exit', () => reject(new Error('the thread of the store has ended')));
+    worker.once('error', (error) => {
+      cause = error;
+    });
+    worker.once('exit', () => reject(cause)); // by then it has given up the file
     const opening = await promise;
     if (opening.type === 'held') throw new StoreFault(`${path} is in use by ${await holderOf(path)}`);
     if (opening.type === 'fault') throw new StoreFault(opening.sentence);
     worker.on('message', (answers: readonly SqliteAnswer[]) => this.#answered(answers));
-    worker.on('error', (error) => this.#died(error));
-    worker.on('exit', () => this.#died(new Error('the thread of the store has ended')));
-    await writePidFile(path);
+    worker.once('exit', () => this.#died(cause));
+    await writePidFile(path).catch(() => {}); // it is for people alone: a full disk has no room for it
     return worker;
   }
 
