@@ -133,7 +133,14 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
         expect(refused.body).toMatchObject({ error: 'store_unavailable', retry_after_seconds: 5 });
         expect(refused.headers.get('retry-after')).toBe('5');
       }
+      expect((await service.delete(`/chat/${id}`)).body.error).toBe('store_unavailable');
+      expect((await service.post(`/chat/${id}/fork`, {})).body.error).toBe('store_unavailable');
+      expect(service.contract.unseen.filter((answer) => answer.endsWith('store_unavailable'))).toEqual([]);
+      expect((await service.get('/health')).body.status).toBe('degraded');
+      expect(await metric(service, 'store_up')).toBe(0);
+      expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
       expect((await service.get(`/chat/${id}`)).body.message_count).toBe(2);
+      expect((await service.get('/chat')).body.conversations).toHaveLength(1);
       expect((await service.post('/ask', { prompt: 'Hi' })).status).toBe(200);
       await disk.empty();
       await service.log('store_back');
@@ -141,9 +148,7 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
       expect(response.split('\n')).toEqual(['one', 'two']);
       expect((await service.get('/health')).body.status).toBe('ok');
       const events = service.logs.map(({ event }) => event);
-      expect(events.filter((event) => event === 'store_down').length).toBe(
-        events.filter((event) => event === 'store_back').length,
-      );
+      expect(events.filter((event) => /^store_(down|back)$/.test(event))).toEqual(['store_down', 'store_back']);
     }
     await using service = await startListener(env);
     expect((await chat(service, 'three', id)).response.split('\n')).toEqual(['one', 'two', 'three']);
