@@ -46,16 +46,18 @@ function startFixture(trees: Trees, name: string, mark: string): Promise<Process
 }
 
 describeEachMeans('the end of a process tree', (open) => {
-  it.each(endless)('leaves nothing of %s', async (program, processes) => {
-    for (const reason of ['done', 'cancelled'] as const) {
-      await using trees = await open();
-      const mark = freshMark();
-      const tree = await startFixture(trees, program, mark);
-      await untilMarked(mark, processes);
-      await tree.end(50, reason);
-      expect(await marked(mark)).toEqual([]);
-      expect(trees.log.events).toEqual([]);
-    }
+  it.each(
+    endless.flatMap(([program, processes]) =>
+      (['done', 'cancelled'] as const).map((reason) => [program, reason, processes] as const),
+    ),
+  )('leaves nothing of %s that is %s', async (program, reason, processes) => {
+    await using trees = await open();
+    const mark = freshMark();
+    const tree = await startFixture(trees, program, mark);
+    await untilMarked(mark, processes);
+    await tree.end(50, reason);
+    expect(await marked(mark)).toEqual([]);
+    expect(trees.log.events).toEqual([]);
   });
 
   it('comes as soon as all have gone by themselves, and needs no force', async () => {
