@@ -46,7 +46,7 @@ describe('an image', () => {
     const data = fileOf('image/png', Buffer.alloc(32 * 1024 ** 2));
     const startedMs = performance.now();
     expect(imageFault('image/png', data)).toBeNull();
-    expect(performance.now() - startedMs).toBeLessThan(500);
+    expect(performance.now() - startedMs).toBeLessThan(2000);
   });
 });
 
