@@ -4,5 +4,5 @@ module.exports = {
   roots: ['<rootDir>/dist/test/console'],
   testPathIgnorePatterns: [],
   testTimeout: 60_000,
-  maxWorkers: 1,
+  maxWorkers: 2,
 };

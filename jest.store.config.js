@@ -4,5 +4,5 @@ module.exports = {
   roots: ['<rootDir>/dist/test/store'],
   testPathIgnorePatterns: [],
   testTimeout: 120_000,
-  maxWorkers: 1,
+  maxWorkers: 2,
 };
