@@ -34,7 +34,7 @@ import { placesOfFault, startFault } from './lifecycle/start-fault.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
 import { Service } from './service.js';
-import { asConfigFault, openStore } from './store/open-store.js';
+import { asConfigFault, checkEngine, openStore } from './store/open-store.js';
 
 /** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;
@@ -57,6 +57,7 @@ function styleOfLog(env: Environment): LogStyle {
 export async function inspectSetup(settings: Environment = {}): Promise<SetupReport> {
   const given = await takeGiven(process.env, process.pid, settings);
   const config = await readConfig(given.env);
+  checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   try {
     const log = createLogger('silent', 'primary', noOutput);

@@ -34,6 +34,7 @@ describe('the package', () => {
         'docs/command.md',
         'docs/configuration.md',
         'CHANGELOG.md',
+        'CONTRIBUTING.md',
         'deploy/proxy/Caddyfile',
         'dist/src/command/main.js',
         'dist/src/primary/main.js',

@@ -8,10 +8,16 @@ import { SqliteThread } from './sqlite/sqlite-thread.js';
 import { memoryStore, type Store } from './store.js';
 import { StoreFault } from './store-fault.js';
 
+/** Throws a ConfigFault where this Node lacks what the store needs. */
+export function checkEngine({ kind }: Pick<StorePlace, 'kind'>, hasSqlite = isSqliteThere()): void {
+  if (kind === 'memory' || hasSqlite) return;
+  throw fault(`sqlite: needs Node.js 22.13 or later, and this is ${process.version}`);
+}
+
 /** Throws a ConfigFault for what the operator has to put right. */
 export async function openStore(place: StorePlace, clock: Clock): Promise<Store> {
+  checkEngine(place);
   if (place.kind === 'memory') return memoryStore;
-  if (!isSqliteThere()) throw fault(`sqlite: needs Node.js 22.13 or later, and this is ${process.version}`);
   try {
     await prepareFile(place.path);
     const thread = new SqliteThread(place.path);

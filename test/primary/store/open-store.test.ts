@@ -1,4 +1,4 @@
-import { asConfigFault, openStore } from '../../../src/primary/store/open-store.js';
+import { asConfigFault, checkEngine, openStore } from '../../../src/primary/store/open-store.js';
 import { memoryStore } from '../../../src/primary/store/store.js';
 import { StoreFault } from '../../../src/primary/store/store-fault.js';
 import { ConfigFault } from '../../../src/shared/config/config.js';
@@ -15,6 +15,12 @@ describe('The store of a service', () => {
     await expect(opened).rejects.toThrow(
       /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/store\.db cannot be made)/,
     );
+  });
+
+  it('is refused before anything is opened where this Node has no SQLite', () => {
+    expect(() => checkEngine({ kind: 'sqlite' }, false)).toThrow(/^MODEL_API_STORE: sqlite: needs Node\.js 22\.13/);
+    expect(() => checkEngine({ kind: 'sqlite' }, true)).not.toThrow();
+    expect(() => checkEngine({ kind: 'memory' }, false)).not.toThrow();
   });
 
   it('tells its own faults from defects', () => {
