@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { connectTo } from '../../src/primary/store/sqlite/node-sqlite.js';
@@ -75,6 +75,23 @@ async function keyFile(folder: TemporaryFolder, key: string): Promise<string> {
   await writeFile(path, `bob ${key}\n`, { mode: 0o600 });
   return path;
 }
+
+describe('A service whose store is taken away while it runs', () => {
+  it.each(['', '-wal'])('refuses what would not outlive it, and goes on once store.db%s is back', async (ending) => {
+    await using folder = await temporaryFolder();
+    const { env, path } = storeIn(folder);
+    await using service = await startListener(env);
+    const { id } = await chat(service, 'one');
+    await rename(`${path}${ending}`, join(folder.path, 'away'));
+    const turn = { message: 'two', conversation_id: id };
+    expect((await service.post('/chat', turn)).body.error).toBe('store_unavailable');
+    expect((await service.log('store_down')).error).toBe(`${path}${ending} was deleted or replaced`);
+    expect((await service.get(`/chat/${id}`)).body.message_count).toBe(2);
+    await rename(join(folder.path, 'away'), `${path}${ending}`);
+    await service.log('store_back');
+    expect(chatOf(await service.post('/chat', turn)).count).toBe(4);
+  });
+});
 
 describe('A service whose store cannot be opened', () => {
   /** Its faults, told in one sentence each; it ends with 78. */

@@ -28,7 +28,9 @@ async function prepareFolder(folder: string): Promise<void> {
   await mkdir(folder, folderMode).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw cannot('be made', folder, error);
   });
-  const { mode, uid } = await stat(folder);
+  const { mode, uid } = await stat(folder).catch((error: NodeJS.ErrnoException) => {
+    throw cannot('be used', folder, error); // a link that leads nowhere
+  });
   if ((mode & writableByOthers) !== 0) throw new StoreFault(`others can write to the folder ${folder}: chmod 700`);
   if (uid !== 0 && uid !== process.getuid?.()) throw new StoreFault(`the folder ${folder} belongs to another user`);
 }
@@ -37,6 +39,7 @@ async function checkFile(path: string): Promise<void> {
   const stats = await lstat(path).catch(() => null);
   if (stats === null) return;
   if (!stats.isFile()) throw new StoreFault(`${path} is not a file`);
+  if (stats.uid !== process.getuid?.()) throw new StoreFault(`${path} belongs to another user`);
   if ((stats.mode & openToOthers) !== 0) throw new StoreFault(`others can read ${path}: chmod 600`);
 }
 

@@ -1,4 +1,5 @@
 import { type Database, Gone } from './database.js';
+import type { HeldFiles } from './held-files.js';
 import type { SqliteAnswer, SqliteTask } from './messages.js';
 import type { SqlConnection } from './node-sqlite.js';
 
@@ -9,8 +10,10 @@ import type { SqlConnection } from './node-sqlite.js';
 export class Group {
   readonly #sql: SqlConnection;
   readonly #database: Database;
+  readonly #files: Pick<HeldFiles, 'check'>;
 
-  constructor(sql: SqlConnection, database: Database) {
+  constructor(sql: SqlConnection, database: Database, files: Pick<HeldFiles, 'check'>) {
+    this.#files = files;
     this.#sql = sql;
     this.#database = database;
   }
@@ -37,6 +40,7 @@ export class Group {
       const answers = tasks.map(({ number, order }): SqliteAnswer => {
         return { type: 'done', number, value: this.#database.perform(order) };
       });
+      this.#files.check();
       this.#sql.exec('COMMIT');
       return answers;
     } catch (error) {

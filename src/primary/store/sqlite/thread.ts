@@ -2,6 +2,7 @@ import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from '
 import { StoreFault } from '../store-fault.js';
 import { Database } from './database.js';
 import { Group } from './group.js';
+import { HeldFiles } from './held-files.js';
 import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './messages.js';
 import { connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 import { migrate } from './schema.js';
@@ -49,7 +50,7 @@ function openingOf(error: unknown, path: string): SqliteOpening {
 async function main(port: MessagePort, settings: SqliteSettings): Promise<void> {
   try {
     const sql = await openFile(settings);
-    const group = new Group(sql, new Database(sql));
+    const group = new Group(sql, new Database(sql), new HeldFiles([settings.path, `${settings.path}-wal`]));
     port.on('message', (first: SqliteMessage) => {
       const messages = [first, ...waitingAt(port)];
       const tasks = messages.filter((message) => message !== closeMessage);

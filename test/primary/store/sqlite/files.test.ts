@@ -1,4 +1,4 @@
-import { chmod, mkdir, stat, symlink, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { holderOf, prepareFile, removePidFile, writePidFile } from '../../../../src/primary/store/sqlite/files.js';
 import { temporaryFolder } from '../../../support/folder.js';
@@ -42,6 +42,24 @@ describe('The file of a store', () => {
       await expect(prepareFile(join(folder.path, name))).rejects.toThrow('is not a file');
     }
     await expect(prepareFile('/proc/store.db')).rejects.toThrow('/proc/store.db cannot be made (ENOENT)');
+  });
+
+  it('is refused where its folder is a link that leads nowhere, or to itself', async () => {
+    await using folder = await temporaryFolder();
+    await symlink(join(folder.path, 'nowhere'), join(folder.path, 'a'));
+    await symlink('b', join(folder.path, 'b'));
+    for (const [name, code] of Object.entries({ a: 'ENOENT', b: 'ELOOP' })) {
+      const path = join(folder.path, name);
+      await expect(prepareFile(join(path, 'store.db'))).rejects.toThrow(`${path} cannot be used (${code})`);
+    }
+  });
+
+  (process.getuid?.() === 0 ? it : it.skip)('is refused where it belongs to another user', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'store.db');
+    await writeFile(path, '', { mode: 0o600 });
+    await chown(path, 1, 1);
+    await expect(prepareFile(path)).rejects.toThrow(`${path} belongs to another user`);
   });
 
   it('has the id of the process beside it that holds it', async () => {
