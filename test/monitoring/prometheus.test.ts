@@ -79,6 +79,11 @@ async function crowd(service: Service, whileFull: () => Promise<void> = async ()
   await untilJobs(service, 0, 0);
 }
 
+/** Measured only where the store is a file, which needs a newer Node than the oldest. */
+function isOfFile(expr: string): boolean {
+  return expr.includes('model_api_store_operation_seconds');
+}
+
 /** Kills workers until so many have been replaced. */
 async function killWorkers(service: Service, count: number): Promise<void> {
   for (let killed = 0; killed < count; killed++) {
@@ -109,8 +114,9 @@ describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
     for (const { record = '' } of readRules('rules.yml')) await prometheus.has(record);
     const dashboard = readDashboard();
     const annotations = dashboard.annotations.list.map(({ expr }) => expr);
-    for (const expr of expressionsOf(dashboard).map(substituted)) await prometheus.has(expr);
-    for (const expr of annotations.map(substituted)) await prometheus.query(expr);
+    const shown = expressionsOf(dashboard);
+    for (const expr of shown.filter((each) => !isOfFile(each)).map(substituted)) await prometheus.has(expr);
+    for (const expr of [...annotations, ...shown.filter(isOfFile)].map(substituted)) await prometheus.query(expr);
     const rules = await prometheus.rules();
     expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
     expect(rules).toHaveLength(alerts.size + readRules('rules.yml').length);
