@@ -62,4 +62,17 @@ export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
   };
 }
 
+/** As `inLine`, with a line for each name. */
+export function inLines(): <T>(name: string, call: () => Promise<T>) => Promise<T> {
+  const lasts = new Map<string, Promise<unknown>>();
+  return (name, call) => {
+    const answer = (lasts.get(name) ?? Promise.resolve()).then(call);
+    const ended = answer.then(noPause, noPause).then(() => {
+      if (lasts.get(name) === ended) lasts.delete(name);
+    });
+    lasts.set(name, ended);
+    return answer;
+  };
+}
+
 async function noPause(): Promise<void> {}

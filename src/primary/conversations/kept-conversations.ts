@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
+import { inLines } from '../../shared/shared-calls.js';
 import type { ConversationJournal } from './conversation-journal.js';
 import type { ConversationStore } from './conversation-store.js';
 
@@ -11,6 +12,8 @@ export class KeptConversations {
   readonly #store: ConversationStore;
   readonly #journal: ConversationJournal;
   readonly #clock: Clock;
+  /** By client. */
+  readonly #forksInLine = inLines();
 
   constructor(store: ConversationStore, journal: ConversationJournal, clock: Clock) {
     this.#store = store;
@@ -25,8 +28,15 @@ export class KeptConversations {
     this.#store.remove(id, client);
   }
 
-  /** As `ConversationStore.draftFork` and `publishFork`. */
-  async fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+  /**
+   * As `ConversationStore.draftFork` and `publishFork`. One at a time for a client: a few bytes of a request make the journal write a
+   * whole conversation, so that a crowd of them would hold up the turns of others, and go beyond every limit meanwhile.
+   */
+  fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+    return this.#forksInLine(client, () => this.#fork(id, client, messageCount));
+  }
+
+  async #fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
     const fork = this.#store.draftFork(id, client, messageCount);
     const { createdAt, texts } = fork;
     await this.#journal.commit({ type: 'fork', id: fork.id, origin: id, messageCount: texts.length, createdAt });

@@ -72,6 +72,30 @@ describe('A conversation that is kept', () => {
   });
 });
 
+describe('A crowd of forks', () => {
+  it('is written one after the other, each within the limits before the next', async () => {
+    const { harness, journal, kept } = createKept({ maxConversations: 3 });
+    const id = harness.chat();
+    const counts: number[] = [];
+    let open = 0;
+    journal.commit = async () => {
+      counts.push(++open);
+      await new Promise(setImmediate);
+      open--;
+    };
+    const forks = Array.from({ length: 3 }, () => kept.fork(id, 'alice', null));
+    const refused = kept.fork(id, 'bob', null);
+    await expect(refused).rejects.toMatchObject({ code: 'not_found' });
+    expect((await Promise.allSettled(forks)).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    expect(counts).toEqual([1, 1, 1]);
+    expect(harness.store.counts.conversations).toBe(3);
+  });
+});
+
 describe('What is restored', () => {
   const turns = [{ texts: ['Hi', 'Hello'] as const, images: [], totalTokens: 3 }];
 
