@@ -1,7 +1,7 @@
 import { healthBody } from '../shared/api/health.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
-import { readinessLine, renderStatus } from './render/status.js';
+import { failureLines, readinessLine, renderStatus } from './render/status.js';
 import { type ServiceSnapshot, SnapshotReader } from './snapshot.js';
 import type { Terminal } from './terminal.js';
 import { LiveView, type ResultPrinter, watch } from './watch.js';
@@ -65,7 +65,8 @@ function printerFor(args: CommandArguments, terminal: Terminal): ResultPrinter {
   return async (result) => {
     const { paint } = terminal;
     const columns = terminal.isStdoutTty && !isRedrawn ? terminal.columns : Number.POSITIVE_INFINITY;
-    const lines = result instanceof CommandError ? [paint.red(result.message)] : renderStatus(result, paint, columns);
+    const lines =
+      result instanceof CommandError ? failureLines(result.message, paint) : renderStatus(result, paint, columns);
     if (isRedrawn) await view.draw([...lines, paint.dim('Press Ctrl-C to exit.')]);
     else await terminal.writeLines(lines);
   };

@@ -39,6 +39,11 @@ function statusLabel(status: HealthBody['status'], paint: Paint): string {
   return { ok: paint.green, degraded: paint.red, draining: paint.yellow }[status](status);
 }
 
+/** The server may be any: nothing that it says may steer the terminal. */
+export function failureLines(message: string, paint: Paint): string[] {
+  return plain(message).split('\n').map(paint.red);
+}
+
 export function readinessLine(readiness: ReadinessBody, now: number, paint: Paint): string {
   const name = plain([readiness.adapter, readiness.version ?? ''].join(' ').trimEnd());
   if (readiness.checked_at === null) return `${name}: ${paint.yellow('not checked yet')}`;

@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
+import { failureLines, gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
 import type { ServiceSnapshot } from '../../../src/command/snapshot.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
 import { colourCodes, paintFor } from '../../../src/shared/paint.js';
@@ -186,5 +186,13 @@ describe('the elements of status', () => {
       '\u001b[33m',
       '\u001b[31m',
     ]);
+  });
+});
+
+describe('What keeps a status from being shown', () => {
+  it('is shown line by line, and cannot steer the terminal', () => {
+    const hostile = 'unauthorized: \u001b]0;title\u0007\u009b2J\nSet the key';
+    expect(failureLines(hostile, paint)).toEqual(['unauthorized: ]0;title2J', 'Set the key']);
+    expect(failureLines('a\nb', coloured)).toEqual([coloured.red('a'), coloured.red('b')]);
   });
 });
