@@ -213,3 +213,26 @@ describe('Markdown that grows', () => {
     expect(performance.now() - started).toBeLessThan(3000);
   });
 });
+
+describe('Markdown that would take for ever', () => {
+  const hostile: Readonly<Record<string, string>> = {
+    'an address that never ends': `${'a.'.repeat(50_000)}@`,
+    'emphasis in words': '_a'.repeat(50_000),
+    'emphasis on both sides': `${'*'.repeat(50_000)}a${'*'.repeat(50_000)}`,
+    'lists in lists': `${'- '.repeat(50_000)}a`,
+    'numbers in numbers': `${'1. '.repeat(30_000)}a`,
+    'quotes in quotes': `${'> '.repeat(100_000)}a`,
+    'lists in quotes': `${'> - '.repeat(25_000)}a`,
+    'pieces as long as may be': `${'_a'.repeat(2900)}\n\n`.repeat(10),
+  };
+
+  it.each(Object.keys(hostile))('is drawn soon, and all of it: %s', async (name) => {
+    const text = hostile[name] as string;
+    const { MarkdownReader } = (await parts)[0];
+    const before = performance.now();
+    const blocks = new MarkdownReader().whole(text);
+    expect(performance.now() - before).toBeLessThan(5000);
+    expect(blocks.map(({ raw }) => raw).join('')).toBe(text);
+    expect(textOf(await markdown(text))).toContain('a');
+  });
+});

@@ -1,4 +1,5 @@
-import { Lexer, type Token } from 'marked';
+import type { Token } from 'marked';
+import { BoundedLexer } from './bounded-lexer.mjs';
 
 /** A block of Markdown: what it was written as, and what it is. Blocks of one text are never changed, only replaced. */
 export interface MarkdownBlock {
@@ -48,7 +49,7 @@ function blocksOf(text: string): MarkdownBlock[] {
 /** What is nested so deeply that it can't be read is shown as it was written. */
 function tokensOf(text: string): Token[] {
   try {
-    return new Lexer({ gfm: true }).lex(text);
+    return new BoundedLexer({ gfm: true }).lex(text);
   } catch {
     return [{ type: 'text', raw: text, text }];
   }
