@@ -18,7 +18,7 @@ export function getStatusStream(viewers: StatusViewers, authority: Authority): A
   return async (req, res) => {
     const withNames = maySee(authority, req, 'admin');
     const isAllowed = () => isAccepted(authority, req) && maySee(authority, req, 'admin') === withNames;
-    await viewers.show(res, { withNames, isAllowed });
+    await viewers.show(res, { client: res.locals.client, withNames, isAllowed });
   };
 }
 

@@ -14,6 +14,7 @@ const retryAfterSeconds = 10;
 
 /** What a viewer sees, and whether it still may: asked again and again. */
 export interface View {
+  readonly client: string;
   readonly withNames: boolean;
   readonly isAllowed: () => boolean;
 }
@@ -45,7 +46,7 @@ export class StatusViewers {
 
   /** Answers with the stream, until it ends. Throws `concurrency_limited`. */
   async show(res: Reply, view: View): Promise<void> {
-    if (this.#views.size >= maxViewers) throw full();
+    if (this.#views.size >= maxViewers) this.#makeRoomFor(view.client);
     using client = untilGone(res);
     using out = new EventStream(res, this.#clock);
     res.set('Connection', 'close'); // else whoever comes again comes to a worker that is about to exit
@@ -58,6 +59,18 @@ export class StatusViewers {
     await ended.promise;
     this.#leave(res, view);
     endOrCut(res);
+  }
+
+  /** The client with most of them gives one up to a client with fewer: nobody can keep others from looking. */
+  #makeRoomFor(client: string): void {
+    const counts = new Map<string, number>([[client, 0]]);
+    for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
+    const [greediest, most] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
+    if (most <= (counts.get(client) ?? 0) + 1) throw full();
+    const [res, view] = [...this.#views].findLast(([, each]) => each.client === greediest) ?? [];
+    if (res === undefined) return;
+    this.#views.delete(res);
+    view?.end();
   }
 
   #enter(res: Reply, view: OpenView): void {

@@ -40,7 +40,8 @@ class Viewing implements AsyncDisposable {
   static async open(): Promise<Viewing> {
     const show: AsyncHandler = async (req, res) => {
       const withNames = req.path === '/named';
-      await viewing.viewers.show(res, { withNames, isAllowed: () => viewing.isAllowed });
+      const client = String(req.headers['x-client'] ?? 'alice');
+      await viewing.viewers.show(res, { client, withNames, isAllowed: () => viewing.isAllowed });
     };
     const server = await serveWith([atRoute('/status/stream'), show]);
     const viewing = new Viewing(server);
@@ -65,8 +66,8 @@ class Viewing implements AsyncDisposable {
     return this.subscriptions.filter(({ isOpen }) => isOpen);
   }
 
-  view(path: '/named' | '/nameless' = '/named') {
-    return viewStatus({ url: `http://127.0.0.1:${this.#server.port}` }, {}, path);
+  view(path: '/named' | '/nameless' = '/named', client = 'alice') {
+    return viewStatus({ url: `http://127.0.0.1:${this.#server.port}` }, { 'x-client': client }, path);
   }
 
   async tell(sections: WrittenSections): Promise<void> {
@@ -128,6 +129,15 @@ describe('The viewers of the status', () => {
     await until(() => viewing.open.length === 0, 'the viewers to be gone');
     await using next = await viewing.view();
     expect(next.status).toBe(200);
+  });
+
+  it('leave room for the viewers of other clients, however many one has', async () => {
+    await using viewing = await Viewing.open();
+    const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'eve')));
+    await using admin = await viewing.view('/named', 'ada');
+    expect(await admin.next('snapshot')).toEqual(wholeBody);
+    expect((await viewing.view('/nameless', 'eve')).status).toBe(429);
+    for (const one of greedy) one.leave();
   });
 
   it('see nothing more, seconds after they may not', async () => {
