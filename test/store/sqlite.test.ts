@@ -50,6 +50,12 @@ describe('The files of SQLite', () => {
     expect(await readdir(folder.path)).toEqual(['store.db']);
   });
 
+  it('are not made by SQLite itself, whose files anybody can read', async () => {
+    await using folder = await temporaryFolder();
+    await expect(new SqliteThread(fileIn(folder)).start()).rejects.toThrow('cannot be opened: ENOENT');
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
   it('hold no text of what was removed, and give its room back', async () => {
     await using folder = await temporaryFolder();
     const store = await openAt(fileIn(folder));

@@ -27,6 +27,7 @@ const pragmas = [
 ];
 
 async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
+  new HeldFiles([path]).check(); // SQLite would make it, for anybody to read: it may be gone when the thread starts again
   const sql = connectTo(path);
   try {
     for (const pragma of pragmas) sql.exec(`PRAGMA ${pragma}`);
