@@ -27,7 +27,10 @@ async function main(): Promise<number | null> {
     terminal,
     clock: systemClock,
     commands,
-    files: { read: (path) => readFile(path), create: (path, text) => writeFile(path, text, { flag: 'wx' }) },
+    files: {
+      read: (path) => readFile(path),
+      create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
+    },
     readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
   });
