@@ -8,7 +8,7 @@ import { type ChatLine, chatWords } from './chat-words.js';
 import type { Client } from './client.js';
 import type { CommandArguments, CommandContext } from './command.js';
 import { CommandError, exitCodes, InterruptedError, ServiceError } from './errors.js';
-import { quoted } from './render/setup-report.js';
+import { shellWord } from './render/shell.js';
 
 /** What a conversation does beside sending messages. */
 type Wish = Exclude<ChatLine, { readonly type: 'message' | 'leave' }>;
@@ -42,7 +42,7 @@ export class ChatConversation {
   get resumeHint(): string {
     return this.#id === undefined
       ? 'There is no conversation to continue.'
-      : `To continue: prompt-relay chat --conversation ${quoted(plain(this.#id))}`; // it came from the server, to be pasted into a shell
+      : `To continue: prompt-relay chat --conversation ${shellWord(plain(this.#id))}`; // it came from the server, to be pasted into a shell
   }
 
   /** Sends a message, and prints the answer or the error. Resolves with the exit code of the turn. */

@@ -1,3 +1,4 @@
+import * as atTerminal from '../../src/command/render/shell.js';
 import { consolePart } from '../support/console-parts.js';
 
 interface Figures {
@@ -54,7 +55,6 @@ describe('The texts of the set-up', () => {
   interface Texts {
     accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
     terminationText(termination: { means: string; no_cgroup: string | null }): string;
-    shellText(word: string): string;
   }
   const texts = consolePart<Texts>('setup/setup-texts.mjs');
 
@@ -66,10 +66,21 @@ describe('The texts of the set-up', () => {
     expect(accessText({ keys: ['a', 'b'], needs_key: true })).toContain('2, and');
   });
 
-  it('say how processes are held together, and what a shell would take', async () => {
-    const { terminationText, shellText } = await texts;
+  it('say how processes are held together', async () => {
+    const { terminationText } = await texts;
     expect(terminationText({ means: 'cgroup', no_cgroup: null })).toBe('a cgroup for each job');
     expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain('no cgroups: no right');
-    expect(['a-b', "it's", 'a b'].map(shellText)).toEqual(['a-b', `'it'\\''s'`, "'a b'"]);
+  });
+
+  it('show a command as it would be typed, in the browser and at a terminal', async () => {
+    const shell = await consolePart<typeof atTerminal>('shell.mjs');
+    for (const { shellWord } of [shell, atTerminal])
+      expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual([
+        'a-b',
+        '{model}',
+        `'it'\\''s'`,
+        "'a b'",
+        "''",
+      ]);
   });
 });

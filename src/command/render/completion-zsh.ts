@@ -1,4 +1,5 @@
 import type { Command, Flag } from '../command.js';
+import { shellQuoted } from './shell.js';
 
 /** The lines of a function for zsh: a file named _prompt-relay in a folder of fpath, or sourced. */
 export function zshCompletion(commands: readonly Command[]): string[] {
@@ -7,7 +8,7 @@ export function zshCompletion(commands: readonly Command[]): string[] {
     '# Completion of prompt-relay for zsh, made by "prompt-relay completion zsh".',
     '_prompt_relay() {',
     '  local -a commands=(',
-    ...commands.map(({ name, summary }) => `    ${quoted(`${name}:${summary}`)}`),
+    ...commands.map(({ name, summary }) => `    ${shellQuoted(`${name}:${summary}`)}`),
     '  )',
     '  if ((CURRENT == 2)); then',
     `    _describe -t commands command commands`,
@@ -42,11 +43,7 @@ function specOf(name: string, { type, short, multiple = false, values, descripti
   const text = `[${description.replace(/[[\]]/g, '\\$&')}]`;
   const action = values === undefined ? ' ' : values === 'file' ? '_files' : `(${values.join(' ')})`;
   const value = type === 'boolean' ? '' : `:value:${action}`;
-  if (short === undefined) return quoted(`${multiple ? '*' : ''}--${name}${text}${value}`);
+  if (short === undefined) return shellQuoted(`${multiple ? '*' : ''}--${name}${text}${value}`);
   const names = multiple ? `'*'{-${short},--${name}}` : `'(-${short} --${name})'{-${short},--${name}}`;
-  return names + quoted(text + value);
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`;
+  return names + shellQuoted(text + value);
 }

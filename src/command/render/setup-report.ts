@@ -1,6 +1,7 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
 import { type Paint, plain } from '../../shared/paint.js';
+import { shellWord } from './shell.js';
 
 /** The output of `check`. */
 export function renderSetupReport(setup: SetupReport, paint: Paint): string[] {
@@ -13,7 +14,7 @@ export function renderSetupReport(setup: SetupReport, paint: Paint): string[] {
     ['jobs', `up to ${formatNumber(setup.max_concurrent)} at once, ${formatDuration(setup.execution_timeout_ms)} each`],
     ['queue', `up to ${formatCount(setup.max_queue, 'job')}, ${formatDuration(setup.queue_timeout_ms)} each`],
     ['model CLI', [cli.adapter, cli.version ?? ''].join(' ').trimEnd()],
-    ['command', cli.command.map(quoted).join(' ')],
+    ['command', cli.command.map(shellWord).join(' ')],
     ['models', setup.models.map((model) => model.id + (model.default ? ' (default)' : '')).join(', ')],
     ['ready', readiness(cli, paint)],
     ['processes', terminationOf(setup.termination)],
@@ -45,9 +46,4 @@ function readiness({ ready, error, duration_ms: ms }: SetupReport['model_cli'], 
 function terminationOf({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'each in a cgroup of its own';
   return `each in a process group of its own${reason === null ? '' : `; no cgroups: ${plain(reason)}`}`;
-}
-
-/** Quotes a word for a POSIX shell, if it needs quotes. */
-export function quoted(word: string): string {
-  return /^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
 }

@@ -4,7 +4,7 @@ import { type Paint, plain } from '../../shared/paint.js';
 import type { ServiceSnapshot } from '../snapshot.js';
 import type { Totals, TotalsChange } from '../totals.js';
 import { accountLine } from './account.js';
-import { quoted } from './setup-report.js';
+import { shellWord } from './shell.js';
 
 type Observability = HealthBody['observability'];
 
@@ -17,7 +17,7 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
     ['model CLI', readinessLine(health.readiness.model_cli, takenAt, paint)],
-    ['command', snapshot.command === null ? '' : plain(snapshot.command.map(quoted).join(' '))],
+    ['command', snapshot.command === null ? '' : plain(snapshot.command.map(shellWord).join(' '))],
     ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],

@@ -1,3 +1,4 @@
+import { shellQuoted } from '../shell.mjs';
 import type { ChatBody } from './asked.mjs';
 
 /** A request as a program sends it. The key is never in it: it comes from the environment. */
@@ -29,13 +30,6 @@ function curlOf({ url, body, needsKey }: SnippetRequest): string {
   const key = needsKey ? ` \\\n  -H "X-API-Key: $MODEL_API_KEY"` : '';
   const head = `curl -sS ${shellQuoted(url)} \\\n  -H 'Content-Type: application/json'${key}`;
   return `${head} \\\n  --data-binary @- <<'JSON'\n${JSON.stringify(body, null, 2)}\nJSON\n`;
-}
-
-/** Ends the quotes, has one of its own, and begins them again. */
-const quoteInQuotes = "'\\''";
-
-function shellQuoted(text: string): string {
-  return `'${text.replaceAll("'", quoteInQuotes)}'`;
 }
 
 function pythonOf({ url, body, needsKey }: SnippetRequest): string {

@@ -1,9 +1,10 @@
 import type { ComponentChildren } from 'preact';
 import type { SetupReport } from '../../shared/api/setup.js';
 import { countText, durationText } from '../format.mjs';
+import { shellWord } from '../shell.mjs';
 import { html } from '../ui/html.mjs';
 import { StatusDot } from '../ui/status-dot.mjs';
-import { accessText, localUsersText, shellText, terminationText } from './setup-texts.mjs';
+import { accessText, localUsersText, terminationText } from './setup-texts.mjs';
 
 /** Warnings first: they are what somebody should do something about. */
 export function SetupBoard({ setup }: { readonly setup: SetupReport }) {
@@ -84,7 +85,7 @@ function ModelCliSection({ cli }: { readonly cli: SetupReport['model_cli'] }) {
       ${error !== null && html`<p class="fault">${error}</p>`}
     <//>
     <${Fact} name="Adapter">${[adapter, version].filter(Boolean).join(' ')}<//>
-    <${Fact} name="Command"><code>${command.map(shellText).join(' ')}</code><//>
+    <${Fact} name="Command"><code>${command.map(shellWord).join(' ')}</code><//>
   <//>`;
 }
 

@@ -22,8 +22,3 @@ export function terminationText({ means, no_cgroup: reason }: SetupReport['termi
   if (means === 'cgroup') return 'a cgroup for each job';
   return `a group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
 }
-
-/** A word as a POSIX shell would take it. */
-export function shellText(word: string): string {
-  return /^[\w@%+=:,./{}-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`;
-}

@@ -202,14 +202,18 @@ describe('A viewer that does not read', () => {
   /** More than the system takes for a client that reads nothing. */
   const much = JSON.stringify('x'.repeat(1024 * 1024));
 
-  it('has no more kept for it than one event, and gets a fresh snapshot when it reads again', async () => {
-    await using viewing = await Viewing.open();
-    await using viewer = await viewing.view();
-    await viewer.next('snapshot');
+  async function tellMuch(viewing: Viewing): Promise<void> {
     for (let count = 0; count < 40; count++) {
       await viewing.tell({ queue: much });
       await new Promise(setImmediate);
     }
+  }
+
+  it('has no more kept for it than one event, and gets a fresh snapshot when it reads again', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    await viewer.next('snapshot');
+    await tellMuch(viewing);
     await viewing.tell({ queue: '{"max":7}' });
     const names: string[] = [];
     for (;;) {
@@ -228,10 +232,7 @@ describe('A viewer that does not read', () => {
     await using viewing = await Viewing.open();
     await using viewer = await viewing.view();
     await viewer.next('snapshot');
-    for (let count = 0; count < 40; count++) {
-      await viewing.tell({ queue: much });
-      await new Promise(setImmediate);
-    }
+    await tellMuch(viewing);
     viewing.closing.abort();
     await until(() => viewing.server.log.entries.length === 1, 'its end');
   });
