@@ -45,12 +45,21 @@ export function importNameOf(folder: string): string {
 
 /** Those that are installed with the published package, on any platform, and those that it carries with it. */
 export function productionFolders(lockfile: Lockfile): string[] {
-  return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isVendored(importNameOf(folder)) ? [] : [folder]));
+  return [...lockfile].flatMap(([folder, { dev }]) => (dev && !isCarried(folder) ? [] : [folder]));
 }
 
-/** Whether the build carries files of this package. */
-export function isVendored(name: string): boolean {
-  return Object.hasOwn(vendoredFiles, name);
+/** Whether the build carries files of the package in this folder: there may be others of its name. */
+function isCarried(folder: string): boolean {
+  return Object.entries(vendoredFiles).some(([name, files]) => {
+    const from = folderPrefix + name;
+    return folder === from || files.some((file) => folder === `${from}/${file}`);
+  });
+}
+
+/** What the build carries, as `name@version`. */
+export function carriedPackages(lockfile: Lockfile): ReadonlySet<string> {
+  const carried = [...lockfile].filter(([folder]) => isCarried(folder));
+  return new Set(carried.map(([folder, { version }]) => `${importNameOf(folder)}@${version}`));
 }
 
 /** Where Node finds a package that `from` imports: in its own folder, else in the folders around it. Null where it is not installed. */

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
-import { isVendored } from './lockfile.js';
+import { carriedPackages, type Lockfile, readLockfile } from './lockfile.js';
 
 const property = z.object({ name: z.string(), value: z.string() });
 const component = z.looseObject({
@@ -26,10 +26,11 @@ const isDevelopment = 'cdx:npm:package:development';
  * own bill of the whole folder.
  * `npm sbom --omit=dev` would leave out what development needs too: with npm 11.19, zod, debug and ms were missing.
  */
-export function productionSbom(whole: SbomDocument, name: string): SbomDocument {
+export function productionSbom(whole: SbomDocument, name: string, lockfile: Lockfile): SbomDocument {
+  const carried = carriedPackages(lockfile);
   const components = whole.components.flatMap((one) => {
     const properties = one.properties.filter((property) => property.name !== isDevelopment);
-    if (properties.length < one.properties.length && !isVendored(one.name)) return [];
+    if (properties.length < one.properties.length && !carried.has(one['bom-ref'])) return [];
     return [{ ...one, properties }];
   });
   const { component: root } = whole.metadata;
@@ -49,8 +50,10 @@ export async function readSbom(root: string): Promise<SbomDocument> {
 }
 
 if (require.main === module) {
-  readSbom(join(__dirname, '..', '..'))
-    .then((whole) => process.stdout.write(`${JSON.stringify(productionSbom(whole, 'prompt-relay'), null, 2)}\n`))
+  const root = join(__dirname, '..', '..');
+  Promise.all([readSbom(root), readLockfile(root)])
+    .then(([whole, lockfile]) => productionSbom(whole, 'prompt-relay', lockfile))
+    .then((bill) => process.stdout.write(`${JSON.stringify(bill, null, 2)}\n`))
     .catch((error: unknown) => {
       process.stderr.write(`${String(error)}\n`);
       process.exitCode = 1;

@@ -2,10 +2,16 @@ import { cp, mkdir, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
 /**
- * The files of other packages that the build carries with it, by package: docs/dependencies.md says why. Each licence
+ * The files and folders of other packages that the build carries with it, by package: docs/dependencies.md says why. Each licence
  * comes along. `vendored` of package.json has the same names, for the tools that ask what a user gets.
  */
 export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
+  bullmq: [
+    ...['LICENSE', 'package.json', 'dist/cjs/index.js', 'dist/cjs/version.js', 'dist/cjs/classes', 'dist/cjs/enums'],
+    ...['dist/cjs/interfaces', 'dist/cjs/postgres', 'dist/cjs/scripts', 'dist/cjs/types', 'dist/cjs/utils'],
+    'node_modules/semver',
+  ],
+  'cron-parser': ['LICENSE', 'package.json', 'dist'],
   'gpt-tokenizer': [
     'LICENSE',
     'package.json',
@@ -31,6 +37,9 @@ export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
     'cjs/utfUtil.js',
     'cjs/util.js',
   ],
+  luxon: ['LICENSE.md', 'package.json', 'build/node/luxon.js'],
+  msgpackr: ['LICENSE', 'package.json', 'dist/node.cjs'],
+  'node-abort-controller': ['LICENSE', 'package.json', 'index.js'],
   'swagger-ui-dist': [
     'LICENSE',
     'NOTICE',
@@ -45,6 +54,7 @@ export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
     'swagger-ui-standalone-preset.js.LICENSE.txt',
   ],
   'swagger-ui-express': ['LICENSE', 'package.json', 'index.js'],
+  tslib: ['LICENSE.txt', 'package.json', 'tslib.js'],
 };
 
 /** Copies them to where Node looks first when the built service asks for these packages. */
@@ -54,9 +64,14 @@ export async function vendor(root: string, target = join(root, 'dist', 'src', 'n
     for (const file of files) {
       const copy = join(target, name, file);
       await mkdir(dirname(copy), { recursive: true });
-      await cp(join(root, 'node_modules', name, file), copy);
+      await cp(join(root, 'node_modules', name, file), copy, { recursive: true, filter: isRun });
     }
   }
+}
+
+/** What Node reads: no types, and no maps. */
+function isRun(path: string): boolean {
+  return !/\.(d\.[cm]?ts|map|tsbuildinfo)$/.test(path);
 }
 
 if (require.main === module) {
