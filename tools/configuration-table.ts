@@ -5,6 +5,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_HOST: ['bind address; anything but loopback needs an API key'],
   MODEL_API_PORT: ['TCP port; 0 picks a free one and logs it'],
   MODEL_API_SOCKET: ['also listen on this Unix socket, mode 0660'],
+  MODEL_API_AGENT_PORT: [
+    'TCP port at which a front such as HAProxy asks how busy this host is ([several hosts](fleet.md)), on the address of `MODEL_API_HOST`; 0 picks a free one and logs it',
+  ],
   MODEL_API_WORKERS: ['HTTP workers', 'min(cores, 4)'],
   MODEL_API_KEY: ['the API key'],
   MODEL_API_KEY_FILE: ['file with API keys: one a line, `key` or `name key`; else `$CREDENTIALS_DIRECTORY/api_key`'],
@@ -59,19 +62,36 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_CONVERSATION_MAX_MB: [
     'text of one conversation, MB; a turn that would go beyond it is 400, its last answer may',
   ],
+  MODEL_API_MAX_JOBS: ['background jobs waiting; 64 MiB of text at most, and three quarters of one client at most'],
+  MODEL_API_JOB_TTL_SECONDS: ['time that a background job is kept after its end, seconds'],
   MODEL_API_STORE: [
-    'where conversations are kept: `memory` (a restart forgets them), or `sqlite:/absolute/path.db`, a file that outlives it ([stores](stores.md)); needs Node.js 22.13 or later',
+    'where conversations are kept: `memory` (a restart forgets them), `sqlite:/absolute/path.db`, a file that outlives it (needs Node.js 22.13 or later), or `redis://[user:password@]host[:port][/database][?prefix=name]` (`rediss://` with TLS), which several hosts share ([stores](stores.md))',
   ],
   MODEL_API_READ_BACK: ['`false`: conversations cannot be listed, read or forked over HTTP'],
   MODEL_API_CLI: [
-    '`claude`, `command` or `demo`; `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
+    '`claude`, `codex`, `command`, `demo`, an agent of the Agent Client Protocol by its name (`gemini`, `opencode`, `qwen`, `goose`), `acp` for any other of them ([model CLIs](clis.md)), or the absolute path of a file with an [adapter](adapters.md); `auto` is `claude` if it is on PATH, else `demo` with a warning (always `claude` with NODE_ENV=production, or where `MODEL_API_CLI_COMMAND` names it)',
   ],
   MODEL_API_CLI_COMMAND: [
-    'the program, and for `command` its arguments too (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`); split as a shell splits words, run without a shell in an empty folder',
+    'the program, and for `command` and `acp` its arguments too (`{model}` stands for the model, here and in `MODEL_API_CLI_ARGS`); split as a shell splits words, run without a shell in an empty folder',
     "the adapter's own",
   ],
   MODEL_API_CLI_ARGS: ['extra arguments, for the operator to open up more (tools, directories)', 'none'],
   MODEL_API_CLI_ENV: ['names of further variables that the CLI may see, separated by commas', 'none'],
+  MODEL_API_CLIS: [
+    'several model CLIs in the place of one, separated by commas, the default first: each a kind as in `MODEL_API_CLI`, with a name before it (`local=command`) and its command after it (`:ollama run {model}`) where needed ([how](clis.md#several-clis))',
+    'none',
+  ],
+  MODEL_API_CLI_LIMITS: ['jobs of each of `MODEL_API_CLIS` at once, such as `local:1,codex:2`; others wait', 'none'],
+  MODEL_API_CLI_TEMPLATE: [
+    'how `command` writes system text and history to stdin: `transcript`, `plain` (the texts alone) or `jsonl` (a JSON object a line) ([forms](clis.md#what-it-reads))',
+  ],
+  MODEL_API_CLI_STRIP_ANSI: [
+    '`true`: the answer of `command` goes without colours and other terminal sequences, and without its last line ends',
+  ],
+  MODEL_API_CLI_HOME_FILES: [
+    'for a CLI with a private HOME: files below the HOME of the service that it may use, such as those of its login, separated by commas',
+    'those of its kind ([model CLIs](clis.md))',
+  ],
   MODEL_API_DEFAULT_MODEL: [
     'model of a request that names none',
     "the first of `MODEL_API_ALLOWED_MODELS`, else the CLI's own",

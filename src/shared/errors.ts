@@ -7,7 +7,9 @@ export const httpStatusOf = {
   forbidden: 403,
   not_found: 404,
   method_not_allowed: 405,
+  idempotency_in_progress: 409,
   payload_too_large: 413,
+  idempotency_mismatch: 422,
   rate_limited: 429,
   concurrency_limited: 429,
   cli_error: 500,
@@ -122,6 +124,16 @@ export function storeUnavailable(): RelayError {
   return new RelayError('store_unavailable', 'the store that keeps conversations takes nothing at the moment', {
     retryAfterSeconds: storeSeconds,
   });
+}
+
+export function idempotencyMismatch(): RelayError {
+  const message = 'this Idempotency-Key was sent with another request before: each request needs a key of its own';
+  return new RelayError('idempotency_mismatch', message);
+}
+
+export function idempotencyInProgress(retryAfterSeconds: number): RelayError {
+  const message = 'the first request with this Idempotency-Key is still being answered';
+  return new RelayError('idempotency_in_progress', message, { retryAfterSeconds });
 }
 
 /** The caller no longer wants the result: the client has gone, or the worker that spoke for it. */

@@ -14,14 +14,18 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
     `prompt-relay ${version} starts: ${adapter}, ${counted(workers, 'worker')}`,
   store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} taken over.`,
   store_down: ({ error }) => `The store takes nothing any more, conversations fail: ${error}`,
+  store_warning: ({ error }) => `Warning: the store: ${error}`,
   store_back: () => 'The store is back.',
   keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
   keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
+  cli_request_refused: ({ cli, request }) => `${cli} asked for what it is not given: ${request}.`,
   wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,
   reload_start: () => 'Reload: the workers are being replaced.',
   reload_complete: () => 'Reload: all workers have been replaced.',
-  readiness_checked: ({ status, error, check_ms: ms }) =>
-    status === 'ready' ? `The model CLI is ready (checked in ${ms} ms).` : `The model CLI is not ready: ${error}`,
+  readiness_checked: ({ cli, status, error, check_ms: ms }) => {
+    const name = cli === undefined ? 'The model CLI' : `The model CLI ${cli}`;
+    return status === 'ready' ? `${name} is ready (checked in ${ms} ms).` : `${name} is not ready: ${error}`;
+  },
   orphans_reaped: ({ processes }) => `Ended ${counted(processes, 'process', 'processes')} of a service that had died.`,
   worker_gone: ({ worker, code, signal }) => `Worker ${worker} is gone (${signal ?? `code ${code}`}).`,
   workers_unavailable: ({ reason }) => `The service gives up: ${reason}`,

@@ -6,13 +6,19 @@ export const logEvents = {
   config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
   config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
   service_start: 'the primary has started: version, adapter, workers',
-  service_ready: 'the first worker is listening: address and port',
-  store_opened: 'the store of MODEL_API_STORE is open: its kind, and the conversations that were taken over from it',
+  service_ready: 'the first worker is listening: address and port, and that of MODEL_API_AGENT_PORT',
+  store_opened:
+    'the store of MODEL_API_STORE is open: its kind, and the conversations and waiting jobs that were taken over from it',
   store_down:
     'the store takes nothing any more: error. Turns fail with store_unavailable until store_back; told once, not for each of them',
+  store_warning:
+    'something is wrong with the store that does not keep it from being used: error. Told once a minute at most for each kind',
   store_back: 'the store takes again what it is asked to keep',
+  client_purged: 'everything of a client was removed, for an operator: client',
   keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
   keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
+  cli_request_refused:
+    'a program has asked for something that it is not given (files, a terminal, a permission, a tool), and was told so',
   wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',
@@ -32,11 +38,14 @@ export const logEvents = {
   quota_warning: "a window of the account's quota is about to close: window, utilization, time of reset",
   cli_failed:
     'a job failed because of its model CLI: request id, error code and, if known, the reason and the end of its stderr',
+  background_job_ended: 'a background job has ended: its id, request, client, operation and outcome, and its times',
   job_ended:
     'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
   answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',
   tree_not_gone: 'processes of a job could not be killed',
   tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
+  leaving_front:
+    'a signal has come: the front hears first, at MODEL_API_AGENT_PORT, that this host leaves; the drain begins within 3 s',
   shutdown_start: 'the drain begins: signal, running and queued jobs',
   shutdown_complete: 'all work is finished',
   shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',

@@ -1,5 +1,8 @@
 import { availableParallelism } from 'node:os';
+import { clisFaults } from './cli-faults.js';
 import { commandModel } from './command-model.js';
+import { commandWarnings } from './command-warnings.js';
+import { frontFaults, frontWarnings } from './front.js';
 import { type KeyFiles, type LoadedKeys, loadKeys, type ModeOf, openSecrets, type ReadFile } from './load-keys.js';
 import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
@@ -34,7 +37,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
   const production = env.NODE_ENV === 'production';
   faults.push(...(keys?.faults ?? []), ...(isTrial(parsed, production) ? [] : (keys?.tooShort ?? [])));
   const oauthToken = await loadOauthToken(env, parsed, read, faults);
-  faults.push(...contradictions(parsed, keys));
+  faults.push(...contradictions(parsed, keys), ...clisFaults(parsed), ...frontFaults(parsed));
   if (faults.length > 0 || keys === null) throw new ConfigFault(faults, unknownNames(env));
   const values = parsed as Values;
   const { apiKeys, namedKeys, needsKey } = keys;
@@ -47,7 +50,13 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
     namedKeys,
     needsKey,
     production,
-    warnings: [...unknownNames(env), ...keys.warnings, ...(await openSecrets(env, files))],
+    warnings: [
+      ...unknownNames(env),
+      ...commandWarnings(env, values),
+      ...frontWarnings(values),
+      ...keys.warnings,
+      ...(await openSecrets(env, files)),
+    ],
   });
 }
 
@@ -103,8 +112,12 @@ function contradictions(values: Parsed, keys: LoadedKeys | null): string[] {
     faults.push('MODEL_API_ALLOWED_USERS: needs MODEL_API_LOCAL_USERS to be identify or require');
   }
   if (values.MODEL_API_CLI === 'command') faults.push(...commandContradictions(values));
+  if (values.MODEL_API_CLI === 'acp' && values.MODEL_API_CLI_COMMAND === null) {
+    faults.push('MODEL_API_CLI_COMMAND: must be set when MODEL_API_CLI is acp');
+  }
   const { MODEL_API_DEFAULT_MODEL: model, MODEL_API_ALLOWED_MODELS: allowed } = values;
-  if (model && allowed && allowed.length > 0 && !allowed.includes(model)) {
+  const hasOneSpelling = values.MODEL_API_CLIS?.length === 0;
+  if (hasOneSpelling && model && allowed && allowed.length > 0 && !allowed.includes(model)) {
     faults.push(`MODEL_API_DEFAULT_MODEL: ${model} is not among MODEL_API_ALLOWED_MODELS`);
   }
   return faults;

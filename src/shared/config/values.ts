@@ -18,17 +18,6 @@ export const socketPath = text.refine(
   `must be a path of ${maxSocketPathBytes} bytes at most`,
 );
 
-/** Where conversations are kept. Its path is absolute: the folder that a service is started in is an accident. */
-export const storePlace = z
-  .string()
-  .regex(/^(memory|sqlite:\/.*[^/])$/, 'must be memory or sqlite:/absolute/path.db')
-  .transform((value) =>
-    value === 'memory'
-      ? ({ kind: 'memory' } as const)
-      : ({ kind: 'sqlite', path: value.slice('sqlite:'.length) } as const),
-  );
-export type StorePlace = z.output<typeof storePlace>;
-
 export const cgroupSetting = z
   .string()
   .regex(/^(auto|off|\/.*)$/, 'must be auto, off or the absolute path of a cgroup');
@@ -175,4 +164,11 @@ export const userNames = list.refine(
 export const variableNames = list.refine(
   (items) => items.every((item) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(item)),
   'must be names of environment variables separated by commas',
+);
+
+/** Paths below a folder. */
+export const homePaths = list.refine(
+  (items) =>
+    items.every((item) => !item.startsWith('/') && !item.split('/').some((part) => ['', '.', '..'].includes(part))),
+  'must be paths below HOME separated by commas, such as .config/agent/auth.json',
 );

@@ -1,10 +1,14 @@
 import type { z } from 'zod';
 import { logFormats } from '../log-style.js';
+import { kindOrFile } from './adapter-file.js';
+import { cliLimits, cliList } from './cli-list.js';
+import { storePlace } from './store-place.js';
 import {
   cgroupSetting,
   cidrs,
   command,
   flag,
+  homePaths,
   host,
   hosts,
   integer,
@@ -16,7 +20,6 @@ import {
   seconds,
   size,
   socketPath,
-  storePlace,
   text,
   userNames,
   variableNames,
@@ -29,7 +32,12 @@ import {
  */
 type Variable = readonly [key: string | null, schema: z.ZodType, fallback: string | null];
 
-export const cliKinds = ['auto', 'claude', 'command', 'demo'] as const;
+/** Agents of the Agent Client Protocol that are known by name, and any other of them. */
+export const acpAgents = ['acp', 'gemini', 'opencode', 'qwen', 'goose'] as const;
+export const cliKinds = ['auto', 'claude', 'codex', 'command', 'demo', ...acpAgents] as const;
+const [, ...namedKinds] = cliKinds;
+/** How `command` tells its program system text and history. */
+export const cliTemplates = ['transcript', 'plain', 'jsonl'] as const;
 export const logLevels = ['debug', 'info', 'warn', 'error', 'silent'] as const;
 
 export const switchPositions = ['on', 'off'] as const;
@@ -47,6 +55,7 @@ export const variables = {
   MODEL_API_HOST: ['host', host, '127.0.0.1'],
   MODEL_API_PORT: ['port', integer(0, 65_535), '5051'],
   MODEL_API_SOCKET: ['socketPath', socketPath, null],
+  MODEL_API_AGENT_PORT: ['agentPort', integer(0, 65_535), null],
   MODEL_API_WORKERS: [null, integer(1, 64), null],
   MODEL_API_KEY: [null, text, null],
   MODEL_API_KEY_FILE: [null, text, null],
@@ -78,12 +87,19 @@ export const variables = {
   MODEL_API_CLIENT_MAX_CONVERSATIONS: ['clientMaxConversations', integer(1, 10_000_000), null],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_CONVERSATION_MAX_MB: ['maxConversationBytes', megabytes(1, 1000), '8'],
+  MODEL_API_MAX_JOBS: ['maxJobs', integer(0, 1_000_000), '1000'],
+  MODEL_API_JOB_TTL_SECONDS: ['jobTtlMs', seconds(1, 365 * daySeconds), '86400'],
   MODEL_API_STORE: ['store', storePlace, 'memory'],
   MODEL_API_READ_BACK: ['readBack', flag, 'true'],
-  MODEL_API_CLI: ['cli', oneOf(cliKinds), 'auto'],
+  MODEL_API_CLI: ['cli', kindOrFile(cliKinds), 'auto'],
   MODEL_API_CLI_COMMAND: ['cliCommand', command, null],
   MODEL_API_CLI_ARGS: ['cliArgs', words, ''],
   MODEL_API_CLI_ENV: ['cliEnv', variableNames, ''],
+  MODEL_API_CLIS: ['clis', cliList(namedKinds), ''],
+  MODEL_API_CLI_LIMITS: ['cliLimits', cliLimits, ''],
+  MODEL_API_CLI_TEMPLATE: ['cliTemplate', oneOf(cliTemplates), 'transcript'],
+  MODEL_API_CLI_STRIP_ANSI: ['cliStripAnsi', flag, 'true'],
+  MODEL_API_CLI_HOME_FILES: ['cliHomeFiles', homePaths, ''],
   MODEL_API_DEFAULT_MODEL: ['defaultModel', modelName, null],
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],

@@ -3,6 +3,11 @@ import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../src/shared/config/config.js';
 import { type VariableName, variables } from '../../../src/shared/config/variables.js';
 
+const usualRedis = {
+  ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
+  ...{ database: 0, prefix: 'prompt-relay' },
+};
+
 const goodKey = 'a-key-that-is-long-enough';
 const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
 
@@ -79,6 +84,14 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     key: 'socketPath',
     good: ['/run/relay.sock', 'a'.repeat(107)].map((path) => [path, path]),
     bad: ['', 'a'.repeat(108), 'ä'.repeat(54)],
+  },
+  MODEL_API_AGENT_PORT: {
+    key: 'agentPort',
+    good: [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    bad: [...noWholeNumbers, '65536'],
   },
   MODEL_API_WORKERS: {
     key: 'workers',
@@ -246,6 +259,8 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [['1', 1]],
     bad: [...noWholeNumbers, '0', '10000001'],
   },
+  MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
+  MODEL_API_JOB_TTL_SECONDS: { key: 'jobTtlMs', good: [['1', 1000]], bad: [...noSeconds, '0'] },
   MODEL_API_CONVERSATION_MEMORY_MB: {
     key: 'conversationBytes',
     good: [['2', 2_097_152]],
@@ -261,8 +276,26 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [
       ['memory', { kind: 'memory' }],
       ['sqlite:/var/lib/prompt-relay/store.db', { kind: 'sqlite', path: '/var/lib/prompt-relay/store.db' }],
+      ['redis://localhost', usualRedis],
+      ['redis://localhost:6380/', { ...usualRedis, port: 6380 }],
+      ['rediss://[::1]/3?prefix=north', { ...usualRedis, isSecure: true, host: '::1', database: 3, prefix: 'north' }],
+      ['redis://:p%40ss@h', { ...usualRedis, host: 'h', password: 'p@ss' }],
+      ['redis://relay:secret@h', { ...usualRedis, host: 'h', username: 'relay', password: 'secret' }],
     ],
-    bad: ['', 'Memory', 'disk', 'sqlite', 'sqlite:', 'sqlite:store.db', 'sqlite:/folder/', 'redis://localhost'],
+    bad: [
+      ...['', 'Memory', 'disk', 'sqlite', 'sqlite:', 'sqlite:store.db', 'sqlite:/folder/'],
+      ...[
+        'redis',
+        'redis:',
+        'redis://',
+        'redis://h:0',
+        'redis://h:99999',
+        'redis://h/x',
+        'redis://h/1/2',
+        'redis://h#x',
+      ],
+      ...['redis://h?prefix=', 'redis://h?prefix=a:b', 'redis://h?name=x', 'redis://:%@h', 'http://h', ' redis://h'],
+    ],
   },
   MODEL_API_READ_BACK: {
     key: 'readBack',
@@ -272,11 +305,43 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: ['', 'off'],
   },
+  MODEL_API_CLIS: {
+    key: 'clis',
+    good: [
+      [
+        'claude,jay=/etc/jay.cjs:node jay.cjs,/etc/owl.mjs',
+        [
+          { name: 'claude', kind: 'claude', command: null },
+          { name: 'jay', kind: '/etc/jay.cjs', command: ['node', 'jay.cjs'] },
+          { name: 'owl', kind: '/etc/owl.mjs', command: null },
+        ],
+      ],
+      ['claude', [{ name: 'claude', kind: 'claude', command: null }]],
+      [
+        'claude:/opt/claude, local=command:ollama run {model}',
+        [
+          { name: 'claude', kind: 'claude', command: ['/opt/claude'] },
+          { name: 'local', kind: 'command', command: ['ollama', 'run', '{model}'] },
+        ],
+      ],
+      [`a=command:sh -c "x, y"`, [{ name: 'a', kind: 'command', command: ['sh', '-c', 'x, y'] }]],
+    ],
+    bad: ['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude'],
+  },
+  MODEL_API_CLI_LIMITS: {
+    key: 'cliLimits',
+    besides: { MODEL_API_CLIS: 'claude,demo' },
+    good: [
+      ['', {}],
+      ['claude:1, demo:4', { claude: 1, demo: 4 }],
+    ],
+    bad: ['claude', 'claude:0', 'claude:-1', 'claude:1,claude:2', 'other:1', ':1'],
+  },
   MODEL_API_CLI: {
     key: 'cli',
     besides: { MODEL_API_CLI_COMMAND: 'cat' },
-    good: ['auto', 'claude', 'command', 'demo'].map((kind) => [kind, kind]),
-    bad: ['', 'Claude', 'gpt', 'demo '],
+    good: ['auto', 'claude', 'codex', 'command', 'demo', '/etc/jay.cjs', '/a b/x.mjs'].map((kind) => [kind, kind]),
+    bad: ['', 'Claude', 'gpt', 'demo ', 'jay.js', './jay.js', '/etc/jay', '/etc/jay.ts'],
   },
   MODEL_API_CLI_COMMAND: {
     key: 'cliCommand',
@@ -301,6 +366,31 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
       ['HTTPS_PROXY, _x1', ['HTTPS_PROXY', '_x1']],
     ],
     bad: ['1X', 'A=B', 'A B', 'A-B'],
+  },
+  MODEL_API_CLI_TEMPLATE: {
+    key: 'cliTemplate',
+    good: [
+      ['transcript', 'transcript'],
+      ['plain', 'plain'],
+      ['jsonl', 'jsonl'],
+    ],
+    bad: ['', 'json', 'Plain'],
+  },
+  MODEL_API_CLI_STRIP_ANSI: {
+    key: 'cliStripAnsi',
+    good: [
+      ['true', true],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE'],
+  },
+  MODEL_API_CLI_HOME_FILES: {
+    key: 'cliHomeFiles',
+    good: [
+      ['', []],
+      ['.config/a b/auth.json, .netrc', ['.config/a b/auth.json', '.netrc']],
+    ],
+    bad: ['/etc/passwd', '../other', '.config/../../x', '.config//x', './x'],
   },
   MODEL_API_DEFAULT_MODEL: {
     key: 'defaultModel',
@@ -393,6 +483,7 @@ describe('the configuration', () => {
       host: '127.0.0.1',
       port: 5051,
       socketPath: null,
+      agentPort: null,
       workers: Math.min(availableParallelism(), 4),
       apiKeys: [],
       namedKeys: [],
@@ -426,6 +517,8 @@ describe('the configuration', () => {
       readBack: true,
       readinessIntervalMs: 60_000,
       historyLimit: 100,
+      jobTtlMs: 86_400_000,
+      maxJobs: 1000,
       conversationTtlMs: 86_400_000,
       maxConversations: 1000,
       clientMaxConversations: null,
@@ -434,7 +527,12 @@ describe('the configuration', () => {
       cli: 'auto',
       cliCommand: null,
       cliArgs: [],
+      clis: [],
+      cliLimits: {},
       cliEnv: [],
+      cliTemplate: 'transcript',
+      cliStripAnsi: true,
+      cliHomeFiles: [],
       defaultModel: null,
       allowedModels: [],
       maxOutputBytes: 8_388_608,
@@ -463,7 +561,9 @@ describe('the configuration', () => {
 
   it('says what it takes where there are only a few words', async () => {
     expect(await faultsOf({ MODEL_API_CLI: 'Claude', MODEL_API_LOG_LEVEL: 'INFO' })).toEqual([
-      'MODEL_API_CLI: must be auto, claude, command or demo',
+      expect.stringMatching(
+        /^MODEL_API_CLI: must be auto, claude, codex, command, demo, .+ or \w+, or the absolute path of an adapter \(\.js, \.cjs, \.mjs\)$/,
+      ),
       'MODEL_API_LOG_LEVEL: must be debug, info, warn, error or silent',
     ]);
   });
