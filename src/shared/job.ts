@@ -108,6 +108,8 @@ const jobAdmitted = z
     session: z.enum(['live', 'replay']).nullable(),
     /** The caller's effort means nothing to the model CLI. */
     ignoresEffort: z.boolean(),
+    /** For `chat`: a new conversation exists only once its first turn is answered. */
+    conversationId: z.string().optional(),
   })
   .readonly();
 export type JobAdmitted = z.infer<typeof jobAdmitted>;

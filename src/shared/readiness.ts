@@ -10,6 +10,8 @@ export interface ReadinessEntry {
   readonly checkedAt: number | null;
   readonly durationMs: number;
   readonly trigger: ReadinessTrigger;
+  /** The name of the CLI, and what talks to it. */
+  readonly cli: string;
   readonly adapter: string;
   readonly version: string | null;
   readonly error: string | null;

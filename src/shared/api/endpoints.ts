@@ -11,42 +11,49 @@ const accessErrors = ['unauthorized', 'forbidden', 'rate_limited'] as const sati
 
 const jobErrors = [
   ...accessErrors,
+  'idempotency_in_progress',
   'payload_too_large',
+  'idempotency_mismatch',
   'concurrency_limited',
   'cli_error',
   'spawn_error',
   'internal_error',
   'shutting_down',
+  'store_unavailable',
   'queue_timeout',
   'timeout',
 ] as const satisfies readonly PublicCode[];
 
-const chatErrors = [...jobErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
+/** Of what the store is asked for. */
+const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
 /** Of what reads a body, and starts nothing. */
 const readingErrors = [...accessErrors, 'payload_too_large'] as const satisfies readonly PublicCode[];
 
 const list = [
-  { method: 'POST', route: '/ask', errors: jobErrors },
-  { method: 'POST', route: '/chat', errors: chatErrors },
-  { method: 'GET', route: '/chat', errors: accessErrors },
-  { method: 'GET', route: '/chat/{conversation_id}', errors: [...accessErrors, 'not_found'] },
-  {
-    method: 'DELETE',
-    route: '/chat/{conversation_id}',
-    errors: [...accessErrors, 'not_found', 'store_unavailable'],
-  },
-  { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...accessErrors, 'not_found'] },
+  { method: 'POST', route: '/ask', errors: jobErrors, others: [202] },
+  { method: 'POST', route: '/chat', errors: jobErrors, others: [202] },
+  { method: 'GET', route: '/chat', errors: keptErrors },
+  { method: 'GET', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'DELETE', route: '/chat/{conversation_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/chat/{conversation_id}/messages', errors: [...keptErrors, 'not_found'] },
   {
     method: 'POST',
     route: '/chat/{conversation_id}/fork',
     errors: [...readingErrors, 'not_found', 'concurrency_limited', 'store_unavailable'],
     success: 201,
   },
+  { method: 'GET', route: '/jobs', errors: keptErrors },
+  { method: 'GET', route: '/jobs/{job_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'DELETE', route: '/jobs/{job_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'GET', route: '/jobs/{job_id}/events', errors: [...keptErrors, 'not_found'], others: [204] },
   { method: 'GET', route: '/health', errors: [] },
   { method: 'GET', route: '/health/history', errors: [] },
   { method: 'POST', route: '/health/recheck', errors: accessErrors },
-  { method: 'GET', route: '/usage', errors: accessErrors },
+  { method: 'GET', route: '/usage', errors: keptErrors },
+  { method: 'POST', route: '/store/backup', errors: [...readingErrors, 'store_unavailable'] },
+  { method: 'POST', route: '/store/verify', errors: [...readingErrors, 'store_unavailable'] },
+  { method: 'POST', route: '/store/purge', errors: [...readingErrors, 'store_unavailable'] },
   { method: 'GET', route: '/status', errors: accessErrors },
   { method: 'GET', route: '/status/stream', errors: [...accessErrors, 'concurrency_limited'] },
   { method: 'GET', route: '/setup', errors: accessErrors },
@@ -63,7 +70,10 @@ const doors = [
   { method: 'GET', route: '/v1/models', errors: [] },
   { method: 'GET', route: '/v1/models/{id}', errors: ['not_found'] },
   { method: 'POST', route: '/v1/chat/completions', errors: [...jobErrors, 'not_found'] },
-  { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/responses', errors: [...jobErrors, 'not_found'], others: [202] },
+  { method: 'GET', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'DELETE', route: '/v1/responses/{response_id}', errors: [...keptErrors, 'not_found'] },
+  { method: 'POST', route: '/v1/responses/{response_id}/cancel', errors: [...keptErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages', errors: [...jobErrors, 'not_found'] },
   { method: 'POST', route: '/v1/messages/count_tokens', errors: readingErrors },
 ] as const;
@@ -82,6 +92,8 @@ export interface Endpoint {
   readonly errors: readonly PublicCode[];
   /** The status of its success; 200 where it is left out. */
   readonly success?: 200 | 201;
+  /** Statuses of other answers that are no errors. */
+  readonly others?: readonly (202 | 204)[];
 }
 
 /** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */

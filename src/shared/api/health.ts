@@ -11,6 +11,7 @@ export const readinessBody = z
     checked_at: time.nullable(),
     duration_ms: count,
     trigger: z.enum(readinessTriggers),
+    cli: z.string().meta({ description: 'The name of the CLI: its kind, where there is but one.' }).optional(),
     adapter: z.string(),
     version: z.string().nullable(),
     error: z.string().optional(),
@@ -76,11 +77,29 @@ export const observabilityBody = z
   })
   .meta({ id: 'Observability' });
 
+/** Kinds of stores: what outlives the service, and what does not. */
+export const storeKinds = ['memory', 'sqlite', 'redis'] as const;
+export type StoreKind = (typeof storeKinds)[number];
+
+const storeBody = z
+  .strictObject({
+    kind: z.enum(storeKinds),
+    up: z.boolean().meta({ description: 'Whether it takes what it is asked to keep, as far as is known.' }),
+  })
+  .meta({ description: 'Where conversations are kept.' });
+
 export const healthBody = z
   .strictObject({
     status: z.enum(['ok', 'degraded', 'draining']),
     strict_mode: z.boolean(),
-    readiness: z.strictObject({ model_cli: readinessBody }),
+    readiness: z.strictObject({
+      model_cli: readinessBody,
+      model_clis: z
+        .array(readinessBody)
+        .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+        .optional(),
+    }),
+    store: storeBody.optional(),
     observability: observabilityBody,
   })
   .meta({ id: 'Health' });

@@ -1,18 +1,18 @@
 import { z } from 'zod';
+import { storeKinds } from './health.js';
 
 const count = z.int().nonnegative();
 const names = z.array(z.string()).readonly();
 
-const modelCliSetup = z
-  .strictObject({
-    adapter: z.string(),
-    command: names,
-    version: z.string().nullable(),
-    ready: z.boolean(),
-    duration_ms: count,
-    error: z.string().nullable(),
-  })
-  .readonly();
+const ofModelCli = {
+  adapter: z.string(),
+  command: names,
+  version: z.string().nullable(),
+  ready: z.boolean(),
+  duration_ms: count,
+  error: z.string().nullable(),
+};
+const modelCliSetup = z.strictObject(ofModelCli).readonly();
 
 const namedModel = z.strictObject({ id: z.string(), default: z.boolean() }).readonly();
 
@@ -33,6 +33,11 @@ export const setupReport = z
     queue_timeout_ms: count,
     execution_timeout_ms: count,
     model_cli: modelCliSetup.meta({ description: 'The model CLI, as the last readiness check found it.' }),
+    model_clis: z
+      .array(z.strictObject({ cli: z.string(), ...ofModelCli }).readonly())
+      .readonly()
+      .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+      .optional(),
     models: z
       .array(namedModel)
       .readonly()
@@ -41,8 +46,29 @@ export const setupReport = z
       .strictObject({ means: z.string(), no_cgroup: z.string().nullable() })
       .readonly()
       .meta({ description: 'How processes of the model CLI are held together and ended, and why not by cgroups.' }),
+    store: z
+      .strictObject({ kind: z.enum(storeKinds), place: z.string().nullable() })
+      .readonly()
+      .meta({ description: 'Where conversations are kept: the path of a file; null for memory. No passwords.' }),
     warnings: names.meta({ description: 'Of the start.' }),
   })
   .readonly()
   .meta({ id: 'SetupReport' });
 export type SetupReport = z.infer<typeof setupReport>;
+
+/** How the model answered one question. */
+export interface TrialAnswer {
+  readonly question: string;
+  /** Null where it failed. */
+  readonly answer: string | null;
+  readonly model: string | null;
+  /** From the start of the program to the first piece of the answer; null where none came. */
+  readonly first_delta_ms: number | null;
+  /** Pieces in which the answer came. */
+  readonly deltas: number;
+  readonly duration_ms: number;
+  readonly error: string | null;
+}
+
+/** `asked` is there where the model was asked a question. */
+export type CheckReport = SetupReport & { readonly asked?: TrialAnswer };

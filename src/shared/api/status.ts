@@ -33,6 +33,14 @@ const queueBody = z.strictObject({
     .meta({ description: 'The one who has waited longest first; at most 50.' }),
 });
 
+const backgroundBody = z.strictObject({
+  max: count.meta({ description: 'How many may wait.' }),
+  waiting: count.meta({
+    description: 'On all hosts, where they share a store; as of two seconds ago at most then.',
+  }),
+  running: count.meta({ description: 'On this host. Each has a slot, and is among those that run.' }),
+});
+
 /** One minute of the last hour. */
 const minuteBody = z.strictObject({
   at: time.meta({ description: 'Its begin.' }),
@@ -57,6 +65,7 @@ export const statusBody = z
     }),
     slots: slotsBody,
     queue: queueBody,
+    background_jobs: backgroundBody,
     workers: observabilityBody.shape.workers,
     cli_processes: observabilityBody.shape.cli_processes,
     breaker: breakerBody,

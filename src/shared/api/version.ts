@@ -7,6 +7,10 @@ export const versionBody = z
     commit: z.string().nullable(),
     node: z.string(),
     model_cli: z.strictObject({ adapter: z.string(), version: z.string().nullable() }),
+    model_clis: z
+      .array(z.strictObject({ cli: z.string(), adapter: z.string(), version: z.string().nullable() }))
+      .meta({ description: 'Where there are several, all of them; `model_cli` is the first.' })
+      .optional(),
     termination: z.enum(['cgroup', 'process-group']).meta({
       description: 'How processes of the model CLI are held together and ended.',
     }),

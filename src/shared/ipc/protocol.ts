@@ -3,10 +3,13 @@ import { historyBody } from '../api/health.js';
 import { modelsBody } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
+import { purgeReport, storeBackup, storeReport } from '../api/store.js';
 import { versionBody } from '../api/version.js';
+import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrder } from '../background.js';
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
+import { claimItem, claimOrder, recordedAnswer } from '../idempotency.js';
 import { jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log-style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
@@ -15,8 +18,8 @@ import { transcriptItem, transcriptOrder } from '../transcript.js';
 
 const nothing = z.object({});
 
-/** Which conversation, and who asks for it. */
-const conversationKey = z.object({ id: z.string(), client: z.string() });
+/** Which conversation or job, and who asks for it. */
+const ownedKey = z.object({ id: z.string(), client: z.string() });
 
 /** An API key as a worker knows it: by its SHA-256 digest (hex). */
 const workerKey = z.object({
@@ -97,8 +100,25 @@ export const primaryCalls = {
   /** The worker exits now, with this code: where it must kill itself, because a write of its log blocks, the code is lost. */
   leaving: { request: z.object({ code: z.int() }), answer: nothing },
   run: { request: jobRequest, item: jobEvent },
-  conversation: { request: conversationKey, answer: conversationSnapshot },
-  deleteConversation: { request: conversationKey, answer: nothing },
+  /** Accepts a background job. */
+  accept: { request: z.object({ job: jobRequest, form: jobForm }), answer: acceptedView },
+  job: { request: ownedKey, answer: backgroundJobView },
+  /** All events of a job from its beginning until it has ended, text in pieces of any size. */
+  jobEvents: { request: ownedKey, item: jobEvent },
+  jobs: { request: jobListOrder, answer: backgroundJobPage },
+  /** Ends what waits or runs; what has ended stays as it is. */
+  cancelJob: { request: ownedKey, answer: backgroundJobView },
+  /** Ends what waits or runs, and forgets what has ended. null: it is forgotten. */
+  deleteJob: { request: ownedKey, answer: z.object({ job: backgroundJobView.nullable() }) },
+  /** One item, and no end where that is a claim: cancelling the call gives it up. */
+  claim: { request: claimOrder, item: claimItem },
+  /** Resolves when the answer is kept, or is not. The claim is over then. */
+  record: {
+    request: z.object({ claim: z.int(), answer: recordedAnswer }),
+    answer: z.object({ isRecorded: z.boolean() }),
+  },
+  conversation: { request: ownedKey, answer: conversationSnapshot },
+  deleteConversation: { request: ownedKey, answer: nothing },
   /** `before`: the `next` of the page before. */
   conversations: {
     request: z.object({ client: z.string(), before: z.int().nullable(), limit: z.int() }),
@@ -108,7 +128,7 @@ export const primaryCalls = {
   transcript: { request: transcriptOrder, answer: transcriptItem },
   /** `messageCount`: how many of its messages the fork has; null: all. */
   forkConversation: {
-    request: conversationKey.extend({ messageCount: z.int().nullable() }),
+    request: ownedKey.extend({ messageCount: z.int().nullable() }),
     answer: conversationSnapshot,
   },
   /** Takes one request from the window of this client. */
@@ -124,6 +144,10 @@ export const primaryCalls = {
   },
   /** An estimate of the tokens of all texts together. */
   countTokens: { request: z.object({ texts: z.array(z.string()) }), answer: z.object({ tokens: z.int() }) },
+  /** What an operator does with the store. */
+  backupStore: { request: z.object({ name: z.string() }), answer: storeBackup },
+  verifyStore: { request: nothing, answer: storeReport },
+  purgeClient: { request: z.object({ client: z.string() }), answer: purgeReport },
   /** The body of GET /usage: all of it for an admin, else the client's own rows. Days are both included. */
   usage: { request: usageOrder, answer: z.object({ text: z.string() }) },
   /** `withPids`: process ids of the workers too. */

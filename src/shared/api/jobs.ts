@@ -1,0 +1,82 @@
+import { z } from 'zod';
+import { jobStatuses } from '../background.js';
+import { operations } from '../job.js';
+import { askResult } from './ask.js';
+import { chatResult } from './chat.js';
+import { errorBody } from './error.js';
+
+/** Background jobs: those that outlive their request. */
+
+const time = z.iso.datetime({ precision: 3 });
+const jobId = z.string().meta({ description: 'As in the `Location` of the 202.' });
+
+export const acceptedBody = z
+  .strictObject({
+    job_id: jobId,
+    status: z.literal('queued'),
+    created_at: time,
+    durable: z.boolean().meta({ description: 'Whether the job outlives a restart of the service.' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'AcceptedJob' });
+export type AcceptedBody = z.infer<typeof acceptedBody>;
+
+const listedJob = z
+  .strictObject({
+    job_id: jobId,
+    operation: z.enum(operations),
+    status: z.enum(jobStatuses),
+    position: z
+      .int()
+      .positive()
+      .nullable()
+      .meta({ description: 'While it is queued: how many slots must become free until it has one, as things stand.' }),
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'ListedJob' });
+
+export type ListedJob = z.infer<typeof listedJob>;
+
+export const jobResult = z.union([askResult, chatResult, z.looseObject({ object: z.literal('response') })]);
+export type JobResult = z.infer<typeof jobResult>;
+
+export const jobBody = listedJob
+  .extend({
+    result: jobResult.optional().meta({
+      description: 'Of one that has succeeded: the body that the plain request would have been answered with.',
+    }),
+    error: errorBody.optional().meta({ description: 'Of one that has failed: the body of that error.' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'Job' });
+export type JobBody = z.infer<typeof jobBody>;
+
+export const jobList = z
+  .strictObject({
+    jobs: z.array(listedJob).meta({ description: 'The newest one first.' }),
+    next_cursor: z.string().nullable().meta({ description: 'Sent as `cursor`, gets the next page; null on the last.' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'JobList' });
+export type JobList = z.infer<typeof jobList>;
+
+export const deletedJob = z
+  .strictObject({
+    success: z.literal(true),
+    job_id: jobId,
+    status: z.enum(jobStatuses).nullable().meta({ description: 'What has become of it; null where it is forgotten.' }),
+    deleted: z.boolean().meta({ description: 'Whether it is forgotten: it had ended before.' }),
+    request_id: z.string(),
+  })
+  .meta({ id: 'DeletedJob' });
+export type DeletedJob = z.infer<typeof deletedJob>;
+
+export const statusQuery = z
+  .enum(jobStatuses, `must be one of ${jobStatuses.join(', ')}`)
+  .meta({ description: 'Only those that are so.' });
+export const lastEventId = z
+  .string()
+  .regex(/^\d{1,15}$/, 'must be the id of an event')
+  .meta({ description: 'The `id` of the last event that has arrived: the stream goes on after it.' });

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { storeKinds } from './health.js';
+
+const count = z.int().nonnegative();
+
+/** No path: what the service writes lies beside its store. */
+export const backupName = z
+  .string()
+  .regex(/^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$/, 'must be 1 to 128 letters, digits and . _ -, and no path');
+
+export const backupRequest = z
+  .strictObject({
+    name: backupName.meta({
+      description: 'Of the file, which lies beside the store. There must be none of this name.',
+    }),
+  })
+  .meta({ id: 'BackupRequest' });
+
+export const storeBackup = z
+  .strictObject({
+    path: z.string(),
+    bytes: count,
+    duration_ms: count.meta({ description: 'Turns of conversations waited for so long.' }),
+  })
+  .meta({ id: 'StoreBackup' });
+export type StoreBackup = z.infer<typeof storeBackup>;
+
+const countsByTable = z.record(z.string(), count);
+
+/** Without fields: so that the body can grow. */
+export const verifyRequest = z.strictObject({}).meta({ id: 'VerifyRequest' });
+
+export const storeReport = z
+  .strictObject({
+    kind: z.enum(storeKinds),
+    path: z.string().nullable(),
+    version: z.int().nullable().meta({ description: 'Of the file; null for memory and Redis.' }),
+    bytes: count.meta({ description: 'Of the file; 0 for memory and Redis.' }),
+    faults: z.array(z.string()).meta({
+      description: 'What is wrong: damage, files that others can read, settings of Redis. None: all is well.',
+    }),
+    rows: countsByTable.meta({ description: 'What is in it, by table.' }),
+    expired: countsByTable.meta({
+      description: 'What has expired and is still there: the service removes it by itself.',
+    }),
+    copies: z.array(z.string()).meta({ description: 'Other files beside it that hold what it held once.' }),
+  })
+  .meta({ id: 'StoreReport' });
+export type StoreReport = z.infer<typeof storeReport>;
+
+export const purgeRequest = z
+  .strictObject({
+    client: z
+      .string()
+      .regex(/^(key|user|address) \S{1,256}$/, 'must be the kind and the name of a client, such as key alice')
+      .meta({ description: 'Kind and name as GET /usage shows them.' }),
+  })
+  .meta({ id: 'PurgeRequest' });
+
+export const purgeReport = z
+  .strictObject({
+    client: z.string(),
+    removed: countsByTable.meta({ description: 'What is gone, from memory and from the store, by kind.' }),
+    copies: z
+      .array(z.string())
+      .meta({ description: 'Files beside the store that may still hold it: remove them yourself.' }),
+  })
+  .meta({ id: 'PurgeReport' });
+export type PurgeReport = z.infer<typeof purgeReport>;

@@ -1,0 +1,57 @@
+import { z } from 'zod';
+import { wireError } from './errors.js';
+import { operations } from './job.js';
+
+/** A background job, one that outlives its request, as it crosses between worker and primary. */
+
+export const jobStatuses = ['queued', 'running', 'succeeded', 'failed', 'cancelled'] as const;
+export type JobStatus = (typeof jobStatuses)[number];
+
+/** How its answer is to be told: as the endpoint that took the request tells it. */
+export const jobForm = z
+  .object({
+    route: z.enum(['/ask', '/chat', '/v1/responses']),
+    /** For a door: the model as the caller named it, and the function that the answer is to be a call of. */
+    model: z.string().nullable(),
+    tool: z.string().nullable(),
+    /** Whether the answer is a value that fits a schema. */
+    isStructured: z.boolean(),
+  })
+  .readonly();
+export type JobForm = z.infer<typeof jobForm>;
+
+const time = z.number();
+
+/** Times are milliseconds since the epoch. */
+export const backgroundJobView = z
+  .object({
+    id: z.string(),
+    operation: z.enum(operations),
+    requestId: z.string(),
+    form: jobForm,
+    status: z.enum(jobStatuses),
+    /** Of one that waits: how many slots must become free before it has one, as things stand. */
+    position: z.int().positive().nullable(),
+    createdAt: time,
+    startedAt: time.nullable(),
+    endedAt: time.nullable(),
+    /** Why it has failed. */
+    failure: wireError.nullable(),
+  })
+  .readonly();
+export type BackgroundJobView = z.infer<typeof backgroundJobView>;
+
+export const acceptedView = z.object({ id: z.string(), createdAt: time, isDurable: z.boolean() }).readonly();
+export type AcceptedView = z.infer<typeof acceptedView>;
+
+/** `before`: the `next` of the page before. */
+export const jobListOrder = z.object({
+  client: z.string(),
+  status: z.enum(jobStatuses).nullable(),
+  before: z.int().nullable(),
+  limit: z.int(),
+});
+export type JobListOrder = z.infer<typeof jobListOrder>;
+
+export const backgroundJobPage = z.object({ jobs: z.array(backgroundJobView), next: z.int().nullable() });
+export type BackgroundJobPage = z.infer<typeof backgroundJobPage>;
