@@ -33,6 +33,8 @@ export interface TurnChange {
   readonly assistant: string;
   readonly images: readonly Image[];
   readonly totalTokens: number;
+  /** Of the turn lock, where hosts share the conversation; a first turn needs none. */
+  readonly token?: number | null;
 }
 
 /** A new conversation with the first messages of another one. */
@@ -53,9 +55,13 @@ export type ConversationChange = TurnChange | ForkChange;
 export interface ConversationJournal {
   /** All that were last active after that time, the least recently active first. The others are gone with it. */
   restore(after: number): AsyncIterable<KeptConversation>;
-  /** Resolves when the change would outlive a power cut. A turn of a conversation that is gone changes nothing. */
+  /**
+   * Resolves when the change would outlive a power cut. A turn changes nothing where the removal of its conversation was
+   * asked before; a turn of one that is gone without that is refused.
+   */
   commit(change: ConversationChange): Promise<void>;
-  remove(id: string): Promise<void>;
+  /** `late` is called where it turns out later that it was done, though it was rejected. */
+  remove(id: string, late?: () => void): Promise<void>;
   /** Removes it when it can: nobody waits for it. */
   forget(id: string): void;
 }

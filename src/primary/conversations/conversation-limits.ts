@@ -29,6 +29,11 @@ export function checkForkPoint(count: number, messageCount: number): void {
   if (count > messageCount) throw invalid('from', `must be at most ${messageCount}, the messages of the conversation`);
 }
 
+export function everyOneInUse(): RelayError {
+  const message = 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)';
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+}
+
 /** The same words for every cause. */
 export function notFound(): never {
   throw new RelayError('not_found', 'no such conversation');

@@ -1,17 +1,22 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
-import { RelayError } from '../../shared/errors.js';
 import type { Image } from '../../shared/job.js';
-import { LinkedList } from '../../shared/linked-list.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
 import { quarterOf } from '../limits/client-bounds.js';
 import { Conversation, newId, type TurnInLine } from './conversation.js';
 import type { KeptConversation } from './conversation-journal.js';
-import { type ConversationLimits, checkForkPoint, checkSize, notFound, unusable } from './conversation-limits.js';
-import { ConversationShares } from './conversation-shares.js';
+import {
+  type ConversationLimits,
+  checkForkPoint,
+  checkSize,
+  everyOneInUse,
+  notFound,
+  unusable,
+} from './conversation-limits.js';
 import { ConversationTurn } from './conversation-turn.js';
+import { HeldConversations } from './held-conversations.js';
 import { stored } from './stored-text.js';
-import { titleOf, transcriptFrom } from './transcript.js';
+import { pageOf, transcriptFrom } from './transcript.js';
 
 /**
  * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
@@ -22,13 +27,9 @@ export class ConversationStore {
   readonly limits: ConversationLimits;
   readonly #clock: Clock;
   #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
-  readonly #byId = new Map<string, Conversation>();
-  readonly #byActivity = new LinkedList<Conversation>();
-  readonly #shares: ConversationShares;
+  readonly #held: HeldConversations;
   /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
   #inUse = 0;
-  #bytes = 0;
-  #tokens = 0;
   #created = 0;
   #refused = 0;
 
@@ -36,7 +37,7 @@ export class ConversationStore {
     this.limits = limits;
     this.#clock = clock;
     const maxConversations = limits.clientMaxConversations ?? quarterOf(limits.maxConversations);
-    this.#shares = new ConversationShares({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
+    this.#held = new HeldConversations({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
   }
 
   /** `listener` is called when a conversation has been removed. There is one listener. */
@@ -45,7 +46,7 @@ export class ConversationStore {
   }
 
   get counts() {
-    return { conversations: this.#byId.size, bytes: this.#bytes, tokens: this.#tokens, created: this.#created };
+    return { ...this.#held.counts, created: this.#created };
   }
 
   /** Turns refused because every conversation was in use, counted from the start. */
@@ -53,9 +54,14 @@ export class ConversationStore {
     return this.#refused;
   }
 
+  /** Whether a turn runs or waits on it. */
+  isInUse(id: string | null): boolean {
+    return id !== null && (this.#held.get(id)?.turns ?? null) !== null;
+  }
+
   /** Throws `not_found`, with the same words for every cause. */
   snapshot(id: string, client: string): ConversationSnapshot {
-    return this.#snapshotOf(this.#find(id, client) ?? notFound());
+    return (this.#find(id, client) ?? notFound()).snapshot(this.limits.ttlMs);
   }
 
   /** A turn that runs or waits on it still answers its caller. Throws `not_found`. */
@@ -80,14 +86,7 @@ export class ConversationStore {
   /** The client's own, the most recently active first: those that were last active before `before` (null: all). */
   list(client: string, before: number | null, limit: number): ConversationPage {
     this.expire();
-    const found = this.#shares.latest(client, before, limit + 1);
-    const shown = found.slice(0, limit);
-    const next = found.length > limit ? (shown.at(-1)?.activity ?? null) : null;
-    const conversations = shown.map((conversation) => ({
-      ...this.#snapshotOf(conversation),
-      title: titleOf(conversation),
-    }));
-    return { conversations, next };
+    return pageOf(this.#held.latest(client, before, limit + 1), limit, this.limits.ttlMs);
   }
 
   /** A piece of its finished turns. Throws `not_found`, also for the next piece of one that is gone meanwhile. */
@@ -111,22 +110,51 @@ export class ConversationStore {
   /** It takes its place among the others as any new one does. Throws `concurrency_limited`. */
   publishFork(fork: Conversation): ConversationSnapshot {
     fork.lastActiveMs = this.#clock.monotonicMs(); // the order of activity is one of time too
-    this.#publish(fork);
+    this.#held.add(fork);
     this.#created++;
     this.#makeRoom();
     if (fork.isRemoved) this.#refuse(); // all others are in use, or of clients that keep to their share
-    return this.#snapshotOf(fork);
+    return fork.snapshot(this.limits.ttlMs);
   }
 
   /** One that has outlived a restart. They come in the order of their activity. */
   restore(kept: KeptConversation, lastActiveMs: number): void {
-    this.#publish(Conversation.restored(kept, lastActiveMs));
+    this.#held.add(Conversation.restored(kept, lastActiveMs));
     this.#makeRoom();
+  }
+
+  /** How many messages of it there are here; 0 where there is no such conversation. */
+  messagesOf(id: string): number {
+    return this.#held.get(id)?.texts.length ?? 0;
+  }
+
+  /** Takes over turns that came to be elsewhere: those of `kept` begin after so many messages. What is here already stays. */
+  catchUp(kept: KeptConversation, from: number): void {
+    const known = this.#held.get(kept.id);
+    if (known === undefined) {
+      if (from === 0) this.#keepClear(Conversation.restored(kept, this.#clock.monotonicMs()));
+      return;
+    }
+    const { bytes, tokens } = known;
+    known.catchUp(kept, from);
+    known.lastActiveMs = this.#clock.monotonicMs();
+    this.#held.grew(known, known.bytes - bytes, known.tokens - tokens);
+    this.#makeRoom();
+  }
+
+  /** Forgets it as the ones that are evicted. A turn that runs or waits still answers its caller. */
+  drop(id: string): void {
+    const conversation = this.#held.get(id);
+    if (conversation !== undefined) this.#remove(conversation, 'evicted');
+  }
+
+  dropIdle(): void {
+    for (const conversation of this.#held.idleOnes()) this.#remove(conversation, 'evicted');
   }
 
   /** Removes what has expired. Called at every turn, and from time to time. */
   expire(): void {
-    for (const conversation of this.#idleOnes()) {
+    for (const conversation of this.#held.idleOnes()) {
       if (!this.#hasExpired(conversation)) return;
       this.#remove(conversation, 'expired');
     }
@@ -148,7 +176,7 @@ export class ConversationStore {
     images: readonly Image[],
   ): ConversationSnapshot {
     if (conversation.texts.length === 0) {
-      this.#publish(conversation);
+      this.#held.add(conversation);
       this.#created++;
     }
     const bytesBefore = conversation.bytes;
@@ -156,14 +184,9 @@ export class ConversationStore {
     const bytes = conversation.bytes - bytesBefore;
     conversation.lastActivityAt = this.#clock.now();
     conversation.lastActiveMs = this.#clock.monotonicMs();
-    if (conversation.place !== null) {
-      this.#bytes += bytes;
-      this.#tokens += tokens;
-      this.#byActivity.moveToEnd(conversation.place);
-      this.#shares.grew(conversation, bytes);
-      this.#makeRoom();
-    }
-    return this.#snapshotOf(conversation);
+    this.#held.grew(conversation, bytes, tokens);
+    this.#makeRoom();
+    return conversation.snapshot(this.limits.ttlMs);
   }
 
   /** A turn leaves the line, wherever it stands; the next one may run. */
@@ -180,9 +203,15 @@ export class ConversationStore {
 
   #refuse(): never {
     this.#refused++;
-    throw new RelayError('concurrency_limited', 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)', {
-      retryAfterSeconds: 1,
-    });
+    throw everyOneInUse();
+  }
+
+  /** Somebody is about to use it: if it has to go, it goes later. */
+  #keepClear(conversation: Conversation): void {
+    this.#held.add(conversation);
+    conversation.turns = [];
+    this.#makeRoom();
+    conversation.turns = null;
   }
 
   #draft(client: string, system: string | null): Conversation {
@@ -190,34 +219,17 @@ export class ConversationStore {
     return new Conversation(newId(), client, kept, this.#clock.now(), this.#clock.monotonicMs());
   }
 
-  #publish(conversation: Conversation): void {
-    conversation.place = this.#byActivity.append(conversation);
-    this.#byId.set(conversation.id, conversation);
-    this.#shares.add(conversation);
-    this.#bytes += conversation.bytes;
-    this.#tokens += conversation.tokens;
-  }
-
   /** Evicts idle ones until count and bytes are within their limits. */
   #makeRoom(): void {
-    while (!this.#isWithinLimits()) {
-      const first = this.#shares.firstToGo() ?? this.#idleOnes().next().value;
-      if (first === undefined) return;
+    while (!this.#held.areWithin(this.limits)) {
+      const first = this.#held.firstToGo;
+      if (first === null) return;
       this.#remove(first, 'evicted');
     }
   }
 
-  #isWithinLimits(): boolean {
-    return this.#byId.size <= this.limits.maxConversations && this.#bytes <= this.limits.maxBytes;
-  }
-
-  /** The least recently active first. Each may be removed when it has been yielded. */
-  *#idleOnes(): Generator<Conversation, undefined> {
-    for (const conversation of this.#byActivity) if (conversation.turns === null) yield conversation;
-  }
-
   #find(id: string, client: string): Conversation | null {
-    const conversation = this.#byId.get(id);
+    const conversation = this.#held.get(id);
     if (conversation === undefined || conversation.client !== client) return null;
     if (conversation.turns !== null || !this.#hasExpired(conversation)) return conversation;
     this.#remove(conversation, 'expired');
@@ -229,19 +241,8 @@ export class ConversationStore {
   }
 
   #remove(conversation: Conversation, cause: RemovalCause): void {
-    if (conversation.place !== null) this.#byActivity.remove(conversation.place);
-    conversation.place = null;
-    this.#shares.remove(conversation);
     if (conversation.turns !== null) this.#inUse--;
-    this.#byId.delete(conversation.id);
-    this.#bytes -= conversation.bytes;
-    this.#tokens -= conversation.tokens;
+    this.#held.remove(conversation);
     this.#onRemoved(cause, conversation.id);
-  }
-
-  #snapshotOf(conversation: Conversation): ConversationSnapshot {
-    const { id, createdAt, lastActivityAt, tokens, texts } = conversation;
-    const expiresAt = lastActivityAt + this.limits.ttlMs;
-    return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
   }
 }

@@ -3,16 +3,19 @@ import type { Image } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/adapter.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
+import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { TurnChange } from './conversation-journal.js';
 import type { ConversationStore } from './conversation-store.js';
+import type { TurnLock } from './turn-locks.js';
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
 /** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
+  /** Where hosts share the conversation: the right to change it. */
+  lock: TurnLock | null = null;
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
   #state: 'new' | 'in-line' | 'left' = 'new';
@@ -27,6 +30,19 @@ export class ConversationTurn implements TurnInLine, Disposable {
   /** Whether another turn on the same conversation must end first. */
   get mustWait(): boolean {
     return this.#conversation.turns !== null && this.#conversation.turns[0] !== this;
+  }
+
+  get id(): string {
+    return this.#conversation.id;
+  }
+
+  get client(): string {
+    return this.#conversation.client;
+  }
+
+  /** Whether its conversation comes to be with it. */
+  get isFirst(): boolean {
+    return this.#conversation.texts.length === 0;
   }
 
   get system(): string | null {
@@ -74,15 +90,18 @@ export class ConversationTurn implements TurnInLine, Disposable {
     if (isRemoved) return null;
     const system = texts.length === 0 ? storedSystem : null;
     const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
-    return { type: 'turn', id, client, system, createdAt, user, assistant, images, ...counts };
+    const token = this.lock?.token ?? null;
+    return { type: 'turn', id, client, system, createdAt, user, assistant, images, token, ...counts };
   }
 
   commit(user: string, assistant: string, tokens: number, images: readonly Image[] = []): ConversationSnapshot {
+    this.lock?.spent();
     return this.#keeper.commit(this.#conversation, [user, assistant], tokens, images);
   }
 
   [Symbol.dispose](): void {
     if (this.#state === 'in-line') this.#keeper.close(this.#conversation, this);
     this.#state = 'left';
+    this.lock?.release();
   }
 }

@@ -1,4 +1,5 @@
 import { randomBytes } from 'node:crypto';
+import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/adapter.js';
@@ -63,12 +64,26 @@ export class Conversation {
     return conversation;
   }
 
+  /** As `restored`, for the turns that it does not have yet: those of `kept` begin after so many messages. */
+  catchUp(kept: KeptConversation, from: number): void {
+    for (const { texts, images, totalTokens } of kept.turns.slice((this.texts.length - from) / 2)) {
+      this.add(texts, totalTokens - this.tokens, images);
+    }
+    this.lastActivityAt = kept.lastActivityAt;
+  }
+
   get isRemoved(): boolean {
     return this.place === null && this.texts.length > 0;
   }
 
   get system(): string | null {
     return this.#system === null ? null : textOf(this.#system);
+  }
+
+  snapshot(ttlMs: number): ConversationSnapshot {
+    const { id, createdAt, lastActivityAt, tokens, texts } = this;
+    const expiresAt = lastActivityAt + ttlMs;
+    return { id, messageCount: texts.length, tokensUsed: tokens, createdAt, lastActivityAt, expiresAt };
   }
 
   /** Its size when every turn in line has ended, their answers left out. */

@@ -24,8 +24,15 @@ export class KeptConversations {
   /** As `ConversationStore.remove`. A turn that is committed meanwhile is gone with it. */
   async remove(id: string, client: string): Promise<void> {
     this.#store.snapshot(id, client); // throws
-    await this.#journal.remove(id);
+    await this.#journal.remove(id, () => this.#removeLate(id, client));
     this.#store.remove(id, client);
+  }
+
+  /** It is gone from the journal; here it may have expired meanwhile. */
+  #removeLate(id: string, client: string): void {
+    try {
+      this.#store.remove(id, client);
+    } catch {}
   }
 
   /**

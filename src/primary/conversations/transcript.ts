@@ -1,3 +1,4 @@
+import type { ConversationPage } from '../../shared/conversation.js';
 import type { Image } from '../../shared/job.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/transcript.js';
 import type { Conversation } from './conversation.js';
@@ -15,6 +16,13 @@ const maxTitleBytes = 4 * titleLength;
 export function titleOf({ texts: [first = ''] }: Pick<Conversation, 'texts'>): string {
   const characters = Array.from(startOf(first, maxTitleBytes)).slice(0, titleLength);
   return characters.join('').replace(/[\p{Cc}\u2028\u2029]/gu, ' ');
+}
+
+/** The first so many of those that were found; where there is another one, there is a next page. */
+export function pageOf(found: readonly Conversation[], limit: number, ttlMs: number): ConversationPage {
+  const shown = found.slice(0, limit);
+  const conversations = shown.map((each) => ({ ...each.snapshot(ttlMs), title: titleOf(each) }));
+  return { conversations, next: found.length > limit ? (shown.at(-1)?.activity ?? null) : null };
 }
 
 /** What is read of one part, and where the next one begins. */

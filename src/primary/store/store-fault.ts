@@ -2,3 +2,6 @@
 export class StoreFault extends Error {
   override readonly name = 'StoreFault';
 }
+
+/** Another process has the file open. */
+export class HeldFault extends StoreFault {}

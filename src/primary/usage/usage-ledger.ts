@@ -2,8 +2,9 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
+import type { Period, UsageDelta } from './usage-journal.js';
 
-const maxDays = 90;
+export const maxDays = 90;
 const maxClientsPerDay = 1000;
 /** Names that the holders of keys give are as many as they like: the rest is for clients of other kinds. */
 const maxClientsWithSubClients = 500;
@@ -22,36 +23,36 @@ interface Used {
   modelMs: number;
 }
 
-/** From one day to another, both included; null: without an end. Days are as in `2026-01-31`. */
-export interface Period {
-  readonly since: string | null;
-  readonly until: string | null;
-}
+type Days = Map<string, Map<string, Used>>;
 
-/** Owns what each client has used, by day in UTC, for as many days as there is room. Lost at a restart. */
+/** Owns what each client has used, by day in UTC, for as many days as there is room. */
 export class UsageLedger {
   readonly #clock: Clock;
-  readonly #days = new Map<string, Map<string, Used>>();
+  readonly #days: Days = new Map();
   #rows = 0;
+  /** What has been used since it was taken last; null where nobody takes it. */
+  #growth: Days | null = null;
 
   constructor(clock: Clock) {
     this.#clock = clock;
   }
 
   jobEnded({ client }: JobRequest, end: JobEnd): void {
-    const used = this.#usedBy(client);
-    used.jobs[end.outcome]++;
-    used.modelMs += end.executionMs;
-    if (end.outcome !== 'ok') return;
-    const { inputTokens, outputTokens, costUsd } = end.usage;
-    used.inputTokens += inputTokens ?? 0;
-    used.outputTokens += outputTokens ?? 0;
-    if (costUsd !== null) used.costUsd = (used.costUsd ?? 0) + costUsd;
+    const { inputTokens, outputTokens, costUsd } = end.outcome === 'ok' ? end.usage : nothingReported;
+    this.#grow(client, (used) => {
+      used.jobs[end.outcome]++;
+      used.modelMs += end.executionMs;
+      used.inputTokens += inputTokens ?? 0;
+      used.outputTokens += outputTokens ?? 0;
+      used.costUsd = sumOf(used.costUsd, costUsd);
+    });
   }
 
   /** A job was not admitted. */
   refused(client: string): void {
-    this.#usedBy(client).refused++;
+    this.#grow(client, (used) => {
+      used.refused++;
+    });
   }
 
   /** Of one client, or (null) of all; the earliest day first, and the clients of a day by name. */
@@ -63,30 +64,56 @@ export class UsageLedger {
     });
   }
 
-  #usedBy(client: string): Used {
-    const today = this.#today();
-    const most = holderOf(client) === client ? maxClientsPerDay : maxClientsWithSubClients;
-    const name = today.has(client) || today.size < most ? client : theRest;
-    return today.get(name) ?? this.#open(today, name);
+  /** What an earlier service has counted. */
+  restore({ day, client, ...used }: UsageDelta): void {
+    const clients = this.#clientsOf(day);
+    if (clients.has(client)) return;
+    const jobs = { ...nothingUsed().jobs, ...used.jobs };
+    this.#open(clients, client, { ...used, jobs });
   }
 
-  #open(day: Map<string, Used>, client: string): Used {
-    const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Used['jobs'];
-    const used = { jobs, refused: 0, inputTokens: 0, outputTokens: 0, costUsd: null, modelMs: 0 };
-    day.set(client, used);
+  /** From now on what is used can be taken by `takeGrowth`. */
+  keepGrowth(): void {
+    this.#growth ??= new Map();
+  }
+
+  /** What has been used since the last time. */
+  takeGrowth(): UsageDelta[] {
+    const taken = [...(this.#growth ?? [])];
+    this.#growth?.clear();
+    return taken.flatMap(([day, clients]) => [...clients].map(([client, used]) => ({ day, client, ...used })));
+  }
+
+  /** Returns of how many days it was. What others have used stays, also of those days. */
+  forget(client: string): number {
+    const days = [...this.#days.values()].filter((clients) => clients.delete(client));
+    for (const clients of this.#growth?.values() ?? []) clients.delete(client);
+    this.#rows -= days.length;
+    return days.length;
+  }
+
+  #grow(client: string, grow: (used: Used) => void): void {
+    const day = timestamp(this.#clock.now()).slice(0, 10);
+    const clients = this.#clientsOf(day);
+    const name = nameIn(clients, client);
+    grow(clients.get(name) ?? this.#open(clients, name, nothingUsed()));
+    if (this.#growth !== null) grow(placeIn(this.#growth, day, name));
+  }
+
+  #open(clients: Map<string, Used>, name: string, used: Used): Used {
+    clients.set(name, used);
     this.#rows++;
     if (this.#rows > maxRows) this.#dropOldest();
     return used;
   }
 
-  #today(): Map<string, Used> {
-    const date = timestamp(this.#clock.now()).slice(0, 10);
-    const known = this.#days.get(date);
+  #clientsOf(day: string): Map<string, Used> {
+    const known = this.#days.get(day);
     if (known !== undefined) return known;
-    const day = new Map<string, Used>();
-    this.#days.set(date, day);
+    const clients = new Map<string, Used>();
+    this.#days.set(day, clients);
     if (this.#days.size > maxDays) this.#dropOldest();
-    return day;
+    return clients;
   }
 
   #dropOldest(): void {
@@ -96,7 +123,39 @@ export class UsageLedger {
   }
 }
 
-function rowOf(day: string, client: string, used: Used): UsageRow {
+const nothingReported = { inputTokens: null, outputTokens: null, costUsd: null };
+
+function nothingUsed(): Used {
+  const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as Used['jobs'];
+  return { jobs, refused: 0, inputTokens: 0, outputTokens: 0, costUsd: null, modelMs: 0 };
+}
+
+/** The name under which a client is counted on this day. */
+function nameIn(clients: ReadonlyMap<string, Used>, client: string): string {
+  const most = holderOf(client) === client ? maxClientsPerDay : maxClientsWithSubClients;
+  return clients.has(client) || clients.size < most ? client : theRest;
+}
+
+function placeIn(days: Days, day: string, client: string): Used {
+  const clients = days.get(day) ?? new Map<string, Used>();
+  days.set(day, clients);
+  const used = clients.get(client) ?? nothingUsed();
+  clients.set(client, used);
+  return used;
+}
+
+/** null where neither was reported: not the same as 0. */
+export function sumOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : a + b;
+}
+
+/** The earliest day first, and the clients of a day by name. */
+export function reportOf(rows: readonly UsageDelta[]): UsageRow[] {
+  const all = rows.map(({ day, client, ...used }) => rowOf(day, client, used));
+  return all.sort((a, b) => (a.day === b.day ? byName(a, b) : a.day < b.day ? -1 : 1));
+}
+
+function rowOf(day: string, client: string, used: Omit<UsageDelta, 'day' | 'client'>): UsageRow {
   const { kind, name } = readClientId(client);
   return {
     day,

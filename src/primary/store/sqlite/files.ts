@@ -1,5 +1,5 @@
-import { lstat, mkdir, open, readFile, rm, stat, writeFile } from 'node:fs/promises';
-import { dirname } from 'node:path';
+import { lstat, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import { StoreFault } from '../store-fault.js';
 
 /** For its owner alone: the files hold prompts. */
@@ -28,6 +28,10 @@ async function prepareFolder(folder: string): Promise<void> {
   await mkdir(folder, folderMode).catch((error: NodeJS.ErrnoException) => {
     if (error.code !== 'EEXIST') throw cannot('be made', folder, error);
   });
+  await checkFolder(folder);
+}
+
+async function checkFolder(folder: string): Promise<void> {
   const { mode, uid } = await stat(folder).catch((error: NodeJS.ErrnoException) => {
     throw cannot('be used', folder, error); // a link that leads nowhere
   });
@@ -35,12 +39,14 @@ async function prepareFolder(folder: string): Promise<void> {
   if (uid !== 0 && uid !== process.getuid?.()) throw new StoreFault(`the folder ${folder} belongs to another user`);
 }
 
-async function checkFile(path: string): Promise<void> {
+/** Resolves with whether it is there. Throws a StoreFault for what others can read, or is no file. */
+export async function checkFile(path: string): Promise<boolean> {
   const stats = await lstat(path).catch(() => null);
-  if (stats === null) return;
+  if (stats === null) return false;
   if (!stats.isFile()) throw new StoreFault(`${path} is not a file`);
   if (stats.uid !== process.getuid?.()) throw new StoreFault(`${path} belongs to another user`);
   if ((stats.mode & openToOthers) !== 0) throw new StoreFault(`others can read ${path}: chmod 600`);
+  return true;
 }
 
 function cannot(what: string, path: string, { code }: NodeJS.ErrnoException): StoreFault {
@@ -70,4 +76,52 @@ export async function holderOf(path: string): Promise<string> {
   const text = await readFile(pidFileOf(path), 'utf8').catch(() => '');
   const pid = /^\d+$/.exec(text.trim())?.[0];
   return pid === undefined ? 'another process' : `process ${pid}`;
+}
+
+export async function bytesOfFile(path: string): Promise<number> {
+  return (await stat(path)).size;
+}
+
+/** What a start would refuse, of the file, what belongs to it, and the copies beside it. */
+export async function faultsOfFiles(path: string): Promise<string[]> {
+  const names = [basename(path), `${basename(path)}-wal`, ...(await copiesBeside(path))];
+  const faults = await Promise.all(names.map((name) => faultOf(() => checkFile(join(dirname(path), name)))));
+  return [await faultOf(() => checkFolder(dirname(path))), ...faults].filter((fault) => fault !== null);
+}
+
+async function faultOf(check: () => Promise<unknown>): Promise<string | null> {
+  try {
+    await check();
+    return null;
+  } catch (error) {
+    if (error instanceof StoreFault) return error.message;
+    throw error;
+  }
+}
+
+/** The begin of each file of SQLite. */
+const magic = 'SQLite format 3\0';
+
+/** Names of the other files of SQLite in its folder: copies from before a change of version, and backups. */
+export async function copiesBeside(path: string): Promise<string[]> {
+  const { ino } = await lstat(path); // also under another name: to open it here would give up its lock
+  const names = await readdir(dirname(path));
+  const found = await Promise.all(names.map((name) => isOtherDatabase(join(dirname(path), name), ino)));
+  return names.filter((_, index) => found[index] === true).sort();
+}
+
+async function isOtherDatabase(path: string, ino: number): Promise<boolean> {
+  const stats = await lstat(path).catch(() => null);
+  return stats?.isFile() === true && stats.ino !== ino && (await beginsAsDatabase(path));
+}
+
+async function beginsAsDatabase(path: string): Promise<boolean> {
+  const file = await open(path, 'r').catch(() => null);
+  if (file === null) return false;
+  try {
+    const { buffer } = await file.read(Buffer.alloc(magic.length), 0, magic.length, 0);
+    return buffer.toString('latin1') === magic;
+  } finally {
+    await file.close();
+  }
 }

@@ -1,4 +1,5 @@
-import { type Database, Gone } from './database.js';
+import type { Database } from './database.js';
+import { Gone } from './gone.js';
 import type { HeldFiles } from './held-files.js';
 import type { SqliteAnswer, SqliteTask } from './messages.js';
 import type { SqlConnection } from './node-sqlite.js';
@@ -23,11 +24,11 @@ export class Group {
     const answers: SqliteAnswer[] = [];
     let together: SqliteTask[] = [];
     for (const task of tasks) {
-      if (task.order.type !== 'tidy') {
+      if (!isAlone(task)) {
         together.push(task);
         continue;
       }
-      answers.push(...this.#together(together), this.#tidy(task));
+      answers.push(...this.#together(together), this.#alone(task));
       together = [];
     }
     return [...answers, ...this.#together(together)];
@@ -51,9 +52,9 @@ export class Group {
     }
   }
 
-  #tidy({ number, order: _ }: SqliteTask): SqliteAnswer {
+  #alone({ number, order }: SqliteTask): SqliteAnswer {
     try {
-      return { type: 'done', number, value: this.#database.tidy() };
+      return { type: 'done', number, value: this.#database.perform(order) };
     } catch (error) {
       return { type: 'failed', number, reason: reasonOf(error) };
     }
@@ -65,6 +66,11 @@ export class Group {
       this.#sql.exec('ROLLBACK');
     } catch {}
   }
+}
+
+/** What SQLite does in no transaction. */
+function isAlone({ order }: SqliteTask): boolean {
+  return order.type === 'tidy' || order.type === 'backup';
 }
 
 function failureOf({ number }: SqliteTask, error: unknown): SqliteAnswer {

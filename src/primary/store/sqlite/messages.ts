@@ -1,17 +1,23 @@
-import type { ConversationChange, KeptConversation } from '../../conversations/conversation-journal.js';
+import type { KeptConversation } from '../../conversations/conversation-journal.js';
+import type { UsageDelta } from '../../usage/usage-journal.js';
+import type { Counts } from '../store-upkeep.js';
+import type { AnswerOrder, AnswerValue } from './answer-table.js';
+import type { ConversationOrder } from './conversation-table.js';
+import type { FileReport, SurveyOrder } from './file-survey.js';
+import type { JobTableOrder, JobTableValue } from './job-table.js';
+import type { UsageOrder } from './usage-table.js';
 
-/** What the thread is asked for. `at` is wall-clock time. */
+/** What the thread is asked for. */
 export type SqliteOrder =
-  | { readonly type: 'commit'; readonly change: ConversationChange; readonly at: number }
-  | { readonly type: 'remove'; readonly ids: readonly string[] }
-  /** Begins to read what was last active after that time; `expire` removes the others. */
-  | { readonly type: 'begin-restore'; readonly after: number }
-  | { readonly type: 'restore' }
-  | { readonly type: 'expire'; readonly after: number }
+  | ConversationOrder
+  | JobTableOrder
+  | UsageOrder
+  | AnswerOrder
+  | SurveyOrder
   /** Gives back what removed texts have left in the files. */
   | { readonly type: 'tidy' }
-  /** Finds out whether anything can be written. */
-  | { readonly type: 'probe' };
+  /** Finds out whether so many bytes can be written; 0 clears them away. */
+  | { readonly type: 'probe'; readonly bytes: number };
 
 export interface SqliteTask {
   readonly number: number;
@@ -19,7 +25,13 @@ export interface SqliteTask {
 }
 
 /** Of `restore`: the next ones, none at the end. Of `tidy`: whether there is more of it to do. */
-export type SqliteValue = readonly KeptConversation[] | boolean | null;
+export type SqliteValue =
+  | readonly KeptConversation[]
+  | readonly UsageDelta[]
+  | JobTableValue
+  | AnswerValue
+  | FileReport
+  | Counts;
 
 /** `gone`: what the order is about is no longer there. */
 export type SqliteAnswer =
@@ -37,8 +49,8 @@ export type SqliteOpening =
 export const closeMessage = 'close';
 export type SqliteMessage = SqliteTask | typeof closeMessage;
 
-/** What the thread is started with. `migrations` are those of the program, but in tests. */
+/** What the thread is started with. `migrations` are those of the program, but in tests; null: the file stays of its version. */
 export interface SqliteSettings {
   readonly path: string;
-  readonly migrations: readonly string[];
+  readonly migrations: readonly string[] | null;
 }

@@ -5,7 +5,8 @@ import type { SqlConnection } from './node-sqlite.js';
 /**
  * What brings a file from each version to the next; the first one makes an empty file a store. A text is the bytes of its
  * UTF-8. `activity` counts up with every turn: the order of activity, whatever the clock was told. `total_tokens` are of
- * the turn and all before it.
+ * the turn and all before it. `run` is the service that has started a job; what it was asked is kept until then only. What belongs to a client is in a table with a
+ * column `client`, or goes with a row of one by a trigger: so a client is forgotten by one rule.
  */
 export const migrations: readonly string[] = [
   `CREATE TABLE conversations (
@@ -28,15 +29,76 @@ export const migrations: readonly string[] = [
    ) STRICT, WITHOUT ROWID;
    CREATE TABLE probes (id INTEGER PRIMARY KEY, count INTEGER NOT NULL) STRICT;
    INSERT INTO probes VALUES (1, 0);`,
+  `CREATE TRIGGER turns_with_conversation AFTER DELETE ON conversations BEGIN
+     DELETE FROM turns WHERE conversation = old.key;
+   END;
+   ALTER TABLE probes ADD COLUMN filler BLOB;
+   CREATE TABLE usage (
+     day TEXT NOT NULL,
+     client TEXT NOT NULL,
+     jobs TEXT NOT NULL,
+     refused INTEGER NOT NULL,
+     input_tokens INTEGER NOT NULL,
+     output_tokens INTEGER NOT NULL,
+     cost_usd REAL,
+     model_ms REAL NOT NULL,
+     PRIMARY KEY (day, client)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TABLE usage_batches (id INTEGER PRIMARY KEY, batch TEXT NOT NULL) STRICT;
+   CREATE TABLE jobs (
+     number INTEGER PRIMARY KEY AUTOINCREMENT,
+     id TEXT NOT NULL UNIQUE,
+     client TEXT NOT NULL,
+     operation TEXT NOT NULL,
+     request_id TEXT NOT NULL,
+     form TEXT NOT NULL,
+     request TEXT,
+     status TEXT NOT NULL,
+     run TEXT,
+     created_at INTEGER NOT NULL,
+     started_at INTEGER,
+     ended_at INTEGER,
+     job_end TEXT
+   ) STRICT;
+   CREATE INDEX jobs_of_client ON jobs (client, number);
+   CREATE INDEX jobs_by_end ON jobs (ended_at) WHERE ended_at IS NOT NULL;
+   CREATE TABLE job_texts (
+     job INTEGER NOT NULL,
+     start INTEGER NOT NULL,
+     text BLOB NOT NULL,
+     PRIMARY KEY (job, start)
+   ) STRICT, WITHOUT ROWID;
+   CREATE TRIGGER job_texts_with_job AFTER DELETE ON jobs BEGIN
+     DELETE FROM job_texts WHERE job = old.number;
+   END;
+   CREATE TABLE idempotency (
+     client TEXT NOT NULL,
+     name TEXT NOT NULL,
+     digest TEXT NOT NULL,
+     created_at INTEGER NOT NULL,
+     answer TEXT NOT NULL,
+     body BLOB NOT NULL,
+     PRIMARY KEY (client, name)
+   ) STRICT;
+   CREATE INDEX idempotency_by_age ON idempotency (created_at);`,
 ];
+
+/** Throws a StoreFault for a file that is none of this program. */
+export function checkVersion(sql: SqlConnection, path: string, known = migrations.length): void {
+  const version = numberOf(sql, 'PRAGMA user_version', 'user_version');
+  if (version > known) throw newer(path, version, known);
+  if (version === 0) throw new StoreFault(`${path} is not of prompt-relay`);
+}
+
+function newer(path: string, version: number, known: number): StoreFault {
+  return new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${known})`);
+}
 
 /** Brings the file to the version of this program, all or nothing. What a file held before stays beside it, as a copy. */
 export async function migrate(sql: SqlConnection, path: string, steps: readonly string[]): Promise<void> {
   const version = numberOf(sql, 'PRAGMA user_version', 'user_version');
   const target = steps.length;
-  if (version > target) {
-    throw new StoreFault(`${path} is of a newer prompt-relay (version ${version}, this one knows ${target})`);
-  }
+  if (version > target) throw newer(path, version, target);
   if (version === target) return;
   if (version > 0) await copyTo(sql, `${path}.version-${version}`);
   else if (numberOf(sql, 'SELECT count(*) AS n FROM sqlite_schema', 'n') > 0) {

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { StoreFault } from '../store-fault.js';
+import { HeldFault, StoreFault } from '../store-fault.js';
 import { holderOf, removePidFile, writePidFile } from './files.js';
+import { OutcomeUnknown } from './gone.js';
 import {
   closeMessage,
   type SqliteAnswer,
@@ -31,7 +32,7 @@ export class SqliteThread {
   #worker: Promise<Worker> | null = null;
   #isClosed = false;
 
-  constructor(path: string, steps: readonly string[] = migrations, file = join(__dirname, 'thread.js')) {
+  constructor(path: string, steps: readonly string[] | null = migrations, file = join(__dirname, 'thread.js')) {
     this.#file = file;
     this.#settings = { path, migrations: steps };
   }
@@ -41,7 +42,10 @@ export class SqliteThread {
     await this.#running();
   }
 
-  /** Orders are done in the order in which they were given. Rejects where it could not be done, and was not. */
+  /**
+   * Orders are done in the order in which they were given. Rejects where it could not be done, and was not; with
+   * `OutcomeUnknown` where the thread has died meanwhile.
+   */
   async ask(order: SqliteOrder): Promise<SqliteValue> {
     const worker = await this.#running();
     const number = ++this.#lastNumber;
@@ -84,7 +88,7 @@ export class SqliteThread {
     });
     worker.once('exit', () => reject(cause)); // by then it has given up the file
     const opening = await promise;
-    if (opening.type === 'held') throw new StoreFault(`${path} is in use by ${await holderOf(path)}`);
+    if (opening.type === 'held') throw new HeldFault(`${path} is in use by ${await holderOf(path)}`);
     if (opening.type === 'fault') throw new StoreFault(opening.sentence);
     worker.on('message', (answers: readonly SqliteAnswer[]) => this.#answered(answers));
     worker.once('exit', () => this.#died(cause));
@@ -103,7 +107,7 @@ export class SqliteThread {
 
   #died(error: Error): void {
     this.#worker = null;
-    for (const { reject } of this.#open.values()) reject(error);
+    for (const { reject } of this.#open.values()) reject(new OutcomeUnknown(error.message, { cause: error }));
     this.#open.clear();
   }
 }

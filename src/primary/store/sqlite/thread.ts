@@ -5,7 +5,7 @@ import { Group } from './group.js';
 import { HeldFiles } from './held-files.js';
 import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './messages.js';
 import { connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
-import { migrate } from './schema.js';
+import { checkVersion, migrate } from './schema.js';
 
 /** Runs in a thread of its own: a sync takes as long as the disk likes, and the primary's loop never waits for a disk. */
 
@@ -16,23 +16,19 @@ const maxTasks = 500;
  * The lock comes first: it is held until the process ends, however it ends. With it the index of the write-ahead log is
  * in memory, so that there is no third file.
  */
-const pragmas = [
-  'locking_mode = EXCLUSIVE',
-  'auto_vacuum = INCREMENTAL',
-  'journal_mode = WAL',
-  'synchronous = FULL',
-  'secure_delete = ON',
-  'temp_store = MEMORY',
-  'trusted_schema = OFF',
-];
+const pragmas = ['locking_mode = EXCLUSIVE', 'secure_delete = ON', 'temp_store = MEMORY', 'trusted_schema = OFF'];
+/** For a service. A file that is only looked at keeps its form. */
+const servicePragmas = ['auto_vacuum = INCREMENTAL', 'journal_mode = WAL', 'synchronous = FULL'];
 
 async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
   new HeldFiles([path]).check(); // SQLite would make it, for anybody to read: it may be gone when the thread starts again
   const sql = connectTo(path);
   try {
-    for (const pragma of pragmas) sql.exec(`PRAGMA ${pragma}`);
+    const wanted = migrations === null ? pragmas : [...pragmas, ...servicePragmas];
+    for (const pragma of wanted) sql.exec(`PRAGMA ${pragma}`);
     sql.exec('BEGIN IMMEDIATE; COMMIT'); // takes the lock, and finds out whether the file can be written
-    await migrate(sql, path, migrations);
+    if (migrations === null) checkVersion(sql, path);
+    else await migrate(sql, path, migrations);
     return sql;
   } catch (error) {
     sql.close();
@@ -44,6 +40,10 @@ function openingOf(error: unknown, path: string): SqliteOpening {
   const code = sqliteCodeOf(error);
   if (code === sqliteCodes.busy) return { type: 'held' };
   if (code === sqliteCodes.notADatabase) return { type: 'fault', sentence: `${path} is not a database` };
+  if (code === sqliteCodes.cannotOpen) {
+    const sentence = `${path} cannot be opened: no file can be made beside it; is the disk full, or the folder read-only?`;
+    return { type: 'fault', sentence };
+  }
   const { message } = error as Error;
   return { type: 'fault', sentence: error instanceof StoreFault ? message : `${path} cannot be opened: ${message}` };
 }
@@ -51,7 +51,7 @@ function openingOf(error: unknown, path: string): SqliteOpening {
 async function main(port: MessagePort, settings: SqliteSettings): Promise<void> {
   try {
     const sql = await openFile(settings);
-    const group = new Group(sql, new Database(sql), new HeldFiles([settings.path, `${settings.path}-wal`]));
+    const group = new Group(sql, new Database(sql), new HeldFiles(filesOf(settings)));
     port.on('message', (first: SqliteMessage) => {
       const messages = [first, ...waitingAt(port)];
       const tasks = messages.filter((message) => message !== closeMessage);
@@ -65,6 +65,10 @@ async function main(port: MessagePort, settings: SqliteSettings): Promise<void> 
     port.postMessage(openingOf(error, settings.path));
     port.close();
   }
+}
+
+function filesOf({ path, migrations }: SqliteSettings): string[] {
+  return migrations === null ? [path] : [path, `${path}-wal`];
 }
 
 function waitingAt(port: MessagePort): SqliteMessage[] {

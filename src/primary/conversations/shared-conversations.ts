@@ -1,0 +1,117 @@
+import type { Clock } from '../../shared/clock.js';
+import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
+import { notFound, unusable } from './conversation-limits.js';
+import type { ConversationStore } from './conversation-store.js';
+import type { ConversationTurn } from './conversation-turn.js';
+import type { EndOfEntry } from './end-of-entry.js';
+import type { SharedState, SharedStore } from './shared-store.js';
+import { TurnLocks } from './turn-locks.js';
+
+/**
+ * Owns what this host knows of the conversations that other hosts go on with too. What is in memory here is a copy: it
+ * is used only for a turn or for reading, after a look whether it is the newest.
+ */
+export class SharedConversations {
+  readonly #copies: ConversationStore;
+  readonly #store: SharedStore;
+  readonly #locks: TurnLocks;
+  #onStale: (id: string) => void = () => {};
+
+  constructor(copies: ConversationStore, store: SharedStore, clock: Clock) {
+    this.#copies = copies;
+    this.#store = store;
+    this.#locks = new TurnLocks(store, clock);
+    store.onGone((id) => copies.drop(id));
+    store.onReset(() => copies.dropIdle());
+  }
+
+  /** `listener` is told of a conversation that went on elsewhere. There is one listener. */
+  onStale(listener: (id: string) => void): void {
+    this.#onStale = listener;
+  }
+
+  async snapshot(id: string, client: string): Promise<ConversationSnapshot> {
+    return (await this.#store.snapshot(id, client)) ?? notFound();
+  }
+
+  list(client: string, before: number | null, limit: number): Promise<ConversationPage> {
+    return this.#store.list(client, before, limit);
+  }
+
+  /** The first piece is of the newest there is; the others belong to it. */
+  async read(order: TranscriptOrder): Promise<TranscriptItem> {
+    const { id, client, from } = order;
+    if (from === null || this.#copies.messagesOf(id) < from.messageCount) await this.#look(id, client, false);
+    return this.#copies.read(order);
+  }
+
+  async remove(id: string, client: string): Promise<void> {
+    if (!(await this.#store.drop(id, client))) notFound();
+    this.#copies.drop(id);
+  }
+
+  fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+    return this.#store.fork(id, client, messageCount);
+  }
+
+  /**
+   * Before a turn is admitted: brings the copy up to date, and takes the turn lock where it is free. What it returns is
+   * called once the turn was admitted or refused. Rejects with `store_unavailable`, and as `ConversationStore.turn`.
+   */
+  async enter(id: string, client: string): Promise<EndOfEntry> {
+    const wantsLock = !this.#copies.isInUse(id) && !this.#locks.isOffered(id);
+    const state = await this.#store.enter(id, client, wantsLock);
+    if (state === null) this.#copies.drop(id);
+    const { token } = state ?? unusable();
+    try {
+      if (!(await this.#bringUpToDate(id, state?.messageCount ?? 0))) unusable();
+    } catch (error) {
+      if (token !== null) this.#store.release(id, token);
+      throw error;
+    }
+    if (token === null) return () => {};
+    this.#locks.offer(id, token);
+    return () => this.#locks.giveUp(id, token);
+  }
+
+  /** Whether this turn may begin as soon as there is a slot. */
+  mayBegin(turn: ConversationTurn): boolean {
+    return turn.isFirst || this.#locks.isOffered(turn.id);
+  }
+
+  /** Called for a turn as soon as it was admitted, where it waits for no other one of this host. */
+  begin(turn: ConversationTurn): void {
+    turn.lock ??= this.#locks.take(turn.id);
+  }
+
+  /** Waits until no other host has a turn on the conversation, and brings the copy up to date. Rejects as `enter`. */
+  async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
+    if (turn.isFirst || turn.lock !== null) return;
+    const held = await this.#locks.acquire(turn.id, turn.client, signal);
+    if (held === null) return this.#copies.drop(turn.id); // it still answers its caller, as any turn does that is under way
+    turn.lock = held.lock;
+    if (signal.aborted) held.lock.release(); // the turn may have left by now
+    const isThere = await this.#bringUpToDate(turn.id, held.messageCount);
+    if (!isThere) this.#copies.drop(turn.id);
+  }
+
+  async #look(id: string, client: string, wantsLock: boolean): Promise<SharedState> {
+    const state = await this.#store.enter(id, client, wantsLock);
+    const isThere = state !== null && (await this.#bringUpToDate(id, state.messageCount));
+    if (!isThere) this.#copies.drop(id);
+    return isThere ? state : notFound();
+  }
+
+  /** Whether there is such a conversation. Where the copy has more, Redis has lost it: its text is the truth. */
+  async #bringUpToDate(id: string, messageCount: number): Promise<boolean> {
+    if (this.#copies.messagesOf(id) > messageCount && !this.#copies.isInUse(id)) this.#copies.drop(id);
+    const known = this.#copies.messagesOf(id);
+    if (known >= messageCount) return true;
+    const read = await this.#store.read(id, known);
+    if (read === null) return false;
+    if (known > 0) this.#onStale(id);
+    this.#copies.catchUp(read, known);
+    return true;
+  }
+}

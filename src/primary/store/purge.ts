@@ -1,0 +1,48 @@
+import type { PurgeReport } from '../../shared/api/store.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { KeptUsage } from '../usage/kept-usage.js';
+import type { UsageLedger } from '../usage/usage-ledger.js';
+import type { Store } from './store.js';
+import type { Counts } from './store-upkeep.js';
+
+/** What holds something of a client. */
+export interface PurgedParts {
+  readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
+  readonly background: Pick<BackgroundJobs, 'removeOf'>;
+  readonly usage: Pick<UsageLedger, 'forget'>;
+  readonly keptUsage: Pick<KeptUsage, 'add'>;
+  readonly store: Pick<Store, 'upkeep'>;
+}
+
+/**
+ * Forgets a client: first in memory, so that nothing of it is shown any more, then in the store. Rejects with
+ * `store_unavailable` where it is not gone from there: the same again then. Turns that run still answer, and the first
+ * turn of a conversation still makes one.
+ */
+export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
+  const { conversations, background, usage, keptUsage, store } = parts;
+  const jobs = await background.removeOf(client);
+  const held = { conversations: removeConversations(conversations, client), jobs };
+  await keptUsage.add(); // else it would be added after the purge
+  const days = usage.forget(client);
+  const rows = await store.upkeep.purge(client);
+  return { client, removed: larger(rows, { ...held, usage: days }), copies: await store.upkeep.copies() };
+}
+
+/** Memory and store have mostly the same. */
+function larger(some: Counts, others: Counts): Counts {
+  const names = Object.keys({ ...some, ...others });
+  return Object.fromEntries(names.map((name) => [name, Math.max(some[name] ?? 0, others[name] ?? 0)]));
+}
+
+const removedAtOnce = 100;
+
+function removeConversations(conversations: PurgedParts['conversations'], client: string): number {
+  for (let count = 0; ; ) {
+    const page = conversations.list(client, null, removedAtOnce);
+    if (page.conversations.length === 0) return count;
+    for (const { id } of page.conversations) conversations.remove(id, client);
+    count += page.conversations.length;
+  }
+}

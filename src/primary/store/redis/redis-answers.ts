@@ -1,0 +1,93 @@
+import { createHash, randomUUID } from 'node:crypto';
+import { holderOf } from '../../../shared/client.js';
+import type { Clock, StopTimer } from '../../../shared/clock.js';
+import type { RecordedAnswer } from '../../../shared/idempotency.js';
+import { maxAnswerBytes, sizeOfAnswer } from '../../idempotency/answer-shares.js';
+import {
+  type AnswerOfKey,
+  answerTtlMs,
+  type ClientKey,
+  type IdempotencyStore,
+  type KnownKey,
+  nameOfKey,
+} from '../../idempotency/idempotency-store.js';
+import type { RedisConnection } from './redis-connection.js';
+
+/** A host that dies, or stalls for longer, loses its keys. They are renewed three times in this time. */
+const holdMs = 10_000;
+/** A request waits no longer for Redis: it would rather go on without. */
+const limitMs = 200;
+
+/** Owns which keys this host holds in Redis. An answer to any of them is known to every host. */
+export class RedisAnswers implements IdempotencyStore {
+  readonly #redis: RedisConnection;
+  /** By their places in Redis: the token that each is held with. */
+  readonly #held = new Map<string, string>();
+  readonly #stopRenewing: StopTimer;
+
+  constructor(redis: RedisConnection, clock: Pick<Clock, 'every'>) {
+    this.#redis = redis;
+    this.#stopRenewing = clock.every(holdMs / 3, () => this.#renewAll());
+  }
+
+  /** Time is that of Redis, which forgets what is too old. */
+  async take(key: ClientKey, digest: string): Promise<KnownKey> {
+    const place = this.#placeOf(key);
+    const token = randomUUID();
+    const { verdict, rest } = await this.#redis.runWithin(limitMs, 'takeAnswer', [place], [digest, token, holdMs]);
+    const [known, head, body] = rest.map(String);
+    if (verdict === 'held') return { type: 'held', digest: known ?? '' };
+    if (verdict === 'answered')
+      return { type: 'answered', digest: known ?? '', answer: answerOf(head ?? '', body ?? '') };
+    this.#held.set(place, token);
+    return { type: 'free' };
+  }
+
+  /** Rejects where another host has the key by now. */
+  async keep(key: ClientKey, { digest, answer }: AnswerOfKey): Promise<void> {
+    const place = this.#placeOf(key);
+    const token = this.#held.get(place) ?? randomUUID();
+    this.#held.delete(place);
+    const { body: text, ...head } = answer;
+    const body = Buffer.from(text);
+    const bytes = sizeOfAnswer({ ...key, bodyBytes: body.length });
+    const named = [this.#redis.key(), hashOf(key), holderOf(key.client), token];
+    const args = [...named, digest, JSON.stringify(head), body, bytes, answerTtlMs, maxAnswerBytes, key.client];
+    const { verdict } = await this.#redis.runWithin(limitMs, 'keepAnswer', [place], args);
+    if (verdict !== 'ok') throw new Error('another host has the key');
+  }
+
+  release(key: ClientKey): void {
+    const place = this.#placeOf(key);
+    const token = this.#held.get(place);
+    this.#held.delete(place);
+    if (token !== undefined) this.#hold(place, token, 0);
+  }
+
+  expire(): void {}
+
+  close(): void {
+    this.#stopRenewing();
+  }
+
+  #renewAll(): void {
+    for (const [place, token] of this.#held) this.#hold(place, token, holdMs);
+  }
+
+  /** Where that fails, the key is free after its time. */
+  #hold(place: string, token: string, ms: number): void {
+    this.#redis.runWithin(limitMs, 'holdAnswer', [place], [token, ms]).catch(() => {});
+  }
+
+  #placeOf(key: ClientKey): string {
+    return this.#redis.key('answer', hashOf(key));
+  }
+}
+
+function hashOf(key: ClientKey): string {
+  return createHash('sha256').update(nameOfKey(key)).digest('hex');
+}
+
+function answerOf(head: string, body: string): RecordedAnswer {
+  return { ...(JSON.parse(head) as Omit<RecordedAnswer, 'body'>), body };
+}

@@ -1,0 +1,84 @@
+import type { RecordedAnswer } from '../../../shared/idempotency.js';
+import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
+import { type AnswerOfKey, answerTtlMs, type ClientKey } from '../../idempotency/idempotency-store.js';
+import type { SqlRow } from './node-sqlite.js';
+import type { Statements } from './statements.js';
+
+/** What can be asked of it. `at` is wall-clock time. */
+export type AnswerOrder =
+  | { readonly type: 'find-answer'; readonly key: ClientKey; readonly at: number }
+  /** Whether anything was removed for it. */
+  | { readonly type: 'keep-answer'; readonly key: ClientKey; readonly kept: AnswerOfKey; readonly at: number }
+  /** Whether anything was removed. */
+  | { readonly type: 'expire-answers'; readonly at: number };
+
+export type AnswerValue = AnswerOfKey | boolean | null;
+
+/** Whether it is one of these. */
+export function isAnswerOrder(order: { readonly type: string }): order is AnswerOrder {
+  return /-answers?$/.test(order.type);
+}
+
+/** Owns the answers in the file that may be sent again, and which of them have to go. */
+export class AnswerTable {
+  readonly #sql: Statements;
+  readonly #maxBytes: number;
+  /** null until it is needed. Where a transaction fails, it may lack what the file has: that expires all the same. */
+  #shares: AnswerShares | null = null;
+
+  constructor(sql: Statements, maxBytes = maxAnswerBytes) {
+    this.#sql = sql;
+    this.#maxBytes = maxBytes;
+  }
+
+  perform(order: AnswerOrder): AnswerValue {
+    if (order.type === 'find-answer') return this.#find(order.key, order.at);
+    if (order.type === 'keep-answer') return this.#keep(order.key, order.kept, order.at);
+    return this.#expire(order.at);
+  }
+
+  #find({ client, key }: ClientKey, at: number): AnswerOfKey | null {
+    const row = this.#sql.get(
+      'SELECT digest, answer, body FROM idempotency WHERE client = ? AND name = ? AND created_at > ?',
+      ...[client, key, at - answerTtlMs],
+    );
+    return row === undefined ? null : answerOf(row);
+  }
+
+  #keep({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
+    const { body: text, ...head } = answer;
+    const body = Buffer.from(text);
+    this.#sql.run(
+      `INSERT OR REPLACE INTO idempotency (client, name, digest, created_at, answer, body) VALUES (?, ?, ?, ?, ?, ?)`,
+      ...[client, key, digest, at, JSON.stringify(head), body],
+    );
+    const gone = this.#known().add({ client, key, bodyBytes: body.length, recordedAt: at });
+    for (const each of gone) {
+      this.#sql.run('DELETE FROM idempotency WHERE client = ? AND name = ?', each.client, each.key);
+    }
+    return gone.length > 0;
+  }
+
+  #expire(at: number): boolean {
+    this.#known().expire(at);
+    const query = 'DELETE FROM idempotency WHERE created_at <= ? RETURNING 1 AS one';
+    return this.#sql.all(query, at - answerTtlMs).length > 0;
+  }
+
+  #known(): AnswerShares {
+    if (this.#shares !== null) return this.#shares;
+    this.#shares = new AnswerShares(this.#maxBytes);
+    const query = 'SELECT client, name, created_at, length(body) AS bytes FROM idempotency ORDER BY created_at';
+    for (const { client, name, created_at: recordedAt, bytes } of this.#sql.all(query)) {
+      const entry = { client: String(client), key: String(name), bodyBytes: Number(bytes) };
+      this.#shares.add({ ...entry, recordedAt: Number(recordedAt) });
+    }
+    return this.#shares;
+  }
+}
+
+function answerOf({ digest, answer, body }: SqlRow): AnswerOfKey {
+  const { buffer, byteOffset, length } = body as Uint8Array;
+  const head = JSON.parse(String(answer)) as Omit<RecordedAnswer, 'body'>;
+  return { digest: String(digest), answer: { ...head, body: Buffer.from(buffer, byteOffset, length).toString() } };
+}

@@ -1,0 +1,166 @@
+import type {
+  ConversationChange,
+  ForkChange,
+  KeptConversation,
+  KeptTurn,
+  TurnChange,
+} from '../../conversations/conversation-journal.js';
+import type { StoredText } from '../../conversations/stored-text.js';
+import { Gone } from './gone.js';
+import type { SqlRow, SqlValue } from './node-sqlite.js';
+import type { Statements } from './statements.js';
+
+/** A piece of what is restored: so much, and then the primary sees to other things. */
+const pieceBytes = 256 * 1024;
+const pieceCount = 250;
+/** A text of so many bytes is held as bytes, as in memory. */
+const minBufferBytes = 4096;
+
+/** What can be asked of it. `at` is wall-clock time. */
+export type ConversationOrder =
+  | { readonly type: 'commit'; readonly change: ConversationChange; readonly at: number }
+  /** As if the commit had never been, whether it was or not. Nothing came after it. */
+  | { readonly type: 'undo'; readonly change: ConversationChange }
+  | { readonly type: 'remove'; readonly ids: readonly string[] }
+  /** Begins to read what was last active after that time; `expire` removes the others. */
+  | { readonly type: 'begin-restore'; readonly after: number }
+  | { readonly type: 'restore' }
+  | { readonly type: 'expire'; readonly after: number };
+
+/** Owns the conversations in the file. */
+export class ConversationTable {
+  readonly #sql: Statements;
+  #activity: number;
+  /** Of those that are still to be restored: the next one comes last. */
+  #toRestore: number[] = [];
+
+  constructor(sql: Statements) {
+    this.#sql = sql;
+    this.#activity = Number(sql.get('SELECT coalesce(max(activity), 0) AS n FROM conversations')?.n);
+  }
+
+  /** Of `restore`: the next ones, none at the end. Throws `Gone`, and what SQLite throws. */
+  perform(order: ConversationOrder): KeptConversation[] | null {
+    if (order.type === 'commit') this.#commit(order.change, order.at);
+    else if (order.type === 'undo') this.#undo(order.change);
+    else if (order.type === 'remove') for (const id of order.ids) this.#remove(id);
+    else if (order.type === 'begin-restore') this.#beginRestore(order.after);
+    else if (order.type === 'restore') return this.#restore();
+    else this.#expire(order.after);
+    return null;
+  }
+
+  #commit(change: ConversationChange, at: number): void {
+    if (change.type === 'fork') return this.#fork(change);
+    const { id, messageCount, user, assistant, images, totalTokens } = change;
+    const key = messageCount === 2 ? this.#create(change, at) : this.#touch(id, at);
+    if (key === null) throw new Gone();
+    const shown = images.length === 0 ? null : JSON.stringify(images);
+    this.#sql.run(
+      'INSERT INTO turns (conversation, number, user, assistant, images, total_tokens) VALUES (?, ?, ?, ?, ?, ?)',
+      ...[key, messageCount / 2, Buffer.from(user), Buffer.from(assistant), shown, totalTokens],
+    );
+  }
+
+  #create({ id, client, system, createdAt }: TurnChange, at: number): SqlValue {
+    const { key = null } =
+      this.#sql.get(
+        `INSERT INTO conversations (id, client, system, created_at, last_activity_at, activity)
+         VALUES (?, ?, ?, ?, ?, ?) RETURNING key`,
+        ...[id, client, system === null ? null : bytesOf(system), createdAt, at, ++this.#activity],
+      ) ?? {};
+    return key;
+  }
+
+  /** null for one that is gone. */
+  #touch(id: string, at: number): SqlValue {
+    const update = 'UPDATE conversations SET last_activity_at = ?, activity = ? WHERE id = ? RETURNING key';
+    return this.#sql.get(update, at, ++this.#activity, id)?.key ?? null;
+  }
+
+  #fork({ id, origin, messageCount, createdAt }: ForkChange): void {
+    const made = this.#sql.get(
+      `INSERT INTO conversations (id, client, system, created_at, last_activity_at, activity)
+       SELECT ?, client, system, ?, ?, ? FROM conversations WHERE id = ? RETURNING key`,
+      ...[id, createdAt, createdAt, ++this.#activity, origin],
+    );
+    if (made === undefined) throw new Gone();
+    this.#sql.run(
+      `INSERT INTO turns SELECT ?, number, user, assistant, images, total_tokens FROM turns
+       WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number <= ?`,
+      ...[made.key ?? null, origin, messageCount / 2],
+    );
+  }
+
+  #undo(change: ConversationChange): void {
+    if (change.type === 'fork' || change.messageCount === 2) return this.#remove(change.id);
+    this.#sql.run(
+      'DELETE FROM turns WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number = ?',
+      ...[change.id, change.messageCount / 2],
+    );
+  }
+
+  #remove(id: string): void {
+    this.#sql.run('DELETE FROM conversations WHERE id = ?', id);
+  }
+
+  #beginRestore(after: number): void {
+    const query = 'SELECT key FROM conversations WHERE last_activity_at > ? ORDER BY activity DESC';
+    this.#toRestore = this.#sql.all(query, after).map(({ key }) => Number(key));
+  }
+
+  #expire(after: number): void {
+    this.#sql.run('DELETE FROM conversations WHERE last_activity_at <= ?', after);
+  }
+
+  #restore(): KeptConversation[] {
+    const piece: KeptConversation[] = [];
+    for (let bytes = 0; bytes < pieceBytes && piece.length < pieceCount; ) {
+      const key = this.#toRestore.pop();
+      if (key === undefined) break;
+      const turns = this.#sql.all('SELECT * FROM turns WHERE conversation = ? ORDER BY number', key);
+      const row = this.#sql.get('SELECT * FROM conversations WHERE key = ?', key);
+      if (row === undefined || turns.length === 0) continue;
+      bytes += turns.reduce((sum, turn) => sum + lengthOf(turn), 0);
+      piece.push(conversationOf(row, turns.map(turnOf)));
+    }
+    return piece;
+  }
+}
+
+function conversationOf(row: SqlRow, turns: readonly KeptTurn[]): KeptConversation {
+  return {
+    id: String(row.id),
+    client: String(row.client),
+    system: row.system === null ? null : storedOf(row.system),
+    createdAt: Number(row.created_at),
+    lastActivityAt: Number(row.last_activity_at),
+    turns,
+  };
+}
+
+function turnOf({ user, assistant, images, total_tokens: totalTokens }: SqlRow): KeptTurn {
+  return {
+    texts: [storedOf(user), storedOf(assistant)],
+    images: images === null ? [] : (JSON.parse(String(images)) as KeptTurn['images']),
+    totalTokens: Number(totalTokens),
+  };
+}
+
+function lengthOf({ user, assistant, images }: SqlRow): number {
+  return [user, assistant, images].reduce<number>(
+    (sum, value) => sum + (value instanceof Uint8Array || typeof value === 'string' ? value.length : 0),
+    0,
+  );
+}
+
+function bytesOf(text: StoredText): Uint8Array {
+  return typeof text === 'string' ? Buffer.from(text, 'latin1') : text;
+}
+
+/** What crosses to the primary as a string is cheap there, and what is a buffer arrives as bare bytes. */
+function storedOf(bytes: SqlValue | undefined): StoredText {
+  const { buffer, byteOffset, length } = bytes as Uint8Array;
+  const view = Buffer.from(buffer, byteOffset, length);
+  return length < minBufferBytes ? view.toString('latin1') : view;
+}

@@ -1,0 +1,94 @@
+import { link, open, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
+import type { Clock } from '../../../shared/clock.js';
+import { invalid, RelayError } from '../../../shared/errors.js';
+import { inLine } from '../../../shared/shared-calls.js';
+import type { Counts, Expiry, StoreUpkeep } from '../store-upkeep.js';
+import type { FileReport, SurveyOrder } from './file-survey.js';
+import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
+import type { SqliteValue } from './messages.js';
+
+/** What is asked of the thread that has the file. `ask` rejects with a RelayError. */
+export interface FileAsked {
+  readonly clock: Clock;
+  ask(order: SurveyOrder): Promise<SqliteValue>;
+  /** Resolves once the room of what was removed is given back and overwritten. */
+  tidyAll(): Promise<void>;
+}
+
+/** Backups, checks and purges of one file. One at a time: each goes through all of it. */
+export class SqliteUpkeep implements StoreUpkeep {
+  readonly #path: string;
+  readonly #asked: FileAsked;
+  readonly #line = inLine();
+
+  constructor(path: string, asked: FileAsked) {
+    this.#path = path;
+    this.#asked = asked;
+  }
+
+  backup(name: string): Promise<StoreBackup> {
+    return this.backupTo(join(dirname(this.#path), name));
+  }
+
+  /** Whole or not at all: it has another name until it is. */
+  backupTo(path: string): Promise<StoreBackup> {
+    return this.#line(async () => {
+      const begunMs = this.#asked.clock.monotonicMs();
+      const part = `${path}.part`;
+      try {
+        await rm(part, { force: true }); // of a backup that was killed
+        await makeEmptyFile(part);
+        await this.#asked.ask({ type: 'backup', into: part });
+        await synced(part);
+        await link(part, path);
+      } catch (error) {
+        throw asRefusal(error, path);
+      } finally {
+        await rm(part, { force: true }).catch(() => {});
+      }
+      await synced(dirname(path));
+      const durationMs = Math.round(this.#asked.clock.monotonicMs() - begunMs);
+      return { path, bytes: await bytesOfFile(path), duration_ms: durationMs };
+    });
+  }
+
+  verify(expiry: Expiry): Promise<StoreReport> {
+    return this.#line(async () => {
+      const { version, faults, rows, expired } = (await this.#asked.ask({ type: 'verify', expiry })) as FileReport;
+      const all = [...faults, ...(await faultsOfFiles(this.#path))];
+      const bytes = await bytesOfFile(this.#path);
+      const copies = await this.copies();
+      return { kind: 'sqlite', path: this.#path, version, bytes, faults: all, rows, expired, copies };
+    });
+  }
+
+  purge(client: string): Promise<Counts> {
+    return this.#line(async () => {
+      const counts = (await this.#asked.ask({ type: 'purge', client })) as Counts;
+      await this.#asked.tidyAll();
+      return counts;
+    });
+  }
+
+  copies(): Promise<string[]> {
+    return copiesBeside(this.#path);
+  }
+}
+
+function asRefusal(error: unknown, path: string): unknown {
+  const { code } = error as NodeJS.ErrnoException;
+  if (error instanceof RelayError || code === undefined) return error;
+  if (code === 'EEXIST') return invalid('name', `there is a file ${path} already`);
+  return new RelayError('store_unavailable', `${path} cannot be written (${code})`, { retryAfterSeconds: 5 });
+}
+
+async function synced(path: string): Promise<void> {
+  const file = await open(path, 'r');
+  try {
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
