@@ -1,0 +1,246 @@
+import type {
+  AcceptedView,
+  BackgroundJobPage,
+  BackgroundJobView,
+  JobForm,
+  JobListOrder,
+} from '../../shared/background.js';
+import type { Clock } from '../../shared/clock.js';
+import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js';
+import type { JobEvent, JobRequest } from '../../shared/job.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import { newId } from '../conversations/conversation.js';
+import { sizeOf } from '../jobs/job.js';
+import { BackgroundJob } from './background-job.js';
+import type { BackgroundRunner } from './background-runner.js';
+import type { AcceptedJob, JobRecord, JobStore } from './job-store.js';
+import { type JobsElsewhere, jobCancelled } from './jobs-elsewhere.js';
+import { keptEvents, viewOf } from './kept-job.js';
+import { maxWaitingBytes, noRoom, ownMaxBytes, ownMaxJobs } from './room.js';
+import type { WaitingJobs } from './waiting-jobs.js';
+
+/** How long whoever has cancelled a job waits until that is kept. */
+const keepLimitMs = 5000;
+
+interface NewJob {
+  readonly client: string;
+  readonly bytes: number;
+}
+
+const removedAtOnce = 100;
+
+/** Background jobs that may wait, that wait, and that run here. */
+export interface BackgroundLoad {
+  readonly max: number;
+  readonly waiting: number;
+  readonly running: number;
+}
+
+export interface BackgroundLimits {
+  /** Jobs that may wait. */
+  readonly maxJobs: number;
+  /** How long what has ended is kept. */
+  readonly jobTtlMs: number;
+}
+
+/**
+ * Owns the background jobs from their acceptance until they are forgotten: those that wait and run are here, those that
+ * have ended are in the store. A job exists for its own client only.
+ */
+export class BackgroundJobs {
+  readonly #store: JobStore;
+  readonly #runner: BackgroundRunner;
+  readonly #waiting: WaitingJobs;
+  readonly #limits: BackgroundLimits;
+  readonly #clock: Clock;
+  readonly #elsewhere: JobsElsewhere | null;
+  /** What is being accepted: it has its room already. */
+  readonly #accepting = new Set<NewJob>();
+  /** All that have not ended, and those whose end is not kept yet. */
+  readonly #open = new Map<string, BackgroundJob>();
+
+  /** `elsewhere`: where other hosts take the jobs too; else null. */
+  constructor(
+    store: JobStore,
+    runner: BackgroundRunner,
+    waiting: WaitingJobs,
+    limits: BackgroundLimits,
+    clock: Clock,
+    elsewhere: JobsElsewhere | null = null,
+  ) {
+    this.#elsewhere = elsewhere;
+    this.#store = store;
+    this.#runner = runner;
+    this.#waiting = waiting;
+    this.#limits = limits;
+    this.#clock = clock;
+    runner.onDone((job) => this.#open.delete(job.accepted.id));
+  }
+
+  /** Jobs that have been accepted and have not ended. */
+  get counts(): { readonly queued: number; readonly running: number } {
+    const running = [...this.#open.values()].filter((job) => !job.isWaiting).length;
+    return { queued: this.#open.size - running, running };
+  }
+
+  /** As it is shown: what waits is that of all hosts, where others take it too. */
+  get load(): BackgroundLoad {
+    const { queued, running } = this.counts;
+    return { max: this.#limits.maxJobs, waiting: this.#elsewhere?.waiting ?? queued, running };
+  }
+
+  /** Rejects as an admission does, and with `concurrency_limited` where too many wait. */
+  async accept(request: JobRequest, form: JobForm): Promise<AcceptedView> {
+    this.#runner.check(request);
+    const job = { client: request.client, bytes: sizeOf(request) };
+    if (this.#elsewhere === null) this.#checkRoom(job); // else the store knows what waits
+    const createdAt = this.#clock.now();
+    const id = `j${newId()}`; // on a command line, it must not look like a flag
+    const accepted = { id, form, request, createdAt };
+    this.#accepting.add(job);
+    try {
+      await this.#store.accept(accepted);
+    } finally {
+      this.#accepting.delete(job);
+    }
+    if (this.#elsewhere === null) this.#add(accepted);
+    return { id: accepted.id, createdAt, isDurable: this.#store.isDurable };
+  }
+
+  #add(accepted: AcceptedJob): void {
+    this.#runner.add(this.adopt(accepted));
+  }
+
+  /** From here on it is one of this host. */
+  adopt(accepted: AcceptedJob): BackgroundJob {
+    const job = new BackgroundJob(accepted, (each) => this.#runner.positionOf(each), this.#clock);
+    this.#open.set(accepted.id, job);
+    return job;
+  }
+
+  /** Another host may have it. */
+  giveUp(job: BackgroundJob): void {
+    this.#open.delete(job.accepted.id);
+    job.giveUp();
+  }
+
+  /** Another host was asked to cancel it. One that has only waited here has ended there, and is counted there: it goes back. */
+  cancelHere(id: string): void {
+    const job = this.#open.get(id);
+    job?.cancel(job.mayHaveStarted ? jobCancelled() : storeUnavailable());
+  }
+
+  #checkRoom({ client, bytes }: NewJob): void {
+    const { maxJobs } = this.#limits;
+    const all = [...this.#accepting];
+    const own = all.filter((job) => job.client === client);
+    const count = this.#waiting.count + all.length;
+    if (count >= maxJobs || this.#waiting.bytes + bytesOf(all) + bytes > maxWaitingBytes) throw noRoom('all');
+    const ownCount = this.#waiting.countOf(client) + own.length;
+    const ownBytes = this.#waiting.bytesOf(client) + bytesOf(own);
+    if (ownCount >= ownMaxJobs(maxJobs) || (ownCount > 0 && ownBytes + bytes > ownMaxBytes)) throw noRoom('client');
+  }
+
+  /** Rejects with `not_found`. */
+  async view(id: string, client: string): Promise<BackgroundJobView> {
+    return this.#openOne(id, client)?.view ?? this.#viewOf(await this.#kept(id, client));
+  }
+
+  /** All events from its beginning until it has ended. Rejects with `not_found`. */
+  async *events(id: string, client: string, signal: AbortSignal): AsyncGenerator<JobEvent, void> {
+    const job = this.#openOne(id, client);
+    for await (const event of job?.events(signal) ?? []) {
+      yield event;
+      if (event.type === 'job-end') return;
+    }
+    if (this.#elsewhere !== null) yield* this.#elsewhere.events(id, client, signal);
+    else yield* keptEvents(await this.#kept(id, client), (from) => this.#textOf(id, client, from));
+  }
+
+  /** The client's own, newest first. */
+  async list(order: JobListOrder): Promise<BackgroundJobPage> {
+    const { jobs, next } = await this.#store.list(order);
+    const views = jobs.map((record) => this.#open.get(record.id)?.view ?? this.#viewOf(record));
+    return { jobs: await Promise.all(views), next };
+  }
+
+  /** Ends what waits or runs, and forgets what has ended. Resolves with what it is then; null: forgotten. */
+  async delete(id: string, client: string): Promise<BackgroundJobView | null> {
+    if (this.#openOne(id, client) !== null) return this.cancel(id, client);
+    const { end } = await this.#kept(id, client);
+    if (end === null && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);
+    await this.#store.remove(id);
+    return null;
+  }
+
+  /** Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
+  async cancel(id: string, client: string): Promise<BackgroundJobView> {
+    const job = this.#openOne(id, client);
+    if (job === null && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);
+    job?.cancel(jobCancelled());
+    if (job !== null) await this.#inTime(this.#runner.done(job));
+    if (job?.isGivenUp === true && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);
+    return this.view(id, client);
+  }
+
+  /** Cancels and forgets all of a client; resolves with how many. */
+  async removeOf(client: string): Promise<number> {
+    const open = [...this.#open.values()].filter((job) => job.client === client);
+    for (const job of open) job.cancel(cancelled('everything of this client is removed'));
+    await this.#inTime(Promise.all(open.map((job) => this.#runner.done(job))));
+    for (let count = 0; ; ) {
+      const { jobs } = await this.#store.list({ client, status: null, before: null, limit: removedAtOnce });
+      if (jobs.length === 0) return count;
+      await Promise.all(jobs.map(({ id }) => this.#store.remove(id)));
+      count += jobs.length;
+    }
+  }
+
+  /** The job is cancelled all the same, and ends once the store takes that. */
+  async #inTime(done: Promise<unknown>): Promise<void> {
+    const { promise: isLate, reject } = withResolvers<never>();
+    const stop = this.#clock.after(keepLimitMs, () => reject(storeUnavailable()));
+    try {
+      await Promise.race([done, isLate]);
+    } finally {
+      stop();
+    }
+  }
+
+  /** Takes over what the last service has left; resolves with how many wait. */
+  async restore(): Promise<number> {
+    for await (const accepted of this.#store.restore(this.#clock.now())) this.#add(accepted);
+    return this.#open.size;
+  }
+
+  /** Forgets what ended long ago. Called from time to time; where it fails, the next time does it. */
+  expire(): void {
+    this.#store.expire(this.#clock.now() - this.#limits.jobTtlMs).catch(() => {});
+  }
+
+  #openOne(id: string, client: string): BackgroundJob | null {
+    const job = this.#open.get(id);
+    return job?.client === client ? job : null;
+  }
+
+  /** Of one that is forgotten meanwhile, the rest must not look like the end. */
+  async #textOf(id: string, client: string, from: number): Promise<string> {
+    const text = await this.#store.text(id, from);
+    if (text === '') await this.#kept(id, client);
+    return text;
+  }
+
+  #viewOf(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView> {
+    return this.#elsewhere === null ? viewOf(record) : this.#elsewhere.view(record);
+  }
+
+  async #kept(id: string, client: string) {
+    const record = await this.#store.find(id, client);
+    if (record === null) throw new RelayError('not_found', 'no such job');
+    return record;
+  }
+}
+
+function bytesOf(jobs: readonly NewJob[]): number {
+  return jobs.reduce((sum, { bytes }) => sum + bytes, 0);
+}

@@ -1,0 +1,30 @@
+import type { Clock } from '../../shared/clock.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { EndOfEntry } from '../conversations/end-of-entry.js';
+import type { JobRunner } from '../jobs/job-runner.js';
+import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { BackgroundJob } from './background-job.js';
+import type { JobStore } from './job-store.js';
+import type { WaitingJobs } from './waiting-jobs.js';
+
+export interface BackgroundObserver {
+  /** The one end of a background job. */
+  ended(job: BackgroundJob, end: JobEnd): void;
+  /** One of them could not be run at all: that is no end of a job of the model. */
+  refused(client: string): void;
+}
+
+export interface BackgroundResources {
+  readonly runner: Pick<JobRunner, 'run' | 'check' | 'dismiss'>;
+  readonly slots: Pick<SlotQueue, 'hasSlotFor' | 'waiting' | 'active' | 'limits'>;
+  readonly conversations: Pick<ConversationStore, 'isInUse'>;
+  /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
+  readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
+  /** Whether its account holds a job back now; where it is not to line up with the callers, the limit of its CLI too. */
+  readonly isHeld: (request: JobRequest, linesUp: boolean) => boolean;
+  readonly store: JobStore;
+  readonly waiting: WaitingJobs;
+  readonly observer: BackgroundObserver;
+  readonly clock: Clock;
+}

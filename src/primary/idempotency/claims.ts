@@ -1,0 +1,138 @@
+import type { Clock } from '../../shared/clock.js';
+import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../shared/errors.js';
+import type { ClaimItem, ClaimOrder, RecordedAnswer } from '../../shared/idempotency.js';
+import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from './idempotency-store.js';
+
+/** Open at once. Each is an exchange that a worker has open, so this is no bound that anybody meets by himself. */
+export interface ClaimLimits {
+  readonly maxClaims: number;
+  readonly maxClaimsOfClient: number;
+}
+
+export const claimLimits: ClaimLimits = { maxClaims: 10_000, maxClaimsOfClient: 2000 };
+
+type ClaimState = 'looking' | 'open' | 'recording';
+
+/** Owns one key while its first request is answered. */
+class Claim {
+  readonly number: number;
+  readonly key: ClientKey;
+  readonly digest: string;
+  /** What the store knows of the key. */
+  readonly known: Promise<KnownKey>;
+  state: ClaimState = 'looking';
+
+  constructor(number: number, { client, key, digest }: ClaimOrder, store: IdempotencyStore, at: number) {
+    this.number = number;
+    this.key = { client, key };
+    this.digest = digest;
+    this.known = store.take(this.key, digest, at).catch(() => ({ type: 'free' })); // a store that can't tell stops nobody
+  }
+}
+
+/** Owns the keys whose first request is being answered. So there is never a second one, at whichever worker it arrives. */
+export class Claims {
+  readonly #store: IdempotencyStore;
+  readonly #clock: Pick<Clock, 'now'>;
+  readonly #limits: ClaimLimits;
+  /** When the request that runs is likely to have its answer. */
+  readonly #retrySeconds: () => number;
+  readonly #byName = new Map<string, Claim>();
+  readonly #byNumber = new Map<number, Claim>();
+  readonly #countOf = new Map<string, number>();
+  #lastNumber = 0;
+
+  constructor(store: IdempotencyStore, clock: Pick<Clock, 'now'>, retrySeconds: () => number, limits = claimLimits) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#retrySeconds = retrySeconds;
+    this.#limits = limits;
+  }
+
+  /**
+   * The answer that the key has already; else a claim on it, until the signal is aborted. Rejects with
+   * `idempotency_mismatch` and `idempotency_in_progress`.
+   */
+  async *hold(order: ClaimOrder, signal: AbortSignal): AsyncGenerator<ClaimItem> {
+    const claim = await this.#claimed(order);
+    const known = await claim.known;
+    if (known.type !== 'free') {
+      this.#forget(claim);
+      if (known.type === 'held' || known.digest !== order.digest) throw this.#refusal(known.digest, order);
+      return yield { type: 'recorded', answer: known.answer };
+    }
+    claim.state = 'open';
+    try {
+      yield { type: 'claimed', claim: claim.number };
+      await aborted(signal);
+    } finally {
+      this.#giveUp(claim);
+    }
+  }
+
+  /** Never rejects: an answer is sent, whether it was kept or not. */
+  async record(number: number, answer: RecordedAnswer): Promise<boolean> {
+    const claim = this.#byNumber.get(number);
+    if (claim?.state !== 'open') return false;
+    claim.state = 'recording';
+    try {
+      await this.#store.keep(claim.key, { digest: claim.digest, answer }, this.#clock.now());
+      return true;
+    } catch {
+      return false;
+    } finally {
+      this.#forget(claim);
+    }
+  }
+
+  expire(): void {
+    this.#store.expire(this.#clock.now());
+  }
+
+  /** Nothing is awaited between the last look for another claim and this one. */
+  async #claimed(order: ClaimOrder): Promise<Claim> {
+    const name = nameOfKey(order);
+    for (let other = this.#byName.get(name); other !== undefined; other = this.#byName.get(name)) {
+      if (other.state !== 'looking') throw this.#refusal(other.digest, order);
+      await other.known;
+    }
+    const count = this.#countOf.get(order.client) ?? 0;
+    if (this.#byName.size >= this.#limits.maxClaims || count >= this.#limits.maxClaimsOfClient) throw tooMany();
+    const claim = new Claim(++this.#lastNumber, order, this.#store, this.#clock.now());
+    this.#byName.set(name, claim);
+    this.#byNumber.set(claim.number, claim);
+    this.#countOf.set(order.client, count + 1);
+    return claim;
+  }
+
+  /** What is being recorded ends by itself. */
+  #giveUp(claim: Claim): void {
+    if (claim.state !== 'open') return;
+    this.#store.release(claim.key);
+    this.#forget(claim);
+  }
+
+  #refusal(digest: string, order: ClaimOrder): RelayError {
+    return digest === order.digest ? idempotencyInProgress(this.#retrySeconds()) : idempotencyMismatch();
+  }
+
+  #forget({ number, key }: Claim): void {
+    if (!this.#byNumber.delete(number)) return;
+    this.#byName.delete(nameOfKey(key));
+    const left = (this.#countOf.get(key.client) ?? 1) - 1;
+    if (left > 0) this.#countOf.set(key.client, left);
+    else this.#countOf.delete(key.client);
+  }
+}
+
+function tooMany(): RelayError {
+  const message = 'too many requests with an Idempotency-Key are being answered';
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}

@@ -1,0 +1,58 @@
+import type { RecordedAnswer } from '../../shared/idempotency.js';
+import { AnswerShares, isExpired, maxAnswerBytes } from './answer-shares.js';
+import {
+  type AnswerOfKey,
+  type ClientKey,
+  type IdempotencyStore,
+  type KnownKey,
+  nameOfKey,
+} from './idempotency-store.js';
+
+/** An answer as it is held: bodies stay outside of the heap. */
+interface HeldAnswer {
+  readonly digest: string;
+  readonly head: Omit<RecordedAnswer, 'body'>;
+  readonly body: Buffer;
+  readonly recordedAt: number;
+}
+
+/** Owns the answers of a service that keeps nothing beyond its end. */
+export class MemoryAnswers implements IdempotencyStore {
+  readonly #shares: AnswerShares;
+  readonly #answers = new Map<string, HeldAnswer>();
+
+  constructor(maxBytes = maxAnswerBytes) {
+    this.#shares = new AnswerShares(maxBytes);
+  }
+
+  async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
+    const held = this.#answers.get(nameOfKey(key));
+    if (held === undefined || isExpired(held, at)) return { type: 'free' };
+    const { digest, head, body } = held;
+    return { type: 'answered', digest, answer: { ...head, body: body.toString() } };
+  }
+
+  async keep(key: ClientKey, { digest, answer }: AnswerOfKey, at: number): Promise<void> {
+    const { body: text, ...head } = answer;
+    const body = Buffer.from(text);
+    this.#answers.set(nameOfKey(key), { digest, head, body, recordedAt: at });
+    for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
+  }
+
+  /** Returns how many. */
+  removeOf(client: string): number {
+    const own = [...this.#answers.keys()].filter((name) => name.startsWith(nameOfKey({ client, key: '' })));
+    for (const name of own) this.#answers.delete(name);
+    return own.length;
+  }
+
+  release(): void {}
+
+  expire(at: number): void {
+    for (const expired of this.#shares.expire(at)) this.#drop(expired);
+  }
+
+  #drop(key: ClientKey): void {
+    this.#answers.delete(nameOfKey(key));
+  }
+}

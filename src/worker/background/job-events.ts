@@ -1,0 +1,54 @@
+import type { BackgroundJobView } from '../../shared/background.js';
+import { fromWire } from '../../shared/errors.js';
+import type { JobEnd, JobEvent } from '../../shared/job.js';
+import { type EventStream, eventText } from '../http/event-stream.js';
+import { errorBodyOf } from '../http/send-json.js';
+import type { KeptAnswer } from './kept-answer.js';
+import { resultOf } from './result.js';
+
+/**
+ * Owns what one reader of a job's events is told: those of a streamed request, with ids. The id of the start is 1, of a
+ * piece of text one more than the UTF-16 units up to its end, of the end one more than of the last piece. So a reader that
+ * comes again gets the rest, whatever pieces it is told in.
+ */
+export class JobEvents {
+  readonly #job: BackgroundJobView;
+  readonly #after: number;
+  readonly #out: EventStream;
+  readonly #signal: AbortSignal;
+  #length = 0;
+
+  constructor(job: BackgroundJobView, after: number, out: EventStream, signal: AbortSignal) {
+    this.#job = job;
+    this.#after = after;
+    this.#out = out;
+    this.#signal = signal;
+  }
+
+  async tell(event: JobEvent): Promise<void> {
+    if (event.type === 'job-queued') await this.#send(null, 'queued', { position: event.position });
+    if (event.type === 'job-start') await this.#send(1, 'started', { queue_ms: event.queueMs });
+    if (event.type === 'text-delta') await this.#tellText(event.text);
+  }
+
+  async #tellText(text: string): Promise<void> {
+    const toldLength = Math.max(0, this.#after - 1);
+    const rest = text.slice(Math.max(0, toldLength - this.#length));
+    this.#length += text.length;
+    if (rest !== '') await this.#send(this.#length + 1, 'delta', { text: rest });
+  }
+
+  async end(end: JobEnd | null, answer: KeptAnswer): Promise<void> {
+    const id = this.#length + 2;
+    if (end === null || id <= this.#after) return;
+    if (end.outcome === 'cancelled') return this.#send(id, 'cancelled', { job_id: this.#job.id });
+    if (end.outcome !== 'ok') return this.#send(id, 'error', errorBodyOf(fromWire(end.failure), this.#job.requestId));
+    const body = answer.written(end, (told) => `id: ${id}\n${eventText('done', resultOf(this.#job, told))}`);
+    await this.#out.writeLast(body, this.#signal);
+  }
+
+  async #send(id: number | null, event: string, content: object): Promise<void> {
+    if (id !== null && id <= this.#after) return;
+    await this.#out.write(`${id === null ? '' : `id: ${id}\n`}${eventText(event, content)}`, this.#signal);
+  }
+}
