@@ -39,6 +39,7 @@ export interface Turn extends Launch {
 
 /** What to write to stdin for a turn, and whether stdin stays open for further turns. */
 export interface TurnInput {
+  /** Empty where the program must say something first: then a `StdinReply` tells the turn. */
   readonly text: string;
   /** Further pieces. Each is written when the decoder has yielded `input-taken` for the piece before. */
   readonly rest?: readonly string[];
@@ -80,8 +81,26 @@ export interface Stray {
   readonly type: 'stray';
 }
 
+/** To be written to stdin at once: the next request of a protocol, or the answer to one of the program's. */
+export interface StdinReply {
+  readonly type: 'reply';
+  readonly text: string;
+}
+
+/** What a program may ask the relay for. */
+export const requestKinds = ['permission', 'files', 'terminal', 'tool', 'other'] as const;
+export type RequestKind = (typeof requestKinds)[number];
+
+/** The program has asked for something that it is not given. What it is told of that is a `StdinReply`. */
+export interface RequestRefused {
+  readonly type: 'request-refused';
+  readonly request: RequestKind;
+}
+
 export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
-export type DecoderEvent = TurnEvent | QuotaReport;
+/** What a program says at any time, in a turn or outside of one. */
+export type Aside = QuotaReport | StdinReply | RequestRefused;
+export type DecoderEvent = TurnEvent | Aside;
 
 /** How a program ended: its exit code, or the signal that killed it. */
 export interface Exit {
@@ -107,8 +126,20 @@ export interface Decoder<Event = TurnEvent> {
 
 /** Writes the turns of one process. It remembers what the process was told before. */
 export interface TurnWriter {
-  /** `number` counts the turns of one process from 1. */
+  /** `number` counts the turns of one process from 1. Throws `cli_error` where the opening has failed. */
   write(turn: Turn, number: number): TurnInput;
+}
+
+/** Talks with one process, from its start to its end. Writer and decoder may share what they know. */
+export interface Dialogue {
+  readonly writer: TurnWriter;
+  readonly decoder: Decoder<DecoderEvent>;
+  /**
+   * What to write as soon as the process has started, so that it is ready sooner. From then on its stdout is read: what
+   * the decoder yields before the first turn may be asides alone; with anything else the process counts as failed.
+   * `workingDirectory` is the process's own, absolute.
+   */
+  opening?(workingDirectory: string): string;
 }
 
 /**
@@ -117,7 +148,7 @@ export interface TurnWriter {
  */
 export interface Extras {
   readonly image?: (image: Image) => unknown;
-  /** `schema` is JSON. */
+  /** `schema` is JSON. Undefined for one that it does not take. */
   readonly schema?: (schema: string) => unknown;
   readonly effort?: (effort: Effort) => unknown;
 }
@@ -130,8 +161,7 @@ export interface Dialect {
   readonly extras: Extras;
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
-  writer(): TurnWriter;
-  decoder(): Decoder<DecoderEvent>;
+  dialogue(): Dialogue;
   /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
   check(consult: Consult): Promise<string | null>;
   /** The models it can use; null where it can't tell. */
@@ -143,8 +173,29 @@ export interface Consultation {
   readonly stdout: string;
 }
 
-/** Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed. */
-export type Consult = (args: readonly string[], input?: string) => Promise<Consultation>;
+/**
+ * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed until it
+ * exited. With `isEnough`, stdin stays open, and the program is ended as soon as this holds of what it has printed. With
+ * `file`, this text is in a private file, and `filePlace` in an argument stands for the path of it.
+ */
+export type Consult = (
+  args: readonly string[],
+  input?: string,
+  isEnough?: (stdout: string) => boolean,
+  file?: string,
+) => Promise<Consultation>;
+
+export const filePlace = '{file}';
+
+/** A private folder (0700) for each process, removed with it. All paths are relative to it. */
+export interface PrivateHome {
+  /** Variables that name folders in it, which are made: `{ HOME: '.', CODEX_HOME: '.codex' }`. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Written with mode 0600 before the start. */
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+  /** Symbolic links to files of the operator, by their absolute path; left out where there is no such file. */
+  readonly links: readonly { readonly path: string; readonly to: string }[];
+}
 
 /** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
 export interface Adapter {
@@ -155,8 +206,12 @@ export interface Adapter {
   readonly credentialVariable: string | null;
   /** Variables that the program is always started with. Variables that the operator allows override them. */
   readonly env: Readonly<Record<string, string>>;
+  /** Where the program keeps what it writes; without it, in the HOME of the service. */
+  readonly home?: PrivateHome;
   /** The models that a request may name, the default first; null where only the program knows. */
   readonly models: readonly string[] | null;
+  /** It has no default: a model must be named. */
+  readonly needsModel?: boolean;
   /** Learns version and flags by consulting the program. Called once for each program file. */
   learn(consult: Consult): Promise<Dialect>;
 }

@@ -6,23 +6,25 @@ import type { Instance } from '../../shared/process/instance.js';
 import { coalesced } from '../../shared/shared-calls.js';
 import { type Adapter, type Launch, plainLaunch } from './adapter.js';
 import { launchEnv } from './environment.js';
-import { type ModelChoice, modelChoice } from './models.js';
+import type { NamedAdapter } from './models.js';
 import type { CliObserver } from './observer.js';
 import { LaunchHistory } from './pool/launch-history.js';
 import type { CliLease } from './pool/lease.js';
 import { ProcessPool } from './pool/process-pool.js';
-import type { ConversationState } from './process/cli-process.js';
-import { Launcher } from './process/launcher.js';
+import type { ConversationState } from './process/cli-state.js';
+import { Launcher, type Serials } from './process/launcher.js';
 import { CliProgram, type KnownProgram, type Verdict } from './program.js';
 import type { Termination } from './terminate/termination.js';
 
-/** The parts of the service that deal with the model CLI. */
+/** The parts of the service that deal with one model CLI. Models are named as it names them. */
 export interface ModelCli {
+  readonly name: string;
   readonly adapter: Adapter;
-  readonly models: ModelChoice;
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
   readonly program: CliProgram;
+  /** What runs for a request that asks for nothing. */
+  readonly commandLine: () => readonly string[];
   /** As `program.check`; rejects also where a process could be given no folder now. */
   readonly check: () => Promise<Verdict>;
   /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
@@ -45,23 +47,38 @@ export interface CliHost {
   readonly log: Logger;
 }
 
-export function createModelCli(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): ModelCli {
+/** What one CLI is told beside its configuration. */
+export interface CliContext {
+  readonly observer: CliObserver;
+  /** The model of a request that names none. */
+  readonly usualModel: string | null;
+  /** Counts the processes of all CLIs. */
+  readonly serials: Serials;
+}
+
+export function createModelCli(
+  config: Config,
+  host: CliHost,
+  { name, adapter }: NamedAdapter,
+  { observer, usualModel, serials }: CliContext,
+): ModelCli {
   const { clock, searchPath } = host;
-  const models = modelChoice(config, adapter);
-  const history = new LaunchHistory(plainLaunch(models.fallback));
-  const launcher = createLauncher(config, host, adapter, observer);
+  const hasUsual = usualModel !== null || adapter.needsModel !== true;
+  const history = new LaunchHistory(hasUsual ? plainLaunch(usualModel) : null);
+  const launcher = createLauncher(config, host, adapter, observer, serials);
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
   const pool = new ProcessPool(settings, { launcher, history, clock, observer });
-  const program = new CliProgram(adapter, searchPath, (path, args, input) => pool.consult(path, args, input));
+  const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find());
   return {
+    name,
     adapter,
-    models,
     history,
     pool,
     program,
+    commandLine: () => program.commandLine(plainLaunch(usualModel)),
     check: async () => {
       const verdict = await program.check();
       await launcher.tryPlace(adapter.command[0]);
@@ -72,10 +89,17 @@ export function createModelCli(config: Config, host: CliHost, adapter: Adapter, 
   };
 }
 
-function createLauncher(config: Config, host: CliHost, adapter: Adapter, observer: CliObserver): Launcher {
+function createLauncher(
+  config: Config,
+  host: CliHost,
+  adapter: Adapter,
+  observer: CliObserver,
+  serials: Serials,
+): Launcher {
   const { instance, runtimeDirectory, workDirectory, termination, clock, log } = host;
   const credential = { variable: adapter.credentialVariable, value: config.oauthToken };
   const env = { ...adapter.env, ...launchEnv(host.env, config.cliEnv, credential) };
   const context = { killTree: termination.killTree, clock, log, observer };
-  return new Launcher({ instance, runtimeDirectory, workDirectory, env }, termination.containments, context);
+  const settings = { instance, serials, runtimeDirectory, workDirectory, env, home: adapter.home ?? null };
+  return new Launcher(settings, termination.containments, context);
 }

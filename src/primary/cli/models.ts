@@ -4,6 +4,13 @@ import type { Config } from '../../shared/config/config.js';
 import { invalid } from '../../shared/errors.js';
 import { cached } from '../../shared/shared-calls.js';
 import type { Adapter, ModelEntry } from './adapter.js';
+import type { ModelRouter } from './model-router.js';
+
+/** An adapter with the name of its CLI. */
+export interface NamedAdapter {
+  readonly name: string;
+  readonly adapter: Adapter;
+}
 
 /** Which models there are to choose from, and which one answers a request that names none. */
 export interface ModelChoice {
@@ -15,8 +22,13 @@ export interface ModelChoice {
   readonly limitedBy?: string | undefined;
   /** What to call the model of an answer that doesn't say. */
   readonly label: string | null;
+  /** The one spelling of a model's name; without it, each name has one. */
+  readonly canonical?: (name: string) => string;
+  /** Why the CLI of a model can't run it; null where it may. */
+  readonly fault?: (name: string) => string | null;
 }
 
+/** Where there is one CLI. */
 export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
   const { defaultModel, allowedModels } = config;
   const fallback = defaultModel ?? allowedModels[0] ?? null;
@@ -28,14 +40,41 @@ export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
   };
 }
 
+/** Where there are several CLIs. The default of the first one answers a request that names no model. */
+export function joinedChoice(
+  config: Config,
+  clis: readonly NamedAdapter[],
+  names: Pick<ModelRouter, 'canonical' | 'split' | 'publicName'>,
+): ModelChoice {
+  const canonical = (name: string) => names.canonical(name);
+  const allowed = config.allowedModels.map(canonical);
+  const named = config.defaultModel ?? allowed[0] ?? clis[0]?.name;
+  const fallback = named === undefined ? null : canonical(named);
+  return {
+    fallback,
+    allowed: allowed.length > 0 ? allowed : null,
+    limitedBy: allowed.length > 0 ? 'MODEL_API_ALLOWED_MODELS' : undefined,
+    label: fallback,
+    canonical,
+    fault: (name) => {
+      const { index, model } = names.split(name);
+      const { name: cli, adapter } = clis[index] ?? {};
+      if (model === null) return adapter?.needsModel === true ? `must name a model of ${cli}, as in ${cli}/NAME` : null;
+      if (adapter?.models?.includes(model) ?? true) return null;
+      return `must be one of ${adapter?.models?.map((own) => names.publicName(index, own)).join(', ')}`;
+    },
+  };
+}
+
 /** A request may also name the model that answers when none is named. */
 function withDefault(models: readonly string[] | null, defaultModel: string | null): readonly string[] | null {
   return models === null || defaultModel === null ? models : [...new Set([...models, defaultModel])];
 }
 
 /** The choice of a client that may name these models only; null: that may name all. Its first one stands in for a default that is not among them. */
-export function narrowed(choice: ModelChoice, own: readonly string[] | null): ModelChoice {
-  if (own === null) return choice;
+export function narrowed(choice: ModelChoice, named: readonly string[] | null): ModelChoice {
+  if (named === null) return choice;
+  const own = choice.canonical === undefined ? named : named.map(choice.canonical);
   const allowed = own.filter((model) => choice.allowed?.includes(model) ?? true);
   const keepsDefault = choice.fallback !== null && allowed.includes(choice.fallback);
   return {
@@ -47,12 +86,17 @@ export function narrowed(choice: ModelChoice, own: readonly string[] | null): Mo
 }
 
 /** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
-export function modelFor(named: string | null, { allowed, fallback, limitedBy }: ModelChoice): string | null {
+export function modelFor(given: string | null, choice: ModelChoice): string | null {
+  const { allowed, fallback, limitedBy, canonical, fault } = choice;
+  const named = given === null || canonical === undefined ? given : canonical(given);
   if (allowed?.length === 0) throw invalid('model', 'MODEL_API_ALLOWED_MODELS has none of the models of this API key');
   if (named !== null && allowed !== null && !allowed.includes(named)) {
     throw invalid('model', `must be one of ${allowed.join(', ')}${limitedBy === undefined ? '' : ` (${limitedBy})`}`);
   }
-  return named ?? fallback;
+  const model = named ?? fallback;
+  const wrong = model === null ? null : (fault?.(model) ?? null);
+  if (wrong !== null) throw invalid('model', wrong);
+  return model;
 }
 
 /** A CLI that was updated may know other models. */

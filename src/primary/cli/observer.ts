@@ -1,6 +1,6 @@
 import type { QuotaWindow } from '../../shared/breaker.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { Decoder, DecoderEvent, TurnEvent } from './adapter.js';
+import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js';
 
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
 export type ExitClass = (typeof exitClasses)[number];
@@ -23,6 +23,8 @@ export interface CliObserver {
   liveSessionTaken(result: 'hit' | 'replay'): void;
   /** A program has told how much of its account's limits is used. */
   quotaReported(windows: readonly QuotaWindow[]): void;
+  /** A program has asked for something that it is not given. */
+  requestRefused(request: RequestKind): void;
 }
 
 /** What the reason of an abort means for the process that is ended by it. */
@@ -30,16 +32,20 @@ export function endReasonOf({ code }: RelayError): EndReason {
   return code === 'timeout' || code === 'shutting_down' || code === 'cancelled' ? code : 'done';
 }
 
-/** A decoder that yields what belongs to turns. What the program tells of its account goes to the observer, whenever it comes. */
-export function withoutQuotaReports(
-  decoder: Decoder<DecoderEvent>,
-  observer: Pick<CliObserver, 'quotaReported'>,
-): Decoder {
-  const turnEvents = (events: Iterable<DecoderEvent>): readonly TurnEvent[] =>
-    Array.from(events).filter((event): event is TurnEvent => {
-      if (event.type === 'quota-report') observer.quotaReported(event.windows);
-      return event.type !== 'quota-report';
-    });
+/** What is done about the asides of a program. */
+export interface AsideListener extends Pick<CliObserver, 'quotaReported' | 'requestRefused'> {
+  reply(text: string): void;
+}
+
+/** A decoder that yields what belongs to turns. Asides go to the listener, whenever they come. */
+export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideListener): Decoder {
+  const isOfTurn = (event: DecoderEvent): event is TurnEvent => {
+    if (event.type === 'quota-report') listener.quotaReported(event.windows);
+    else if (event.type === 'request-refused') listener.requestRefused(event.request);
+    else if (event.type === 'reply') listener.reply(event.text);
+    else return true;
+    return false;
+  };
   return {
     begin: (turn) => decoder.begin?.(turn),
     get isMidAnswer() {
@@ -48,7 +54,7 @@ export function withoutQuotaReports(
     get hasBegun() {
       return decoder.hasBegun;
     },
-    read: (chunk) => turnEvents(decoder.read(chunk)),
-    exit: (exit) => turnEvents(decoder.exit(exit)),
+    read: (chunk) => Array.from(decoder.read(chunk)).filter(isOfTurn),
+    exit: (exit) => Array.from(decoder.exit(exit)).filter(isOfTurn),
   };
 }

@@ -37,7 +37,8 @@ export interface Verdict {
   readonly error: string | null;
 }
 
-export type ConsultProgram = (path: string, args: readonly string[], input?: string) => Promise<Consultation>;
+/** As `Consult`, with the program's path. */
+export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Promise<Consultation>;
 
 /** Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. */
 export class CliProgram {
@@ -61,6 +62,11 @@ export class CliProgram {
   /** What the program as last found can be told beside a text; null before that. */
   get extras(): Extras | null {
     return this.#dialect?.extras ?? null;
+  }
+
+  /** Program and arguments for a launch, as far as they are known: before the program was found, only what it is found by. */
+  commandLine(launch: Launch): readonly string[] {
+    return [...this.#adapter.command, ...(this.#dialect?.plan(launch, 'system').args ?? [])];
   }
 
   /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
@@ -91,7 +97,7 @@ export class CliProgram {
 
   #consultAt(path: string): Consult {
     const [, ...leading] = this.#adapter.command;
-    return (args, input) => this.#consult(path, [...leading, ...args], input);
+    return (args, ...asked) => this.#consult(path, [...leading, ...args], ...asked);
   }
 
   #learn(path: string, fingerprint: string) {

@@ -1,17 +1,40 @@
 import { basename, join } from 'node:path';
+import { type AdapterFile, isAdapterFile } from '../../shared/config/adapter-file.js';
 import { commandModel } from '../../shared/config/command-model.js';
-import type { Config, Environment } from '../../shared/config/config.js';
+import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
 import type { Adapter } from './adapter.js';
+import { adapterKit } from './adapter-kit.js';
+import { importAdapterModule } from './adapter-module.js';
+import { acpAdapter } from './adapters/acp.js';
+import { presets } from './adapters/acp-presets.js';
 import { claudeAdapter } from './adapters/claude.js';
+import { codexAdapter } from './adapters/codex.js';
 import { commandAdapter } from './adapters/command.js';
 import { demoAdapter } from './adapters/demo.js';
+import { fileAdapter } from './adapters/file.js';
 import { launchEnv, searchPathOf } from './environment.js';
+import type { AtLeastOne } from './model-router.js';
+import type { NamedAdapter } from './models.js';
 import { findProgram } from './program.js';
 
-export type AdapterKind = Exclude<Config['cli'], 'auto'>;
+export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
+
+/** One model CLI of the service. */
+export interface CliChoice {
+  /** What it is called before the names of its models, in logs and in metrics. */
+  readonly name: string;
+  readonly kind: AdapterKind;
+  /** The program and its leading arguments; null: the usual one of its kind. */
+  readonly command: readonly [program: string, ...args: string[]] | null;
+}
+
+/** One whose adapter is in a file. */
+type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
+
+type LoadModule = (path: string) => Promise<unknown>;
 
 export interface AdapterChoice {
-  readonly adapter: Adapter;
+  readonly clis: AtLeastOne<NamedAdapter>;
   /** What the operator should know about the choice. */
   readonly warnings: readonly string[];
 }
@@ -19,14 +42,47 @@ export interface AdapterChoice {
 const demoProgram = join(__dirname, '..', '..', 'demo', 'main.js');
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
-/** `env` is the service's own. */
-export async function chooseAdapter(config: Config, env: Environment): Promise<AdapterChoice> {
+/** `env` is the service's own. Rejects with a ConfigFault for a file that holds no good adapter. */
+export async function chooseAdapters(
+  config: Config,
+  env: Environment,
+  load: LoadModule = importAdapterModule,
+): Promise<AdapterChoice> {
+  const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => {
+    const { name } = choice;
+    if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
+    return { name, adapter: createAdapter(choice, config, env) };
+  };
+  const [first, ...others] = config.clis;
+  if (first !== undefined)
+    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
   const kind = await chooseKind(config, searchPathOf(env));
-  return { adapter: createAdapter(kind, config, env), warnings: config.cli === 'auto' ? warningsOf(kind, config) : [] };
+  const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
+  const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
+  return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
+}
+
+function isFileChoice(choice: CliChoice | FileChoice): choice is FileChoice {
+  return isAdapterFile(choice.kind);
+}
+
+async function adapterOfFile(
+  { kind: path, command }: FileChoice,
+  config: Config,
+  env: Environment,
+  load: LoadModule,
+): Promise<Adapter> {
+  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  const options = { command, extraArgs: config.cliArgs, env: given, kit: adapterKit };
+  try {
+    return fileAdapter(await load(path), options);
+  } catch (error) {
+    throw new ConfigFault([`MODEL_API_CLI: ${path}: ${(error as Error).message}`]);
+  }
 }
 
 /** `auto` is claude, or the demo where it can't be started; on a production host, or with a named program, never. */
-export async function chooseKind(config: Config, searchPath: string): Promise<AdapterKind> {
+export async function chooseKind(config: Config, searchPath: string): Promise<AdapterKind | AdapterFile> {
   if (config.cli !== 'auto') return config.cli;
   if (config.production || config.cliCommand !== null) return 'claude';
   const found = await findProgram('claude', searchPath);
@@ -34,24 +90,30 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
 }
 
 /** The only place that knows adapters by name. */
-export function createAdapter(kind: AdapterKind, config: Config, env: Environment): Adapter {
+export function createAdapter({ kind, command }: CliChoice, config: Config, env: Environment): Adapter {
   const extraArgs = config.cliArgs;
+  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
   switch (kind) {
     case 'claude': {
-      const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
       const hasToken = config.oauthToken !== null;
-      return claudeAdapter(config.cliCommand ?? ['claude'], { extraArgs, given, hasToken });
+      return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken });
     }
+    case 'codex':
+      return codexAdapter(command ?? ['codex'], { extraArgs, given });
     case 'command': {
-      const command = config.cliCommand ?? [''];
-      return commandAdapter(command, { extraArgs, ...commandModel(command, extraArgs, config.defaultModel) });
+      const words = command ?? [''];
+      const { cliTemplate: template, cliStripAnsi: stripAnsi } = config;
+      const defaultModel = config.clis.length > 0 ? null : config.defaultModel; // of several, it names its CLI too
+      return commandAdapter(words, { extraArgs, template, stripAnsi, ...commandModel(words, extraArgs, defaultModel) });
     }
     case 'demo':
-      return demoAdapter(config.cliCommand ?? [process.execPath, demoProgram]);
+      return demoAdapter(command ?? [process.execPath, demoProgram]);
+    default:
+      return acpAdapter(kind, presets[kind], command, { extraArgs, given, homeFiles: config.cliHomeFiles });
   }
 }
 
-function warningsOf(kind: AdapterKind, { cliCommand }: Config): string[] {
+function warningsOf(kind: AdapterKind | AdapterFile, { cliCommand }: Config): string[] {
   if (kind === 'demo') return [demoWarning];
   const [program = 'claude'] = cliCommand ?? [];
   const isNamedOtherwise = !basename(program).includes('claude');

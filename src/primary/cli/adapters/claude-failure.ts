@@ -2,6 +2,7 @@ import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
 import type { TurnFailed } from '../adapter.js';
 import type { ControlResponse, RateLimits, ResultLine } from './claude-lines.js';
 import { isRefusing, refusalOf } from './claude-quota.js';
+import { reasonByStatus } from './http-status.js';
 
 const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
   ['prompt_too_long', 'prompt_too_long'],
@@ -26,16 +27,6 @@ const reasonByError: ReadonlyMap<string, CliReason> = new Map([
   ['overloaded', 'overloaded'],
   ['model_not_found', 'model_unknown'],
   ['max_output_tokens', 'output_too_large'],
-]);
-
-const reasonByStatus: ReadonlyMap<number, CliReason> = new Map([
-  [401, 'auth'],
-  [402, 'quota'],
-  [403, 'auth'],
-  [404, 'model_unknown'],
-  [413, 'prompt_too_long'],
-  [429, 'quota'],
-  [529, 'overloaded'],
 ]);
 
 /** The last resort: some versions tell of an overloaded API in words only. */

@@ -49,8 +49,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<Dialect>
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
     extras: extrasOf(profile, tellable),
-    writer: () => new ClaudeWriter(tellable),
-    decoder: () => new ClaudeDecoder(),
+    dialogue: () => ({ writer: new ClaudeWriter(tellable), decoder: new ClaudeDecoder() }),
     check,
     listModels: (consult) => listModels(consult, profile.args),
   };

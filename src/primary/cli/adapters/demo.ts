@@ -106,7 +106,9 @@ function decoder(): Decoder {
   };
 }
 
-const dialect = { extras, plan, writer: () => ({ write }), decoder, check, listModels };
+const dialogue = () => ({ writer: { write }, decoder: decoder() });
+
+const dialect = { extras, plan, dialogue, check, listModels };
 
 /** None for a line that is not known here. */
 function eventsOf(line: string, turn: number | undefined): readonly TurnEvent[] {

@@ -1,6 +1,7 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { Launch } from '../adapter.js';
-import type { CliProcess, ConversationState } from '../process/cli-process.js';
+import type { CliProcess } from '../process/cli-process.js';
+import type { ConversationState } from '../process/cli-state.js';
 import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
 import type { HostLoad } from './host-load.js';
 import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';

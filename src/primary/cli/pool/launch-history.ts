@@ -25,13 +25,13 @@ const headStartMs = 150;
 
 /** Owns what is known of the launches that jobs have asked for lately. */
 export class LaunchHistory {
-  readonly #usual: Launch;
+  readonly #usual: Launch | null;
   /** In order of last use. */
   readonly #records = new Map<LaunchKey, LaunchRecord>();
   #usualKey: LaunchKey | null = null;
 
-  /** `usual` is the launch of a request that names nothing. */
-  constructor(usual: Launch) {
+  /** `usual` is the launch of a request that names nothing; null where a model must be named. */
+  constructor(usual: Launch | null) {
     this.#usual = usual;
   }
 
@@ -45,8 +45,9 @@ export class LaunchHistory {
 
   /** Forgets the launches whose key has changed because the program's file has; the usual one is always known. */
   refresh(keyOf: (launch: Launch) => LaunchKey, nowMs: number): void {
-    this.#usualKey = keyOf(this.#usual);
     for (const { key, launch } of this.records) if (keyOf(launch) !== key) this.#records.delete(key);
+    if (this.#usual === null) return;
+    this.#usualKey = keyOf(this.#usual);
     if (!this.#records.has(this.#usualKey)) this.#add(this.#usualKey, this.#usual, nowMs);
   }
 

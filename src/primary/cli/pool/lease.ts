@@ -1,6 +1,7 @@
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Extras, Turn, TurnEnd } from '../adapter.js';
-import type { CliProcess, ConversationState } from '../process/cli-process.js';
+import type { CliProcess } from '../process/cli-process.js';
+import type { ConversationState } from '../process/cli-state.js';
 import type { TextSink } from '../process/open-turn.js';
 
 /** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */

@@ -1,10 +1,11 @@
 import type { Clock } from '../../../shared/clock.js';
 import type { Consultation, Extras, Launch } from '../adapter.js';
 import type { CliObserver } from '../observer.js';
-import { type CliLimits, CliProcess, type CliProcessParts, type ConversationState } from '../process/cli-process.js';
-import { ConsultDialect, consultation } from '../process/consult.js';
+import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
+import type { ConversationState } from '../process/cli-state.js';
+import { ConsultDialect, consultation, consultPlan } from '../process/consult.js';
 import type { Launcher } from '../process/launcher.js';
-import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
 import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
 import type { CliLease, LeaseOrigin } from './lease.js';
@@ -15,7 +16,7 @@ export interface PoolSettings extends SessionSettings {
 }
 
 export interface PoolParts {
-  readonly launcher: Pick<Launcher, 'launch' | 'stop' | 'close'>;
+  readonly launcher: Pick<Launcher, 'launch' | 'stop'>;
   readonly history: LaunchHistory;
   readonly clock: Clock;
   readonly observer: CliObserver;
@@ -92,11 +93,11 @@ export class ProcessPool {
   }
 
   /** Runs the program briefly, for what it says of itself. Rejects with `spawn_error`. */
-  async consult(path: string, args: readonly string[], input = ''): Promise<Consultation> {
+  async consult(...[path, args, input = '', isEnough, file]: Parameters<ConsultProgram>): Promise<Consultation> {
     const { launcher, clock } = this.#parts;
-    const dialect = new ConsultDialect();
+    const dialect = new ConsultDialect(isEnough);
     const process = this.#add(dialect, null, 'busy');
-    await process.start(launcher.launch({ program: path, plan: () => ({ args, files: [] }) }));
+    await process.start(launcher.launch({ program: path, plan: (place) => consultPlan(args, file, place) }));
     return consultation(process, dialect, input, clock);
   }
 
@@ -127,7 +128,6 @@ export class ProcessPool {
   async close(): Promise<void> {
     this.#parts.launcher.stop();
     await Promise.all([...this.#all.keys()].map((process) => process.end('shutting_down')));
-    await this.#parts.launcher.close();
   }
 
   /** Processes of jobs, and those that wait, by what they are doing. */

@@ -1,10 +1,11 @@
 import type { Clock } from '../../../shared/clock.js';
-import { shuttingDown, toRelayError } from '../../../shared/errors.js';
+import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Dialect, Exit, Launch, Turn, TurnEnd, TurnWriter } from '../adapter.js';
-import { type CliObserver, type EndReason, endReasonOf, withoutQuotaReports } from '../observer.js';
+import type { Decoder, Dialect, Dialogue, Exit, RequestKind, Turn, TurnEnd } from '../adapter.js';
+import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
+import { type CliState, type ConversationState, transitions } from './cli-state.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 
@@ -14,7 +15,7 @@ export interface CliLimits extends TurnLimits {
 }
 
 export interface CliProcessParts {
-  readonly dialect: Pick<Dialect, 'writer' | 'decoder'>;
+  readonly dialect: Pick<Dialect, 'dialogue'>;
   readonly limits: CliLimits;
   readonly clock: Clock;
   readonly observer: CliObserver;
@@ -23,46 +24,16 @@ export interface CliProcessParts {
 /** What a process needs of the tree that it owns. */
 export type OwnedTree = Pick<ProcessTree, 'child' | 'hasDied' | 'pause' | 'resume' | 'usage' | 'end'>;
 
-/** A conversation as a turn finds it. */
-export interface ConversationState {
-  readonly id: string;
-  readonly messageCount: number;
-  /** What its process was told for good, by the launch that told it. */
-  readonly launch?: Launch;
-  /** Nobody has gone on with it yet, nor said that it will be. */
-  readonly isGuess?: boolean;
-}
-
-/**
- * What a process is doing. `starting`: it is not there yet. `standby`: it waits for its first turn. `busy`: a job has it,
- * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `stopping`: it is being ended,
- * perhaps because it has died on standby. `gone`: nothing of it is left.
- */
-export type CliState =
-  | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
-  | { readonly name: 'standby' }
-  | { readonly name: 'busy'; readonly turn: OpenTurn | null; readonly isReusable: boolean }
-  | { readonly name: 'idle'; readonly conversation: ConversationState }
-  | { readonly name: 'stopping'; readonly hasDied: boolean }
-  | { readonly name: 'gone' };
-
-const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
-  starting: ['standby', 'busy', 'stopping'],
-  standby: ['busy', 'stopping'],
-  busy: ['busy', 'idle', 'stopping'],
-  idle: ['busy', 'stopping'],
-  stopping: ['gone'],
-  gone: [],
-};
-
 /** A job's processes must be gone within a second of its end, so a program that ignores SIGTERM gets no longer than this. */
 const maxJobGraceMs = 400;
+/** What a program may ask for in one turn, and be refused. */
+const maxRefusals = 100;
 
 /** Owns one model CLI from its start until nothing of it is left, and its one state. */
 export class CliProcess {
   readonly startedMs: number;
   readonly #parts: CliProcessParts;
-  readonly #writer: TurnWriter;
+  readonly #dialogue: Dialogue;
   readonly #decoder: Decoder;
   readonly #onChange: (process: CliProcess) => void;
   #state: CliState;
@@ -72,6 +43,8 @@ export class CliProcess {
   #exit: Exit | null = null;
   #isPaused = false;
   #turns = 0;
+  /** In this turn, or before it. */
+  #refusals = 0;
   #reportedMs = 0;
   readonly #gone = withResolvers();
   /** Resolves when nothing of it is left. */
@@ -81,8 +54,12 @@ export class CliProcess {
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
     this.#parts = parts;
     this.#state = { name: 'starting', next };
-    this.#writer = parts.dialect.writer();
-    this.#decoder = withoutQuotaReports(parts.dialect.decoder(), parts.observer);
+    this.#dialogue = parts.dialect.dialogue();
+    const reply = (text: string) => {
+      if (this.#refusals <= maxRefusals) this.#running?.tree.child.stdin.write(text);
+    };
+    const requestRefused = (request: RequestKind) => this.#refused(request);
+    this.#decoder = withoutAsides(this.#dialogue.decoder, { ...parts.observer, reply, requestRefused });
     this.#onChange = onChange;
     this.startedMs = parts.clock.monotonicMs();
     this.#sinceMs = this.startedMs;
@@ -148,7 +125,8 @@ export class CliProcess {
     const { tree, output } = this.#running ?? neverStarted();
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
-    const input = this.#writer.write(turn, ++this.#turns);
+    this.#refusals = 0;
+    const input = this.#dialogue.writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
     const program = { stdin: tree.child.stdin, output, decoder: this.#decoder, onStray: () => this.#spokeOutOfTurn() };
     using open = new OpenTurn(program, sink, limits, clock);
@@ -214,7 +192,12 @@ export class CliProcess {
   #run(tree: OwnedTree): void {
     const { clock, observer } = this.#parts;
     const listener = { text: (text: string) => this.#read(text), end: (exit: Exit) => this.#exited(exit) };
-    this.#running = { tree, output: new ProgramOutput(tree.child, listener, clock, observer) };
+    const output = new ProgramOutput(tree.child, listener, clock, observer);
+    this.#running = { tree, output };
+    const opening = this.#dialogue.opening?.(tree.child.workingDirectory);
+    if (opening === undefined) return;
+    tree.child.stdin.write(opening);
+    output.read();
   }
 
   #read(text: string): void {
@@ -222,9 +205,17 @@ export class CliProcess {
     else if (!saysNothing(this.#decoder, text)) this.#spokeOutOfTurn();
   }
 
+  /** One that asks without end would fill memory with refusals, and the log. */
+  #refused(request: RequestKind): void {
+    if (++this.#refusals <= maxRefusals) return this.#parts.observer.requestRefused(request);
+    if (this.#state.name === 'busy' && this.#state.turn !== null) this.#state.turn.fail(askedTooOften());
+    else this.#spokeOutOfTurn();
+  }
+
   /** It has said more than it was asked for: what it says next may enter the answer of a later turn. */
   #spokeOutOfTurn(): void {
-    if (this.#state.name !== 'busy') void this.retire();
+    if (this.#state.name !== 'busy')
+      void this.#stop('retired', this.#parts.limits.graceMs, this.#state.name !== 'idle');
     else if (this.#state.isReusable) this.#become({ ...this.#state, isReusable: false });
   }
 
@@ -243,6 +234,10 @@ export class CliProcess {
     this.#sinceMs = this.#parts.clock.monotonicMs();
     this.#onChange(this);
   }
+}
+
+function askedTooOften(): RelayError {
+  return cliError('other', 'the model CLI asked again and again for what it is not given');
 }
 
 function neverStarted(): never {

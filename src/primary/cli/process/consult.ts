@@ -1,38 +1,68 @@
 import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
-import { type Consultation, type Dialect, type Exit, plainLaunch, type TurnEvent, unknownUsage } from '../adapter.js';
+import {
+  type Consultation,
+  type Dialect,
+  type Dialogue,
+  type Exit,
+  filePlace,
+  type LaunchPlan,
+  plainLaunch,
+  type TurnEvent,
+  unknownUsage,
+} from '../adapter.js';
 import type { CliProcess } from './cli-process.js';
 
-const limitMs = 10_000;
-const maxLength = 1024 * 1024;
+const usualLimitMs = 10_000;
+/** For one that is spoken to: some take seconds to start and more to answer, on a busy host twice as many. */
+const spokenLimitMs = 20_000;
+/** Characters. A program may list all it knows of its models: codex prints 750,000 of them. */
+const maxLength = 4 * 1024 * 1024;
+/** Of one that is spoken to: all of it is looked through again with each piece that comes. */
+const maxSpokenLength = 1024 * 1024;
 
-/** A consultation as a turn: `input` is the whole stdin, and what the program prints until it exits is the answer. */
-export class ConsultDialect implements Pick<Dialect, 'writer' | 'decoder'> {
+/** A consultation as a turn: what the program prints until it exits, or until that is enough, is the answer. */
+export class ConsultDialect implements Pick<Dialect, 'dialogue'> {
+  readonly #isEnough: ((stdout: string) => boolean) | undefined;
+  readonly limitMs: number;
   code: number | null = null;
   stdout = '';
 
-  writer() {
-    return { write: ({ text }: { readonly text: string }) => ({ text, stdin: 'end' }) as const };
+  /** With `isEnough`, stdin stays open until it holds. */
+  constructor(isEnough?: (stdout: string) => boolean) {
+    this.#isEnough = isEnough;
+    this.limitMs = isEnough === undefined ? usualLimitMs : spokenLimitMs;
   }
 
-  decoder() {
-    return {
-      hasBegun: true,
-      read: (chunk: string): TurnEvent[] => {
-        if (this.stdout.length < maxLength) this.stdout += chunk;
-        return [];
-      },
-      exit: ({ code }: Exit): TurnEvent[] => {
-        this.code = code;
-        return [{ type: 'turn-end', text: null, model: null, usage: unknownUsage }];
-      },
+  dialogue(): Dialogue {
+    const stdin = this.#isEnough === undefined ? 'end' : 'keep-open';
+    const exit = ({ code }: Exit): TurnEvent[] => {
+      this.code = code;
+      return [end];
     };
+    return {
+      writer: { write: ({ text }) => ({ text, stdin }) },
+      decoder: { hasBegun: true, read: (chunk) => this.#read(chunk), exit },
+    };
+  }
+
+  #read(chunk: string): TurnEvent[] {
+    if (this.stdout.length < maxLength) this.stdout += chunk;
+    if (this.#isEnough === undefined) return [];
+    return this.stdout.length > maxSpokenLength || this.#isEnough(this.stdout) ? [end] : [];
   }
 }
 
+/** How a program is started to be consulted. `place` is a private path. */
+export function consultPlan(args: readonly string[], file: string | undefined, place: string): LaunchPlan {
+  if (file === undefined) return { args, files: [] };
+  return { args: args.map((arg) => arg.replace(filePlace, place)), files: [{ path: place, text: file }] };
+}
+
+const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const noSink = { write: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
-/** Lets a started program answer, for 10 s at most, and ends it. Rejects with `spawn_error` where it gives no answer. */
+/** Lets a started program answer, as long as its dialect allows, and ends it. Rejects with `spawn_error` where it gives no answer. */
 export async function consultation(
   process: CliProcess,
   dialect: ConsultDialect,
@@ -41,7 +71,7 @@ export async function consultation(
 ): Promise<Consultation> {
   const controller = new AbortController();
   const late = new RelayError('spawn_error', 'the model CLI does not answer questions about itself');
-  const stopTimer = clock.after(limitMs, () => controller.abort(late));
+  const stopTimer = clock.after(dialect.limitMs, () => controller.abort(late));
   try {
     await process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);
     return { code: dialect.code, stdout: dialect.stdout };

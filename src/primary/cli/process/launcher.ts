@@ -1,19 +1,27 @@
 import { lstat, mkdir } from 'node:fs/promises';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { cookieOf, type Instance } from '../../../shared/process/instance.js';
-import type { LaunchPlan } from '../adapter.js';
+import type { LaunchPlan, PrivateHome } from '../adapter.js';
 import type { Containment, ContainmentFactory } from '../terminate/containment.js';
 import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
 import { ProcessHome } from './home.js';
 import { spawnError, spawnProgram } from './spawn.js';
 
+/** How many processes were started: folders and cookies are numbered. */
+export interface Serials {
+  last: number;
+}
+
 export interface LauncherSettings {
   readonly instance: Instance;
+  /** Shared by all who use the same folders. */
+  readonly serials: Serials;
   /** A folder of our own, mode 0700, for the files of the processes. */
   readonly runtimeDirectory: string;
   /** As private. Every process gets an empty working directory in it. It may be the runtime directory. */
   readonly workDirectory: string;
   readonly env: Readonly<Record<string, string>>;
+  readonly home: PrivateHome | null;
 }
 
 /** A program and how to start it. `plan` gets the path where a system text may be put. */
@@ -27,7 +35,6 @@ export class Launcher {
   readonly #settings: LauncherSettings;
   readonly #containments: ContainmentFactory;
   readonly #context: TreeContext;
-  #serial = 0;
   #isClosed = false;
 
   constructor(settings: LauncherSettings, containments: ContainmentFactory, context: TreeContext) {
@@ -38,8 +45,8 @@ export class Launcher {
 
   /** Rejects with `spawn_error`, or with the signal's reason; then nothing has been left behind. */
   async launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
-    const { instance, env } = this.#settings;
-    const serial = ++this.#serial;
+    const { instance, serials, env } = this.#settings;
+    const serial = ++serials.last;
     const cookie = cookieOf(instance, serial);
     const home = this.#homeOf(serial);
     const { systemPath, temporaryDirectory, workingDirectory } = home;
@@ -51,7 +58,7 @@ export class Launcher {
       signal?.throwIfAborted();
       if (this.#isClosed) throw shuttingDown();
       // Programs litter their TMPDIR: in their own folder it goes with them.
-      const inside = { env: { ...env, TMPDIR: temporaryDirectory }, workingDirectory };
+      const inside = { env: { ...env, ...home.variables, TMPDIR: temporaryDirectory }, workingDirectory };
       const start = { program: order.program, args: plan.args, cookie, ...inside };
       const child = await spawnProgram(start, containment, this.#context.observer);
       return new ProcessTree(child, containment, () => home.remove(), this.#context);
@@ -64,7 +71,7 @@ export class Launcher {
 
   /** Rejects with `spawn_error` where a program could be given no folder now. */
   async tryPlace(program: string): Promise<void> {
-    const home = this.#homeOf(++this.#serial);
+    const home = this.#homeOf(++this.#settings.serials.last);
     try {
       await this.#furnish(home, { args: [], files: [] });
     } catch (error) {
@@ -77,11 +84,6 @@ export class Launcher {
   /** Starts nothing more. */
   stop(): void {
     this.#isClosed = true;
-  }
-
-  /** Call it when everything that was started is gone. */
-  close(): Promise<void> {
-    return this.#containments.close();
   }
 
   #homeOf(serial: number): ProcessHome {

@@ -63,8 +63,10 @@ export class OpenTurn implements Disposable {
   read(text: string): void {
     const { decoder, onStray } = this.#program;
     this.#handleAll(() => decoder.read(text));
-    if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
-    if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
+    this.#guarded(() => {
+      if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
+      if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
+    });
     if (this.#isOpen && this.#sink.isFull) void this.#awaitRoom();
   }
 
@@ -87,8 +89,15 @@ export class OpenTurn implements Disposable {
   }
 
   #handleAll(decode: () => Iterable<TurnEvent>): void {
-    try {
+    this.#guarded(() => {
       for (const event of decode()) this.#handle(event);
+    });
+  }
+
+  /** What is thrown here would end the service. */
+  #guarded(look: () => void): void {
+    try {
+      look();
     } catch (error) {
       this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
     }

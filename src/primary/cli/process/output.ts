@@ -1,6 +1,7 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
 import type { Exit } from '../adapter.js';
+import { terminalSequences } from '../adapters/terminal-text.js';
 import type { CliObserver } from '../observer.js';
 import type { Child, ExitStatus } from './spawn.js';
 
@@ -100,13 +101,10 @@ export class ProgramOutput {
   }
 }
 
-/** What a program tells its terminal to do: CSI, OSC, and the short sequences. */
-// biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-const sequences = /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
 const controls = /[\x00-\x09\x0b-\x1f\x7f-\x9f]/g;
 
 /** Without colours, cursor moves and control characters. What overwrites a line stands on the next. */
 export function printable(bytes: Buffer): string {
-  return bytes.toString('utf8').replace(sequences, '').replace(/\r\n?/g, '\n').replace(controls, '');
+  return bytes.toString('utf8').replace(terminalSequences, '').replace(/\r\n?/g, '\n').replace(controls, '');
 }

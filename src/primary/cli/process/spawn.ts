@@ -23,6 +23,7 @@ export type Child = ChildProcessWithoutNullStreams & {
   readonly pid: number;
   /** Resolves when the program itself has exited; what it has started may live on. */
   readonly exited: Promise<ExitStatus>;
+  readonly workingDirectory: string;
 };
 
 /** Starts the program as the leader of a process group of its own. Rejects with `spawn_error`. */
@@ -39,7 +40,8 @@ export async function spawnProgram(start: ProgramStart, inside: Containment, obs
       });
     });
     await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
-    return Object.assign(child as ChildProcessWithoutNullStreams & { pid: number }, { exited });
+    const { workingDirectory } = start;
+    return Object.assign(child as ChildProcessWithoutNullStreams & { pid: number }, { exited, workingDirectory });
   } catch (error) {
     observer.exited('spawn_error');
     throw spawnError(start.program, error as NodeJS.ErrnoException);

@@ -1,0 +1,111 @@
+import { z } from 'zod';
+
+/** What an agent writes in version 1 of the Agent Client Protocol, as far as it is read here. Anything else is ignored. */
+
+export const protocolVersion = 1;
+
+/** The first request. No files and no terminal are offered. */
+export const initialize = [
+  'initialize',
+  {
+    protocolVersion,
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+    clientInfo: { name: 'prompt-relay', version: '1' },
+  },
+] as const;
+
+/** The request for a session. The path is absolute. */
+export function newSession(workingDirectory: string) {
+  return ['session/new', { cwd: workingDirectory, mcpServers: [] }] as const;
+}
+
+const named = z.object({ name: z.string(), version: z.string() });
+const capabilities = z.object({ promptCapabilities: z.object({ image: z.boolean().optional() }).nullish() });
+
+/** The answer to `initialize`. */
+export const initialized = z.object({
+  protocolVersion: z.number(),
+  agentCapabilities: capabilities.nullish(),
+  agentInfo: named.nullish().catch(null),
+});
+export type Initialized = z.infer<typeof initialized>;
+
+const option = z.object({ value: z.string(), name: z.string(), description: z.string().nullish() });
+const options = z.union([
+  z.array(option),
+  z.array(z.object({ options: z.array(option) })).transform((groups) => groups.flatMap((group) => group.options)),
+]);
+
+/** The one among the options of a session that chooses the model. */
+const modelOption = z.object({
+  type: z.literal('select'),
+  category: z.literal('model'),
+  id: z.string(),
+  currentValue: z.string(),
+  options,
+});
+export type ModelOption = z.infer<typeof modelOption>;
+
+const configOptions = z
+  .array(z.unknown())
+  .transform((all) => all.flatMap((one) => modelOption.safeParse(one).data ?? [])[0] ?? null)
+  .nullish()
+  .catch(null);
+
+/** How agents told of their models before there were options. */
+const modelState = z
+  .object({
+    availableModels: z.array(z.object({ modelId: z.string(), name: z.string(), description: z.string().nullish() })),
+    currentModelId: z.string(),
+  })
+  .nullish()
+  .catch(null);
+
+/** The answer to `session/new`. */
+export const sessionMade = z.object({ sessionId: z.string(), models: modelState, configOptions });
+export type SessionMade = z.infer<typeof sessionMade>;
+
+const count = z.number().nonnegative();
+
+const usage = z
+  .object({
+    inputTokens: count,
+    outputTokens: count,
+    cachedReadTokens: count.nullish(),
+    cachedWriteTokens: count.nullish(),
+  })
+  .nullish()
+  .catch(null);
+
+/** What gemini tells of a turn in a place of its own. */
+const geminiQuota = z.object({
+  token_count: z.object({ input_tokens: count, output_tokens: count }),
+  model_usage: z.array(z.object({ model: z.string() })).optional(),
+});
+
+/** The answer to `session/prompt`, which ends the turn. */
+export const promptEnded = z.object({
+  stopReason: z.string(),
+  usage,
+  _meta: z.object({ quota: geminiQuota.optional().catch(undefined) }).nullish(),
+});
+export type PromptEnded = z.infer<typeof promptEnded>;
+
+const messageChunk = z.object({
+  sessionUpdate: z.literal('agent_message_chunk'),
+  content: z.object({ type: z.literal('text'), text: z.string() }),
+});
+/** The model is at work, and says nothing to the user. */
+const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'tool_call', 'tool_call_update', 'plan']) });
+/** `cost` is of the whole session. */
+const usageUpdate = z.object({
+  sessionUpdate: z.literal('usage_update'),
+  cost: z.object({ amount: count, currency: z.string() }).nullish(),
+});
+
+/** The notification `session/update`. */
+export const sessionUpdated = z.object({
+  sessionId: z.string(),
+  update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, usageUpdate]),
+});
+export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];

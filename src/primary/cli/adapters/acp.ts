@@ -1,0 +1,68 @@
+import type { Adapter, Consult, Dialect, Launch, PrivateHome } from '../adapter.js';
+import type { AcpPreset, GivenVariables } from './acp-presets.js';
+import { imageBlock } from './acp-prompt.js';
+import { askAgent, checkAgent, listModels } from './acp-queries.js';
+import { AcpSession } from './acp-session.js';
+
+export interface AcpOptions {
+  readonly extraArgs: readonly string[];
+  /** What the program sees of the service's environment. */
+  readonly given: GivenVariables;
+  /** Further files below HOME that are linked into the private one. */
+  readonly homeFiles: readonly string[];
+}
+
+/** Any agent that speaks version 1 of the Agent Client Protocol: one process, one session, many turns. */
+export function acpAdapter(
+  name: string,
+  preset: AcpPreset,
+  command: readonly [program: string, ...args: string[]] | null,
+  options: AcpOptions,
+): Adapter {
+  const [program, ...leading] = command ?? preset.command;
+  const args = [...leading, ...preset.args, ...options.extraArgs];
+  return {
+    name,
+    command: [program], // the other words may hold {model}, so they belong to the plan
+    credentialVariable: null,
+    env: preset.env,
+    home: homeOf(preset, options),
+    models: null,
+    learn: (consult) => learn(consult, args),
+  };
+}
+
+function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }: AcpOptions): PrivateHome {
+  const written = Object.entries(files(given)).map(([path, text]) => ({ path, text }));
+  const linked = given.HOME === undefined ? [] : [...credentials, ...homeFiles];
+  return { variables: folders, files: written, links: linked.map((path) => ({ path, to: `${given.HOME}/${path}` })) };
+}
+
+async function learn(consult: Consult, args: readonly string[]): Promise<Dialect> {
+  const withoutModel = argsFor(args, null);
+  const { agentInfo, agentCapabilities } = await askAgent(consult, withoutModel);
+  const choosesModel = !args.some(holdsModel);
+  return {
+    version: agentInfo?.version ?? null,
+    extras: agentCapabilities?.promptCapabilities?.image === true ? { image: imageBlock } : {},
+    plan: ({ model }: Launch) => ({ args: argsFor(args, model), files: [] }),
+    dialogue: () => {
+      const session = new AcpSession(choosesModel);
+      return { writer: session, decoder: session, opening: (workingDirectory) => session.open(workingDirectory) };
+    },
+    check: (consult) => checkAgent(consult, withoutModel),
+    listModels: (consult) => listModels(consult, withoutModel),
+  };
+}
+
+const modelPlace = '{model}';
+
+function holdsModel(arg: string | undefined): boolean {
+  return arg?.includes(modelPlace) === true;
+}
+
+/** Where no model is named, an argument that holds its place is left out, with the flag before it. */
+function argsFor(args: readonly string[], model: string | null): readonly string[] {
+  if (model !== null) return args.map((arg) => arg.replaceAll(modelPlace, model));
+  return args.filter((arg, index) => !holdsModel(arg) && !(arg.startsWith('-') && holdsModel(args[index + 1])));
+}

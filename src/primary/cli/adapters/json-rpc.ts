@@ -1,0 +1,64 @@
+import { z } from 'zod';
+import { jsonOf } from './lines.js';
+
+/** JSON-RPC 2.0, one message a line. Some programs leave out its version, so nothing here asks for it. */
+
+export type RpcId = z.infer<typeof id>;
+
+export interface RpcError {
+  readonly code: number;
+  readonly message: string;
+  readonly data?: unknown;
+}
+
+/** What the other side has written: its own request or notification, or how it answers one of ours. */
+export type RpcMessage =
+  | { readonly type: 'request'; readonly id: RpcId; readonly method: string; readonly params: unknown }
+  | { readonly type: 'notification'; readonly method: string; readonly params: unknown }
+  | { readonly type: 'result'; readonly id: RpcId; readonly result: unknown }
+  | { readonly type: 'error'; readonly id: RpcId | null; readonly error: RpcError };
+
+const id = z.union([z.string(), z.number()]);
+const error = z.object({ code: z.number(), message: z.string().catch(''), data: z.unknown().optional() });
+
+const call = z.object({ id: id.optional(), method: z.string(), params: z.unknown().optional() });
+const failure = z.object({ id: id.nullable(), error });
+const success = z.object({ id, result: z.unknown() });
+
+/** null for a line that is no message. */
+export function rpcMessage(line: string): RpcMessage | null {
+  const value = jsonOf(line);
+  const called = call.safeParse(value).data;
+  if (called !== undefined) return callOf(called);
+  const failed = failure.safeParse(value).data;
+  if (failed !== undefined) return { type: 'error', ...failed };
+  const answered = success.safeParse(value).data;
+  return answered === undefined ? null : { type: 'result', id: answered.id, result: answered.result };
+}
+
+function callOf({ id, method, params }: z.infer<typeof call>): RpcMessage {
+  return id === undefined ? { type: 'notification', method, params } : { type: 'request', id, method, params };
+}
+
+export function rpcRequest(id: RpcId, method: string, params: unknown): string {
+  return lineOf({ id, method, params });
+}
+
+export function rpcNotification(method: string, params?: unknown): string {
+  return lineOf({ method, params });
+}
+
+export function rpcResult(id: RpcId, result: unknown): string {
+  return lineOf({ id, result });
+}
+
+export function rpcFailure(id: RpcId, code: number, message: string): string {
+  return lineOf({ id, error: { code, message } });
+}
+
+/** The code of an error for a method that the other side does not offer. */
+export const methodNotFound = -32601;
+
+function lineOf(message: Readonly<Record<string, unknown>>): string {
+  return `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`;
+}

@@ -1,0 +1,184 @@
+import type { ModelsBody } from '../../shared/api/models.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import type { Extras, Launch } from './adapter.js';
+import { type CliHost, createModelCli, type ModelCli } from './model-cli.js';
+import type { AtLeastOne, ModelRouter } from './model-router.js';
+import { type ModelChoice, modelCatalog, type NamedAdapter } from './models.js';
+import type { CliObserver } from './observer.js';
+import type { WaitingJob } from './pool/caretaker.js';
+import type { CliLease } from './pool/lease.js';
+import type { ConversationState } from './process/cli-state.js';
+
+/** How long the list of models waits for each of several CLIs. */
+const listLimitMs = 3000;
+
+/** The model CLIs of the service. Whoever asks for a model here names it as requests do; it finds the CLI by that name. */
+export class ModelClis {
+  readonly all: AtLeastOne<ModelCli>;
+  readonly models: ModelChoice;
+  readonly #router: ModelRouter;
+  readonly #host: CliHost;
+  /** Launches with the CLI's own name of the model, as long as those live that were asked for. */
+  readonly #ownLaunches = new WeakMap<Launch, Launch>();
+
+  constructor(
+    config: Config,
+    host: CliHost,
+    named: AtLeastOne<NamedAdapter>,
+    router: ModelRouter,
+    observerOf: (cli: string) => CliObserver,
+  ) {
+    this.#host = host;
+    this.#router = router;
+    this.models = router.choice;
+    const [first, ...others] = named;
+    const usual = router.split(this.models.fallback);
+    const serials = { last: 0 };
+    const create = (cli: NamedAdapter, index: number) => {
+      const usualModel = index === usual.index ? usual.model : null;
+      return createModelCli(config, host, cli, { observer: observerOf(cli.name), usualModel, serials });
+    };
+    this.all = [create(first, 0), ...others.map((cli, at) => create(cli, at + 1))];
+  }
+
+  get first(): ModelCli {
+    return this.all[0];
+  }
+
+  /** The CLI of a model. */
+  of(model: string | null): ModelCli {
+    return this.all[this.#router.split(model).index] ?? this.first;
+  }
+
+  /** The CLI's own name of the model. */
+  ownModel(model: string | null): string | null {
+    return this.#router.split(model).model;
+  }
+
+  /** What requests call a CLI's own model; null for no model in particular of the only CLI. */
+  publicModel(cli: ModelCli, model: string | null): string | null {
+    return this.#router.publicName(this.all.indexOf(cli), model);
+  }
+
+  extras(model: string | null): Extras | null {
+    return this.of(model).program.extras;
+  }
+
+  /** As `ModelCli.acquire`. A conversation that goes on at another CLI leaves its process. */
+  async acquire(launch: Launch, of: ConversationState | null, signal: AbortSignal): Promise<CliLease> {
+    const cli = this.of(launch.model);
+    if (this.#router.isPlain) return cli.acquire(launch, of, signal);
+    const lease = await cli.acquire(this.ownLaunch(launch), this.#ownState(of), signal);
+    const model = this.ownModel(launch.model);
+    return {
+      ...lease,
+      turn: async (turn, sink, turnSignal) => {
+        const end = await lease.turn({ ...turn, model }, sink, turnSignal);
+        return { ...end, model: end.model === null ? null : this.publicModel(cli, end.model) };
+      },
+      release: (conversation) => {
+        if (conversation !== null) this.#forget(conversation.id, cli);
+        return lease.release(this.#ownState(conversation));
+      },
+    };
+  }
+
+  /** Whether a process waits for just this turn. */
+  keeps(state: ConversationState): boolean {
+    const own = this.#ownState(state) ?? state;
+    return this.of(state.launch?.model ?? null).pool.keeps(own);
+  }
+
+  /** The conversation is gone: so are its processes. */
+  forget(conversationId: string): void {
+    this.#forget(conversationId, null);
+  }
+
+  /** As its CLI has it. The same object for the same launch. */
+  ownLaunch(launch: Launch): Launch {
+    if (this.#router.isPlain) return launch;
+    const known = this.#ownLaunches.get(launch) ?? { ...launch, model: this.ownModel(launch.model) };
+    this.#ownLaunches.set(launch, known);
+    return known;
+  }
+
+  /** Those of these jobs that wait for a process of this CLI, as it has them. */
+  waitingFor(cli: ModelCli, jobs: readonly WaitingJob[]): readonly WaitingJob[] {
+    if (this.#router.isPlain) return jobs;
+    const own = jobs.filter(({ launch }) => this.of(launch.model) === cli);
+    return own.map(({ launch, conversation }) => ({ launch: this.ownLaunch(launch), conversation }));
+  }
+
+  /** The processes of all CLIs, by what they are doing. */
+  counts(): ReturnType<ModelCli['pool']['counts']> {
+    const sum = { standby: 0, live: 0, busy: 0, stopping: 0 };
+    for (const { pool } of this.all) {
+      const counts = pool.counts();
+      for (const state of Object.keys(sum) as (keyof typeof sum)[]) sum[state] += counts[state];
+    }
+    return sum;
+  }
+
+  /** Makes the list of what a request may name. */
+  catalog(clock: Clock): () => Promise<ModelsBody> {
+    const listed = this.all.map((cli) => modelCatalog(() => this.#listModels(cli), this.#choiceOf(cli), clock));
+    if (this.#router.isPlain && listed[0] !== undefined) return listed[0];
+    return async () => {
+      const bodies = await Promise.all(listed.map((list, at) => soon(list(), this.#namesOf(at), clock)));
+      const { fallback, allowed } = this.models;
+      const known = bodies.flatMap(({ models }) => models).filter(({ id }) => allowed?.includes(id) ?? true);
+      const missing = (allowed ?? []).filter((name) => !known.some(({ id }) => id === name));
+      const all = [...known, ...missing.map((id) => ({ id, name: id }))];
+      const { index, model } = this.#router.split(fallback);
+      const ofCli = allowed === null && model === null ? defaultOf(bodies[index]) : undefined;
+      const models = all.map((each) => ({ ...each, default: each.id === (ofCli ?? fallback) }));
+      return { count: models.length, models };
+    };
+  }
+
+  /** Starts nothing more. Resolves when nothing is left. */
+  async close(): Promise<void> {
+    await Promise.all(this.all.map(({ pool }) => pool.close()));
+    await this.#host.termination.containments.close();
+  }
+
+  async #listModels(cli: ModelCli) {
+    const listed = await cli.program.listModels();
+    return listed?.map((model) => ({ ...model, id: this.publicModel(cli, model.id) ?? model.id })) ?? null;
+  }
+
+  /** What is listed of a CLI that is slow to tell. */
+  #namesOf(index: number): ModelsBody {
+    const name = this.all[index]?.name ?? '';
+    return { count: 1, models: [{ id: name, name, default: false }] };
+  }
+
+  #choiceOf(cli: ModelCli): ModelChoice {
+    if (this.#router.isPlain) return this.models;
+    const ofCli = (name: string) => this.of(name) === cli && this.ownModel(name) !== null;
+    const own = cli.adapter.models?.map((model) => this.publicModel(cli, model) ?? model) ?? null;
+    const allowed = this.models.allowed?.filter(ofCli) ?? own;
+    const { fallback } = this.models;
+    const isOwn = fallback !== null && ofCli(fallback);
+    return { fallback: isOwn ? fallback : null, allowed, label: this.publicModel(cli, null) };
+  }
+
+  #ownState(state: ConversationState | null): ConversationState | null {
+    if (state?.launch === undefined || this.#router.isPlain) return state;
+    return { ...state, launch: this.ownLaunch(state.launch) };
+  }
+
+  #forget(conversationId: string, but: ModelCli | null): void {
+    for (const cli of this.all) if (cli !== but) cli.pool.forget(conversationId);
+  }
+}
+
+/** One that is slow holds up nobody: it has told by the next time. */
+function soon<T>(told: Promise<T>, instead: T, clock: Clock): Promise<T> {
+  return Promise.race([told, delay(clock, listLimitMs).then(() => instead)]);
+}
+
+function defaultOf(body: ModelsBody | undefined): string | undefined {
+  return body?.models.find((model) => model.default)?.id;
+}
