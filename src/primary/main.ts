@@ -4,23 +4,24 @@ import { readFile, stat } from 'node:fs/promises';
 import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
-import type { SetupReport } from '../shared/api/setup.js';
+import type { CheckReport } from '../shared/api/setup.js';
 import { delay, systemClock } from '../shared/clock.js';
 import { type Config, type Environment, loadConfig } from '../shared/config/config.js';
+import type { RedisPlace } from '../shared/config/store-place.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
 import { type LogStyle, logStyleFor } from '../shared/log-style.js';
 import { logIn } from '../shared/log-text.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
-import { endLeftovers, removeDirectoryOf, type TracePlaces } from '../shared/process/leftovers.js';
+import { removeDirectoryOf } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { readProduct } from '../shared/product.js';
+import { AgentPort } from './agent/agent-port.js';
 import { reportSetup } from './api/setup-report.js';
 import { searchPathOf } from './cli/environment.js';
-import { chooseAdapter } from './cli/registry.js';
-import { cgroupParent } from './cli/terminate/cgroup-home.js';
+import { chooseAdapters } from './cli/registry.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import { addressFault } from './fleet/address-fault.js';
 import { openAddresses } from './fleet/addresses.js';
@@ -28,13 +29,16 @@ import { type Given, takeGiven } from './lifecycle/given.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
 import { closeInherited } from './lifecycle/inherited-fds.js';
+import { endPredecessors, tracesOf } from './lifecycle/predecessors.js';
 import { makeRuntimeDirectory, removeDirectories, runtimeParent } from './lifecycle/runtime-directory.js';
-import { checkSocketPath, clearStaleSocket } from './lifecycle/socket-path.js';
+import { checkSocketPath } from './lifecycle/socket-path.js';
 import { placesOfFault, startFault } from './lifecycle/start-fault.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
+import type { Setup } from './parts.js';
 import { Service } from './service.js';
-import { asConfigFault, checkEngine, openStore } from './store/open-store.js';
+import { asConfigFault, checkEngine, openStore, sharedLimits } from './store/open-store.js';
+import type { JobQueue } from './store/redis/job-queue.js';
 
 /** After a defect the service ends, even if the disk does not answer. */
 const removeLimitMs = 1000;
@@ -53,15 +57,15 @@ function styleOfLog(env: Environment): LogStyle {
   return logStyleFor(env.MODEL_API_LOG_FORMAT, isatty(stdoutFd), env);
 }
 
-/** What a service that is started here and now would use. Throws a ConfigFault. The caller ends the process. */
-export async function inspectSetup(settings: Environment = {}): Promise<SetupReport> {
+/** What a service that is started here and now would use; with `asks`, its model answers a question. Throws a ConfigFault. The caller ends the process. */
+export async function inspectSetup(settings: Environment = {}, asks = false): Promise<CheckReport> {
   const given = await takeGiven(process.env, process.pid, settings);
   const config = await readConfig(given.env);
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
   try {
     const log = createLogger('silent', 'primary', noOutput);
-    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor'));
+    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor'), asks);
   } finally {
     await removeOwnDirectory(given.env);
   }
@@ -113,18 +117,18 @@ async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
   process.on('uncaughtException', (error) => die(log, error));
   process.on('unhandledRejection', (reason) => die(log, reason));
-  await endPredecessors(config, given, log);
+  await endPredecessors(config, given.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const host = await createHost(config, given, { log, logStyle, show, logWriteErrors: () => lost.count }, 'service');
-  const { adapter, warnings } = await chooseAdapter(config, host.env);
-  const store = await openStore(config.store, systemClock);
-  const addresses = await openAddresses(config, host.systemd.passedFds, withUmask).catch(async (error: Error) => {
+  const { clis: named, warnings } = await chooseAdapters(config, host.env);
+  const store = await openStore(config.store, systemClock, { onHang: endByKill, openQueue, ...sharedLimits(config) });
+  const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
   });
-  if (!addresses) return;
-  const service = new Service({ config, host, adapter, addresses, store });
+  if (!ports) return;
+  const service = new Service({ config, host, named, ...ports, store });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });
@@ -136,15 +140,18 @@ async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
   else await pending.service.terminate(pending.signal);
 }
 
-async function endPredecessors(config: Config, { env }: Given, log: Logger): Promise<void> {
-  const reaped = await endLeftovers(systemClock, await tracesOf(config, env));
-  if (reaped > 0) log.warn('orphans_reaped', { processes: reaped });
-  if (config.socketPath !== null) await clearStaleSocket(config.socketPath);
+async function openQueue(place: RedisPlace): Promise<JobQueue> {
+  const { JobQueue } = await import('./store/redis/job-queue.js');
+  return new JobQueue(place, systemClock);
 }
 
-async function tracesOf(config: Config, env: Environment): Promise<TracePlaces> {
-  const parent = await cgroupParent(config.cgroup);
-  return { runtimeParent: runtimeParent(env).path, cgroupParent: parent?.path ?? null };
+async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<Setup, 'addresses' | 'agent'>> {
+  const addresses = await openAddresses(config, systemd.passedFds, withUmask);
+  const { agentPort } = config;
+  return {
+    addresses,
+    agent: agentPort === null ? null : await AgentPort.listen(addresses.main.host, agentPort, clock),
+  };
 }
 
 /** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
@@ -189,6 +196,11 @@ function withUmask<T>(mask: number, make: () => T): T {
   } finally {
     process.umask(before);
   }
+}
+
+/** process.exit() would wait for a thread that waits for its disk. Other parts still come to their end. */
+function endByKill(): void {
+  process.once('exit', () => process.kill(process.pid, 'SIGKILL'));
 }
 
 /** The workers notice that the primary has gone, end what is left of its processes, and exit too. */

@@ -3,20 +3,27 @@ import type { SetupReport } from '../shared/api/setup.js';
 import { delay } from '../shared/clock.js';
 import { oneAtATime } from '../shared/shared-calls.js';
 import { localUrl } from '../shared/url.js';
+import { agentLine } from './agent/agent-line.js';
 import { apiHandlers, type Services } from './api/handlers.js';
 import { liveSections } from './api/live-status.js';
 import { setupReportOf } from './api/setup-report.js';
 import { Status } from './api/status.js';
 import { StatusFeed } from './api/status-feed.js';
 import { workerSettings } from './api/worker-settings.js';
-import { modelCatalog } from './cli/models.js';
+import type { ModelCli } from './cli/model-cli.js';
 import { watchKeysFile } from './clients/keys-file.js';
 import type { WatchedFile } from './clients/watched-file.js';
-import { compose, type Parts, type Setup } from './compose.js';
+import { compose } from './compose.js';
 import { KeyBrake } from './limits/key-brake.js';
 import { RateLimit } from './limits/rate-limit.js';
+import { SharedRateLimit } from './limits/shared-rate-limit.js';
+import type { Parts, Setup } from './parts.js';
+import { purgeClient } from './store/purge.js';
+import { expiryAt } from './store/store-upkeep.js';
 
 const expiryCheckMs = 10_000;
+const backgroundLookMs = 1000;
+const renewMs = 2000;
 /** /metrics is open to all, and a scrape takes milliseconds of every process. */
 const betweenScrapesMs = 100;
 
@@ -34,29 +41,52 @@ export class Service {
 
   /** Takes over what the last service has left. Called once, before the start. */
   async restore(): Promise<void> {
-    const { host, kept, store } = this.#parts;
+    const { host, kept, keptUsage, background, store } = this.#parts;
     const conversations = await kept.restore();
-    if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations });
+    if (store.kind !== 'memory') await keptUsage.restore();
+    const jobs = await background.restore();
+    if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, cli, fleet, supervisor, slots, readiness, caretaker, conversations } = this.#parts;
-    const { log, product, clock, systemd, termination } = host;
+    const { config, host, agent, clis, fleet, supervisor, slots, readiness, caretakers } = this.#parts;
+    const { log, product, systemd, termination } = host;
     for (const warning of warnings) log.warn('config_warning', { warning });
     const { means } = termination.containments;
-    const started = { version: product.version, adapter: cli.adapter.name, workers: config.workers };
+    const adapter = clis.all.map(({ name }) => name).join(', ');
+    const started = { version: product.version, adapter, workers: config.workers };
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
     fleet.start(workerProgram, this.#handlers(warnings));
     systemd.start({ phase: () => supervisor.phase, slots, fleet });
+    agent?.serve(() => agentLine(this.#parts));
     readiness.start();
     this.#keysFile?.start();
-    caretaker.start();
-    clock.every(expiryCheckMs, () => conversations.expire());
+    for (const caretaker of caretakers) caretaker.start();
+    this.#lookAfterJobs();
   }
 
-  /** Drains. At the second call, what is left is cut. */
-  terminate(signal: string): Promise<void> {
-    return this.#parts.supervisor.terminate(signal);
+  /** What is done from time to time. */
+  #lookAfterJobs(): void {
+    const { host, conversations, background, backgroundRunner, feeder, store, claims } = this.#parts;
+    const { clock } = host;
+    clock.every(expiryCheckMs, () => {
+      conversations.expire();
+      background.expire();
+      claims.expire();
+    });
+    clock.every(backgroundLookMs, () => {
+      backgroundRunner.look();
+      feeder?.look();
+    });
+    clock.every(renewMs, () => store.sharedJobs?.renew(clock.now()).catch(() => {})); // the next time does it
+  }
+
+  /** Drains, once the front has heard of it. A further call ends that wait, and in the drain it cuts what is left. */
+  async terminate(signal: string): Promise<void> {
+    const { agent, host, supervisor } = this.#parts;
+    const mayBeSent = agent !== null && supervisor.phase === 'ready'; // what is sent until the front has heard is served
+    if (mayBeSent && agent.isAsked) host.log.info('leaving_front', { signal });
+    if (!mayBeSent || (await agent.leave())) await supervisor.terminate(signal);
   }
 
   /** Whoever has started the service has gone: it drains, if it does not do so already. */
@@ -74,20 +104,28 @@ export class Service {
   }
 
   #handlers(warnings: readonly string[]) {
-    const { config, host, addresses, supervisor, clients, runner, conversations, metrics, cli, scrape } = this.#parts;
+    const { config, host, addresses, supervisor, clients, runner, metrics, clis, scrape } = this.#parts;
+    const { conversations, shared, usage, keptUsage } = this.#parts;
     const status = new Status(this.#parts);
-    const models = modelCatalog(() => cli.program.listModels(), cli.models, host.clock);
+    const models = clis.catalog(host.clock);
     return apiHandlers({
       phase: () => supervisor.phase,
       workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
       runner,
-      conversations,
-      kept: this.#parts.kept,
-      rateLimit: new RateLimit((client) => clients.rateOf(client), host.clock),
+      background: this.#parts.background,
+      conversations: shared ?? conversations,
+      kept: shared ?? this.#parts.kept,
+      enter: shared && ((id, client) => shared.enter(id, client)),
+      claims: this.#parts.claims,
+      rateLimit: createRateLimit(this.#parts),
       keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
       jobMetrics: metrics.jobs,
       clientMetrics: metrics.clients,
-      usage: this.#parts.usage,
+      usage: {
+        refused: (client) => usage.refused(client),
+        report: (client, period) => keptUsage.report(client, period),
+      },
+      upkeep: upkeepOf(this.#parts),
       tokens: this.#parts.tokens,
       schemas: this.#parts.schemas,
       status,
@@ -105,27 +143,36 @@ export class Service {
 
   /** What the service knows already: nothing is started for it, except where GET /models would start it too. */
   #setupReport(models: ModelsBody, warnings: readonly string[]): SetupReport {
-    const { config, host, addresses, clients, cli, readiness } = this.#parts;
+    const { config, host, addresses, clients, clis, readiness } = this.#parts;
     const url = localUrl(addresses.main.host, addresses.main.port);
-    const { command } = cli.adapter;
     return setupReportOf({
       config,
       host,
       url,
       keys: clients.names,
-      command,
-      check: readiness.current,
+      checked: clis.all.map((cli, at) => ({
+        command: cli.adapter.command, // of its arguments, some may be secret
+        check: readiness.current[at] ?? readiness.current[0],
+      })),
       models,
       warnings,
     });
   }
 
   async #recheck(): Promise<void> {
-    const { readiness, breaker, cli } = this.#parts;
-    if (readiness.isCredentialRefused) void cli.pool.flush(); // what waits holds the refused credential
-    breaker.tryAgain();
-    await readiness.check('forced');
+    const { readiness, breakers, clis } = this.#parts;
+    const recheck = async ({ pool }: ModelCli, at: number) => {
+      if (readiness.all[at]?.isCredentialRefused === true) void pool.flush(); // what waits holds the refused credential
+      breakers.all[at]?.tryAgain();
+      await readiness.all[at]?.check('forced');
+    };
+    await Promise.all(clis.all.map(recheck));
   }
+}
+
+function createRateLimit({ store: { windows }, clients, host: { clock } }: Parts): RateLimit | SharedRateLimit {
+  const rateOf = (client: string) => clients.rateOf(client);
+  return windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, windows, clock);
 }
 
 /** Whoever may see names, and whoever may not, are told by a feed each. */
@@ -136,4 +183,18 @@ function liveOf(parts: Parts, status: Status): Services['live'] {
     return { sections, feed: new StatusFeed(sections, parts.host.clock) };
   };
   return { named: create(true), nameless: create(false) };
+}
+
+/** What an operator asks of the store. */
+function upkeepOf(parts: Parts): Services['upkeep'] {
+  const { config, host, store } = parts;
+  return {
+    backupStore: ({ name }) => store.upkeep.backup(name),
+    verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
+    purgeClient: async ({ client }) => {
+      const report = await purgeClient(parts, client);
+      host.log.warn('client_purged', { client });
+      return report;
+    },
+  };
 }

@@ -1,7 +1,7 @@
 import type { BreakerBody, ReadinessBody } from '../../shared/api/health.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
-import type { Breaker } from '../limits/breaker.js';
+import type { Breakers } from '../limits/breakers.js';
 import type { CircuitStatus } from '../limits/circuit.js';
 
 /** How state is written in answers. */
@@ -13,6 +13,7 @@ export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: Read
     checked_at: checkedAt === null ? null : timestamp(checkedAt),
     duration_ms: durationMs,
     trigger: entry.trigger,
+    cli: entry.cli,
     adapter: entry.adapter,
     version: entry.version,
     ...(error !== null && { error }),
@@ -22,7 +23,7 @@ export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: Read
 export function breakerBodyOf({
   status: [account, ...models],
   windows,
-}: Pick<Breaker, 'status' | 'windows'>): BreakerBody {
+}: Pick<Breakers, 'status' | 'windows'>): BreakerBody {
   return {
     ...circuitBodyOf(account),
     models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),

@@ -4,11 +4,15 @@ import type { UsageReport } from '../../shared/api/usage.js';
 import { shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
-import type { JobRequest } from '../../shared/job.js';
+import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
+import type { SharedConversations } from '../conversations/shared-conversations.js';
 import type { SharedHandlers } from '../fleet/worker-peer.js';
+import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { JobStream } from '../jobs/job-stream.js';
 import type { KeyBrake } from '../limits/key-brake.js';
@@ -17,6 +21,7 @@ import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import type { TokenCounter } from '../tokens/token-counter.js';
+import type { KeptUsage } from '../usage/kept-usage.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Sections } from './live-status.js';
 import type { Status } from './status.js';
@@ -27,18 +32,24 @@ export interface Services {
   phase(): Phase;
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run' | 'busySeconds'>;
+  readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
-  readonly conversations: Pick<ConversationStore, 'snapshot' | 'list' | 'read'>;
+  readonly conversations: Pick<ConversationStore | SharedConversations, 'snapshot' | 'list' | 'read'>;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
+  readonly claims: Pick<Claims, 'hold' | 'record'>;
+  /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
+  readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
-  readonly usage: Pick<UsageLedger, 'report' | 'refused'>;
+  readonly usage: Pick<UsageLedger, 'refused'> & Pick<KeptUsage, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** The live status, and what tells of its changes: with names of clients and process ids, and without. */
   readonly live: Readonly<Record<'named' | 'nameless', LiveStatus>>;
+  /** What an operator does with the store. */
+  readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
   models(): Promise<ModelsBody>;
@@ -61,6 +72,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     models: () => services.models(),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
+    ...services.upkeep,
     refusedDraining: ({ client }) => refuseDraining(services, client),
     rate: async ({ client }) => {
       const verdict = await services.rateLimit.take(client);
@@ -73,12 +85,14 @@ export function apiHandlers(services: Services): SharedHandlers {
     usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),
     countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
+    claim: (order, signal) => services.claims.hold(order, signal),
+    record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
       services.worked();
-      if (!isOver(services.phase())) return admitted(services, request, signal);
-      const { retryAfterSeconds } = refuseDraining(services, request.client); // the worker does not know of the drain yet
-      throw shuttingDown(retryAfterSeconds);
+      const entry = entryOf(services, request);
+      return entry === null ? admitted(services, request, signal) : entered(services, entry, request, signal);
     },
+    ...backgroundHandlers(services),
   };
 }
 
@@ -136,13 +150,58 @@ async function schemaFault(services: Services, schema: string, client: string): 
   }
 }
 
+type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobs' | 'cancelJob' | 'deleteJob';
+
+function backgroundHandlers(services: Services): Pick<SharedHandlers, BackgroundCalls> {
+  const { background, worked } = services;
+  return {
+    accept: async ({ job, form }) => {
+      worked();
+      checkPhase(services, job);
+      (await entryOf(services, job))?.();
+      return background.accept(job, form).catch((error) => refuse(services, job, error));
+    },
+    job: ({ id, client }) => background.view(id, client),
+    jobEvents: ({ id, client }, signal) => background.events(id, client, signal),
+    jobs: (order) => background.list(order),
+    cancelJob: ({ id, client }) => background.cancel(id, client),
+    deleteJob: async ({ id, client }) => ({ job: await background.delete(id, client) }),
+  };
+}
+
+/** The worker may not know of a drain yet. */
+function checkPhase(services: Services, { client }: JobRequest): void {
+  if (!isOver(services.phase())) return;
+  throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
+}
+
+/** What has to be done before it is admitted; null: nothing. */
+function entryOf({ enter }: Services, { operation, conversationId, client }: JobRequest): Promise<EndOfEntry> | null {
+  return operation === 'ask' || conversationId === null ? null : (enter?.(conversationId, client) ?? null);
+}
+
+/** A turn that had to wait before it was admitted or refused. */
+async function* entered(
+  services: Services,
+  entry: Promise<EndOfEntry>,
+  request: JobRequest,
+  signal: AbortSignal,
+): AsyncGenerator<JobEvent> {
+  yield* endingEntry(await entry, () => admitted(services, request, signal));
+}
+
 function admitted(services: Services, request: JobRequest, signal: AbortSignal): JobStream {
+  checkPhase(services, request);
   try {
     return services.runner.run(request, signal);
   } catch (error) {
-    if (toRelayError(error).code === 'concurrency_limited') countRefusal(services, request.client);
-    throw error;
+    return refuse(services, request, error);
   }
+}
+
+function refuse(services: Services, { client }: JobRequest, error: unknown): never {
+  if (toRelayError(error).code === 'concurrency_limited') countRefusal(services, client);
+  throw error;
 }
 
 function refuseDraining(services: Services, client: string): { readonly retryAfterSeconds: number } {
@@ -156,9 +215,9 @@ function countRefusal({ usage, clientMetrics }: Services, client: string): void 
   clientMetrics.refused(client);
 }
 
-function usageText(services: Services, { client, isAdmin, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
+async function usageText(services: Services, { client, isAdmin, ...period }: RequestOf<PrimaryCalls, 'usage'>) {
   services.worked();
-  const usage = services.usage.report(isAdmin ? null : client, period);
+  const usage = await services.usage.report(isAdmin ? null : client, period);
   return { text: JSON.stringify({ usage } satisfies UsageReport) };
 }
 

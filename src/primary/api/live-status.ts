@@ -1,15 +1,16 @@
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
-import type { ModelCli } from '../cli/model-cli.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
+import type { ModelClis } from '../cli/model-clis.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
-import type { Breaker } from '../limits/breaker.js';
+import type { Breakers } from '../limits/breakers.js';
 import type { LastHour } from '../metrics/last-hour.js';
-import type { Readiness } from '../readiness/readiness.js';
+import type { ReadinessBoard } from '../readiness/readiness-board.js';
 import { breakerBodyOf, readinessBodyOf } from './bodies.js';
 import type { Status } from './status.js';
 
@@ -23,10 +24,11 @@ export interface LiveSources {
   readonly supervisor: Pick<Supervisor, 'drainEndsAt'>;
   readonly slots: Pick<SlotQueue, 'limits' | 'waiting' | 'waitingClients'>;
   readonly runner: Pick<JobRunner, 'running'>;
+  readonly background: Pick<BackgroundJobs, 'load'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
-  readonly cli: { readonly pool: Pick<ModelCli['pool'], 'counts'> };
-  readonly breaker: Pick<Breaker, 'status' | 'windows'>;
-  readonly readiness: Pick<Readiness, 'history'>;
+  readonly clis: Pick<ModelClis, 'counts'>;
+  readonly breakers: Pick<Breakers, 'status' | 'windows'>;
+  readonly readiness: Pick<ReadinessBoard, 'history'>;
   readonly lastHour: Pick<LastHour, 'body'>;
 }
 
@@ -38,7 +40,8 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, version, supervisor, slots, runner, fleet, cli, breaker, readiness, lastHour } = sources;
+  const { status, version, supervisor, slots, runner, background, fleet, clis, breakers, readiness, lastHour } =
+    sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
@@ -53,9 +56,10 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
       waiting: slots.waiting,
       clients: waitingBodies(slots, nameOf),
     }),
+    background_jobs: () => background.load,
     workers: () => (withNames ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker)),
-    cli_processes: () => cli.pool.counts(),
-    breaker: () => breakerBodyOf(breaker),
+    cli_processes: () => clis.counts(),
+    breaker: () => breakerBodyOf(breakers),
     checks: () => readiness.history(null).slice(-maxChecks).map(readinessBodyOf),
     last_hour: () => lastHour.body,
   };

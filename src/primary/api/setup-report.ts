@@ -1,30 +1,44 @@
 import type { ModelsBody } from '../../shared/api/models.js';
-import type { SetupReport } from '../../shared/api/setup.js';
+import type { CheckReport, SetupReport } from '../../shared/api/setup.js';
 import type { Config } from '../../shared/config/config.js';
+import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
 import { localUrl } from '../../shared/url.js';
-import { createModelCli, type ModelCli } from '../cli/model-cli.js';
-import { modelCatalog } from '../cli/models.js';
-import { chooseAdapter } from '../cli/registry.js';
+import type { ModelCli } from '../cli/model-cli.js';
+import { ModelClis } from '../cli/model-clis.js';
+import { ModelRouter } from '../cli/model-router.js';
+import { chooseAdapters } from '../cli/registry.js';
 import type { Host } from '../lifecycle/host.js';
 import { cliMetrics } from '../metrics/cli-metrics.js';
 import { Readiness } from '../readiness/readiness.js';
+import { askForTrial } from './trial-question.js';
 
-/** Asks the model CLI what a readiness check would ask, and starts nothing else. */
-export async function reportSetup(config: Config, host: Host): Promise<SetupReport> {
-  const { adapter, warnings } = await chooseAdapter(config, host.env);
-  const cli = createModelCli(config, host, adapter, cliMetrics());
-  const check = await checkOnce(cli, host);
-  const models = await modelCatalog(() => cli.program.listModels(), cli.models, host.clock)();
-  await cli.pool.close();
+/**
+ * Asks each model CLI what a readiness check would ask, and starts nothing else; with `asks`, also the default model a
+ * question.
+ */
+export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
+  const { clis: named, warnings } = await chooseAdapters(config, host.env);
+  const clis = new ModelClis(config, host, named, new ModelRouter(config, named), cliMetrics());
+  const checkEach = async (cli: ModelCli) => {
+    const check = await checkOnce(cli, host);
+    return { command: cli.commandLine(), check };
+  };
+  const checked = await Promise.all(clis.all.map(checkEach));
+  const models = await clis.catalog(host.clock)();
+  const isReady = checked[clis.all.indexOf(clis.of(clis.models.fallback))]?.check.status === 'ready';
+  const asked = asks && isReady ? await askForTrial(clis, config.executionMs, host.clock) : undefined;
+  await clis.close();
   const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
-  const found = { url: localUrl(config.host, config.port), keys, command: adapter.command, check, models };
-  return setupReportOf({
-    config,
-    host,
-    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
-    ...found,
-  });
+  const found = { url: localUrl(config.host, config.port), keys, checked, models };
+  const allWarnings = [...config.warnings, ...warnings, ...host.termination.warnings];
+  const report = setupReportOf({ config, host, warnings: allWarnings, ...found });
+  return asked === undefined ? report : { ...report, asked };
+}
+
+export interface CheckedCommand {
+  readonly command: readonly string[];
+  readonly check: ReadinessEntry;
 }
 
 /** What a report is made from. */
@@ -34,23 +48,16 @@ export interface SetupSources {
   readonly url: string;
   /** Names of the API keys. */
   readonly keys: readonly string[];
-  readonly command: readonly string[];
-  readonly check: ReadinessEntry;
+  /** Of each model CLI. */
+  readonly checked: readonly CheckedCommand[];
   readonly models: ModelsBody;
   readonly warnings: readonly string[];
 }
 
-export function setupReportOf({
-  config,
-  host,
-  url,
-  keys,
-  command,
-  check,
-  models,
-  warnings,
-}: SetupSources): SetupReport {
+export function setupReportOf({ config, host, url, keys, checked, models, warnings }: SetupSources): SetupReport {
   const { containments, fault } = host.termination;
+  const clis = checked.map(({ command, check }) => ({ cli: check.cli, command, ...verdictOf(check) }));
+  const { cli: _, ...first } = clis[0] ?? neverChecked();
   return {
     url,
     socket: config.socketPath,
@@ -63,16 +70,28 @@ export function setupReportOf({
     max_queue: config.maxQueue,
     queue_timeout_ms: config.queueTimeoutMs,
     execution_timeout_ms: config.executionMs,
-    model_cli: { command, ...verdictOf(check) },
+    model_cli: first,
+    ...(clis.length > 1 && { model_clis: clis }),
     models: models.models.map((model) => ({ id: model.id, default: model.default })),
     termination: { means: containments.means, no_cgroup: fault },
+    store: { kind: config.store.kind, place: placeOf(config.store) },
     warnings,
   };
 }
 
-function checkOnce({ program, adapter }: ModelCli, { clock, random }: Host): Promise<ReadinessEntry> {
-  const settings = { adapter: adapter.name, intervalMs: 0, historyLimit: 1 };
+function neverChecked(): never {
+  throw new Error('there is no model CLI');
+}
+
+function checkOnce({ name, program, adapter }: ModelCli, { clock, random }: Host): Promise<ReadinessEntry> {
+  const settings = { cli: name, adapter: adapter.name, intervalMs: 0, historyLimit: 1 };
   return new Readiness(() => program.check(), settings, clock, random).check('forced');
+}
+
+/** What may be shown of it. */
+function placeOf(store: StorePlace): string | null {
+  if (store.kind === 'redis') return urlOfRedis(store);
+  return store.kind === 'memory' ? null : store.path;
 }
 
 function verdictOf({ adapter, version, status, durationMs, error }: ReadinessEntry) {

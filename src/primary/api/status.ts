@@ -4,26 +4,31 @@ import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ModelCli } from '../cli/model-cli.js';
+import type { ModelClis } from '../cli/model-clis.js';
+import type { AtLeastOne } from '../cli/model-router.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
-import type { Breaker } from '../limits/breaker.js';
+import type { Breakers } from '../limits/breakers.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
-import type { Readiness } from '../readiness/readiness.js';
+import type { ReadinessBoard } from '../readiness/readiness-board.js';
+import type { Store } from '../store/store.js';
 import { breakerBodyOf, readinessBodyOf } from './bodies.js';
 
 /** The owners of what is shown. */
 export interface StatusSources {
   readonly supervisor: { readonly phase: Phase };
   readonly slots: SlotQueue;
-  readonly breaker: Pick<Breaker, 'status' | 'windows'>;
+  readonly breakers: Pick<Breakers, 'status' | 'windows'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
-  readonly cli: Pick<ModelCli, 'adapter' | 'program' | 'pool'>;
-  readonly readiness: Readiness;
-  readonly store: { readonly isUp: boolean };
+  readonly clis: Pick<ModelClis, 'counts'> & {
+    readonly all: AtLeastOne<Pick<ModelCli, 'name' | 'adapter' | 'program'>>;
+  };
+  readonly readiness: ReadinessBoard;
+  readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
 }
@@ -42,11 +47,14 @@ export class Status {
 
   /** `withPids`: process ids of the workers too. */
   health(withPids: boolean): HealthBody {
-    const { readiness, config } = this.#sources;
+    const { readiness, config, store } = this.#sources;
+    const [first, ...others] = readiness.current;
+    const all = others.length > 0 && { model_clis: [first, ...others].map(readinessBodyOf) };
     return {
       status: this.word,
       strict_mode: config.strictHealth,
-      readiness: { model_cli: readinessBodyOf(readiness.current) },
+      readiness: { model_cli: readinessBodyOf(first), ...all },
+      store: { kind: store.kind, up: store.isUp },
       observability: this.#observability(withPids),
     };
   }
@@ -54,7 +62,7 @@ export class Status {
   /** Whether the service takes jobs, as GET /health tells by its status code. */
   get isUsable(): boolean {
     const { readiness, config } = this.#sources;
-    return this.word !== 'draining' && (!config.strictHealth || readiness.current.status === 'ready');
+    return this.word !== 'draining' && (!config.strictHealth || readiness.isAnyReady);
   }
 
   history(since: number | null, withPids: boolean): HistoryBody {
@@ -65,12 +73,16 @@ export class Status {
   }
 
   version(): VersionBody {
-    const { host, cli } = this.#sources;
+    const { host, clis } = this.#sources;
+    const [first, ...others] = clis.all;
+    const bodyOf = ({ adapter, program }: typeof first) => ({ adapter: adapter.name, version: program.version });
+    const named = (cli: typeof first) => ({ cli: cli.name, ...bodyOf(cli) });
     return {
       name: 'prompt-relay',
       ...host.product,
       node: process.version,
-      model_cli: { adapter: cli.adapter.name, version: cli.program.version },
+      model_cli: bodyOf(first),
+      ...(others.length > 0 && { model_clis: clis.all.map(named) }),
       termination: host.termination.containments.means,
       uptime_seconds: this.#uptimeSeconds,
     };
@@ -80,11 +92,11 @@ export class Status {
   get word(): HealthBody['status'] {
     const { supervisor, readiness, store } = this.#sources;
     if (supervisor.phase === 'draining' || supervisor.phase === 'stopped') return 'draining';
-    return readiness.current.status === 'ready' && store.isUp ? 'ok' : 'degraded';
+    return readiness.areAllReady && store.isUp ? 'ok' : 'degraded';
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { slots, breaker, metrics, runner, fleet, cli } = this.#sources;
+    const { slots, breakers, metrics, runner, fleet, clis } = this.#sources;
     return {
       started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
@@ -96,9 +108,9 @@ export class Status {
         max_queue: slots.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
-        breaker: breakerBodyOf(breaker),
+        breaker: breakerBodyOf(breakers),
       },
-      cli_processes: cli.pool.counts(),
+      cli_processes: clis.counts(),
       workers: withPids ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker),
     };
   }

@@ -6,27 +6,31 @@ interface WantedAddress {
   readonly host: string;
   readonly port: number;
   readonly socketPath: string | null;
+  readonly agentPort: number | null;
 }
 
 const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
 const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
+const otherAgentPort = 'choose another port with MODEL_API_AGENT_PORT';
 
 /** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
 export async function addressFault(
   error: NodeJS.ErrnoException,
-  { host, port, socketPath }: WantedAddress,
+  { host, port: mainPort, socketPath, agentPort }: WantedAddress,
 ): Promise<string> {
   const { code, message } = error;
   if (socketPath !== null && message.includes(socketPath))
     return `the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (${message})`;
   if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is not known: ${otherHost} (${message})`;
-  if (!message.includes(`${host}:${port}`)) return message; // such as that of a socket passed by systemd
+  const isOfAgent = message.startsWith('listen ') && message.endsWith(`:${agentPort}`);
+  if (!isOfAgent && !message.includes(`${host}:${mainPort}`)) return message; // such as that of a socket passed by systemd
+  const [port, wayOut] = isOfAgent ? [Number(agentPort), otherAgentPort] : [mainPort, otherPort];
   if (code === 'EADDRINUSE') {
     const holder = await holderOf(port).catch(() => null);
     const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;
-    return `port ${port} is taken by ${owner}: end it, or ${otherPort} (${message})`;
+    return `port ${port} is taken by ${owner}: end it, or ${wayOut} (${message})`;
   }
-  if (code === 'EACCES') return `port ${port} is for root alone: ${otherPort}, 1024 or above (${message})`;
+  if (code === 'EACCES') return `port ${port} is for root alone: ${wayOut}, 1024 or above (${message})`;
   if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine: ${otherHost} (${message})`;
   return message;
 }

@@ -85,7 +85,7 @@ export class Answering {
 
   /** By the program's own way, else by the prompt, with one more turn to repair an answer that does not fit. */
   async #structured(cli: JobCli, asked: Turn, schema: string): Promise<Uncounted> {
-    const isToldInPrompt = cli.extras.schema === undefined;
+    const isToldInPrompt = cli.extras.schema?.(schema) === undefined;
     const turn = isToldInPrompt ? askingFor(asked, schema) : asked;
     const first = await this.#whole(cli, turn);
     const finding = await this.#read(schema, first.text);

@@ -1,7 +1,7 @@
 import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Launch } from '../cli/adapter.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
+import type { ConversationState } from '../cli/process/cli-state.js';
 
 /** No process is kept under this name. */
 const nowhere = '';

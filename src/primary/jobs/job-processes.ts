@@ -1,5 +1,5 @@
 import type { CliLease } from '../cli/pool/lease.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
+import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Job } from './job.js';
 
 /** What a job needs of a CLI process. */

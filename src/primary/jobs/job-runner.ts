@@ -1,22 +1,20 @@
 import type { Clock } from '../../shared/clock.js';
-import { invalid, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
-import type { FailedOutcome, JobEnd, JobRequest } from '../../shared/job.js';
-import type { Extras } from '../cli/adapter.js';
-import { untold } from '../cli/extras.js';
-import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
+import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
+import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
+import type { ModelChoice } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
-import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { ConversationState } from '../cli/process/cli-state.js';
 import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
 import type { Breaker } from '../limits/breaker.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
+import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
-import { Job, refusedEnd, sizeOf } from './job.js';
-import { JobChain } from './job-chain.js';
+import type { CliGates, CliPlace } from './cli-gates.js';
+import { goesBack, isRefused, Job, type RunOptions, refusedEnd } from './job.js';
 import { type AcquireCli, JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
-import type { SlotQueue } from './slot-queue.js';
+import type { TurnOrder } from './turn-order.js';
 
 export interface JobLimits {
   readonly queueTimeoutMs: number;
@@ -36,18 +34,14 @@ export interface JobObserver {
   jobBroke(thrown: unknown): void;
 }
 
-export interface JobResources extends TurnResources {
-  readonly slots: SlotQueue;
+export interface JobResources extends TurnResources, AdmissionResources {
   readonly breaker: Pick<Breaker, 'refusal' | 'admitted' | 'ended'>;
-  readonly conversations: ConversationStore;
+  readonly order: TurnOrder;
+  readonly cliGates: CliGates;
   readonly acquireCli: AcquireCli;
   /** Whether a process waits for just this turn. */
   readonly isKept: (state: ConversationState) => boolean;
-  /** What the program can be told beside a text; null before it was looked at. */
-  readonly extras: () => Extras | null;
   readonly schemas: Pick<SchemaChecker, 'read'>;
-  /** The models that this client may name; null: it may name all. */
-  readonly modelsOf: (client: string) => readonly string[] | null;
   readonly observer: JobObserver;
   readonly clock: Clock;
 }
@@ -55,6 +49,7 @@ export interface JobResources extends TurnResources {
 /** Owns the jobs from admission to their one outcome. */
 export class JobRunner {
   readonly #resources: JobResources;
+  readonly #admission: Admission;
   readonly #models: ModelChoice;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
@@ -65,6 +60,7 @@ export class JobRunner {
 
   constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
     this.#resources = resources;
+    this.#admission = new Admission(resources, models);
     this.#models = models;
     this.#limits = limits;
     this.#advice = new RetryAdvice(resources.slots.limits.maxActive);
@@ -81,15 +77,16 @@ export class JobRunner {
    * `concurrency_limited`. What was admitted ends with exactly one `job-end`; that is all there is of a job that the
    * breaker holds back.
    */
-  run(request: JobRequest, caller: AbortSignal): JobStream {
+  run(request: JobRequest, caller: AbortSignal, options: RunOptions = {}): JobStream {
     const { breaker } = this.#resources;
     const refusal = breaker.refusal(request);
     if (refusal !== null) return this.#refuse(request, refusal);
-    const job = this.#tryToAdmit(request, caller);
+    const job = this.#tryToAdmit(request, caller, options);
     breaker.admitted(request);
     this.#open.set(job.ticket, job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
-    job.stream.admitted({ session, ignoresEffort: request.effort !== null && job.launch.effort === null });
+    const ignoresEffort = request.effort !== null && job.launch.effort === null;
+    job.stream.admitted({ session, ignoresEffort, ...(job.turn && { conversationId: job.turn.id }) });
     void this.#perform(job);
     return job.stream;
   }
@@ -122,18 +119,28 @@ export class JobRunner {
     }
   }
 
+  /** Throws what `run` would throw now, but for a full queue. */
+  check(request: JobRequest): void {
+    this.#admission.examine(request);
+  }
+
+  /** The end of a job that never got as far as `run`. */
+  dismiss(request: JobRequest, reason: unknown): JobFailed {
+    const end = refusedEnd(toRelayError(reason));
+    if (!isRefused(end)) this.#resources.observer.jobEnded(request, end, false);
+    return end;
+  }
+
   #refuse(request: JobRequest, refusal: RelayError): JobStream {
     const stream = new JobStream(request.isStreamed);
-    const end = refusedEnd(refusal);
-    stream.end(end);
-    this.#resources.observer.jobEnded(request, end, false);
+    stream.end(this.dismiss(request, refusal));
     return stream;
   }
 
-  #tryToAdmit(request: JobRequest, caller: AbortSignal): Job {
+  #tryToAdmit(request: JobRequest, caller: AbortSignal, options: RunOptions): Job {
     const { slots } = this.#resources;
     try {
-      return this.#admit(request, caller);
+      return this.#admit(request, caller, options);
     } catch (error) {
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
@@ -141,28 +148,9 @@ export class JobRunner {
     }
   }
 
-  #admit(request: JobRequest, caller: AbortSignal): Job {
-    const { slots, conversations, clock } = this.#resources;
-    const { operation, conversationId, client, system, schema } = request;
-    const model = modelFor(request.model, narrowed(this.#models, this.#resources.modelsOf(client)));
-    const effort = this.#effortOf(request);
-    const isChat = operation === 'chat';
-    const bytes = sizeOf(request);
-    const turn = isChat ? conversations.turn(conversationId, client, system, bytes) : null;
-    const launch = { model, system: turn === null ? system : turn.system, schema, effort };
-    const chain = JobChain.of(request, launch, (state) => this.#isFree(state));
-    const ticket = turn?.mustWait ? slots.park(client, bytes) : slots.admit(client, bytes);
-    turn?.open();
-    return new Job({ number: ++this.#lastNumber, request, launch, ticket, turn, chain }, caller, clock);
-  }
-
-  /** The effort that the program will be told. Throws `validation_error` for what it can't be told. */
-  #effortOf(request: JobRequest): JobRequest['effort'] {
-    const extras = this.#resources.extras();
-    if (extras === null) return request.effort;
-    const what = untold(extras, request);
-    if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
-    return extras.effort === undefined ? null : request.effort;
+  #admit(request: JobRequest, caller: AbortSignal, options: RunOptions): Job {
+    const admitted = this.#admission.admit(request, (state) => this.#isFree(state));
+    return new Job({ number: ++this.#lastNumber, request, options, ...admitted }, caller, this.#resources.clock);
   }
 
   /** Whether a process waits for just this turn, and no other job goes on there. */
@@ -175,11 +163,13 @@ export class JobRunner {
    * next turn; the slot is free only when the last process has gone.
    */
   async #perform(job: Job): Promise<void> {
-    const { acquireCli, observer } = this.#resources;
+    const { acquireCli, observer, cliGates } = this.#resources;
+    const place = cliGates.placeFor(job.request);
     const processes = new JobProcesses(job, acquireCli);
     let kept: ConversationState | null = null;
     try {
-      await this.#untilGranted(job);
+      await this.#untilGranted(job, place);
+      await job.options.beforeStart?.();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
@@ -197,19 +187,22 @@ export class JobRunner {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(job.ticket);
       job.ticket.release();
+      place.leave();
     }
   }
 
-  /** Waits for the earlier turns of the same conversation, then for a slot. */
-  async #untilGranted(job: Job): Promise<void> {
-    const { ticket, turn, stream, signal } = job;
-    job.limitWaiting(this.#limits.queueTimeoutMs);
+  /** Waits for the earlier turns of the same conversation, then for its CLI, then for a slot. */
+  async #untilGranted(job: Job, place: CliPlace): Promise<void> {
+    const { order, cliGates } = this.#resources;
+    const { ticket, stream, signal } = job;
+    if (!job.isPatient) job.limitWaiting(this.#limits.queueTimeoutMs);
     ticket.onPosition = (position) => stream.queued(position);
     if (ticket.isWaiting) stream.queued(ticket.position);
-    void turn?.mine(signal).then(
-      () => ticket.unpark(),
-      () => {}, // the same signal ends the ticket's waiting
-    );
+    const unpark = () => ticket.unpark();
+    // Whoever has to wait for both waits for its turn first: hosts that wait for each other's turns hold no place then.
+    const mustWait = job.waitsForTurn || !cliGates.hasRoomFor(job.request);
+    if (mustWait) void order.lineUp(job, () => place.enter(unpark));
+    else place.enter(() => void order.lineUp(job, unpark));
     await ticket.granted(signal);
   }
 
@@ -228,7 +221,7 @@ export class JobRunner {
     if (job.hasStarted) this.#advice.took(job.executionMs);
     const end = breaker.ended(job.request, endOfTurn, job.hasStarted);
     job.stream.end(this.#asTold(end));
-    observer.jobEnded(job.request, end, job.hasStarted);
+    if (!(job.isPatient && goesBack(end, job.hasStarted))) observer.jobEnded(job.request, end, job.hasStarted);
   }
 
   /** The end as the caller may see it. */

@@ -5,14 +5,16 @@ import {
   bytesOfImages,
   type FailedOutcome,
   type JobDone,
+  type JobEnd,
   type JobFailed,
   type JobRequest,
+  type Outcome,
   outcomes,
   unknownJobUsage,
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import type { Launch } from '../cli/adapter.js';
-import type { ConversationState } from '../cli/process/cli-process.js';
+import type { ConversationState } from '../cli/process/cli-state.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';
 import { withoutEcho } from './echo.js';
@@ -20,8 +22,23 @@ import type { JobChain } from './job-chain.js';
 import { JobStream } from './job-stream.js';
 import type { Ticket } from './ticket.js';
 
+/** How a job is run for a caller that does not wait for it. */
+export interface RunOptions {
+  /**
+   * Called when the job has its slot, before anything starts. Where it rejects, the job ends with that. A job that has
+   * it is patient: it may wait for ever, and where it can't start now, it is not over: its owner runs it again.
+   */
+  readonly beforeStart?: () => Promise<void>;
+}
+
 /** What a job holds from its admission to its end. */
-type Admission = Pick<Job, 'number' | 'request' | 'launch' | 'ticket' | 'turn' | 'chain'>;
+type JobHoldings = Pick<
+  Job,
+  'number' | 'request' | 'options' | 'launch' | 'ticket' | 'turn' | 'chain' | 'waitsForTurn'
+>;
+
+/** Ends of a job that waited, for a cause that may pass. */
+const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
 
 /**
  * One admitted job: what it holds, its signal, its limits and its times. The signal is aborted by the caller, by a limit
@@ -31,12 +48,15 @@ export class Job {
   /** Counts up with each job of the service. */
   readonly number: number;
   readonly request: JobRequest;
+  readonly options: RunOptions;
   readonly launch: Launch;
   readonly ticket: Ticket;
   /** For `chat`: its turn on the conversation. */
   readonly turn: ConversationTurn | null;
   /** For `ask` with a chain: where it goes on, and from where. */
   readonly chain: JobChain | null;
+  /** When it came, earlier turns of its conversation were still to be answered. */
+  readonly waitsForTurn: boolean;
   readonly stream: JobStream;
   #usage = unknownJobUsage;
   readonly #clock: Clock;
@@ -49,13 +69,19 @@ export class Job {
   #startedAt: number | null = null;
   #stopTimer: StopTimer = () => {};
 
-  constructor({ number, request, launch, ticket, turn, chain }: Admission, caller: AbortSignal, clock: Clock) {
+  constructor(
+    { number, request, options, launch, ticket, turn, chain, waitsForTurn }: JobHoldings,
+    caller: AbortSignal,
+    clock: Clock,
+  ) {
     this.number = number;
     this.request = request;
+    this.options = options;
     this.launch = launch;
     this.ticket = ticket;
     this.turn = turn;
     this.chain = chain;
+    this.waitsForTurn = waitsForTurn;
     this.stream = new JobStream(request.isStreamed);
     this.#clock = clock;
     this.#caller = caller;
@@ -80,6 +106,11 @@ export class Job {
 
   #withLaunch(state: ConversationState | null): ConversationState | null {
     return state && { ...state, launch: this.launch };
+  }
+
+  /** Whether it is run by an owner that keeps it until it can start. */
+  get isPatient(): boolean {
+    return this.options.beforeStart !== undefined;
   }
 
   get hasStarted(): boolean {
@@ -180,10 +211,20 @@ export function sizeOf({ text, images, system, schema, history }: JobRequest): n
   return history.reduce((sum, message) => sum + bytesOfImages(message.images), inTexts + bytesOfImages(images));
 }
 
+/** Whether that is no end of a patient job: its owner runs it again. */
+export function goesBack({ outcome }: JobEnd, hasStarted: boolean): boolean {
+  return !hasStarted && passingOutcomes.includes(outcome);
+}
+
 /** The end of a job that was not started, and waited for nothing. */
 export function refusedEnd(refusal: RelayError): JobFailed {
   const failure = toWire(refusal);
   return { type: 'job-end', outcome: outcomeOf(refusal), failure, queueMs: 0, executionMs: 0, ...unknownJobUsage };
+}
+
+/** Whether it never was a job of the model: what it asks for can't be done, as when its conversation has been deleted. */
+export function isRefused(end: JobEnd): end is JobFailed {
+  return end.outcome !== 'ok' && end.failure.code !== end.outcome;
 }
 
 function outcomeOf(thrown: unknown): FailedOutcome {

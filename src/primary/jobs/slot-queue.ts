@@ -75,6 +75,16 @@ export class SlotQueue {
     return Array.from({ length: Math.min(count, this.#order.size) }, () => order.next().value as Ticket);
   }
 
+  /** Whether a job of this client would get a slot at once. */
+  hasSlotFor(client: string): boolean {
+    return this.#mayRun(client);
+  }
+
+  /** Whether this client has as many slots as it may. */
+  isAtLimit(client: string): boolean {
+    return this.#isAtItsLimit(client);
+  }
+
   /** A slot now, a place in the queue, or `concurrency_limited`. `bytes` is the size of the job's text. */
   admit(client: string, bytes: number): Ticket {
     const ticket = new Ticket(client, bytes, this);

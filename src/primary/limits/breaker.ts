@@ -26,6 +26,8 @@ const roundingMs = 1;
  */
 export class Breaker {
   readonly #clock: Clock;
+  readonly #modelOf: (request: JobRequest) => string;
+  readonly #usual: string;
   readonly #account: Circuit;
   /** By the model that a request names; '' for one that names none. Closed ones are not kept. */
   readonly #models = new Map<string, Circuit>();
@@ -36,8 +38,11 @@ export class Breaker {
   #suspectedMs: number | null = null;
   #saysNotReady = false;
 
-  constructor(clock: Clock) {
+  /** `modelOf`: what the account calls the model that a request names; '' for none. `usual`: the same of one that names none. */
+  constructor(clock: Clock, modelOf: (request: JobRequest) => string = ({ model }) => model ?? '', usual = '') {
     this.#clock = clock;
+    this.#modelOf = modelOf;
+    this.#usual = usual;
     this.#windows = new QuotaWindows(clock);
     this.#account = new Circuit(null, clock, (circuit) => this.#changed(circuit));
   }
@@ -96,12 +101,12 @@ export class Breaker {
 
   /** Why a job that names no model is not started; null where the next one is. */
   get error(): string | null {
-    return this.#circuitsFor('').find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
+    return this.#circuitsFor(this.#usual).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
   }
 
   /** Whether jobs that name no model run as usual. */
   get isClosed(): boolean {
-    return this.#circuitsFor('').every(({ state }) => state.name === 'closed');
+    return this.#circuitsFor(this.#usual).every(({ state }) => state.name === 'closed');
   }
 
   /** For the account, then for each model that is held. */
@@ -138,8 +143,8 @@ export class Breaker {
     return [this.#account, ...this.#models.values()];
   }
 
-  #circuitsOf({ model }: JobRequest): readonly Circuit[] {
-    return this.#circuitsFor(model ?? '');
+  #circuitsOf(request: JobRequest): readonly Circuit[] {
+    return this.#circuitsFor(this.#modelOf(request));
   }
 
   #circuitsFor(model: string): readonly Circuit[] {
@@ -169,7 +174,7 @@ export class Breaker {
 
   #exhausted(request: JobRequest, { failure }: JobFailed): void {
     const { scope, resetsAt } = failure.quota ?? { scope: 'account', resetsAt: null };
-    const circuit = scope === 'account' ? this.#account : this.#circuitOfModel(request.model ?? '');
+    const circuit = scope === 'account' ? this.#account : this.#circuitOfModel(this.#modelOf(request));
     circuit.refused(request, 'quota', resetsAt);
   }
 

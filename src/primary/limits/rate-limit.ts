@@ -30,10 +30,10 @@ export class RateLimit {
     const limiter = this.#limiterOf(rate);
     const leftMs = this.#openWindow(limiter, client, rate);
     try {
-      return verdict(true, await limiter.consume(client), leftMs, rate);
+      return verdictOf(true, await limiter.consume(client), leftMs, rate);
     } catch (refusal) {
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
-      return verdict(false, refusal, leftMs, rate);
+      return verdictOf(false, refusal, leftMs, rate);
     }
   }
 
@@ -52,7 +52,7 @@ export class RateLimit {
   }
 
   #limiterOf(rate: Rate): RateLimiterMemory {
-    const name = nameOf(rate);
+    const name = nameOfRate(rate);
     // Its own windows go by the wall clock, which may jump: it only counts.
     const limiter = this.#limiters.get(name) ?? new RateLimiterMemory({ points: rate.maxRequests, duration: 0 });
     this.#limiters.set(name, limiter);
@@ -61,16 +61,27 @@ export class RateLimit {
 }
 
 function windowName(client: string, rate: Rate): string {
-  return `${nameOf(rate)} ${client}`;
+  return `${nameOfRate(rate)} ${client}`;
 }
 
-function nameOf({ maxRequests, windowMs }: Rate): string {
+export function nameOfRate({ maxRequests, windowMs }: Rate): string {
   return `${maxRequests}/${windowMs}`;
 }
 
-const uncapped: RateVerdict = { isAllowed: true, remaining: 0, resetSeconds: 0, maxRequests: 0, windowSeconds: 0 };
+export const uncapped: RateVerdict = {
+  isAllowed: true,
+  remaining: 0,
+  resetSeconds: 0,
+  maxRequests: 0,
+  windowSeconds: 0,
+};
 
-function verdict(isAllowed: boolean, { remainingPoints }: RateLimiterRes, leftMs: number, rate: Rate): RateVerdict {
+export function verdictOf(
+  isAllowed: boolean,
+  { remainingPoints }: RateLimiterRes,
+  leftMs: number,
+  rate: Rate,
+): RateVerdict {
   const resetSeconds = Math.max(1, Math.ceil(leftMs / 1000));
   const { maxRequests, windowMs } = rate;
   return { isAllowed, remaining: remainingPoints, resetSeconds, maxRequests, windowSeconds: windowMs / 1000 };

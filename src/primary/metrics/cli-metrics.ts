@@ -1,13 +1,14 @@
 import { Registry } from 'prom-client';
 import { counter, histogram } from '../../shared/metrics/families.js';
+import { requestKinds } from '../cli/adapter.js';
 import { type CliObserver, endReasons, exitClasses } from '../cli/observer.js';
 
 const startupBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Counts what happens to the model CLI's processes. */
-export function cliMetrics(registry = new Registry()): CliObserver {
+/** Counts what happens to the processes of each model CLI, by its name. */
+export function cliMetrics(registry = new Registry()): (cli: string) => CliObserver {
   const count = <L extends string>(name: string, help: string, ...labels: L[]) =>
-    counter(registry, name, help, ...labels);
+    counter<L | 'cli'>(registry, name, help, 'cli', ...labels);
   const exits = count('cli_exits_total', 'Model CLI programs that have exited, or did not start.', 'class');
   const kills = count('cli_kills_total', 'Signals sent to model CLIs, by why they were ended.', 'signal', 'reason');
   const orphans = count('orphans_reaped_total', 'Processes that had outlived their program and were ended.');
@@ -18,23 +19,31 @@ export function cliMetrics(registry = new Registry()): CliObserver {
     "Turns that found their conversation's process, or were replayed.",
     'result',
   );
+  const refusals = 'Requests of model CLIs for something that they are not given, by what they asked for.';
+  const refused = count('cli_requests_refused_total', refusals, 'request');
   const startup = 'Time from the start of a process that was started for a job to the first byte it wrote.';
-  const startups = histogram(registry, 'cli_startup_seconds', startup, startupBuckets);
-  for (const kind of exitClasses) exits.inc({ class: kind }, 0);
-  for (const reason of endReasons) {
-    for (const signal of ['SIGTERM', 'SIGKILL']) kills.inc({ signal, reason }, 0);
-  }
-  for (const stream of ['stdout', 'stderr']) output.inc({ stream }, 0);
-  for (const result of ['hit', 'miss']) standby.inc({ result }, 0);
-  for (const result of ['hit', 'replay']) live.inc({ result }, 0);
-  return {
-    exited: (kind) => exits.inc({ class: kind }),
-    killed: (signal, reason) => kills.inc({ signal, reason }),
-    orphansReaped: (processes) => orphans.inc(processes),
-    output: (stream, bytes) => output.inc({ stream }, bytes),
-    startedUp: (ms) => startups.observe(ms / 1000),
-    standbyTaken: (result) => standby.inc({ result }),
-    liveSessionTaken: (result) => live.inc({ result }),
-    quotaReported() {}, // the breaker's: it knows what is still true at a scrape
+  const startups = histogram(registry, 'cli_startup_seconds', startup, startupBuckets, 'cli');
+  return (cli) => {
+    startups.zero({ cli });
+    for (const request of requestKinds) refused.inc({ cli, request }, 0);
+    for (const kind of exitClasses) exits.inc({ cli, class: kind }, 0);
+    for (const reason of endReasons) {
+      for (const signal of ['SIGTERM', 'SIGKILL']) kills.inc({ cli, signal, reason }, 0);
+    }
+    for (const stream of ['stdout', 'stderr']) output.inc({ cli, stream }, 0);
+    for (const result of ['hit', 'miss']) standby.inc({ cli, result }, 0);
+    for (const result of ['hit', 'replay']) live.inc({ cli, result }, 0);
+    orphans.inc({ cli }, 0);
+    return {
+      exited: (kind) => exits.inc({ cli, class: kind }),
+      killed: (signal, reason) => kills.inc({ cli, signal, reason }),
+      orphansReaped: (processes) => orphans.inc({ cli }, processes),
+      output: (stream, bytes) => output.inc({ cli, stream }, bytes),
+      startedUp: (ms) => startups.observe({ cli }, ms / 1000),
+      standbyTaken: (result) => standby.inc({ cli, result }),
+      liveSessionTaken: (result) => live.inc({ cli, result }),
+      requestRefused: (request) => refused.inc({ cli, request }),
+      quotaReported() {}, // the breaker's: it knows what is still true at a scrape
+    };
   };
 }

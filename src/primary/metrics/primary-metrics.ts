@@ -20,7 +20,8 @@ export class PrimaryMetrics {
   readonly conversations: ConversationMetrics;
   readonly readiness: ReadinessMetrics;
   readonly store: StoreMetrics;
-  readonly cli: CliObserver;
+  /** By the name of a CLI. */
+  readonly cliOf: (name: string) => CliObserver;
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 
@@ -29,6 +30,7 @@ export class PrimaryMetrics {
     slots: Pick<SlotQueue, 'refused' | 'refusedByBound' | 'waitingByClient'>,
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,
     keyNames: readonly string[] = [],
+    clis: readonly string[] = [],
   ) {
     this.jobs = new JobMetrics(this.registry, () => ({
       queue_full: slots.refused,
@@ -37,9 +39,9 @@ export class PrimaryMetrics {
     }));
     this.clients = new ClientMetrics(this.registry, keyNames, () => slots.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
-    this.readiness = new ReadinessMetrics(this.registry);
+    this.readiness = new ReadinessMetrics(this.registry, clis);
     this.store = new StoreMetrics(this.registry);
-    this.cli = cliMetrics(this.registry);
+    this.cliOf = cliMetrics(this.registry);
     const restarts = 'Workers started in the place of another, by cause.';
     this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
     const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';

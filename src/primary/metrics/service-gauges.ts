@@ -1,22 +1,25 @@
 import type { Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
+import type { Breaker } from '../limits/breaker.js';
 import type { Store } from '../store/store.js';
-import { addBreakerMetrics, type BreakerFigures } from './breaker-metrics.js';
+import { addBreakerMetrics } from './breaker-metrics.js';
 import { addCounter, addFacts, addGauge } from './state-metrics.js';
 
 export interface GaugeSources {
   readonly config: Config;
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors'>;
-  readonly cli: Pick<ModelCli, 'adapter' | 'pool'>;
+  readonly clis: { readonly all: readonly Pick<ModelCli, 'name' | 'pool'>[] };
   readonly slots: SlotQueue;
-  readonly breaker: BreakerFigures;
+  readonly background: Pick<BackgroundJobs, 'counts'>;
+  readonly breakers: { readonly all: readonly Pick<Breaker, 'openFor' | 'openings' | 'utilization'>[] };
   readonly conversations: ConversationStore;
   readonly fleet: Pick<Fleet, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
@@ -25,12 +28,15 @@ export interface GaugeSources {
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, cli, slots, conversations, fleet, supervisor, store } = sources;
+  const { config, host, clis, breakers, slots, background, conversations, fleet, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => slots.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => slots.waiting);
   gauge('jobs_limit', 'Slots.', () => slots.limits.maxActive);
   gauge('queue_limit', 'Places in the queue.', () => slots.limits.maxWaiting);
+  const jobs = 'Background jobs that have not ended, by what they do. One that runs holds a slot, too.';
+  addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
+  gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);
   gauge('conversations', 'Conversations held in memory.', () => conversations.counts.conversations);
   gauge('conversation_bytes', 'Text held by all conversations, bytes.', () => conversations.counts.bytes);
   gauge('conversation_tokens', 'Tokens of all conversations, estimated.', () => conversations.counts.tokens);
@@ -38,14 +44,17 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => fleet.counts(), 'state');
-  const processes = 'Processes of the model CLI, by what they are doing.';
-  addGauge(registry, 'cli_processes', processes, () => cli.pool.counts(), 'state');
+  const processes = 'Processes of each model CLI, by what they are doing.';
+  const byName = <F>(read: (index: number) => F) =>
+    Object.fromEntries(clis.all.map(({ name }, at) => [name, read(at)]));
+  const counts = () => byName((at) => clis.all[at]?.pool.counts() ?? {});
+  addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
   const means = 'How processes of the model CLI are held together and ended: 1 for the means in force.';
   const inForce = Object.fromEntries(
     terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
   );
   addGauge(registry, 'termination_means', means, () => inForce, 'means');
-  addBreakerMetrics(registry, sources.breaker);
+  addBreakerMetrics(registry, (figure) => byName((at) => breakers.all[at]?.[figure] ?? {}));
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: host.product.version,
     commit: host.product.commit ?? 'unknown',
@@ -53,7 +62,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   });
   addFacts(registry, 'config_info', 'How it is configured; always 1.', {
     workers: String(config.workers),
-    adapter: cli.adapter.name,
+    adapter: clis.all.map(({ name }) => name).join(','),
     strict_health: String(config.strictHealth),
   });
 }

@@ -3,38 +3,45 @@ import { metricPrefix } from '../../shared/metrics/families.js';
 
 /** Families whose figures have an owner elsewhere. They are read from it at each scrape, so nothing is counted twice. */
 
-/** A figure, or with a label one for each of its values. */
-type Read = () => number | Readonly<Record<string, number>>;
-
-/** Each value with its labels. */
-function samplesOf(read: Read, label: string): (readonly [labels: Record<string, string>, value: number])[] {
-  const figures = read();
-  if (typeof figures === 'number') return [[{}, figures]];
-  return Object.entries(figures).map(([value, figure]) => [{ [label]: value }, figure]);
+/** Figures by the values of a label; with further labels, by theirs. */
+export interface Figures {
+  readonly [value: string]: number | Figures;
 }
 
-export function addGauge(registry: Registry, name: string, help: string, read: Read, label = ''): void {
+/** A figure, or with labels one for each of their values. */
+type Read = () => number | Figures;
+type LabelledFigure = readonly [labels: Record<string, string>, value: number];
+
+/** Each value with its labels. */
+function samplesOf(figures: number | Figures, [label = '', ...further]: readonly string[]): LabelledFigure[] {
+  if (typeof figures === 'number') return [[{}, figures]];
+  return Object.entries(figures).flatMap(([value, inner]) =>
+    samplesOf(inner, further).map(([labels, figure]) => [{ [label]: value, ...labels }, figure] as const),
+  );
+}
+
+export function addGauge(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
   new Gauge({
     name: metricPrefix + name,
     help,
-    labelNames: label === '' ? [] : [label],
+    labelNames,
     registers: [registry],
     collect() {
-      for (const [labels, value] of samplesOf(read, label)) this.set(labels, value);
+      for (const [labels, value] of samplesOf(read(), labelNames)) this.set(labels, value);
     },
   });
 }
 
 /** For figures that only grow. */
-export function addCounter(registry: Registry, name: string, help: string, read: Read, label = ''): void {
+export function addCounter(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
   new Counter({
     name: metricPrefix + name,
     help,
-    labelNames: label === '' ? [] : [label],
+    labelNames,
     registers: [registry],
     collect() {
       this.reset();
-      for (const [labels, value] of samplesOf(read, label)) this.inc(labels, value);
+      for (const [labels, value] of samplesOf(read(), labelNames)) this.inc(labels, value);
     },
   });
 }

@@ -1,4 +1,4 @@
-import { callerDied } from '../../shared/errors.js';
+import { type CliReason, callerDied } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/logger.js';
 import type { ProcessPool } from '../cli/pool/process-pool.js';
@@ -10,33 +10,30 @@ import type { LastHour } from '../metrics/last-hour.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Readiness } from './readiness.js';
 
+/** What is learned of a model CLI from its jobs. */
+export interface CliOfJob {
+  readonly readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt' | 'failed'>;
+  readonly breaker: Pick<Breaker, 'served'>;
+  readonly pool: Pick<ProcessPool, 'flush'>;
+}
+
 export interface JobListeners {
   readonly jobs: JobMetrics;
   readonly clients: Pick<ClientMetrics, 'jobEnded'>;
   readonly usage: Pick<UsageLedger, 'jobEnded'>;
   readonly lastHour: Pick<LastHour, 'jobEnded'>;
-  readonly readiness: Readiness;
-  readonly breaker: Pick<Breaker, 'served'>;
-  readonly pool: Pick<ProcessPool, 'flush'>;
+  /** The CLI of a job. */
+  readonly cliOf: (request: JobRequest) => CliOfJob;
   readonly log: Logger;
 }
 
 /** What is learned from jobs: figures, defects of ours, and doubts about the CLI. */
-export function observeJobs({
-  jobs,
-  clients,
-  usage,
-  lastHour,
-  readiness,
-  breaker,
-  pool,
-  log,
-}: JobListeners): JobObserver {
+export function observeJobs({ jobs, clients, usage, lastHour, cliOf, log }: JobListeners): JobObserver {
   return {
     jobStarted: (queueMs) => jobs.jobStarted(queueMs),
     firstDelta: (request, ms) => {
       jobs.firstDelta(request, ms);
-      breaker.served(request);
+      cliOf(request).breaker.served(request);
     },
     jobEnded: (request, end, hadSlot) => {
       jobs.jobEnded(request, end, hadSlot);
@@ -46,18 +43,29 @@ export function observeJobs({
       logEnd(log, request, end);
       if (!hadSlot) return; // it tells nothing of the CLI
       logFailure(log, request, end);
+      const { readiness, pool } = cliOf(request);
       if (learnFrom(end, readiness)) void pool.flush();
     },
     jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
   };
 }
 
+/** What a program itself has got wrong. All other reasons tell of its account, of the API, or of what it was asked. */
+const faultsOfCli: ReadonlySet<string> = new Set(['crashed', 'empty_answer', 'other'] satisfies CliReason[]);
+
 /** Tells the readiness what a job's end shows of the CLI. Returns whether processes that wait may hold an invalid credential. */
-export function learnFrom(end: JobEnd, readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt'>): boolean {
+export function learnFrom(
+  end: JobEnd,
+  readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt' | 'failed'>,
+): boolean {
   if (end.outcome === 'ok') return readiness.answered(end.executionMs);
-  if (end.outcome === 'cli_error' && end.failure.reason === 'auth') readiness.refused(end.executionMs);
-  else if (end.outcome === 'spawn_error') readiness.doubt();
-  else return false;
+  const { reason = '' } = end.failure;
+  if (end.outcome === 'cli_error' && faultsOfCli.has(reason)) readiness.failed(reason);
+  const isRefused = end.outcome === 'cli_error' && reason === 'auth';
+  if (isRefused) readiness.refused(end.executionMs);
+  if (end.outcome !== 'spawn_error') return isRefused;
+  readiness.failed(end.outcome);
+  readiness.doubt();
   return true;
 }
 

@@ -3,8 +3,11 @@ import { RelayError } from '../../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../../shared/readiness.js';
 import type { Verdict } from '../cli/program.js';
 import { Credential } from './credential.js';
+import { FailureStreak } from './failure-streak.js';
 
 export interface ReadinessSettings {
+  /** The name of the CLI. */
+  readonly cli: string;
   readonly adapter: string;
   /** Time between checks, milliseconds; 0: only at start, when forced and when a job shows otherwise. */
   readonly intervalMs: number;
@@ -26,7 +29,8 @@ interface Check {
 
 /**
  * Owns the readiness of the model CLI and the history of its checks. One check runs at a time and is shared by all who ask
- * for the same cause. The CLI is ready if it says so itself and no job has shown that its credential is refused.
+ * for the same cause. The CLI is ready if it says so itself, no job has shown that its credential is refused, and jobs do
+ * not fail one after the other.
  */
 export class Readiness {
   readonly #probe: () => Promise<Verdict>;
@@ -35,6 +39,7 @@ export class Readiness {
   readonly #random: () => number;
   readonly #onChecked: (entry: ReadinessEntry) => void;
   readonly #credential: Credential;
+  readonly #streak: FailureStreak;
   readonly #unchecked: ReadinessEntry;
   readonly #history: ReadinessEntry[] = [];
   #running: Check | null = null;
@@ -57,8 +62,9 @@ export class Readiness {
     this.#random = random;
     this.#onChecked = onChecked;
     this.#credential = new Credential(clock);
+    this.#streak = new FailureStreak(clock);
     const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
-    this.#unchecked = { ...nothing, adapter: settings.adapter, version: null, error: null };
+    this.#unchecked = { ...nothing, cli: settings.cli, adapter: settings.adapter, version: null, error: null };
   }
 
   get current(): ReadinessEntry {
@@ -90,6 +96,11 @@ export class Readiness {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
+  /** A job failed for a fault of the CLI, of this class. It goes on getting jobs: only one that is answered can show that it is well. */
+  failed(failureClass: string): void {
+    if (this.#streak.failed(failureClass)) void this.check('failure');
+  }
+
   /** The API refused the credential of a job that began `agoMs` ago. The CLI is not ready until a later job is answered, or a check is forced. */
   refused(agoMs: number): void {
     if (this.#credential.learn(agoMs, true)) void this.check('failure');
@@ -101,6 +112,7 @@ export class Readiness {
    * has found wrong, such as a full disk, may be over: it is looked at again.
    */
   answered(agoMs: number): boolean {
+    this.#streak.answered();
     const isNews = this.#credential.learn(agoMs, false);
     const isContradicted = this.current.status === 'not_ready' && !this.#credential.isRefused;
     if (isNews || isContradicted) void this.check('failure');
@@ -118,7 +130,10 @@ export class Readiness {
   }
 
   #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
-    if (trigger === 'forced') this.#credential.learn(0, false); // it may have been replaced
+    if (trigger === 'forced') {
+      this.#credential.learn(0, false); // it may have been replaced
+      this.#streak.excuse();
+    }
     const entry = this.#check(trigger).finally(() => {
       this.#running = null;
     });
@@ -137,7 +152,7 @@ export class Readiness {
     const checkedAt = this.#clock.now();
     const { version, error: ownError } = await this.#verdict();
     if (this.#isOver) return this.current;
-    const error = ownError ?? (this.#credential.isRefused ? refusal : null);
+    const error = ownError ?? (this.#credential.isRefused ? refusal : this.#streak.fault);
     const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
     const status = error === null ? 'ready' : 'not_ready';
     const entry = { ...this.#unchecked, status, checkedAt, durationMs, trigger, version, error } as const;

@@ -8,5 +8,6 @@ export function storeListener(log: Logger, metrics: Pick<PrimaryMetrics, 'store'
     done: (operation, ms) => metrics.store.done(operation, ms),
     down: (error) => log.error('store_down', { error }),
     back: () => log.info('store_back'),
+    warned: (error) => log.warn('store_warning', { error }),
   };
 }

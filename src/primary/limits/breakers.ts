@@ -1,0 +1,74 @@
+import type { QuotaWindow } from '../../shared/breaker.js';
+import type { Clock } from '../../shared/clock.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { AtLeastOne, ModelRouter, OwnModel } from '../cli/model-router.js';
+import { Breaker } from './breaker.js';
+import type { CircuitStatus } from './circuit.js';
+
+const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
+
+/** Owns a breaker for each model CLI, in the order of these. A job is the matter of its own CLI's. */
+export class Breakers {
+  readonly all: AtLeastOne<Breaker>;
+  readonly #router: ModelRouter;
+  readonly #admitted = new WeakMap<JobRequest, OwnModel>();
+
+  constructor(clis: AtLeastOne<unknown>, router: ModelRouter, clock: Clock) {
+    const usual = router.split(router.choice.fallback);
+    const create = (index: number) => {
+      const isUsual = !router.isPlain && index === usual.index;
+      return new Breaker(clock, (request) => this.routeOf(request).model ?? '', (isUsual ? usual.model : null) ?? '');
+    };
+    const [, ...others] = clis;
+    this.all = [create(0), ...others.map((_, at) => create(at + 1))];
+    this.#router = router;
+  }
+
+  /** Where a job goes, or where it went when it was admitted: the models of an API key may change meanwhile. */
+  routeOf(request: JobRequest): OwnModel {
+    return this.#admitted.get(request) ?? this.#router.route(request);
+  }
+
+  of(request: JobRequest): Breaker {
+    return this.all[this.routeOf(request).index] ?? this.all[0];
+  }
+
+  /** As those of `Breaker`. */
+  refusal(request: JobRequest): RelayError | null {
+    return this.of(request).refusal(request);
+  }
+
+  admitted(request: JobRequest): void {
+    if (!this.#router.isPlain) this.#admitted.set(request, this.#router.route(request));
+    this.of(request).admitted(request);
+  }
+
+  ended(request: JobRequest, end: JobEnd, hadSlot: boolean): JobEnd {
+    queueMicrotask(() => this.#admitted.delete(request)); // whoever is told of its end now still learns where it went
+    return this.of(request).ended(request, end, hadSlot);
+  }
+
+  /** For all jobs, then for each model that is held; of several CLIs, an account that is held has the CLI's name. */
+  get status(): readonly [CircuitStatus, ...CircuitStatus[]] {
+    if (this.#router.isPlain) return this.all[0].status;
+    const isHeld = ({ state }: CircuitStatus) => state !== 'closed';
+    return [
+      allClosed,
+      ...this.all.flatMap((breaker, at) => breaker.status.filter(isHeld).map((of) => this.named(at, of))),
+    ];
+  }
+
+  /** With the public name of the model that it holds. */
+  named(index: number, status: CircuitStatus): CircuitStatus {
+    return this.#router.isPlain ? status : { ...status, model: this.#router.publicName(index, status.model || null) };
+  }
+
+  get windows(): readonly QuotaWindow[] {
+    return this.all.flatMap(({ windows }) => windows);
+  }
+
+  stop(): void {
+    for (const breaker of this.all) breaker.stop();
+  }
+}

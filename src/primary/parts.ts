@@ -1,0 +1,75 @@
+import type { Config } from '../shared/config/config.js';
+import type { AgentPort } from './agent/agent-port.js';
+import type { BackgroundJobs } from './background/background-jobs.js';
+import type { BackgroundRunner } from './background/background-runner.js';
+import type { JobFeeder } from './background/job-feeder.js';
+import type { ModelClis } from './cli/model-clis.js';
+import type { AtLeastOne, ModelRouter } from './cli/model-router.js';
+import type { NamedAdapter } from './cli/models.js';
+import type { Caretaker } from './cli/pool/caretaker.js';
+import type { Clients } from './clients/clients.js';
+import type { ConversationStore } from './conversations/conversation-store.js';
+import type { KeptConversations } from './conversations/kept-conversations.js';
+import type { SharedConversations } from './conversations/shared-conversations.js';
+import type { Addresses } from './fleet/addresses.js';
+import type { Fleet } from './fleet/fleet.js';
+import type { Claims } from './idempotency/claims.js';
+import type { CliGates } from './jobs/cli-gates.js';
+import type { JobRunner } from './jobs/job-runner.js';
+import type { SlotQueue } from './jobs/slot-queue.js';
+import type { Host } from './lifecycle/host.js';
+import type { Supervisor } from './lifecycle/supervisor.js';
+import type { Breakers } from './limits/breakers.js';
+import type { LastHour } from './metrics/last-hour.js';
+import type { PrimaryMetrics } from './metrics/primary-metrics.js';
+import type { Scrape } from './metrics/scrape.js';
+import type { ReadinessBoard } from './readiness/readiness-board.js';
+import type { Store } from './store/store.js';
+import type { SchemaChecker } from './structured/schema-checker.js';
+import type { TokenCounter } from './tokens/token-counter.js';
+import type { KeptUsage } from './usage/kept-usage.js';
+import type { UsageLedger } from './usage/usage-ledger.js';
+
+/** What the service is made from. */
+export interface Setup {
+  readonly config: Config;
+  readonly host: Host;
+  /** The model CLIs, the default first. */
+  readonly named: AtLeastOne<NamedAdapter>;
+  readonly addresses: Addresses;
+  /** Null where no front is told how this host is. */
+  readonly agent: AgentPort | null;
+  readonly store: Store;
+}
+
+/** The parts of the primary, in the order in which they are built: each knows only those before it. */
+export interface Parts extends Setup {
+  readonly clients: Clients;
+  readonly slots: SlotQueue;
+  readonly router: ModelRouter;
+  readonly breakers: Breakers;
+  readonly conversations: ConversationStore;
+  readonly kept: KeptConversations;
+  /** The conversations, where other hosts go on with them too; else null. */
+  readonly shared: SharedConversations | null;
+  readonly metrics: PrimaryMetrics;
+  readonly usage: UsageLedger;
+  readonly keptUsage: KeptUsage;
+  readonly lastHour: LastHour;
+  readonly tokens: TokenCounter;
+  readonly schemas: SchemaChecker;
+  readonly clis: ModelClis;
+  readonly readiness: ReadinessBoard;
+  readonly cliGates: CliGates;
+  readonly runner: JobRunner;
+  readonly background: BackgroundJobs;
+  readonly backgroundRunner: BackgroundRunner;
+  /** Null where no other host takes the jobs of this one. */
+  readonly feeder: JobFeeder | null;
+  readonly claims: Claims;
+  readonly supervisor: Supervisor;
+  /** One for each CLI. */
+  readonly caretakers: readonly Caretaker[];
+  readonly scrape: Scrape;
+  readonly fleet: Fleet;
+}
