@@ -8,8 +8,9 @@ import { postCountTokens, postMessages } from './doors/anthropic/messages.js';
 import { speakAsClient } from './doors/dialect.js';
 import { getDoorModel, getDoorModels } from './doors/models.js';
 import { postChatCompletions } from './doors/openai/chat.js';
+import { cancelResponse, deleteResponse, getResponse } from './doors/openai/kept-responses.js';
 import { postResponses } from './doors/openai/responses.js';
-import { subClientByHeader } from './doors/sub-clients.js';
+import { subClientByHeader, subClientReading } from './doors/sub-clients.js';
 import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
@@ -21,13 +22,16 @@ import {
   openExchange,
   type Primary,
 } from './http/exchange.js';
+import { findIdempotencyKey } from './idempotency/idempotency-key.js';
 import { postAsk } from './routes/ask.js';
 import { deleteConversation, getConversation, postChat } from './routes/chat.js';
 import { consoleFiles, redirectToConsole } from './routes/console.js';
 import { getConversations, getMessages, postFork, readBackGuard } from './routes/conversations.js';
 import { docsPages, getOpenApi } from './routes/docs.js';
+import { deleteJob, getJob, getJobEvents, getJobs } from './routes/jobs.js';
 import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
 import { getSetup, getStatus, getStatusStream } from './routes/status.js';
+import { postBackup, postPurge, postVerify } from './routes/store.js';
 import { getUsage } from './routes/usage.js';
 import type { StatusViewers } from './status/viewers.js';
 
@@ -39,6 +43,8 @@ export interface AppParts extends ExchangeParts {
   readonly bodies: BodyMemory;
   readonly spill: Pick<SpillFolder, 'file'>;
   readonly viewers: StatusViewers;
+  /** Aborted when this worker is about to exit. */
+  readonly closing: AbortSignal;
 }
 
 /** Every route, with the checks before it in the order that the contract has. */
@@ -51,8 +57,10 @@ export function createApp(parts: AppParts): Express {
   addReadingRoutes(app, parts);
   addConversationRoutes(app, parts);
   addJobRoutes(app, parts);
+  addBackgroundRoutes(app, parts);
   addDoorRoutes(app, parts);
   addStatusRoutes(app, parts);
+  addStoreRoutes(app, parts);
   endpoint(app, '/health/recheck')
     .post(authenticateOperator(authority, 'admin'), postRecheck(primary))
     .all(methodNotAllowed('POST'));
@@ -80,6 +88,29 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
     .all(methodNotAllowed('POST'));
 }
 
+/** Jobs that outlive their request. */
+function addBackgroundRoutes(app: Express, { primary, authority, spill, clock, closing }: AppParts): void {
+  const mayCall = [authenticate(authority, null), subClientReading()];
+  const parts = { primary, spill, clock };
+  endpoint(app, '/jobs')
+    .get(...mayCall, getJobs(primary))
+    .all(methodNotAllowed('GET', 'HEAD'));
+  endpoint(app, '/jobs/{job_id}')
+    .get(...mayCall, getJob(parts))
+    .delete(...mayCall, deleteJob(primary))
+    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+  endpoint(app, '/v1/responses/{response_id}')
+    .get(...mayCall, getResponse(parts))
+    .delete(...mayCall, deleteResponse(primary))
+    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
+  endpoint(app, '/v1/responses/{response_id}/cancel')
+    .post(...mayCall, cancelResponse(parts))
+    .all(methodNotAllowed('POST'));
+  endpoint(app, '/jobs/{job_id}/events')
+    .get(...mayCall, getJobEvents(parts, closing))
+    .all(methodNotAllowed('GET', 'HEAD'));
+}
+
 function addJobRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
   const needsService = refuseWhileDraining(phase, primary);
   const capped = rateCap(rateWindows(primary, settings));
@@ -89,7 +120,7 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, bodie
   ] as const;
   for (const [route, mayDo, handler, methods] of jobs) {
     endpoint(app, route)
-      .post(mayDo, needsService, capped, handler({ primary, bodies, spill, clock }))
+      .post(mayDo, needsService, capped, findIdempotencyKey, handler({ primary, bodies, spill, clock }))
       .all(methodNotAllowed(...methods));
   }
 }
@@ -107,12 +138,13 @@ function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodi
   ] as const;
   for (const [route, handler] of jobs) {
     endpoint(app, route)
-      .post(mayAsk, refuseWhileDraining(phase, primary), named, handler(parts))
+      .post(mayAsk, refuseWhileDraining(phase, primary), named, findIdempotencyKey, handler(parts))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/v1/messages/count_tokens').post(mayAsk, named, postCountTokens(parts)).all(methodNotAllowed('POST'));
   endpoint(app, '/v1/models').get(getDoorModels(primary)).all(methodNotAllowed('GET', 'HEAD'));
-  endpoint(app, '/v1/models/{id}').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
+  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
+  endpoint(app, '/v1/models/{id}', '/v1/models/*id').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
 }
 
 /** What is shown to whoever may call, and more of it to an admin. */
@@ -125,6 +157,17 @@ function addStatusRoutes(app: Express, { primary, authority, viewers }: AppParts
     '/setup': [authenticate(authority, 'admin'), getSetup(primary)],
   };
   addReading(app, handlers);
+}
+
+/** What an operator does with the store. */
+function addStoreRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
+  const mayOperate = authenticateOperator(authority, 'admin');
+  const handlers = { '/store/backup': postBackup, '/store/verify': postVerify, '/store/purge': postPurge } as const;
+  for (const [route, handler] of Object.entries(handlers)) {
+    endpoint(app, route as Route)
+      .post(mayOperate, handler(primary, bodies))
+      .all(methodNotAllowed('POST'));
+  }
 }
 
 function addReadingRoutes(app: Express, { primary, settings, authority, clock }: AppParts): void {
@@ -156,9 +199,9 @@ function addConsole(app: Express): void {
   app.use('/console', atRoute('/console/'), onlyReading(), consoleFiles());
 }
 
-/** Adds the route of a template: `{id}` there is `:id` in express. */
-function endpoint(app: Express, route: Route): IRoute {
-  return app.route(route.replace(/\{(\w+)\}/g, ':$1')).all(atRoute(route));
+/** Adds the route of a template: `{id}` there is `:id` in express, or what `path` says. Requests are counted by the template. */
+function endpoint(app: Express, route: Route, path = route.replace(/\{(\w+)\}/g, ':$1')): IRoute {
+  return app.route(path).all(atRoute(route));
 }
 
 function onlyReading(): Handler {

@@ -43,13 +43,23 @@ export function isEndless({ route, code }: Pick<KnownResponse, 'route' | 'code'>
   return route === '/status/stream' && code === 200;
 }
 
-function codesOf({ method, route, errors, success = 200 }: Endpoint): readonly number[] {
+function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint): readonly number[] {
   const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
   const own = [...common, ...errors];
-  const readsBody = method === 'POST' && route !== '/health/recheck';
+  const readsBody = method === 'POST' && !bodyless.includes(route);
   const broken = readsBody ? Object.values(brokenHttp) : [];
-  return [success, ...own.map((error) => httpStatusOf[error]), internal_error, ...broken, ...extraCodesOf(route)];
+  return [
+    success,
+    ...others,
+    ...own.map((error) => httpStatusOf[error]),
+    internal_error,
+    ...broken,
+    ...extraCodesOf(route),
+  ];
 }
+
+/** Routes whose POST has no body to be read. */
+const bodyless: readonly Route[] = ['/health/recheck', '/v1/responses/{response_id}/cancel'];
 
 /** An overloaded model, as the Anthropic API says it. */
 const overloaded = 529;

@@ -29,6 +29,8 @@ const heartbeatMs = 2000;
 /** What was counted is told this often, so that little is lost with a worker that is killed. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
+/** More than it takes to end what a dead primary has left behind. */
+const outliveMs = 30_000;
 /** Where long answers are kept meanwhile, if TMPDIR names no other folder: on a disk, which /tmp may not be. */
 const spillPath = '/var/tmp';
 
@@ -100,8 +102,10 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
-  const viewers = new StatusViewers(primary, systemClock, listeners.closing);
-  const app = createApp({ primary, settings, authority, phase, isClosing, heap, bodies, spill, viewers, ...parts });
+  const { closing } = listeners;
+  const viewers = new StatusViewers(primary, systemClock, closing);
+  const held = { bodies, spill, viewers };
+  const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...held, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, parts));
   } catch (error) {
@@ -124,7 +128,8 @@ async function leave(primary: Primary, { metrics, log }: WorkerContext, code: nu
 }
 
 /** The primary has died. Every worker ends what it has left behind: doing so twice does no harm. */
-async function outlive(primaryPid: number, { traces }: WorkerContext): Promise<never> {
+async function outlive(primaryPid: number, { traces, listeners }: WorkerContext): Promise<never> {
+  void listeners.close('retire', outliveMs); // a front sends elsewhere whom it can't connect, but nobody who is lost here
   // Its channel closes a moment before it is gone, and as long as it lives, its processes are not left behind.
   for (let tries = 0; process.ppid === primaryPid && tries < 40; tries++) await delay(systemClock, 10);
   if (traces !== null) await endLeftovers(systemClock, traces);

@@ -115,7 +115,7 @@ async function stream(telling: Telling, form: AnswerForm, out: EventStream): Pro
     if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);
     res.locals.error = publicCodeOf(failure);
-    await out.write(events.failure(failure), signal);
+    await out.writeFailure(events.failure(failure), failure, signal);
     out.end();
     if (error !== failure) throw error; // a defect of ours: it belongs in the log, too
   }
@@ -154,17 +154,9 @@ class Telling {
     }
   }
 
-  told({ text, value, end }: Answer): Told {
-    const { model, tool } = this.#asked;
-    const { stopSequence } = end;
-    const named = { requestId: this.res.locals.requestId, model: end.model ?? model, tool };
-    return { ...named, text, value, ending: this.#endingOf(end), stopSequence, usage: usageOf(end) };
-  }
-
-  #endingOf({ stopSequence }: JobDone): Ending {
-    if (this.#isRefusal) return 'refusal';
-    if (this.#asked.tool !== null) return 'tool-call';
-    return stopSequence === null ? 'whole' : 'stop-sequence';
+  told(answer: Answer): Told {
+    const told = toldOf(answer, this.opening);
+    return this.#isRefusal ? { ...told, ending: 'refusal' } : told;
   }
 
   #setHeaders(): void {
@@ -174,6 +166,14 @@ class Telling {
     tellIgnored(this.res, all);
     if (session !== null) this.res.set('X-Session', session);
   }
+}
+
+/** An answer in the words of the doors. */
+export function toldOf({ text, value, end }: Answer, { requestId, model, tool }: Opening): Told {
+  const { stopSequence } = end;
+  const whole = stopSequence === null ? 'whole' : 'stop-sequence';
+  const ending = tool === null ? whole : 'tool-call';
+  return { requestId, model: end.model ?? model, tool, text, value, ending, stopSequence, usage: usageOf(end) };
 }
 
 const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };

@@ -20,7 +20,8 @@ export function getDoorModels(primary: Primary): AsyncHandler {
 export function getDoorModel(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { models } = await primary.call('models', {});
-    const found = models.find(({ id }) => id === req.params.id);
+    const wanted = [req.params.id].flat().join('/');
+    const found = models.find(({ id }) => id === wanted);
     if (found === undefined) throw new RelayError('not_found', 'no such model', { details: [modelDetail] });
     sendJson(res, modelIn(req, found));
   };

@@ -1,7 +1,7 @@
 import type { Request } from 'express';
 import { subClient } from '../../shared/client.js';
 import type { TakeFromWindow } from '../http/checks.js';
-import type { AsyncHandler, Reply } from '../http/exchange.js';
+import type { AsyncHandler, Handler, Reply } from '../http/exchange.js';
 
 const header = 'x-openwebui-user-id';
 
@@ -14,6 +14,15 @@ export function subClientByHeader(take: TakeFromWindow): AsyncHandler {
     const name = nameIn(req);
     if (mayName(res) && name !== undefined) res.locals.client = subClient(res.locals.client, name);
     if (!mayName(res) || name !== undefined) await take(res);
+    next();
+  };
+}
+
+/** For what is read of jobs that were accepted: nothing is taken from a window. */
+export function subClientReading(): Handler {
+  return (req, res, next) => {
+    const name = nameIn(req);
+    if (mayName(res) && name !== undefined) res.locals.client = subClient(res.locals.client, name);
     next();
   };
 }

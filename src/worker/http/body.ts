@@ -1,4 +1,5 @@
 import { isUtf8 } from 'node:buffer';
+import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
@@ -15,7 +16,9 @@ export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, 
   if (declared !== undefined && Number(declared) > limitBytes) throw tooLarge(limitBytes);
   checkHeaders(req);
   if (expectsContinue(req)) res.writeContinue();
-  return check(parse(await readBytes(req, res, memory)), schema);
+  const bytes = await readBytes(req, res, memory);
+  if (res.locals.idempotencyKey !== null) res.locals.bodyDigest = createHash('sha256').update(bytes).digest('hex');
+  return check(parse(bytes), schema);
 }
 
 function tooLarge(limitBytes: number): RelayError {

@@ -1,10 +1,15 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { RelayError } from '../../shared/errors.js';
 import type { AnswerBody } from '../answer/answer-body.js';
+import { notRecorded, recordAnswer } from '../idempotency/record-answer.js';
 import type { Reply } from './exchange.js';
 import { write } from './write.js';
 
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
+
+const type = 'text/event-stream; charset=utf-8';
+const notRecordedLine = `: ${notRecorded.name}: ${notRecorded.value}\n\n`;
 
 /** An event with a name, written out. */
 export function eventText(event: string, content: object): string {
@@ -31,7 +36,7 @@ export class EventStream implements Disposable {
   begin(): void {
     if (this.#res.headersSent) return;
     this.#res.status(200).set({
-      'Content-Type': 'text/event-stream; charset=utf-8',
+      'Content-Type': type,
       'Cache-Control': 'no-cache, no-transform',
       'X-Accel-Buffering': 'no',
     });
@@ -47,16 +52,25 @@ export class EventStream implements Disposable {
   /** As `send`, for events that are written out already; nothing for no text. */
   async write(events: string, signal: AbortSignal): Promise<void> {
     this.begin();
+    this.#res.locals.recording?.add(events);
     if (events !== '') await write(this.#res, events, signal);
   }
 
   /** As `write`, for the last events. No ping comes between their pieces. */
-  async writeLast(events: AnswerBody, signal: AbortSignal): Promise<void> {
-    const { short } = events;
-    if (short !== null) return this.write(short, signal);
+  async writeLast(events: AnswerBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
+    const isLost = await recordAnswer(this.#res, { status: 200, type, last: events });
+    if (isLost) await write(this.#res, notRecordedLine, signal);
+    const short = typeof events === 'string' ? events : events.short;
+    if (short !== null) return this.write(short, signal);
     this.#stopPings();
-    for await (const piece of events.pieces()) await write(this.#res, piece, signal);
+    for await (const piece of (events as AnswerBody).pieces()) await write(this.#res, piece, signal);
+  }
+
+  /** As `writeLast`. A failure that will pass is not recorded: a client that tries again gets another answer. */
+  async writeFailure(events: string, { retryAfterSeconds }: RelayError, signal: AbortSignal): Promise<void> {
+    if (retryAfterSeconds !== undefined) this.#res.locals.recording = null;
+    await this.writeLast(events, signal);
   }
 
   end(): void {

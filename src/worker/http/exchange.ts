@@ -5,6 +5,7 @@ import type { PublicCode, RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Logger } from '../../shared/logger.js';
+import type { Recording } from '../idempotency/recording.js';
 import type { JobFigures, JobReport } from '../job-report.js';
 import { isEndless, type RouteLabel } from '../known-responses.js';
 import type { HttpMetrics } from '../metrics.js';
@@ -28,6 +29,12 @@ export interface Exchange extends Record<string, unknown> {
   key: WorkerKey | null;
   /** How errors are told, where not as this service tells them. */
   errorForm: ErrorForm | null;
+  /** Of a request that is to run a model once, however often it is sent: its key. */
+  idempotencyKey: string | null;
+  /** SHA-256 of its body (hex). */
+  bodyDigest: string;
+  /** What is recorded of its answer, until that is kept. */
+  recording: Recording | null;
   /** How the request's job is doing, if it has one. */
   job: JobReport | null;
 }
@@ -45,6 +52,18 @@ export const maxPathLength = 256;
 const maxClientLength = 128;
 const clientGone = 499;
 
+const unknownYet = {
+  route: 'other',
+  error: null,
+  client: '',
+  key: null,
+  errorForm: null,
+  idempotencyKey: null,
+  bodyDigest: '',
+  recording: null,
+  job: null,
+} as const satisfies Omit<Exchange, 'requestId'>;
+
 export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
@@ -59,7 +78,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
   return (req, res, next) => {
     const startedMs = clock.monotonicMs();
     const requestId = requestIdFrom(req.get('x-request-id'));
-    res.locals = { requestId, route: 'other', error: null, client: '', key: null, errorForm: null, job: null };
+    res.locals = { ...unknownYet, requestId };
     res.setHeader('X-Request-Id', requestId);
     for (const [name, value] of commonLines) res.setHeader(name, value);
     if (isAmbiguous(req.headers) || isClosing()) res.set('Connection', 'close');

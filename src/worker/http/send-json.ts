@@ -1,6 +1,7 @@
 import type { ErrorBody } from '../../shared/api/error.js';
 import { httpStatusOf, type PublicCode, type RelayError } from '../../shared/errors.js';
 import type { AnswerBody } from '../answer/answer-body.js';
+import { notRecorded, recordAnswer } from '../idempotency/record-answer.js';
 import type { ErrorForm, Reply } from './exchange.js';
 import { write } from './write.js';
 
@@ -20,8 +21,20 @@ export function sendTyped(res: Reply, type: string, content: string | Buffer, st
   res.writeHead(status, { 'Content-Type': type, 'Content-Length': Buffer.byteLength(content) }).end(content);
 }
 
+/** Sends JSON text that is the answer to the request's key, where it has one. */
+export async function sendRecorded(res: Reply, text: string, status = 200): Promise<void> {
+  await record(res, text, status);
+  sendWritten(res, text, status);
+}
+
+async function record(res: Reply, last: AnswerBody | string, status: number): Promise<void> {
+  const isLost = await recordAnswer(res, { status, type: jsonType, last });
+  if (isLost) res.set(notRecorded.name, notRecorded.value);
+}
+
 /** Sends the body of an answer, however long it is. */
 export async function sendBody(res: Reply, body: AnswerBody, signal: AbortSignal): Promise<void> {
+  await record(res, body, 200);
   const { short } = body;
   if (short !== null) return sendWritten(res, short);
   res.writeHead(200, { 'Content-Type': jsonType, 'Content-Length': body.bytes });
@@ -52,11 +65,21 @@ const ownForm: ErrorForm = (error, requestId) => ({
 });
 
 export function sendError(res: Reply, error: RelayError): void {
+  const { status, body } = beginError(res, error);
+  sendJson(res, body, status);
+}
+
+/** As `sendError`, for a failure that is the answer to the request's key, where it has one. */
+export async function sendRecordedError(res: Reply, error: RelayError): Promise<void> {
+  const { status, body } = beginError(res, error);
+  await sendRecorded(res, JSON.stringify(body), status);
+}
+
+function beginError(res: Reply, error: RelayError): ReturnType<ErrorForm> {
   if (error.retryAfterSeconds !== undefined) res.set('Retry-After', String(error.retryAfterSeconds));
   if (error.code === 'unauthorized') res.set('WWW-Authenticate', 'Bearer realm="prompt-relay"');
   if (error.code === 'shutting_down') res.set('Connection', 'close');
   const code = publicCodeOf(error);
   res.locals.error = code;
-  const { status, body } = (res.locals.errorForm ?? ownForm)(error, res.locals.requestId);
-  sendJson(res, body, status);
+  return (res.locals.errorForm ?? ownForm)(error, res.locals.requestId);
 }

@@ -1,12 +1,13 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled } from '../../shared/errors.js';
-import type { JobAdmitted, JobDone, JobEvent } from '../../shared/job.js';
+import type { JobAdmitted, JobDone, JobEvent, JobRequest } from '../../shared/job.js';
 import { AnswerBody } from '../answer/answer-body.js';
 import { AnswerText } from '../answer/answer-text.js';
 import type { SpillFolder } from '../answer/spill-folder.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import { untilGone } from '../http/disconnect.js';
 import type { Primary, Reply } from '../http/exchange.js';
+import { onlyOnce } from '../idempotency/only-once.js';
 import { JobReport } from '../job-report.js';
 import { type JobOrder, requestOf } from './job-order.js';
 
@@ -40,22 +41,35 @@ export interface RunningJob {
   written(end: JobDone, write: (answer: Answer) => string): AnswerBody;
 }
 
-/** Has the primary run the job for as long as the client stays, while `answer` tells the client of it. */
+/**
+ * Has the primary run the job for as long as the client stays, while `answer` tells the client of it. A request with a key
+ * that has its answer already gets that, and runs nothing.
+ */
 export async function runJob(
   parts: Omit<JobParts, 'bodies'>,
   res: Reply,
   order: JobOrder,
   answer: (job: RunningJob) => Promise<void>,
 ): Promise<void> {
-  const { primary, spill, clock } = parts;
   using client = untilGone(res);
-  const request = await requestOf(order, primary, res);
+  const request = await requestOf(order, parts.primary, res);
+  const run = () => runRequest(parts, res, request, client.signal, answer);
+  await onlyOnce(parts.primary, res, order.stream ? 'stream' : 'plain', run);
+}
+
+async function runRequest(
+  { primary, spill, clock }: Omit<JobParts, 'bodies'>,
+  res: Reply,
+  request: JobRequest,
+  signal: AbortSignal,
+  answer: (job: RunningJob) => Promise<void>,
+): Promise<void> {
   await using text = new AnswerText(spill);
   const report = new JobReport(clock);
-  const events = reported(primary.stream('run', request, client.signal), report);
+  const events = reported(primary.stream('run', request, signal), report);
   res.locals.job = report;
   try {
-    await answer(new OpenJob(events, text, report, client.signal, order.schema !== undefined));
+    await answer(new OpenJob(events, text, report, signal, request.schema !== null));
   } catch (error) {
     if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // refused: there never was a job
     throw error;

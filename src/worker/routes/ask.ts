@@ -1,5 +1,6 @@
 import { type AskResult, askRequest } from '../../shared/api/ask.js';
 import { leadingImages } from '../../shared/api/images.js';
+import { acceptJob, prefersAsync } from '../background/accept.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';
 import type { Answer, JobParts } from '../jobs/running-job.js';
@@ -12,11 +13,12 @@ export function postAsk(parts: JobParts): AsyncHandler {
     const beside = { images: leadingImages(body.images), schema: orderedSchema(body.schema), effort };
     const stream = wantsStream(req, body.stream);
     const order = { operation: 'ask', text, system, model, ...beside, isEffortNeeded: true, stream } as const;
+    if (prefersAsync(req)) return acceptJob(parts.primary, res, order, { route: '/ask', model: null, tool: null });
     await answerWithJob(parts, res, order, askResultOf);
   };
 }
 
-function askResultOf(answer: Answer, requestId: string): AskResult {
+export function askResultOf(answer: Answer, requestId: string): AskResult {
   const { text, end } = answer;
   return {
     success: true,

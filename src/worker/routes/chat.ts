@@ -2,6 +2,7 @@ import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody }
 import { leadingImages } from '../../shared/api/images.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
+import { acceptJob, prefersAsync } from '../background/accept.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/send-json.js';
@@ -14,7 +15,9 @@ export function postChat(parts: JobParts): AsyncHandler {
     const { message: text, conversation_id: conversationId, system, model, effort } = body;
     const beside = { images: leadingImages(body.images), schema: orderedSchema(body.schema), effort };
     const said = { operation: 'chat', conversationId, text, system, model, ...beside, isEffortNeeded: true } as const;
-    await answerWithJob(parts, res, { ...said, stream: wantsStream(req, body.stream) }, chatResultOf);
+    const order = { ...said, stream: wantsStream(req, body.stream) };
+    if (prefersAsync(req)) return acceptJob(parts.primary, res, order, { route: '/chat', model: null, tool: null });
+    await answerWithJob(parts, res, order, chatResultOf);
   };
 }
 
@@ -60,7 +63,7 @@ export function figuresOf(snapshot: ConversationSnapshot) {
   };
 }
 
-function chatResultOf(answer: Answer, requestId: string): ChatResult {
+export function chatResultOf(answer: Answer, requestId: string): ChatResult {
   const { text, end } = answer;
   if (end.conversation === null) throw new Error('a chat ended without its conversation');
   return {

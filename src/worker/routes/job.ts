@@ -20,13 +20,20 @@ export async function answerWithJob(parts: Omit<JobParts, 'bodies'>, res: Reply,
   const ofAnswer = (answer: Answer) => bodyOf(answer, res.locals.requestId);
   await runJob(parts, res, order, async (job) => {
     if (order.stream) await stream(job, ofAnswer, new EventStream(res, parts.clock), res);
-    else
-      await sendBody(
-        res,
-        job.written(await job.collect(), (answer) => JSON.stringify(ofAnswer(answer))),
-        job.signal,
-      );
+    else await answer(job, ofAnswer, res);
   });
+}
+
+async function answer(job: RunningJob, bodyOf: (answer: Answer) => object, res: Reply): Promise<void> {
+  const end = await job.collect();
+  nameConversation(res, end.conversation?.id);
+  const body = job.written(end, (answer) => JSON.stringify(bodyOf(answer)));
+  await sendBody(res, body, job.signal);
+}
+
+/** A front that can't read the body sends the next turn to where the process of the conversation is. */
+function nameConversation(res: Reply, id: string | undefined): void {
+  if (id !== undefined) res.set('X-Conversation-Id', id);
 }
 
 /** The stream begins when the job is admitted. Before that a failure is an ordinary error body, after it an event. */
@@ -34,7 +41,10 @@ async function stream(job: RunningJob, bodyOf: (answer: Answer) => object, out: 
   using _pings = out;
   const { signal } = job;
   try {
-    const end = await job.collect((event) => forward(event, out, signal));
+    const end = await job.collect(async (event) => {
+      if (event.type === 'job-admitted') nameConversation(res, event.conversationId);
+      await forward(event, out, signal);
+    });
     await out.writeLast(
       job.written(end, (answer) => eventText('done', bodyOf(answer))),
       signal,
@@ -43,7 +53,7 @@ async function stream(job: RunningJob, bodyOf: (answer: Answer) => object, out: 
     if (isCancelled(error) || !res.headersSent) throw error;
     const failure = toRelayError(error);
     res.locals.error = publicCodeOf(failure);
-    await out.send('error', errorBodyOf(failure, res.locals.requestId), signal);
+    await out.writeFailure(eventText('error', errorBodyOf(failure, res.locals.requestId)), failure, signal);
     out.end();
     if (error !== failure) throw error; // a defect of ours: it belongs in the log, too
   }

@@ -2,7 +2,7 @@ import { eventText } from '../../http/event-stream.js';
 import type { AnswerForm, Opening, StreamForm, Told } from '../door.js';
 import { openAiErrorBody } from './errors.js';
 
-type ResponseStatus = 'in_progress' | 'completed' | 'incomplete';
+type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
 /** `nowSeconds` is the time of the answer, since the epoch. */
 export function responseForm(nowSeconds: number): AnswerForm {
@@ -10,6 +10,11 @@ export function responseForm(nowSeconds: number): AnswerForm {
     body: (told) => endedResponse(told, nowSeconds),
     stream: (opening) => new ResponseStream(opening, nowSeconds),
   };
+}
+
+/** Of a background job that has no answer, or none yet. */
+export function openResponse(opening: Opening, createdAt: number, status: ResponseStatus): object {
+  return { ...responseOf(opening, createdAt, status), background: true };
 }
 
 /** What this service never has is there all the same, as the API has it. */

@@ -45,13 +45,11 @@ export function askedByResponses(body: ResponsesRequest): Asked {
   };
 }
 
-function refuseUnable({ background, top_logprobs, prompt, ...body }: ResponsesRequest): void {
+function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
   for (const kept of ['previous_response_id', 'conversation'] as const) {
     if (body[kept] != null)
       throw invalid(kept, 'is not possible: nothing is kept here. Send the whole conversation as input');
   }
-  if (background === true)
-    throw invalid('background', 'is not possible here: stay for the answer, or have it streamed');
   if (prompt != null) throw invalid('prompt', 'is not possible: no templates are kept here');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }

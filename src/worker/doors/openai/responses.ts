@@ -1,9 +1,11 @@
+import { invalid } from '../../../shared/errors.js';
+import { acceptJob, prefersAsync } from '../../background/accept.js';
 import { readBody } from '../../http/body.js';
-import type { AsyncHandler } from '../../http/exchange.js';
-import { answerThroughDoor } from '../door.js';
+import type { AsyncHandler, Primary, Reply } from '../../http/exchange.js';
+import { type Asked, answerThroughDoor, orderOf, tellIgnored } from '../door.js';
 import type { DoorRouteParts } from '../routes.js';
 import { subClientByBody } from '../sub-clients.js';
-import { responseForm } from './responses-answer.js';
+import { openResponse, responseForm } from './responses-answer.js';
 import { askedByResponses } from './responses-request.js';
 import { responsesRequest } from './responses-schema.js';
 
@@ -12,6 +14,21 @@ export function postResponses(parts: DoorRouteParts): AsyncHandler {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
     const usesUser = await subClientByBody(req, res, body.user ?? undefined, parts.take);
     const asked = askedByResponses(usesUser ? { ...body, user: undefined } : body);
-    await answerThroughDoor(parts, res, asked, responseForm(Math.floor(parts.clock.now() / 1000)));
+    const form = responseForm(Math.floor(parts.clock.now() / 1000));
+    const isLeft = body.background === true || prefersAsync(req);
+    if (isLeft && body.stream === true)
+      throw invalid('stream', 'is not possible with background: follow the job instead');
+    if (isLeft) return acceptResponse(parts.primary, res, asked);
+    await answerThroughDoor(parts, res, asked, form);
   };
+}
+
+/** What an SDK of OpenAI expects is there too. */
+async function acceptResponse(primary: Primary, res: Reply, asked: Asked): Promise<void> {
+  const { model, tool, ignored } = asked;
+  tellIgnored(res, ignored);
+  const form = { route: '/v1/responses', model, tool } as const;
+  await acceptJob(primary, res, orderOf(asked), form, (jobId) =>
+    openResponse({ requestId: jobId, model, tool }, 0, 'queued'),
+  );
 }

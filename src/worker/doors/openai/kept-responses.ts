@@ -1,0 +1,86 @@
+import type { Request } from 'express';
+import type { BackgroundJobView, JobStatus } from '../../../shared/background.js';
+import { fromWire, invalid, RelayError } from '../../../shared/errors.js';
+import { KeptAnswer } from '../../background/kept-answer.js';
+import { resultOf } from '../../background/result.js';
+import { untilGone } from '../../http/disconnect.js';
+import type { AsyncHandler, Primary, Reply } from '../../http/exchange.js';
+import { publicCodeOf, sendBody, sendJson } from '../../http/send-json.js';
+import type { JobParts } from '../../jobs/running-job.js';
+import { openResponse } from './responses-answer.js';
+
+/** Background jobs as an SDK of OpenAI asks for them: a response that was begun with `background`. */
+
+type KeptParts = Pick<JobParts, 'primary' | 'spill'>;
+
+const statusOf = {
+  queued: 'queued',
+  running: 'in_progress',
+  succeeded: 'completed',
+  failed: 'failed',
+  cancelled: 'cancelled',
+} as const satisfies Record<JobStatus, string>;
+
+export function getResponse(parts: KeptParts): AsyncHandler {
+  return async (req, res) => {
+    if (req.query.stream === 'true') throw invalid('stream', 'is not possible here: follow the job instead');
+    await tell(parts, res, await jobOf(parts.primary, req, res));
+  };
+}
+
+/** One that has ended stays as it is. */
+export function cancelResponse(parts: KeptParts): AsyncHandler {
+  return async (req, res) => {
+    const { id } = await jobOf(parts.primary, req, res);
+    await tell(parts, res, await parts.primary.call('cancelJob', { id, client: res.locals.client }));
+  };
+}
+
+/** What waits or runs is cancelled first. */
+export function deleteResponse(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const key = { id: (await jobOf(primary, req, res)).id, client: res.locals.client };
+    const { job } = await primary.call('deleteJob', key);
+    if (job !== null) await primary.call('deleteJob', key);
+    sendJson(res, { id: responseId(req), object: 'response', deleted: true });
+  };
+}
+
+/** A job of another endpoint is no response. */
+async function jobOf(primary: Primary, req: Request, res: Reply): Promise<BackgroundJobView> {
+  const [, id] = /^resp_(.+)$/.exec(responseId(req)) ?? [];
+  const job =
+    id === undefined ? null : await primary.call('job', { id, client: res.locals.client }).catch(unlessMissing);
+  if (job?.form.route === '/v1/responses') return job;
+  throw new RelayError('not_found', 'no such response');
+}
+
+function unlessMissing(error: unknown): null {
+  if (error instanceof RelayError && error.code === 'not_found') return null;
+  throw error;
+}
+
+async function tell({ primary, spill }: KeptParts, res: Reply, job: BackgroundJobView): Promise<void> {
+  if (job.status !== 'succeeded') return sendJson(res, unfinished(job));
+  using caller = untilGone(res);
+  await using answer = new KeptAnswer(spill, job.form.isStructured);
+  const { client } = res.locals;
+  const end = await answer.collect(primary.stream('jobEvents', { id: job.id, client }, caller.signal));
+  if (end?.outcome !== 'ok') throw new Error('a job has succeeded without an answer');
+  await sendBody(
+    res,
+    answer.written(end, (told) => JSON.stringify(resultOf(job, told))),
+    caller.signal,
+  );
+}
+
+function unfinished({ id, form, status, createdAt, failure }: BackgroundJobView): object {
+  const opening = { requestId: id, model: form.model ?? '', tool: form.tool };
+  const response = openResponse(opening, Math.floor(createdAt / 1000), statusOf[status]);
+  if (failure === null) return response;
+  return { ...response, error: { code: publicCodeOf(fromWire(failure)), message: failure.message } };
+}
+
+function responseId({ params }: Request): string {
+  return String(params.response_id);
+}
