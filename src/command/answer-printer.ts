@@ -6,17 +6,27 @@ import { WaitingLine } from './waiting.js';
 
 const startedOver = '(The model started over. Ignore the text above.)';
 
+type PrinterParts = Pick<CommandContext, 'terminal' | 'clock'>;
+
 /** Runs a job and prints its answer. Throws what `runJob` throws. */
-export async function printJob<T extends JobAnswer>(
+export function printJob<T extends JobAnswer>(
   client: Client,
   call: JobCall<T>,
   signal: AbortSignal,
-  { terminal, clock }: Pick<CommandContext, 'terminal' | 'clock'>,
+  parts: PrinterParts,
+): Promise<T> {
+  return printAnswer((listener) => runJob(client, call, signal, listener), parts);
+}
+
+/** Prints the answer of a job while `run` tells of it. */
+export async function printAnswer<T extends JobAnswer>(
+  run: (listener: JobListener) => Promise<T>,
+  { terminal, clock }: PrinterParts,
 ): Promise<T> {
   const printer = new AnswerPrinter(terminal, new WaitingLine(terminal, clock));
   printer.onSent();
   try {
-    const answer = await runJob(client, call, signal, printer);
+    const answer = await run(printer);
     await printer.finish(answer);
     return answer;
   } catch (error) {

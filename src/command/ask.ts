@@ -1,7 +1,9 @@
 import { askResult } from '../shared/api/ask.js';
+import { acceptedBody } from '../shared/api/jobs.js';
 import { efforts } from '../shared/job.js';
 import { printJob } from './answer-printer.js';
 import { readEffort, readImages, readSchema } from './ask-extras.js';
+import type { Client } from './client.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, modelFlag } from './command.js';
 import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { runJob } from './job.js';
@@ -34,6 +36,11 @@ export const ask: Command = {
       values: 'file',
       description: 'PNG, JPEG, GIF or WebP for the model to look at; may be repeated',
     },
+    background: {
+      type: 'boolean',
+      short: 'b',
+      description: 'do not wait: print the id of the job, for "prompt-relay jobs"',
+    },
     ...jsonFlag,
     ...addressFlags,
   },
@@ -46,6 +53,7 @@ export const ask: Command = {
     "prompt-relay ask -m opus --effort high 'Prove it:' - < claim.txt",
     "prompt-relay ask --image chart.png 'What does it show?'",
     "prompt-relay ask --schema answer.schema.json 'Name three birds' | jq .",
+    "prompt-relay jobs follow $(prompt-relay ask --background 'Take your time')",
   ],
   run: async (args, context) => {
     const { terminal } = context;
@@ -54,11 +62,24 @@ export const ask: Command = {
     const call = { path: '/ask', body, schema: askResult } as const;
     const ending = new AbortController();
     using _ = terminal.onInterrupt(() => ending.abort(new InterruptedError()));
-    if (args.has('json')) await terminal.writeJson(await runJob(client, call, ending.signal));
+    if (args.has('background')) await leaveJob(client, body, ending.signal, args, terminal);
+    else if (args.has('json')) await terminal.writeJson(await runJob(client, call, ending.signal));
     else await printJob(client, call, ending.signal, context);
     return exitCodes.ok;
   },
 };
+
+async function leaveJob(
+  client: Client,
+  body: object,
+  signal: AbortSignal,
+  args: CommandArguments,
+  terminal: Terminal,
+): Promise<void> {
+  const accepted = await client.leave('/ask', body, acceptedBody, signal);
+  if (args.has('json')) return terminal.writeJson(accepted);
+  await terminal.writeUntrusted(`${accepted.job_id}\n`);
+}
 
 /** The flags are checked before stdin is read. */
 async function bodyFrom(args: CommandArguments, { files, terminal }: Parameters<Command['run']>[1]): Promise<object> {

@@ -12,12 +12,15 @@ const stateTimeoutMs = 10_000;
 const soonMs = 1500;
 /** The service may first run its model CLI, three times for 10 s each. */
 const cliTimeoutMs = 60_000;
+/** The service gives up after 600 s. */
+const storeTimeoutMs = 660_000;
 /** The service sends a comment every 15 s, but a proxy may buffer it. */
 const jobTimeoutMs = 300_000;
 
 interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
   readonly path: string;
   readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
   readonly signal?: AbortSignal | undefined;
 }
 
@@ -39,6 +42,21 @@ export class Client {
 
   post<T>(path: string, schema: z.ZodType<T>): Promise<T> {
     return this.#read({ method: 'POST', path, idleTimeoutMs: cliTimeoutMs }, schema);
+  }
+
+  delete<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'DELETE', path, idleTimeoutMs: stateTimeoutMs }, schema);
+  }
+
+  /** Leaves a job to the service, which goes on with it by itself. */
+  leave<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+    const headers = { Prefer: 'respond-async' };
+    return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+  }
+
+  /** For what goes through a whole store. */
+  order<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'POST', path, body, idleTimeoutMs: storeTimeoutMs }, schema);
   }
 
   /** Like `get`, with a shorter timeout: for paths that never run the model CLI. */
@@ -63,9 +81,18 @@ export class Client {
 
   /** The events of a job, until the stream ends. Throws a ServiceError if the job is refused. */
   async *stream(path: string, fields: object, signal: AbortSignal): AsyncGenerator<ServerEvent> {
-    const body = { ...fields, stream: true };
-    const response = await this.#send({ method: 'POST', path, body, idleTimeoutMs: jobTimeoutMs, signal });
+    yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true } }, signal);
+  }
+
+  /** The events of a background job after this one, until the stream ends. */
+  async *follow(path: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    yield* this.#events({ method: 'GET', path, ...(after && { headers: { 'Last-Event-ID': after } }) }, signal);
+  }
+
+  async *#events(request: Omit<ClientRequest, 'idleTimeoutMs'>, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    const response = await this.#send({ ...request, idleTimeoutMs: jobTimeoutMs, signal });
     try {
+      if (response.statusCode === 204) return;
       if (!isOk(response)) throw this.#serviceError(await readText(response));
       if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#notPromptRelay();
       yield* readEvents(response);
@@ -104,10 +131,11 @@ export class Client {
     }
   }
 
-  async #send({ method, path, body, idleTimeoutMs, signal }: ClientRequest): Promise<IncomingMessage> {
+  async #send({ method, path, body, headers: own, idleTimeoutMs, signal }: ClientRequest): Promise<IncomingMessage> {
     const { url, socketPath, key } = this.#address;
     const origin = socketPath === undefined ? url : 'http://localhost';
-    const headers = { ...(body && { 'Content-Type': 'application/json' }), ...(key !== null && { 'X-API-Key': key }) };
+    const type = body && { 'Content-Type': 'application/json' };
+    const headers = { ...type, ...(key !== null && { 'X-API-Key': key }), ...own };
     const content = body && JSON.stringify(body);
     try {
       return await send({ method, url: origin + path, socketPath, headers, body: content, idleTimeoutMs, signal });

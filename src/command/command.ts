@@ -1,6 +1,7 @@
 import type { Clock } from '../shared/clock.js';
 import type { Client } from './client.js';
 import type { AddressFlags } from './service-address.js';
+import type { NamedStore } from './store-settings.js';
 import type { Terminal } from './terminal.js';
 
 /** One subcommand of prompt-relay. */
@@ -59,6 +60,8 @@ export interface CommandContext {
   readonly commands: readonly Command[];
   /** Reads the address only when called: a command without a client does not fail on a bad address. */
   createClient(flags: AddressFlags): Promise<Client>;
+  /** What the environment says of the store; `flag` wins. Throws a CommandError. */
+  storeSettings(flag: string | undefined): NamedStore;
   /** Text of the keys file at this path, else of the configured one. Throws a CommandError. */
   readKeysFile(path: string | undefined): Promise<string>;
 }

@@ -7,6 +7,7 @@ import { keys } from './keys.js';
 import { models } from './models.js';
 import { check, serve } from './serve.js';
 import { recheck, status } from './status.js';
+import { store } from './store.js';
 import { usage } from './usage.js';
 
 /** All commands, as help, manual and completion show them. The first one is the default. */
@@ -21,5 +22,6 @@ export const commands: readonly [Command, ...Command[]] = [
   usage,
   recheck,
   keys,
+  store,
   completion,
 ];

@@ -20,7 +20,7 @@ export const exitCodes = {
   brokenPipe: 141,
 } as const;
 
-const exitCodeOfError = {
+export const exitCodeOfError = {
   validation_error: exitCodes.refused,
   payload_too_large: exitCodes.refused,
   not_found: exitCodes.refused,
@@ -32,6 +32,8 @@ const exitCodeOfError = {
   shutting_down: exitCodes.tryLater,
   store_unavailable: exitCodes.tryLater,
   queue_timeout: exitCodes.tryLater,
+  idempotency_in_progress: exitCodes.tryLater,
+  idempotency_mismatch: exitCodes.refused,
   timeout: exitCodes.failed,
   cli_error: exitCodes.failed,
   spawn_error: exitCodes.unavailable,

@@ -2,7 +2,7 @@ import { type IncomingMessage, request as requestHttp } from 'node:http';
 import { request as requestHttps } from 'node:https';
 
 export interface HttpRequest {
-  readonly method: 'GET' | 'POST';
+  readonly method: 'GET' | 'POST' | 'DELETE';
   readonly url: string;
   readonly socketPath?: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
@@ -44,18 +44,22 @@ export function send({
 export interface ServerEvent {
   readonly event: string;
   readonly data: string;
+  /** Of the last event that had one, this one included. */
+  readonly id?: string;
 }
 
 /** Parses server-sent events, wherever the chunks are split. An unfinished event at the end is dropped. */
 export async function* readEvents(chunks: AsyncIterable<Uint8Array>): AsyncGenerator<ServerEvent> {
   let event = 'message';
   let data: string[] = [];
+  let id: string | undefined;
   for await (const line of readLines(chunks)) {
     const [, field, value = ''] = /^([^:]*)(?:: ?([\s\S]*))?$/.exec(line) ?? [];
     if (field === 'event') event = value;
     if (field === 'data') data.push(value);
+    if (field === 'id') id = value;
     if (line !== '') continue;
-    if (data.length > 0) yield { event, data: data.join('\n') };
+    if (data.length > 0) yield { event, data: data.join('\n'), ...(id !== undefined && { id }) };
     event = 'message';
     data = [];
   }

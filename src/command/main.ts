@@ -9,6 +9,7 @@ import { commands } from './commands.js';
 import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { commandHelp, programHelp } from './render/help.js';
 import { addressFrom } from './service-address.js';
+import { storeSettings } from './store-settings.js';
 import { Terminal } from './terminal.js';
 
 const terminal = new Terminal(process.env);
@@ -31,6 +32,7 @@ async function main(): Promise<number | null> {
       read: (path) => readFile(path),
       create: (path, text) => writeFile(path, text, { flag: 'wx', mode: 0o600 }),
     },
+    storeSettings: (flag) => storeSettings(flag, process.env),
     readKeysFile: (path) => readKeysFile(path ?? process.env.MODEL_API_KEYS_FILE),
     createClient: async (flags) => new Client(await addressFrom(flags, process.env, (path) => readFile(path, 'utf8'))),
   });

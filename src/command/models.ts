@@ -1,6 +1,6 @@
 import { type ModelsBody, modelsBody } from '../shared/api/models.js';
 import { alignColumns } from '../shared/format.js';
-import { type Paint, plain } from '../shared/paint.js';
+import { escaped, type Paint } from '../shared/paint.js';
 import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
 import { exitCodes } from './errors.js';
 
@@ -27,7 +27,7 @@ function renderModels({ models: list }: ModelsBody, paint: Paint): string[] {
     isDefault ? '*' : '',
     [name === id ? '' : name, description ?? ''].filter((text) => text !== '').join(': '),
   ]);
-  return alignColumns(rows.map((row) => row.map(plain))).map((line, index) =>
+  return alignColumns(rows.map((row) => row.map(escaped))).map((line, index) =>
     list[index]?.default ? paint.bold(line) : line,
   );
 }

@@ -1,4 +1,4 @@
-import type { SetupReport } from '../shared/api/setup.js';
+import type { CheckReport } from '../shared/api/setup.js';
 import { ConfigFault, type Environment } from '../shared/config/config.js';
 import { cliKinds, type VariableName, variables } from '../shared/config/variables.js';
 import { type Command, type CommandArguments, type Flag, jsonFlag } from './command.js';
@@ -18,8 +18,12 @@ const settingFlags = {
     type: 'string',
     placeholder: '<kind>',
     values: cliKinds,
-    description: `${cliKinds.join(', ')} (MODEL_API_CLI)`,
+    description: `${cliKinds.join(', ')}, or the path of an adapter (MODEL_API_CLI)`,
   },
+} as const satisfies Record<string, Flag>;
+
+const askFlag = {
+  ask: { type: 'boolean', description: 'have the model answer one question, too, which spends tokens' },
 } as const satisfies Record<string, Flag>;
 
 const variableOfFlag = {
@@ -71,15 +75,15 @@ export const check: Command = {
   name: 'check',
   synopsis: '',
   summary: 'show the configuration and test the model CLI, without starting the service',
-  flags: { ...settingFlags, ...jsonFlag },
+  flags: { ...settingFlags, ...askFlag, ...jsonFlag },
   maxPositionals: 0,
   notes: settingNotes,
-  examples: ['prompt-relay check', 'prompt-relay check --cli claude'],
+  examples: ['prompt-relay check', 'prompt-relay check --cli claude --ask'],
   run: async (args, { terminal }) => {
     const settings = settingsFrom(args);
     const { inspectSetup } = await import('../primary/main.js');
     try {
-      return await show(await inspectSetup(settings), args.has('json'), terminal);
+      return await show(await inspectSetup(settings, args.has('ask')), args.has('json'), terminal);
     } catch (error) {
       if (!(error instanceof ConfigFault)) throw error;
       const { faults, warnings } = error;
@@ -91,8 +95,9 @@ export const check: Command = {
   },
 };
 
-async function show(setup: SetupReport, asJson: boolean, terminal: Terminal): Promise<number> {
+async function show(setup: CheckReport, asJson: boolean, terminal: Terminal): Promise<number> {
   if (asJson) await terminal.writeJson(setup);
   else await terminal.writeLines(renderSetupReport(setup, terminal.paint));
-  return setup.model_cli.ready ? exitCodes.ok : exitCodes.unavailable;
+  if ((setup.model_clis ?? [setup.model_cli]).some(({ ready }) => !ready)) return exitCodes.unavailable;
+  return (setup.asked?.error ?? null) === null ? exitCodes.ok : exitCodes.failed;
 }

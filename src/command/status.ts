@@ -1,7 +1,7 @@
 import { healthBody } from '../shared/api/health.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
-import { failureLines, readinessLine, renderStatus } from './render/status.js';
+import { clisOf, failureLines, readinessLine, renderStatus } from './render/status.js';
 import { type ServiceSnapshot, SnapshotReader } from './snapshot.js';
 import type { Terminal } from './terminal.js';
 import { LiveView, type ResultPrinter, watch } from './watch.js';
@@ -51,10 +51,9 @@ export const recheck: Command = {
   run: async (args, context) => {
     const { terminal, clock } = context;
     const health = await (await clientFor(args, context)).post('/health/recheck', healthBody);
-    const { model_cli: readiness } = health.readiness;
     if (args.has('json')) await terminal.writeJson(health);
-    else await terminal.writeLine(readinessLine(readiness, clock.now(), terminal.paint));
-    return readiness.status === 'ready' ? exitCodes.ok : exitCodes.failed;
+    else await terminal.writeLines(clisOf(health).map((cli) => readinessLine(cli, clock.now(), terminal.paint)));
+    return clisOf(health).every(({ status }) => status === 'ready') ? exitCodes.ok : exitCodes.failed;
   },
 };
 

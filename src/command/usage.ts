@@ -1,6 +1,6 @@
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../shared/api/usage.js';
 import { alignColumns, formatDuration, formatNumber } from '../shared/format.js';
-import { type Paint, plain } from '../shared/paint.js';
+import { escaped, type Paint } from '../shared/paint.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 
@@ -61,7 +61,7 @@ function cellsOf({ day, client, kind, jobs, refused, tokens, cost_usd, model_sec
   const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
   return [
     day,
-    plain(kind === 'other' ? 'all others' : client),
+    escaped(kind === 'other' ? 'all others' : client),
     ...[all, all - jobs.ok - jobs.cancelled, jobs.cancelled, refused, tokens.input, tokens.output].map(formatNumber),
     cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
     formatDuration(model_seconds * 1000),

@@ -36,7 +36,7 @@ describe('the completion of bash', () => {
   });
 
   it.each([
-    [['st'], ['status']],
+    [['sta'], ['status']],
     [['ask', '--eff'], ['--effort']],
     [
       ['ask', '--effort', ''],
@@ -88,7 +88,7 @@ describeWith('/usr/bin/zsh')('the completion of zsh', () => {
 
 describeWith('/usr/bin/fish')('the completion of fish', () => {
   it.each([
-    ['prompt-relay st', ['status']],
+    ['prompt-relay sta', ['status']],
     ['prompt-relay ask --eff', ['--effort']],
     ['prompt-relay ask --effort ', ['high', 'low', 'medium']],
     ['prompt-relay completion z', ['zsh']],

@@ -41,7 +41,7 @@ const expected: ServerEvent[] = [
   { event: 'queued', data: '{"position":1}' },
   { event: 'delta', data: '{"text":"žluťoučký 🐎"}' },
   { event: 'message', data: 'first\nsecond' },
-  { event: 'message', data: '' },
+  { event: 'message', data: '', id: '7' },
 ];
 
 describe('the parser of server-sent events', () => {

@@ -52,6 +52,7 @@ describe('the command without a service', () => {
       'models',
       'usage',
       'keys',
+      'store',
       'completion',
     ];
     expect(code).toBe(0);
@@ -148,6 +149,41 @@ describe('check', () => {
     const { code, stdout } = await runCommand(['check'], { env });
     expect(code).toBe(unavailable);
     expect(stdout).toMatch(/^ready {6}no: the model CLI llm is not installed on this host \(MODEL_API_CLI, /m);
+  });
+
+  it('shows the whole command, and what a shell would have made of it', async () => {
+    const { stdout } = await runCommand(['check'], {
+      env: {
+        MODEL_API_CLI: 'command',
+        MODEL_API_CLI_COMMAND: 'cat -u {model} | tee $LOG',
+        MODEL_API_CLI_ARGS: "-- 'a b'",
+        MODEL_API_DEFAULT_MODEL: 'big',
+      },
+    });
+    expect(stdout).toMatch(/^command {4}cat -u big '\|' tee '\$LOG' -- 'a b'$/m);
+    expect(stdout).toMatch(/^warning {4}MODEL_API_CLI_COMMAND: \| \$LOG mean nothing without a shell: /m);
+  });
+
+  it('asks one question with --ask, and shows the answer with its times', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: "sh -c 'cat; echo; echo Hello.'" };
+    const { code, stdout } = await runCommand(['check', '--ask'], { env });
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^asked {6}Say hello .* \(this spends tokens\)$/m)]);
+    expect(stdout).toMatch(/^answer {5}Say hello in one short sentence\. Hello\.$/m);
+    expect(stdout).toMatch(/^took {7}in \S+ m?s by sh; first words after \S+ m?s, \d pieces?$/m);
+    expect((await runCommand(['check'], { env })).stdout).not.toContain('asked');
+  });
+
+  it('exits with 1 when the question is not answered, and says what the program wrote', async () => {
+    const env = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: "sh -c 'echo no such model >&2; exit 3'" };
+    const { code, stdout } = await runCommand(['check', '--ask'], { env });
+    expect([code, stdout]).toEqual([
+      1,
+      expect.stringMatching(
+        /^answer .*failed: cli_error \(crashed\): the model CLI exited with code 3: no such model$/m,
+      ),
+    ]);
+    const { asked } = JSON.parse((await runCommand(['check', '--ask', '--json'], { env })).stdout);
+    expect(asked).toMatchObject({ answer: null, first_delta_ms: null, deltas: 0 });
   });
 
   it('exits with 78 and lists every fault of the configuration', async () => {
@@ -413,5 +449,57 @@ describe('flags and addresses', () => {
     expect(sent).toMatchObject({ code: 0, stdout: '/etc is a folder\n' });
     const mistyped = await runCommand(['chat', '-m', 'echo'], { env, input: '/hepl\nhello\n' });
     expect(mistyped).toEqual({ code: usage, stdout: '', stderr: expect.stringContaining('There is no /hepl') });
+  });
+});
+
+describe('the command with background jobs', () => {
+  it('leaves one to the service, shows it, follows it, lists it and forgets it', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, { MODEL_API_MAX_CONCURRENT: '1' });
+    const env = envFor(service);
+    const { code, stdout } = await runCommand(['ask', '--background', 'Take your time'], { env });
+    const id = stdout.trim();
+    expect([code, stdout]).toEqual([0, expect.stringMatching(/^j[\w-]{24}\n$/)]);
+    const second = JSON.parse((await runCommand(['ask', '-b', 'Me, too', '--json'], { env })).stdout);
+    expect((await runCommand(['jobs'], { env })).stdout).toMatch(new RegExp(`${id} +ask +running`));
+    expect((await runCommand(['jobs', 'show', second.job_id], { env })).stdout).toMatch(/^status +queued, place 1$/m);
+    expect(await runCommand(['jobs', 'cancel', second.job_id], { env })).toMatchObject({
+      code: 0,
+      stdout: 'cancelled\n',
+    });
+    const following = runCommand(['jobs', 'follow', id], { env });
+    await gate.open();
+    expect(await following).toMatchObject({ code: 0, stdout: 'Take your time\n' });
+    expect((await runCommand(['jobs', 'show', id], { env })).stdout).toMatch(
+      /^status +succeeded\n[\s\S]*\n\nTake your time\n$/m,
+    );
+    const cancelled = await runCommand(['jobs', 'follow', second.job_id], { env });
+    expect([cancelled.code, cancelled.stderr]).toEqual([1, 'prompt-relay: the job was cancelled\n']);
+    const { jobs } = { jobs: JSON.parse((await runCommand(['jobs', '--json'], { env })).stdout).background };
+    expect(jobs).toMatchObject([
+      { job_id: second.job_id, status: 'cancelled' },
+      { job_id: id, status: 'succeeded' },
+    ]);
+    expect((await runCommand(['jobs', 'cancel', id], { env })).stdout).toBe('forgotten: it had ended\n');
+    expect((await runCommand(['jobs', 'show', id], { env })).code).toBe(65);
+  });
+
+  it('goes on following where a worker is replaced', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command);
+    const env = envFor(service);
+    const id = (await runCommand(['ask', '-b', 'Hello'], { env })).stdout.trim();
+    const following = runCommand(['jobs', 'follow', id], { env });
+    await service.log('http_request_completed', ({ path }) => path === '/ask');
+    service.process.kill('SIGHUP');
+    await service.log('reload_complete');
+    await gate.open();
+    expect(await following).toMatchObject({ code: 0, stdout: 'Hello\n' });
+  });
+
+  it('says how it is used', async () => {
+    for (const words of [['stop', 'x'], ['show'], ['follow', '']]) {
+      expect((await runCommand(['jobs', ...words])).code).toBe(usage);
+    }
   });
 });

@@ -1,6 +1,6 @@
 import type { BreakerBody } from '../../shared/api/health.js';
 import { formatDuration } from '../../shared/format.js';
-import { type Paint, plain } from '../../shared/paint.js';
+import { escaped, type Paint } from '../../shared/paint.js';
 
 type ShownCircuit = Pick<BreakerBody, 'state' | 'reason' | 'until'>;
 type ShownWindow = BreakerBody['windows'][number];
@@ -9,7 +9,7 @@ type ShownWindow = BreakerBody['windows'][number];
 export function accountLine(breaker: BreakerBody, now: number, paint: Paint): string {
   const models = breaker.models.map((circuit) => {
     const jobs = circuit.model === '' ? 'jobs without a model' : circuit.model;
-    return `${plain(jobs)}: ${circuitText(circuit, now, paint)}`;
+    return `${escaped(jobs)}: ${circuitText(circuit, now, paint)}`;
   });
   const windows = breaker.windows.map((window) => windowText(window, now, paint));
   return [circuitText(breaker, now, paint), ...models, ...windows].filter((text) => text !== '').join('   ');

@@ -10,7 +10,7 @@ export const environmentNote =
 
 export const exitMeanings: readonly (readonly [code: number, meaning: string])[] = [
   [0, 'success; for status, the service is ok'],
-  [1, 'the model failed; for status, the service is not ok'],
+  [1, 'the model failed; for status, the service is not ok; for store verify, there is a fault'],
   [64, 'invalid flags or arguments'],
   [65, 'the service refused the request as invalid'],
   [69, 'no service answers, no model CLI, or the port is taken'],

@@ -1,16 +1,24 @@
 import type { StatusBody } from '../../shared/api/status.js';
 import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/format.js';
-import { type Paint, plain } from '../../shared/paint.js';
+import { escaped, type Paint } from '../../shared/paint.js';
 
-type JobsNow = Pick<StatusBody, 'slots' | 'queue'>;
+type BackgroundNow = StatusBody['background_jobs'];
 
-/** The output of `jobs`: those that run, longest first, and who waits. */
-export function renderJobs({ slots, queue }: JobsNow, now: number, paint: Paint): string[] {
+interface JobsNow extends Pick<StatusBody, 'slots' | 'queue'> {
+  readonly background_jobs?: BackgroundNow | undefined;
+}
+
+/** The output of `jobs`: those that run, longest first, who waits, and how many wait behind them. */
+export function renderJobs(
+  { slots, queue, background_jobs: background }: JobsNow,
+  now: number,
+  paint: Paint,
+): string[] {
   const running = slots.running.map(({ job, client, operation, model, started_at: since }) => [
     String(job),
     nameOf(client),
     operation,
-    plain(model ?? 'default'),
+    escaped(model ?? 'default'),
     ageOf(since, now),
   ]);
   const waiting = queue.clients.map(({ client, waiting: count, oldest_since: since }) => [
@@ -23,7 +31,12 @@ export function renderJobs({ slots, queue }: JobsNow, now: number, paint: Paint)
     ...table(['job', 'client', 'operation', 'model', 'for'], running, paint),
     `${paint.bold('waiting')}  ${formatNumber(queue.waiting)} of ${formatNumber(queue.max)}`,
     ...table(['client', 'jobs', 'oldest for'], waiting, paint),
+    ...(background === undefined ? [] : [`${paint.bold('background')}  ${loadText(background)}`]),
   ];
+}
+
+function loadText({ max, waiting, running }: BackgroundNow): string {
+  return `${formatNumber(waiting)} of ${formatNumber(max)} waiting, ${formatNumber(running)} running`;
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[], paint: Paint): string[] {
@@ -34,7 +47,7 @@ function table(head: readonly string[], rows: readonly (readonly string[])[], pa
 
 /** Names come from the service: nothing in them may steer the terminal. */
 function nameOf(client: string | null): string {
-  return client === null ? '–' : plain(client);
+  return client === null ? '–' : escaped(client);
 }
 
 function ageOf(since: string, now: number): string {

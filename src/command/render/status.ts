@@ -1,6 +1,6 @@
 import type { HealthBody, ReadinessBody } from '../../shared/api/health.js';
 import { formatCount, formatDuration, formatNumber, wrapped, wrappedRows } from '../../shared/format.js';
-import { type Paint, plain } from '../../shared/paint.js';
+import { escaped, type Paint, plain } from '../../shared/paint.js';
 import type { ServiceSnapshot } from '../snapshot.js';
 import type { Totals, TotalsChange } from '../totals.js';
 import { accountLine } from './account.js';
@@ -16,8 +16,8 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   const queue = ratio(runtime.queued_requests, runtime.max_queue);
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
-    ['model CLI', readinessLine(health.readiness.model_cli, takenAt, paint)],
-    ['command', snapshot.command === null ? '' : plain(snapshot.command.map(shellWord).join(' '))],
+    ...clisOf(health).map((cli): [string, string] => ['model CLI', readinessLine(cli, takenAt, paint)]),
+    ['command', snapshot.command === null ? '' : escaped(snapshot.command.map(shellWord).join(' '))],
     ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
@@ -30,9 +30,14 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   ];
   const shown = rows.filter(([, text]) => text !== '');
   const place = `${snapshot.url}, up ${formatDuration(health.observability.uptime_seconds * 1000)}`;
-  const name = paint.bold(`prompt-relay ${plain(version.version)}`);
+  const name = paint.bold(`prompt-relay ${escaped(version.version)}`);
   const head = `${name}  ${statusLabel(health.status, paint)}  ${paint.dim(place)}`;
   return [...wrapped(head, columns), ...wrappedRows(shown, columns, paint.dim)];
+}
+
+/** All that a service has. */
+export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
+  return readiness.model_clis ?? [readiness.model_cli];
 }
 
 function statusLabel(status: HealthBody['status'], paint: Paint): string {
@@ -45,11 +50,13 @@ export function failureLines(message: string, paint: Paint): string[] {
 }
 
 export function readinessLine(readiness: ReadinessBody, now: number, paint: Paint): string {
-  const name = plain([readiness.adapter, readiness.version ?? ''].join(' ').trimEnd());
+  const { cli, adapter, version } = readiness;
+  const words = [cli ?? adapter, cli === undefined || cli === adapter ? '' : adapter, version ?? ''];
+  const name = escaped(words.filter((word) => word !== '').join(' '));
   if (readiness.checked_at === null) return `${name}: ${paint.yellow('not checked yet')}`;
   const verdict = readiness.status === 'ready' ? paint.green('ready') : paint.red('not ready');
   const age = formatDuration(Math.max(0, now - Date.parse(readiness.checked_at)));
-  const error = readiness.error === undefined ? '' : `: ${plain(readiness.error)}`;
+  const error = readiness.error === undefined ? '' : `: ${escaped(readiness.error)}`;
   return `${name}: ${verdict}${error} ${paint.dim(`(checked ${age} ago in ${formatDuration(readiness.duration_ms)}, trigger: ${readiness.trigger})`)}`;
 }
 

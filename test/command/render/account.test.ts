@@ -22,12 +22,12 @@ describe('the line about the account', () => {
     expect(line({ state: 'half_open', reason: 'quota' })).toBe('quota: the next job decides');
   });
 
-  it('names the models that are held back alone, without control characters', () => {
+  it('names the models that are held back alone, control characters as their codes', () => {
     const models = [
       { model: 'opus\u001b', state: 'open', reason: 'quota', until: inTenMinutes } as const,
       { model: '', state: 'half_open', reason: 'quota' } as const,
     ];
-    const shown = 'opus: jobs held back for 10 min: quota   jobs without a model: quota: the next job decides';
+    const shown = 'opus\\x1b: jobs held back for 10 min: quota   jobs without a model: quota: the next job decides';
     expect(line({ models })).toBe(shown);
   });
 

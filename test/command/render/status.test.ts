@@ -144,12 +144,12 @@ describe('the output of status', () => {
     );
   });
 
-  it('shows why the model CLI is not ready, without control characters', () => {
+  it('shows why the model CLI is not ready, control characters as their codes', () => {
     const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
     const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
     const [head, line] = renderStatus({ ...snapshot, health }, paint);
     expect(head).toContain('degraded');
-    expect(line).toContain('claude 2.1.328: not ready: not [2Jlogged in (checked');
+    expect(line).toContain('claude 2.1.328: not ready: not \\x1b[2Jlogged in (checked');
   });
 
   it('shows that no check has been made yet', () => {
