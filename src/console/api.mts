@@ -9,6 +9,7 @@ export interface ApiRequest {
   /** Sent as JSON. */
   readonly body?: object;
   readonly accept?: string;
+  readonly prefer?: 'respond-async';
   readonly signal?: AbortSignal;
   /** false: a 401 is an error like any other, and no key is asked for. */
   readonly asksForKey?: boolean;
@@ -87,7 +88,7 @@ export class Api {
   }
 }
 
-function initOf({ method = 'GET', body, accept = 'application/json', signal }: ApiRequest, key: string | null) {
+function initOf({ method = 'GET', body, accept = 'application/json', prefer, signal }: ApiRequest, key: string | null) {
   return {
     method,
     cache: 'no-store',
@@ -95,6 +96,7 @@ function initOf({ method = 'GET', body, accept = 'application/json', signal }: A
       Accept: accept,
       ...(key !== null && { 'X-API-Key': key }),
       ...(body && { 'Content-Type': 'application/json' }),
+      ...(prefer && { Prefer: prefer }),
     },
     ...(body && { body: JSON.stringify(body) }),
     ...(signal && { signal }),

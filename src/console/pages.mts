@@ -25,5 +25,6 @@ export const pages: readonly [PageEntry, ...PageEntry[]] = [
     title: 'Conversations',
     load: async () => (await import('./pages/conversations.mjs')).ConversationsPage,
   },
+  { id: 'jobs', title: 'Jobs', load: async () => (await import('./pages/jobs.mjs')).JobsPage },
   { id: 'setup', title: 'Set-up', load: async () => (await import('./pages/setup.mjs')).SetupPage },
 ];

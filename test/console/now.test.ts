@@ -1,3 +1,4 @@
+import { untilEnded } from '../support/background.js';
 import { type Browser, startBrowser } from '../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../support/console.js';
 import { freePort } from '../support/free-port.js';
@@ -44,6 +45,8 @@ describe('The page Now', () => {
     const jobs = Array.from({ length: 5 }, () => service.post('/ask', { prompt: 'a' }));
     await now.card('Slots').getByText('3 of 3 busy').waitFor();
     await now.card('Queue').getByText('2 of 20 places taken').waitFor();
+    const background = await service.post('/ask', { prompt: 'a' }, { prefer: 'respond-async' });
+    await now.card('Queue').getByText('Background jobs: 1 of 1000 waiting, 0 running').waitFor();
     expect(await now.card('CLI processes').innerText()).toMatch(/busy\s*answer now\s*3/);
     const age = await now.busySlots.first().locator('strong').innerText();
     await now.busySlots
@@ -53,8 +56,10 @@ describe('The page Now', () => {
     await expectGoodLooks(now.page, 'now-busy');
     await gate.open();
     await Promise.all(jobs);
+    await untilEnded(service, background.body.job_id);
     await now.card('Slots').getByText('0 of 3 busy').waitFor();
-    await now.says(/5 jobs, p50 up to/);
+    await now.card('Queue').getByText('0 of 1000 waiting, 0 running').waitFor();
+    await now.says(/6 jobs, p50 up to/);
     expectClean(browser, service);
   });
 

@@ -1,17 +1,20 @@
+import { hrefOf } from '../router.mjs';
+import { ErrorNotice } from '../ui/error-notice.mjs';
 import { Field } from '../ui/field.mjs';
 import { html } from '../ui/html.mjs';
 import { type ChosenEffort, efforts } from './asked.mjs';
 import type { ComposerProps } from './composer.mjs';
 import { readSchema } from './schema.mjs';
+import type { BackgroundSending } from './use-background.mjs';
 
-type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'hasBegun' | 'system'>;
+type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'hasBegun' | 'system' | 'background'>;
 
 interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
 }
 
 /** What few messages need: system text, effort, the schema of the answer. */
-export function ComposerFields({ draft, onChange, hasBegun, system }: FieldsProps) {
+export function ComposerFields({ draft, onChange, hasBegun, system, background }: FieldsProps) {
   const schema = readSchema(draft.schemaText);
   const fault = schema.kind === 'fault' ? schema.message : undefined;
   const hint = hasBegun ? 'Set by the first message of this conversation.' : 'For the whole conversation.';
@@ -30,5 +33,14 @@ export function ComposerFields({ draft, onChange, hasBegun, system }: FieldsProp
         ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}
       </select>
     <//>
+    <${InBackground} ...${background} />
+  </div>`;
+}
+
+function InBackground({ send, failure }: BackgroundSending) {
+  return html`<div class="field">
+    <button type="button" class="button" disabled=${send === null} onClick=${() => send?.()}>Ask in the background</button>
+    <small class="muted">The job goes on when you leave. Its answer is kept with the <a href=${hrefOf('jobs')}>background jobs</a>.</small>
+    ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </div>`;
 }

@@ -6,12 +6,14 @@ import { type Draft, messageOf } from './draft.mjs';
 import { ImageStrip } from './image-strip.mjs';
 import { imageTypesText, readImages, tooMany } from './images.mjs';
 import { ModelChoice } from './model-choice.mjs';
+import type { BackgroundSending } from './use-background.mjs';
 
 export interface ComposerProps {
   readonly draft: Draft;
   readonly onChange: (change: Partial<Draft>) => void;
   readonly isBusy: boolean;
   readonly onSend: () => void;
+  readonly background: BackgroundSending;
   readonly onStop: () => void;
   readonly onSnippet: () => void;
   /** Set once the conversation has begun: then its system text stays. */

@@ -6,14 +6,15 @@ import { clientText } from './client-text.mjs';
 
 interface QueueProps {
   readonly queue: StatusBody['queue'];
+  readonly background: StatusBody['background_jobs'];
   /** By the clock of the server. */
   readonly nowMs: number;
 }
 
 type QueueRow = StatusBody['queue']['clients'][number] & { readonly place: number };
 
-/** Who waits for a slot, the one who has waited longest first. */
-export function Queue({ queue, nowMs }: QueueProps) {
+/** Who waits for a slot, the one who has waited longest first, and how many jobs wait behind them all. */
+export function Queue({ queue, background, nowMs }: QueueProps) {
   const { max, waiting, clients } = queue;
   const columns: readonly Column<QueueRow>[] = [
     { title: 'Client', cell: ({ client }) => clientText(client) },
@@ -32,5 +33,6 @@ export function Queue({ queue, nowMs }: QueueProps) {
         ? html`<p class="muted">Nobody waits.</p>`
         : html`<${Table} caption="Waiting, by client" columns=${columns} rows=${rows} keyOf=${(row: QueueRow) => row.place} />`
     }
+    <small class="muted figure">Background jobs: ${background.waiting} of ${background.max} waiting, ${background.running} running</small>
   </section>`;
 }

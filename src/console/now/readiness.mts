@@ -58,13 +58,13 @@ interface CheckLineProps {
 function CheckLine({ check, isLast }: CheckLineProps) {
   const { clock } = useParts();
   if (check === undefined || check.checked_at === null) return html`<p class="muted">No check has ended yet.</p>`;
-  const { status, checked_at: at, duration_ms: ms, trigger, adapter, version, error } = check;
+  const { status, checked_at: at, duration_ms: ms, trigger, version, error } = check;
   const word = wordOf(check);
   return html`<div class="check-line">
     <p>
       <${StatusDot} tone=${status === 'ready' ? 'good' : 'bad'} label=${isLast ? `Last check: ${word}` : word} />
       <span class="muted">
-        ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[adapter, version].filter(Boolean).join(' ')}
+        ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[check.cli ?? check.adapter, version].filter(Boolean).join(' ')}
       </span>
     </p>
     ${error !== undefined && html`<p class="fault">${error}</p>`}

@@ -7,6 +7,7 @@ import { Composer } from '../ask/composer.mjs';
 import { type Draft, emptyDraft, messageOf } from '../ask/draft.mjs';
 import { SnippetDialog } from '../ask/snippet-dialog.mjs';
 import { TurnList } from '../ask/turn-list.mjs';
+import { useBackground } from '../ask/use-background.mjs';
 import { useFollowing } from '../ask/use-following.mjs';
 import { useParts } from '../context.mjs';
 import { useValue } from '../observable.mjs';
@@ -23,9 +24,7 @@ export function AskPage({ params }: PageProps) {
   const page = useRef<HTMLElement>(null);
   const [draft, setDraft] = useState(emptyDraft);
   const [isSnippetOpen, setSnippetOpen] = useState(false);
-  useEffect(() => {
-    if (params.conversation !== undefined) void chat.read(params.conversation);
-  }, [params]);
+  useConversation(chat, params);
   useAddress(view);
   useStopByEscape(chat, page);
   useFollowing(page, view.turns.at(-1)?.id);
@@ -35,6 +34,7 @@ export function AskPage({ params }: PageProps) {
     setDraft({ ...draft, text: '', images: [] });
     void chat.ask(message);
   };
+  const background = useBackground(draft, view.conversationId, () => setDraft({ ...draft, text: '', images: [] }));
   const last = view.turns.at(-1);
   return html`<section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
@@ -45,6 +45,7 @@ export function AskPage({ params }: PageProps) {
       onChange=${(change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change }))}
       isBusy=${isBusy}
       onSend=${send}
+      background=${background}
       onStop=${() => chat.stop()}
       onSnippet=${() => setSnippetOpen(true)}
       hasBegun=${view.conversationId !== null}
@@ -53,6 +54,13 @@ export function AskPage({ params }: PageProps) {
     />
     ${isSnippetOpen && html`<${Snippet} view=${view} draft=${draft} onClose=${() => setSnippetOpen(false)} />`}
   </section>`;
+}
+
+/** Of the address. */
+function useConversation(chat: Chat, params: PageProps['params']): void {
+  useEffect(() => {
+    if (params.conversation !== undefined) void chat.read(params.conversation);
+  }, [params]);
 }
 
 function isEmpty({ turns, conversationId, state }: ChatView): boolean {

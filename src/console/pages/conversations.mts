@@ -1,9 +1,9 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import { useParts } from '../context.mjs';
-import { ConversationList } from '../conversations/conversation-list.mjs';
-import { ConversationPages, type ConversationsView } from '../conversations/conversation-pages.mjs';
+import { ConversationList, conversationListing } from '../conversations/conversation-list.mjs';
 import { OpenConversation } from '../conversations/open-conversation.mjs';
 import { ApiError, sentenceOf } from '../failures.mjs';
+import { ListPages, type ListView } from '../list-pages.mjs';
 import { useValue } from '../observable.mjs';
 import type { PageProps } from '../pages.mjs';
 import { hrefOf } from '../router.mjs';
@@ -13,7 +13,7 @@ import { html } from '../ui/html.mjs';
 /** One's own conversations: to read, go on with, fork, save and delete. */
 export function ConversationsPage({ params }: PageProps) {
   const { api, link } = useParts();
-  const pages = useMemo(() => new ConversationPages(api), [api]);
+  const pages = useMemo(() => new ListPages(api, conversationListing), [api]);
   const view = useValue(pages.view);
   const isUp = useValue(link.state) === 'up';
   const [told, setTold] = useState<{ readonly text: string; readonly id?: string }>({ text: '' });
@@ -43,7 +43,7 @@ export function ConversationsPage({ params }: PageProps) {
         ? html`<div class="shelf" data-open=${params.id !== undefined}>
             <${ConversationList} pages=${pages} view=${view} openId=${params.id} />
             ${params.id !== undefined && html`<${OpenConversation} key=${params.id} id=${params.id} onDeleted=${leave} onForked=${enter} />`}
-            ${params.id === undefined && view.conversations?.length !== 0 && html`<p class="muted hint">Choose one to read it.</p>`}
+            ${params.id === undefined && view.items?.length !== 0 && html`<p class="muted hint">Choose one to read it.</p>`}
           </div>`
         : html`<${NotShown} refusal=${closed} />`
     }
@@ -58,7 +58,7 @@ function NotShown({ refusal }: { readonly refusal: Error }) {
 }
 
 /** The operator does not want them shown: that is a state of the service, and no failure. */
-function refusalOf({ state }: ConversationsView): Error | null {
+function refusalOf({ state }: Pick<ListView<unknown>, 'state'>): Error | null {
   if (typeof state !== 'object' || !(state.failure instanceof ApiError)) return null;
   return state.failure.status === 403 && state.failure.message.includes('MODEL_API_READ_BACK') ? state.failure : null;
 }

@@ -45,7 +45,7 @@ function Board({ view }: { readonly view: ShownStatus }) {
     <${BreakerNotices} breaker=${status.breaker} nowMs=${nowMs} />
     <div class="board">
       <${Slots} slots=${status.slots} nowMs=${nowMs} />
-      <${Queue} queue=${status.queue} nowMs=${nowMs} />
+      <${Queue} queue=${status.queue} background=${status.background_jobs} nowMs=${nowMs} />
       ${hour}
       ${readiness}
       <${CliProcesses} counts=${status.cli_processes} />

@@ -4,7 +4,7 @@ import { countText, durationText } from '../format.mjs';
 import { shellWord } from '../shell.mjs';
 import { html } from '../ui/html.mjs';
 import { StatusDot } from '../ui/status-dot.mjs';
-import { accessText, localUsersText, terminationText } from './setup-texts.mjs';
+import { accessText, localUsersText, storeText, terminationText } from './setup-texts.mjs';
 
 /** Warnings first: they are what somebody should do something about. */
 export function SetupBoard({ setup }: { readonly setup: SetupReport }) {
@@ -21,10 +21,11 @@ export function SetupBoard({ setup }: { readonly setup: SetupReport }) {
       <${Addresses} setup=${setup} />
       <${Access} setup=${setup} />
       <${Limits} setup=${setup} />
-      <${ModelCliSection} cli=${setup.model_cli} />
+      ${setup.model_clis?.map((cli) => html`<${ModelCliSection} cli=${cli} name=${cli.cli} />`) ?? html`<${ModelCliSection} cli=${setup.model_cli} />`}
       <${Models} models=${setup.models} />
       <${Section} title="Ending processes">
         <${Fact} name="Held together by">${terminationText(setup.termination)}<//>
+        <${Fact} name="Conversations">${storeText(setup.store)}<//>
       <//>
     </div>
   `;
@@ -77,9 +78,15 @@ function Limits({ setup }: SetupProps) {
   <//>`;
 }
 
-function ModelCliSection({ cli }: { readonly cli: SetupReport['model_cli'] }) {
+interface ModelCliProps {
+  readonly cli: SetupReport['model_cli'];
+  /** Where there are several. */
+  readonly name?: string;
+}
+
+function ModelCliSection({ cli, name }: ModelCliProps) {
   const { adapter, command, version, ready, duration_ms: ms, error } = cli;
-  return html`<${Section} title="Model CLI">
+  return html`<${Section} title=${name === undefined ? 'Model CLI' : `Model CLI ${name}`}>
     <${Fact} name="Ready">
       <${StatusDot} tone=${ready ? 'good' : 'bad'} label=${ready ? `yes, checked in ${durationText(ms)}` : 'no'} />
       ${error !== null && html`<p class="fault">${error}</p>`}

@@ -18,6 +18,10 @@ export function localUsersText(mode: string): string {
   return modes.get(mode) ?? mode;
 }
 
+export function storeText({ kind, place }: SetupReport['store']): string {
+  return place === null ? `in ${kind}: a restart forgets them` : `in ${kind}: ${place}`;
+}
+
 export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
   if (means === 'cgroup') return 'a cgroup for each job';
   return `a group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;

@@ -1,0 +1,89 @@
+import type { DeletedJob, JobBody } from '../../shared/api/jobs.js';
+import type { Api } from '../api.mjs';
+import { asError, isAbort, ServerGone } from '../failures.mjs';
+import { Observable } from '../observable.mjs';
+import type { PageClock } from '../page-clock.mjs';
+import { pathOfJob } from './job-words.mjs';
+
+export interface JobView {
+  /** null: not read yet. */
+  readonly job: JobBody | null;
+  /** What has come of the answer, while it comes. */
+  readonly text: string;
+  readonly failure: Error | null;
+}
+
+const againMs = 1000;
+
+/** Owns what is shown of one background job, until it is left. */
+export class FollowedJob {
+  readonly view = new Observable<JobView>({ job: null, text: '', failure: null });
+  readonly #api: Pick<Api, 'json' | 'events'>;
+  readonly #clock: PageClock;
+  readonly #path: string;
+  readonly #leaving = new AbortController();
+
+  constructor(api: Pick<Api, 'json' | 'events'>, clock: PageClock, id: string) {
+    this.#api = api;
+    this.#clock = clock;
+    this.#path = pathOfJob(id);
+  }
+
+  /** Until it has ended. A stream that breaks is begun again: it tells all of it anew. */
+  async follow(): Promise<void> {
+    const { signal } = this.#leaving;
+    try {
+      for (let isOpen = await this.#read(); isOpen; isOpen = await this.#read()) {
+        await this.#hear();
+        await this.#pause();
+        signal.throwIfAborted();
+      }
+    } catch (error) {
+      if (!isAbort(error)) this.#set({ failure: asError(error) });
+    }
+  }
+
+  leave(): void {
+    this.#leaving.abort();
+  }
+
+  /** Resolves with whether the job is forgotten, because it had ended. */
+  async remove(): Promise<boolean> {
+    const { deleted } = await this.#api.json<DeletedJob>(this.#path, { method: 'DELETE' });
+    return deleted;
+  }
+
+  /** Resolves with whether it has not ended. */
+  async #read(): Promise<boolean> {
+    const job = await this.#api.json<JobBody>(this.#path, { signal: this.#leaving.signal });
+    this.#set({ job, failure: null });
+    return job.ended_at === null;
+  }
+
+  async #hear(): Promise<void> {
+    let text = '';
+    try {
+      for await (const { event, data } of this.#api.events(`${this.#path}/events`, { signal: this.#leaving.signal })) {
+        const { job } = this.view.value;
+        const told = JSON.parse(data) as { readonly text?: string; readonly position?: number };
+        if (event === 'queued' && job) this.#set({ job: { ...job, position: told.position ?? null } });
+        if (event === 'started' && job) this.#set({ job: { ...job, status: 'running', position: null } });
+        if (event !== 'delta') continue;
+        text += told.text ?? '';
+        this.#set({ text });
+      }
+    } catch (error) {
+      if (!(error instanceof ServerGone)) throw error;
+    }
+  }
+
+  /** So that a stream that ends at once is not begun without end. */
+  #pause(): Promise<void> {
+    const { job } = this.view.value;
+    return new Promise((resolve) => void this.#clock.after(job?.ended_at === null ? againMs / 4 : againMs, resolve));
+  }
+
+  #set(change: Partial<JobView>): void {
+    if (!this.#leaving.signal.aborted) this.view.set({ ...this.view.value, ...change });
+  }
+}
