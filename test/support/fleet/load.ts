@@ -1,0 +1,64 @@
+/** What became of one request. */
+export interface Fate {
+  readonly prompt: string;
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+  readonly startedMs: number;
+  readonly tookMs: number;
+}
+
+/** How the requests are sent, and what happens meanwhile. */
+export interface Load {
+  readonly url: string;
+  readonly count: number;
+  /** Each sends its next request when the one before is answered. */
+  readonly clients: number;
+  readonly promptOf?: (index: number) => string;
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Called once for each answer, with how many there are by now. */
+  readonly onAnswer?: (answered: number) => void;
+}
+
+/** Asks as many times as it says. No request is sent twice; status 0 where no answer came. */
+export async function askMany(load: Load): Promise<Fate[]> {
+  const { count, clients, promptOf = (index) => `job-${index}`, onAnswer = () => {} } = load;
+  const fates: Fate[] = [];
+  let next = 0;
+  const client = async () => {
+    while (next < count) {
+      fates.push(await askOnce(load.url, promptOf(next++), load.headers));
+      onAnswer(fates.length);
+    }
+  };
+  await Promise.all(Array.from({ length: clients }, client));
+  return fates;
+}
+
+export async function askOnce(url: string, prompt: string, headers = {}): Promise<Fate> {
+  const startedMs = performance.now();
+  const answer = await postJson(`${url}/ask`, { prompt }, headers).catch(() => ({ status: 0, body: {} }));
+  return { prompt, ...answer, startedMs, tookMs: performance.now() - startedMs };
+}
+
+export async function postJson(url: string, body: object, headers: Readonly<Record<string, string>> = {}) {
+  const asked = { method: 'POST', headers: { 'content-type': 'application/json', ...headers } };
+  const response = await fetch(url, { ...asked, body: JSON.stringify(body) });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: bodyOf(text) };
+}
+
+/** What is no JSON is told as it is. */
+function bodyOf(text: string): Record<string, unknown> {
+  try {
+    return JSON.parse(text) as Record<string, unknown>;
+  } catch {
+    return { text };
+  }
+}
+
+/** How many fates there are of each status. */
+export function byStatus(fates: readonly Fate[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const { status } of fates) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
