@@ -39,7 +39,7 @@ function startNarrow(port = 0): Promise<Service> {
 /** Answers, conversations that go on and that are deleted, a bad request and one too many. */
 async function talk(service: Service): Promise<void> {
   await until(
-    async () => /cli_processes\{state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
+    async () => /cli_processes\{cli="demo",state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
     'a standby',
   );
   for (const prompt of ['Hello', 'What is 2 + 2?']) await service.post('/ask', { prompt }, key);
