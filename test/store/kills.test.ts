@@ -6,7 +6,7 @@ import { untilTreeGone } from '../support/jobs.js';
 import type { Service } from '../support/service.js';
 import { until } from '../support/until.js';
 
-const kills = Number(process.env.STORE_KILLS ?? 12);
+const kills = Number(process.env.STORE_KILLS ?? 6);
 const clients = 6;
 const longestMs = 800;
 /** Its workers end what is left of its jobs. */

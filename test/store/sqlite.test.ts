@@ -6,30 +6,38 @@ import { migrations } from '../../src/primary/store/sqlite/schema.js';
 import { SqliteStore } from '../../src/primary/store/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../src/primary/store/sqlite/sqlite-thread.js';
 import type { Store } from '../../src/primary/store/store.js';
+import type { UsageDelta } from '../../src/primary/usage/usage-journal.js';
 import { systemClock } from '../../src/shared/clock.js';
+import { outcomes } from '../../src/shared/job.js';
+import { describeAnswerStore } from '../support/answer-store-contract.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
+import { describeJobStore } from '../support/job-store-contract.js';
 import { KeptRun } from '../support/kept.js';
-import { describeStore } from '../support/store-contract.js';
+import { describeStore, type StorePlaceForTests } from '../support/store-contract.js';
 import { until } from '../support/until.js';
 
 async function openAt(path: string, steps = migrations): Promise<Store> {
   await prepareFile(path);
   const thread = new SqliteThread(path, steps);
   await thread.start();
-  return new SqliteStore(thread, systemClock);
+  return new SqliteStore(path, thread, systemClock);
 }
 
 function fileIn(folder: TemporaryFolder): string {
   return join(folder.path, 'store.db');
 }
 
-describeStore('SQLite', true, async () => {
+async function placeInFolder(): Promise<StorePlaceForTests> {
   const folder = await temporaryFolder();
   return {
     open: () => openAt(fileIn(folder)),
     [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
   };
-});
+}
+
+describeStore('SQLite', true, placeInFolder);
+describeJobStore('SQLite', true, placeInFolder);
+describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
 
 /** All bytes of all files there. */
 async function bytesIn(folder: TemporaryFolder): Promise<string> {
@@ -83,19 +91,22 @@ describe('The files of SQLite', () => {
   it('are brought to a new version, after a copy', async () => {
     await using folder = await temporaryFolder();
     const path = fileIn(folder);
-    const old = await openAt(path);
+    const before = migrations.slice(0, 1);
+    const old = await openAt(path, before);
     await new KeptRun(old.conversations).chat(null, 'Hi', 'Hello');
     await old.close();
-    const store = await openAt(path, [...migrations, 'CREATE TABLE more (id INTEGER PRIMARY KEY) STRICT;']);
+    const store = await openAt(path);
     const run = new KeptRun(store.conversations);
-    expect(await run.kept.restore()).toBe(1);
+    expect(await run.restore()).toBe(1);
     await store.close();
     const copy = `${path}.version-1`;
     expect((await stat(copy)).mode & 0o777).toBe(0o600);
-    const copied = await openAt(copy);
-    expect(await new KeptRun(copied.conversations).kept.restore()).toBe(1);
+    const copied = await openAt(copy, before);
+    expect(await new KeptRun(copied.conversations).restore()).toBe(1);
     await copied.close();
-    await expect(openAt(path)).rejects.toThrow('is of a newer prompt-relay (version 2, this one knows 1)');
+    await expect(openAt(path, before)).rejects.toThrow(
+      `is of a newer prompt-relay (version ${migrations.length}, this one knows 1)`,
+    );
   });
 
   it('stay as they were where a new version cannot be reached', async () => {
@@ -108,7 +119,7 @@ describe('The files of SQLite', () => {
     ];
     await expect(openAt(path, broken)).rejects.toThrow('no such table: nowhere');
     const store = await openAt(path);
-    expect(await new KeptRun(store.conversations).kept.restore()).toBe(0);
+    expect(await new KeptRun(store.conversations).restore()).toBe(0);
     await store.close();
   });
 
@@ -123,6 +134,56 @@ describe('The files of SQLite', () => {
     sql.exec('CREATE TABLE letters (id INTEGER)');
     sql.close();
     await expect(openAt(foreign)).rejects.toThrow('is a database, but not of prompt-relay');
+  });
+});
+
+describe('Usage in a file', () => {
+  const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
+  const row = {
+    client: 'key alice',
+    jobs: { ...jobs, ok: 1 },
+    refused: 2,
+    inputTokens: 3,
+    outputTokens: 4,
+    modelMs: 0.5,
+  };
+
+  async function usageIn(store: Store, since = '2000-01-01'): Promise<UsageDelta[]> {
+    const rows: UsageDelta[] = [];
+    for await (const each of store.usage.restore(since)) rows.push(each);
+    return rows;
+  }
+
+  it('adds up, counts no batch twice, and knows no cost from a cost of 0', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const today = new Date().toISOString().slice(0, 10);
+    const batch = [{ ...row, day: today, costUsd: null }];
+    await store.usage.add(batch);
+    await store.usage.add(batch);
+    expect(await usageIn(store)).toEqual([{ ...row, day: today, costUsd: null }]);
+    await store.usage.add([
+      { ...row, day: today, costUsd: 0.25 },
+      { ...row, day: today, client: 'user bob', costUsd: 0 },
+    ]);
+    await store.close();
+    const again = await openAt(fileIn(folder));
+    const sums = { jobs: { ...jobs, ok: 2 }, refused: 4, inputTokens: 6, outputTokens: 8, modelMs: 1 };
+    expect(await usageIn(again)).toEqual([
+      { client: 'key alice', day: today, ...sums, costUsd: 0.25 },
+      { ...row, day: today, client: 'user bob', costUsd: 0 },
+    ]);
+    expect(await usageIn(again, '2999-01-01')).toEqual([]);
+    await again.close();
+  });
+
+  it('is gone from the file after 90 days', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    await store.usage.add([91, 89].map((ago) => ({ ...row, day: dayOf(ago), costUsd: null })));
+    expect((await usageIn(store)).map(({ day }) => day)).toEqual([dayOf(89)]);
+    await store.close();
   });
 });
 
@@ -165,7 +226,7 @@ describe('Many conversations', () => {
     const run = new KeptRun(again.conversations, { maxConversations: count });
     const lag = watchLag();
     const begunMs = performance.now();
-    expect(await run.kept.restore()).toBe(count);
+    expect(await run.restore()).toBe(count);
     const tookMs = performance.now() - begunMs;
     process.stderr.write(
       `${count} conversations in ${Math.round(tookMs)} ms, longest turn of the loop ${lag.stop()} ms\n`,

@@ -1,9 +1,10 @@
 import type { Store } from '../../src/primary/store/store.js';
-import { KeptRun, type usualLimits } from './kept.js';
+import { delay, systemClock } from '../../src/shared/clock.js';
+import { KeptRun, usualLimits } from './kept.js';
 
 /** Where a store is tested: it can be opened again and again, as by one service after the other. */
 export interface StorePlaceForTests extends AsyncDisposable {
-  open(): Promise<Store>;
+  open(limits?: typeof usualLimits): Promise<Store>;
 }
 
 const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString('base64'), at: 1 } as const;
@@ -22,15 +23,19 @@ class Services {
   /** Ends the one before. */
   async next(limits: Partial<typeof usualLimits> = {}): Promise<KeptRun> {
     await this.end();
-    this.#store = await this.#place.open();
-    const run = new KeptRun(this.#store.conversations, limits);
-    await run.kept.restore();
+    this.#store = await this.#place.open({ ...usualLimits, ...limits });
+    const run = new KeptRun(this.#store.conversations, limits, this.#store.shared);
+    await run.restore();
     return run;
   }
 
   async end(): Promise<void> {
     await this.#store?.close();
   }
+}
+
+async function everything(run: KeptRun) {
+  return [...(await run.all('alice')), ...(await run.all('bob'))];
 }
 
 /** What every store does; `isDurable`: after a restart too. */
@@ -47,10 +52,10 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
 
   /** Both services show the same, where the store outlives them; else the second one shows nothing. */
   async function expectKept(services: Services, before: KeptRun): Promise<void> {
-    const known = before.all();
+    const known = await everything(before);
     const { bytes, tokens, conversations } = before.store.counts;
     const after = await services.next();
-    expect(after.all()).toEqual(isDurable ? known : []);
+    expect(await everything(after)).toEqual(isDurable ? known : []);
     const counts = { ...after.store.counts, created: 0 };
     expect(counts).toEqual(
       isDurable ? { bytes, tokens, conversations, created: 0 } : { bytes: 0, tokens: 0, conversations: 0, created: 0 },
@@ -73,7 +78,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const id = await run.chat(null, 'one', 'eins');
         const next = isDurable ? await services.next() : run;
         await next.chat(id, 'two', 'zwei');
-        expect(next.store.snapshot(id, 'alice')).toMatchObject({ messageCount: 4, tokensUsed: 14 });
+        expect(await next.snapshot(id)).toMatchObject({ messageCount: 4, tokensUsed: 14 });
         await expectKept(services, next);
       }));
 
@@ -95,7 +100,7 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         await run.chat(fork.id, 'three', 'drei');
         await run.kept.fork(fork.id, 'alice', null);
         await run.kept.remove(id, 'alice');
-        expect(run.store.counts.conversations).toBe(2);
+        expect(await run.all()).toHaveLength(2);
         await expectKept(services, run);
       }));
 
@@ -104,21 +109,28 @@ export function describeStore(name: string, isDurable: boolean, place: () => Pro
         const run = await services.next();
         const id = await run.chat(null, 'one', 'eins');
         const other = await run.chat(null, 'two', 'zwei');
-        const [turn] = await Promise.all([run.chat(id, 'more', 'mehr'), run.kept.remove(id, 'alice')]);
-        expect(turn).toBe(id);
-        expect(run.all().map((each) => each.id)).toEqual([other]);
+        const answering = () => run.kept.remove(id, 'alice');
+        expect(await run.chat(id, 'more', 'mehr', { answering })).toBe(id);
+        expect((await run.all()).map((each) => each.id)).toEqual([other]);
         await expectKept(services, run);
       }));
 
-    it('brings back nothing that was evicted or has expired', () =>
+    it('brings back nothing that was evicted', () =>
       withServices(async (services) => {
         const run = await services.next({ maxConversations: 2 });
         for (const text of ['one', 'two', 'three', 'four']) await run.chat(null, text, text);
         expect(run.store.counts.conversations).toBe(2);
         await expectKept(services, run);
-        const later = await services.next({ ttlMs: 0 });
-        expect(later.all()).toEqual([]);
-        expect((await services.next()).all()).toEqual([]);
+      }));
+
+    it('brings back nothing that has expired', () =>
+      withServices(async (services) => {
+        const run = await services.next({ ttlMs: 1 });
+        await run.chat(null, 'one', 'eins');
+        await delay(systemClock, 20);
+        expect(await run.all()).toEqual([]);
+        expect(await (await services.next({ ttlMs: 1 })).all()).toEqual([]);
+        expect(await (await services.next()).all()).toEqual([]);
       }));
 
     it('keeps many turns at the same time', () =>

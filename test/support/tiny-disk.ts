@@ -13,6 +13,8 @@ export interface TinyDisk extends AsyncDisposable {
   fill(): Promise<void>;
   /** Makes room again. */
   empty(): Promise<void>;
+  /** Gives it another size. */
+  resize(bytes: number): Promise<void>;
 }
 
 export async function mountTinyDisk(bytes = 64 * 1024): Promise<TinyDisk> {
@@ -30,6 +32,9 @@ export async function mountTinyDisk(bytes = 64 * 1024): Promise<TinyDisk> {
     },
     empty: async () => {
       await Promise.all(fillers.map((path) => rm(path, { force: true })));
+    },
+    resize: async (bytes) => {
+      await run('mount', ['-o', `remount,size=${bytes}`, folder.path]);
     },
     [Symbol.asyncDispose]: unmount,
   };

@@ -1,0 +1,88 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { Redis } from 'ioredis';
+import { type TemporaryFolder, temporaryFolder } from './folder.js';
+import { freePort } from './free-port.js';
+import { until } from './until.js';
+
+export const redisServer = '/usr/bin/redis-server';
+
+/** A real redis-server on a free port of loopback. */
+export class RedisServer implements AsyncDisposable {
+  readonly port: number;
+  readonly #folder: TemporaryFolder;
+  readonly #options: readonly string[];
+  #process: ChildProcess | null = null;
+
+  constructor(port: number, folder: TemporaryFolder, options: readonly string[]) {
+    this.port = port;
+    this.#folder = folder;
+    this.#options = options;
+  }
+
+  get url(): string {
+    return `redis://127.0.0.1:${this.port}`;
+  }
+
+  /** Resolves when it answers. It has what the one before has written to its log, where it keeps one. */
+  async start(...options: readonly string[]): Promise<void> {
+    const own = ['--port', String(this.port), '--bind', '127.0.0.1', '--dir', this.#folder.path, '--save', ''];
+    const args = [...own, ...this.#options, ...options];
+    this.#process = spawn(redisServer, args, { stdio: 'ignore' });
+    await until(() => this.ask('PING').catch(() => null), 'redis-server to answer');
+  }
+
+  /** Resolves when it has ended. */
+  async end(signal: NodeJS.Signals = 'SIGTERM'): Promise<void> {
+    const server = this.#process;
+    this.#process = null;
+    if (server === null || server.exitCode !== null || server.signalCode !== null) return;
+    const exited = once(server, 'exit');
+    server.kill(signal);
+    if (signal !== 'SIGKILL') server.kill('SIGCONT');
+    await exited;
+  }
+
+  stop(): void {
+    this.#process?.kill('SIGSTOP');
+  }
+
+  goOn(): void {
+    this.#process?.kill('SIGCONT');
+  }
+
+  /** On a connection of its own. Rejects with what Redis answers. */
+  async ask(...words: readonly string[]): Promise<unknown> {
+    return this.as(null, ...words);
+  }
+
+  async as(password: string | null, ...words: readonly string[]): Promise<unknown> {
+    const [command = '', ...args] = words;
+    const redis = new Redis({
+      port: this.port,
+      password: password ?? undefined,
+      protocol: 2,
+      lazyConnect: true,
+      retryStrategy: () => null,
+      maxRetriesPerRequest: 0,
+    });
+    redis.on('error', () => {});
+    try {
+      await redis.connect();
+      return await redis.call(command, ...args);
+    } finally {
+      redis.disconnect();
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.end('SIGKILL');
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+export async function startRedis(...options: readonly string[]): Promise<RedisServer> {
+  const server = new RedisServer(await freePort(), await temporaryFolder(), options);
+  await server.start();
+  return server;
+}
