@@ -77,8 +77,9 @@ export class ClaudeSession implements AsyncDisposable {
 
   constructor(child: ChildProcessWithoutNullStreams, dialect: Dialect) {
     this.#child = child;
-    this.#writer = dialect.writer();
-    this.#decoder = dialect.decoder();
+    const { writer, decoder } = dialect.dialogue();
+    this.#writer = writer;
+    this.#decoder = decoder;
     this.#exited = once(child, 'close');
     child.stdin.on('error', () => {});
     child.stderr.on('data', (chunk) => {
@@ -122,7 +123,8 @@ export class ClaudeSession implements AsyncDisposable {
       if (event.type === 'quota-report') this.reports.push(event);
       else if (event.type === 'input-taken') this.#child.stdin.write(this.#rest.shift() ?? '');
       else if (event.type === 'text-delta') this.#deltas.push(event.text);
-      else if (event.type !== 'stray') this.#answered({ deltas: this.#deltas, end: event });
+      else if (event.type === 'turn-end' || event.type === 'turn-failed')
+        this.#answered({ deltas: this.#deltas, end: event });
     }
   }
 }

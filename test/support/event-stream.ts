@@ -3,6 +3,8 @@ import type { Service } from './service.js';
 export interface StreamEvent {
   readonly event: string;
   readonly data: Record<string, unknown>;
+  /** Where it has one. */
+  readonly id?: number;
 }
 
 /** The answer to a request that asked for an event stream, read as it comes. */
@@ -84,7 +86,22 @@ export function namesOf(events: readonly StreamEvent[]): string[] {
   return events.map(({ event }) => event);
 }
 
-/** Strict: an event is a name, one line of data, and an empty line; comments may stand between. */
+/** The events of a background job, after this one. */
+export async function follow(
+  service: Service,
+  jobId: unknown,
+  after: number | null = null,
+  headers: Record<string, string> = {},
+): Promise<StreamAnswer> {
+  const controller = new AbortController();
+  const response = await fetch(`${service.url}/jobs/${jobId}/events`, {
+    headers: { ...headers, ...(after !== null && { 'last-event-id': String(after) }) },
+    signal: controller.signal,
+  });
+  return new StreamAnswer(response, controller);
+}
+
+/** Strict: an event is an id or none, a name, one line of data, and an empty line; comments may stand between. */
 async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
   const decoder = new TextDecoder('utf-8', { fatal: true });
   let rest = '';
@@ -97,7 +114,7 @@ async function* eventsOf(response: Response): AsyncGenerator<StreamEvent> {
 }
 
 function eventOf(block: string): StreamEvent {
-  const [, event = '', data = ''] = /^event: (\w+)\ndata: ([^\n]*)$/.exec(block) ?? [];
+  const [, id, event = '', data = ''] = /^(?:id: (\d+)\n)?event: (\w+)\ndata: ([^\n]*)$/.exec(block) ?? [];
   expect(event).not.toBe('');
-  return { event, data: JSON.parse(data) as StreamEvent['data'] };
+  return { event, data: JSON.parse(data) as StreamEvent['data'], ...(id !== undefined && { id: Number(id) }) };
 }

@@ -24,11 +24,20 @@ export class Exposition {
     this.samples = lines.filter((line) => line !== '' && !line.startsWith('#')).map((line) => this.#read(line));
   }
 
-  /** The value of `name` or `name{label="value",…}`, labels in the order of the text. Throws where there is none. */
+  /** The value of `name` or `name{label="value",…}`; of any CLI where the label `cli` is left out. Throws where there is none. */
   value(series: string): number {
-    const value = this.#values.get(series);
+    const value = this.#values.get(series) ?? this.#valueOfAnyCli(series);
     if (value === undefined) throw new Error(`the scrape has no ${series}`);
     return value;
+  }
+
+  #valueOfAnyCli(series: string): number | undefined {
+    const [, name = '', text = ''] = /^([a-z0-9_]+)(?:\{(.*)\})?$/.exec(series) ?? [];
+    const wanted = keyOf(labelsOf(text));
+    const found = this.samples.filter(({ labels: { cli, ...labels }, ...sample }) => {
+      return cli !== undefined && sample.name === name && keyOf(labels) === wanted;
+    });
+    return found.length === 0 ? undefined : found.reduce((sum, { value }) => sum + value, 0);
   }
 
   /** The sum over every label set of this name that has these labels. */
@@ -56,6 +65,10 @@ export class Exposition {
     const base = name.replace(/_(bucket|sum|count)$/, '');
     return this.types.get(base) === 'histogram' ? base : name;
   }
+}
+
+function keyOf(labels: Readonly<Record<string, string>>): string {
+  return JSON.stringify(Object.entries(labels).sort());
 }
 
 function labelsOf(text: string): Record<string, string> {

@@ -1,6 +1,6 @@
 import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
 import type { ModelChoice } from '../../src/primary/cli/models.js';
-import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
+import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import {
   type ConversationChange,
@@ -8,10 +8,12 @@ import {
   keepsNothing,
 } from '../../src/primary/conversations/conversation-journal.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import { CliGates } from '../../src/primary/jobs/cli-gates.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
+import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
 import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
 import type { SchemaFinding } from '../../src/primary/structured/thread.js';
@@ -107,6 +109,8 @@ export interface JobOptions {
   readonly maxWaiting?: number;
   readonly boundsOf?: BoundsOf;
   readonly models?: Partial<ModelChoice>;
+  /** By CLI: what stands before the slash in the name of a model. */
+  readonly cliLimits?: Readonly<Record<string, number>>;
   /** What the processes have used, one entry for each time that one is asked. */
   readonly usages?: readonly Usage[];
   /** Awaited when a process is started, or released. */
@@ -135,6 +139,7 @@ export class JobHarness {
   extras: Extras = {};
   /** Whether the program was looked at before its first job. */
   isProgramKnown = true;
+  isStoreUp = true;
   /** What a value is that fits: whatever begins with a brace. */
   readonly schemas = {
     read: async (_schema: string, text: string): Promise<SchemaFinding> =>
@@ -144,7 +149,7 @@ export class JobHarness {
   journal: Pick<ConversationJournal, 'commit'> = keepsNothing;
   #requests = 0;
 
-  constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, ...options }: JobOptions = {}) {
+  constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, cliLimits = {}, ...options }: JobOptions = {}) {
     const { clock, observer } = this;
     this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock, boundsOf);
     const most = { maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000, maxBytesEach: 10_000 };
@@ -154,6 +159,9 @@ export class JobHarness {
       slots: this.slots,
       breaker: this.breaker,
       conversations: this.conversations,
+      order: new TurnOrder(null),
+      cliGates: new CliGates(cliLimits, ({ model }) => model?.split('/')[0] ?? ''),
+      isStoreUp: () => this.isStoreUp,
       journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
       acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),

@@ -1,6 +1,9 @@
 import type { ConversationJournal } from '../../src/primary/conversations/conversation-journal.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
+import { SharedConversations } from '../../src/primary/conversations/shared-conversations.js';
+import type { SharedStore } from '../../src/primary/conversations/shared-store.js';
 import { TurnRecord } from '../../src/primary/conversations/turn-record.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { Image } from '../../src/shared/job.js';
@@ -15,44 +18,80 @@ export const usualLimits = {
   maxBytesEach: 100_000_000,
 };
 
-/** One run of the part of a service that has to do with conversations: a store in memory before a journal. */
+/** One run of the part of a service that has to do with conversations: a store in memory before what outlives it. */
 export class KeptRun {
   readonly store: ConversationStore;
-  readonly kept: KeptConversations;
   readonly journal: ConversationJournal;
+  readonly shared: SharedConversations | null;
+  readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
+  readonly #kept: KeptConversations;
+  readonly #read: Pick<ConversationStore | SharedConversations, 'list' | 'read' | 'snapshot'>;
 
-  constructor(journal: ConversationJournal, limits: Partial<typeof usualLimits> = {}) {
+  constructor(
+    journal: ConversationJournal,
+    limits: Partial<typeof usualLimits> = {},
+    shared: SharedStore | null = null,
+  ) {
     this.journal = journal;
     this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock);
-    this.kept = new KeptConversations(this.store, journal, systemClock);
+    this.shared = shared && new SharedConversations(this.store, shared, systemClock);
+    this.#kept = new KeptConversations(this.store, journal, systemClock);
+    this.kept = this.shared ?? this.#kept;
+    this.#read = this.shared ?? this.store;
     this.store.onRemoved((cause, id) => {
       if (cause !== 'deleted') journal.forget(id);
     });
   }
 
+  restore(): Promise<number> {
+    return this.#kept.restore();
+  }
+
   /** A whole turn, as a job does it; resolves with the id of the conversation. One character is one token. */
   async chat(id: string | null, text: string, answer: string, more: More = {}): Promise<string> {
-    const { system = null, images = [], client = 'alice' } = more;
-    using turn = this.store.turn(id, client, system, text.length);
-    turn.open();
+    const { system = null, images = [], client = 'alice', answering = async () => {} } = more;
+    using turn = await this.open(id, text, { system, client });
+    await answering();
     const countTokens = async (texts: readonly string[]) => texts.join('').length;
     const record = new TurnRecord(turn, jobRequest({ text, system, images }), { countTokens, journal: this.journal });
     return (await record.commit(answer, new AbortController().signal)).id;
   }
 
-  /** All that is known of all conversations of a client, the most recently active first. */
-  all(client = 'alice') {
-    const { conversations } = this.store.list(client, null, 10_000);
-    return conversations.map(({ lastActivityAt: _, expiresAt: __, ...snapshot }) => ({
-      ...snapshot,
-      said: this.#said(snapshot.id, client),
-    }));
+  /** A turn whose time it is. */
+  async open(
+    id: string | null,
+    text: string,
+    { system = null, client = 'alice' }: More = {},
+  ): Promise<ConversationTurn> {
+    const endOfEntry = id === null ? undefined : await this.shared?.enter(id, client);
+    const turn = this.store.turn(id, client, system, text.length);
+    turn.open();
+    if (!turn.mustWait) this.shared?.begin(turn);
+    endOfEntry?.();
+    const { signal } = new AbortController();
+    await turn.mine(signal);
+    await this.shared?.begun(turn, signal);
+    return turn;
   }
 
-  #said(id: string, client: string): TranscriptPart[] {
+  async snapshot(id: string, client = 'alice') {
+    return this.#read.snapshot(id, client);
+  }
+
+  /** All that is known of all conversations of a client, the most recently active first. */
+  async all(client = 'alice') {
+    const { conversations } = await this.#read.list(client, null, 10_000);
+    const all = [];
+    for (const { lastActivityAt: _, expiresAt: __, ...snapshot } of conversations) {
+      all.push({ ...snapshot, said: await this.#said(snapshot.id, client) });
+    }
+    return all;
+  }
+
+  async #said(id: string, client: string): Promise<TranscriptPart[]> {
     const parts: TranscriptPart[] = [];
     for (let from = null as Parameters<ConversationStore['read']>[0]['from']; ; ) {
-      const read = this.store.read({ id, client, from, withImages: true });
+      const read = await this.#read.read({ id, client, from, withImages: true });
       parts.push(...read.parts);
       if (read.next === null) return parts;
       from = read.next;
@@ -61,7 +100,9 @@ export class KeptRun {
 }
 
 interface More {
-  readonly system?: string;
+  readonly system?: string | null;
   readonly images?: readonly Image[];
   readonly client?: string;
+  /** What happens before the answer is there. */
+  readonly answering?: () => Promise<unknown>;
 }

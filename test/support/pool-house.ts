@@ -34,7 +34,6 @@ export class PoolHouse {
   readonly counted = { hit: 0, miss: 0, live: 0, replay: 0 };
   readonly startups: number[] = [];
   isStopped = false;
-  isClosed = false;
   /** Awaited at each start; a start fails with what it throws. */
   onStart: () => Promise<void> = async () => {};
   /** The program's file: a change of it changes all keys. */
@@ -47,9 +46,6 @@ export class PoolHouse {
       launch: (order: LaunchOrder, signal?: AbortSignal) => this.#launch(order, signal),
       stop: () => {
         this.isStopped = true;
-      },
-      close: async () => {
-        this.isClosed = true;
       },
     };
     const observer = {

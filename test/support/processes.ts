@@ -8,6 +8,13 @@ export async function jobProcesses(servicePid: number): Promise<number[]> {
   return pids.filter((_, index) => carries[index]);
 }
 
+/** Those of them whose command line holds this word. */
+export async function programsOf({ pid }: { readonly pid: number }, word: string): Promise<number[]> {
+  const pids = await jobProcesses(pid);
+  const lines = await Promise.all(pids.map((each) => readFile(`/proc/${each}/cmdline`, 'utf8').catch(() => '')));
+  return pids.filter((_, at) => lines[at]?.includes(word));
+}
+
 /** Workers of the service with this pid, as the kernel knows them: with a key, /health does not show them to everybody. */
 export async function workersOf(servicePid: number): Promise<number[]> {
   const children = await readFile(`/proc/${servicePid}/task/${servicePid}/children`, 'utf8').catch(() => ''); // it may have gone

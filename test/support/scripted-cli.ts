@@ -2,6 +2,7 @@ import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
 import {
   type Decoder,
+  type DecoderEvent,
   type Dialect,
   plainLaunch,
   type Turn,
@@ -40,7 +41,13 @@ export class ScriptedTree implements OwnedTree {
     const exited = new Promise<ExitStatus>((resolve) =>
       emitter.once('exit', (code, signal) => resolve({ code, signal })),
     );
-    this.child = Object.assign(emitter, { stdin, stdout, stderr, exited }) as unknown as Child;
+    this.child = Object.assign(emitter, {
+      stdin,
+      stdout,
+      stderr,
+      exited,
+      workingDirectory: '/private/folder',
+    }) as unknown as Child;
     stdin.on('data', (bytes: Buffer) => {
       this.#heard += bytes.toString();
     });
@@ -119,6 +126,7 @@ export const silentObserver: CliObserver = {
   standbyTaken() {},
   liveSessionTaken() {},
   quotaReported() {},
+  requestRefused() {},
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */
@@ -127,16 +135,24 @@ export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
     version: null,
     plan: ({ model, system }) => ({ args: [model ?? '', system ?? ''], files: [] }),
     extras: {},
-    writer: () => ({
-      write: ({ text, history }: Turn) => ({
-        text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
-        stdin,
-      }),
+    dialogue: () => ({
+      writer: {
+        write: ({ text, history }: Turn) => ({
+          text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
+          stdin,
+        }),
+      },
+      decoder: lineDecoder(),
     }),
-    decoder: lineDecoder,
     check: async () => null,
     listModels: async () => null,
   };
+}
+
+/** The same, read by another decoder. */
+export function withDecoder(decoder: Decoder<DecoderEvent>): Dialect {
+  const lines = lineDialect();
+  return { ...lines, dialogue: () => ({ ...lines.dialogue(), decoder }) };
 }
 
 const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
@@ -206,7 +222,7 @@ export interface ScriptedCli {
 export interface ScriptedOptions {
   readonly next?: 'standby' | 'busy';
   readonly limits?: Partial<CliLimits>;
-  readonly dialect?: Pick<Dialect, 'writer' | 'decoder'>;
+  readonly dialect?: Pick<Dialect, 'dialogue'>;
   readonly onChange?: (process: CliProcess) => void;
 }
 

@@ -16,6 +16,10 @@ export interface SdkInput {
   /** The user's texts of a conversation. */
   readonly said?: readonly string[];
   readonly maxRetries?: number;
+  /** Headers of each request. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Whether the first answer is lost with its connection, after the service has sent all of it. */
+  readonly losesFirst?: boolean;
   /** Further fields of the request. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }

@@ -24,6 +24,8 @@ export interface SdkFace {
   readonly has: readonly ('models' | 'helper' | 'countTokens' | 'requestId')[];
   /** The class of what it raises for a status, and for the code of an error that has a class of its own. */
   readonly classOf: (status: number, code: string) => string;
+  /** Whether the tests can give it headers of their own. */
+  readonly takesHeaders?: boolean;
   /** Whether it minds `x-should-retry`. */
   readonly mindsAdvice: boolean;
 }

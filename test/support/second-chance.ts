@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 
-const slowFolders = ['system', 'faults', 'sdks', 'console'].map((name) => join(__dirname, '..', name, '/'));
+const slowFolders = ['system', 'faults', 'fleet', 'sdks', 'console'].map((name) => join(__dirname, '..', name, '/'));
 
 /**
  * In CI a failed test of the running service runs once more, and its first failure is printed: limits of time that hold on a quiet

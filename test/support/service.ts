@@ -208,9 +208,11 @@ export async function startService(options: ServiceOptions = {}): Promise<Servic
 }
 
 async function untilReady(service: Service, size: number): Promise<void> {
-  const ready = await Promise.race([service.log('service_ready'), service.exited]);
-  if (ready === null || typeof ready === 'number') {
-    throw new Error(`the service did not start: ${service.stderr.join('\n')} ${JSON.stringify(service.logs)}`);
+  const ready = await Promise.race([service.log('service_ready').catch((error: Error) => error), service.exited]);
+  if (ready === null || typeof ready === 'number' || ready instanceof Error) {
+    throw new Error(
+      `the service did not start (${ready}): ${service.stderr.join('\n')} ${JSON.stringify(service.logs)}`,
+    );
   }
   service.port = ready.port as number;
   await until(async () => (await service.workers()).length === size, 'all workers to listen');

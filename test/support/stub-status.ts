@@ -37,6 +37,7 @@ function bodies(): Readonly<Record<string, unknown>> {
       status: 'ok',
       strict_mode: false,
       readiness: { model_cli: ready },
+      store: { kind: 'memory', up: true },
       observability,
     },
     '/version': { ...version, model_cli: { adapter: 'claude', version: '2.1.328' }, uptime_seconds: 97_200 },
@@ -46,6 +47,7 @@ function bodies(): Readonly<Record<string, unknown>> {
     '/status': {
       slots: { max: 4, running: [7, 12].map((id) => ({ ...job, job: id })) },
       queue: { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230) }] },
+      background_jobs: { max: 1000, waiting: 12, running: 1 },
     },
   };
 }
@@ -67,5 +69,6 @@ const setup: SetupReport = {
   model_cli: { ...verdict, command: ['/usr/local/bin/claude', '--model', 'opus'] },
   models: [],
   termination: { means: 'cgroup', no_cgroup: null },
+  store: { kind: 'memory', place: null },
   warnings: [],
 };

@@ -1,5 +1,5 @@
 import { execFile, execFileSync, spawn } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { createReadStream, existsSync } from 'node:fs';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -97,12 +97,29 @@ export class SystemdLab implements AsyncDisposable {
     const list = execFileSync('git', ['ls-files', '-z', '-c', '-o', '--exclude-standard', '--deduplicate'], {
       cwd: root,
     });
-    const pack = spawn('tar', ['-c', '--null', '--ignore-failed-read', '--exclude=node_modules', '-T', '-'], {
-      cwd: root,
-    });
-    const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${checkout} && tar -x -C ${checkout}`], {
-      env: this.#env,
-    });
+    await this.#copy(checkout, ['--exclude=node_modules', '-T', '-'], list);
+  }
+
+  /** What is built here, with the packages that it needs to run, at the place where the document has it. */
+  async copyBuilt(): Promise<void> {
+    const listed = execFileSync('npm', ['ls', '--omit=dev', '--all', '--parseable'], { cwd: root, encoding: 'utf8' });
+    const packages = listed.trim().split('\n').slice(1);
+    const names = ['package.json', 'deploy', 'dist', ...packages.map((path) => path.slice(root.length + 1))];
+    await this.#copy(installed, ['-T', '-'], Buffer.from(`${names.join('\0')}\0`));
+  }
+
+  /** A program of this machine, from wherever it lies: not every folder is seen in there. */
+  async copyProgram(from: string, to: string): Promise<void> {
+    const script = 'cat >"$0.part" && chmod 755 "$0.part" && mv "$0.part" "$0"';
+    const child = spawn(tool, ['run', 'sh', '-c', script, to], { env: this.#env });
+    const done = new Promise((resolve) => child.once('exit', resolve));
+    await pipeline(createReadStream(from), child.stdin);
+    expect(await done).toBe(0);
+  }
+
+  async #copy(to: string, what: readonly string[], list: Buffer): Promise<void> {
+    const pack = spawn('tar', ['-c', '--null', '--ignore-failed-read', ...what], { cwd: root });
+    const unpack = spawn(tool, ['run', 'sh', '-c', `mkdir -p ${to} && tar -x -C ${to}`], { env: this.#env });
     pack.stdin.end(list);
     const done = new Promise((resolve) => unpack.once('exit', resolve));
     await pipeline(pack.stdout, unpack.stdin);

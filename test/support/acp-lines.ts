@@ -1,0 +1,99 @@
+import type { DecoderEvent, Dialect, Dialogue, Turn } from '../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../src/primary/cli/adapter.js';
+import { acpAdapter } from '../../src/primary/cli/adapters/acp.js';
+import type { AcpPreset } from '../../src/primary/cli/adapters/acp-presets.js';
+
+interface Rpc {
+  readonly id?: number;
+  readonly method?: string;
+  readonly params?: Readonly<Record<string, unknown>>;
+  readonly result?: unknown;
+  readonly error?: unknown;
+}
+
+export const sessionId = 'session-1';
+export const agentInfo = { name: 'agent-of-the-test', version: '1.2.3' };
+export const hello = { protocolVersion: 1, agentCapabilities: {}, agentInfo };
+
+export const bare: AcpPreset = {
+  command: ['agent'],
+  args: ['--acp'],
+  env: {},
+  folders: { HOME: '.' },
+  files: () => ({}),
+  credentials: [],
+};
+
+export function lineOf(message: object): string {
+  return `${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`;
+}
+
+export function result(id: number, value: unknown): string {
+  return lineOf({ id, result: value });
+}
+
+export function update(told: object, session = sessionId): string {
+  return lineOf({ method: 'session/update', params: { sessionId: session, update: told } });
+}
+
+export function chunk(text: string): string {
+  return update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+}
+
+export function turnOf(text: string, more: Partial<Turn> = {}): Turn {
+  return { ...plainLaunch(null), text, history: [], ...more };
+}
+
+/** The dialect as it is learned of an agent that answers so. */
+export function learned(preset = bare, extraArgs: readonly string[] = []): Promise<Dialect> {
+  const adapter = acpAdapter('acp', preset, null, { extraArgs, given: {}, homeFiles: [] });
+  return adapter.learn(async () => ({ code: null, stdout: result(0, hello) }));
+}
+
+/** One conversation with an agent that the test plays. */
+export class PlayedAgent {
+  readonly #dialogue: Dialogue;
+  readonly written: Rpc[] = [];
+  #turns = 0;
+
+  constructor(dialect: Dialect) {
+    this.#dialogue = dialect.dialogue();
+    this.#take(this.#dialogue.opening?.('/work') ?? '');
+  }
+
+  /** What the relay makes of these lines; its replies are in `written`. */
+  says(...lines: readonly string[]): readonly DecoderEvent[] {
+    const events = Array.from(this.#dialogue.decoder.read(lines.join('')));
+    for (const event of events) if (event.type === 'reply') this.#take(event.text);
+    return events.filter(({ type }) => type !== 'reply');
+  }
+
+  /** Opens the session. */
+  opens(session: object = {}, as: object = hello): readonly DecoderEvent[] {
+    return [...this.says(result(0, as)), ...this.says(result(1, { sessionId, ...session }))];
+  }
+
+  asked(text: string, more: Partial<Turn> = {}): void {
+    this.#take(this.#dialogue.writer.write(turnOf(text, more), ++this.#turns).text);
+    this.#dialogue.decoder.begin?.(this.#turns);
+  }
+
+  get last(): Rpc | undefined {
+    return this.written.at(-1);
+  }
+
+  /** The text of the last prompt. */
+  get prompted(): string | undefined {
+    const { method, params = {} } = this.last ?? {};
+    if (method !== 'session/prompt') return undefined;
+    return (params.prompt as { text: string }[]).map(({ text }) => text).join('|');
+  }
+
+  get decoder() {
+    return this.#dialogue.decoder;
+  }
+
+  #take(text: string): void {
+    for (const line of text.split('\n')) if (line !== '') this.written.push(JSON.parse(line) as Rpc);
+  }
+}

@@ -1,0 +1,30 @@
+import { installCodex } from './codex-cli.js';
+import type { ResponsesApi } from './responses-api-stub.js';
+import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
+
+/** The arguments that lead codex to this stub, with a key of its own or with the login. */
+export function toStub(url: string, by: 'key' | 'login' = 'key'): readonly string[] {
+  const credential = by === 'key' ? 'env_key="STUB_KEY",requires_openai_auth=false' : 'requires_openai_auth=true';
+  const settings = `name="stub",base_url="${url}",wire_api="responses",${credential}`;
+  return ['-c', 'model_provider="stub"', '-c', `model_providers.stub={${settings}}`];
+}
+
+export const stubKey = { STUB_KEY: 'a-key-of-the-stub' };
+
+/** A service whose model CLI is the real codex, with this stub as its API. `env` comes last. */
+export async function startWithCodex(api: ResponsesApi, { env, ...options }: ServiceOptions = {}): Promise<Service> {
+  return startService({
+    ...options,
+    env: {
+      ...twoWorkers,
+      MODEL_API_CLI: 'codex',
+      MODEL_API_CLI_COMMAND: `'${await installCodex()}'`,
+      MODEL_API_CLI_ARGS: toStub(api.url)
+        .map((word) => `'${word}'`)
+        .join(' '),
+      MODEL_API_CLI_ENV: Object.keys(stubKey).join(','),
+      ...stubKey,
+      ...env,
+    },
+  });
+}

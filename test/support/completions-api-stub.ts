@@ -1,0 +1,57 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { json } from 'node:stream/consumers';
+import { listeningServer, StubApi } from './stub-api.js';
+
+interface CompletionsBody {
+  readonly model: string;
+  readonly messages: readonly {
+    readonly role: string;
+    readonly content: string | readonly { readonly text?: string }[];
+  }[];
+  readonly tools?: readonly unknown[];
+}
+
+/** What every answer claims to have used. */
+export const completionTokens = { input: 10, output: 7 } as const;
+
+/** A stub of an API like OpenAI's chat completions on loopback, which says hello to everything. */
+export class CompletionsApi extends StubApi {
+  readonly requests: CompletionsBody[] = [];
+  /** Answers with this HTTP status; 200 says hello. */
+  status = 200;
+
+  override get url(): string {
+    return `${super.url}/v1`;
+  }
+
+  /** The text of the last message of the last request. */
+  get lastSaid(): string {
+    const content = this.requests.at(-1)?.messages.at(-1)?.content ?? '';
+    return typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('');
+  }
+
+  protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.requests.push((await json(request)) as CompletionsBody);
+    if (this.status !== 200) {
+      const error = { message: `the stub refuses with ${this.status}`, type: 'error_of_the_stub', code: this.status };
+      return void response
+        .writeHead(this.status, { 'content-type': 'application/json' })
+        .end(JSON.stringify({ error }));
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    for (const content of ['Hello', ', wor', 'ld']) response.write(eventOf({ delta: { role: 'assistant', content } }));
+    const { input: prompt_tokens, output: completion_tokens } = completionTokens;
+    const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
+    response.end(`${eventOf({ delta: {}, finish_reason: 'stop' }, usage)}data: [DONE]\n\n`);
+  }
+}
+
+export async function startCompletionsApi(): Promise<CompletionsApi> {
+  return new CompletionsApi(await listeningServer());
+}
+
+function eventOf(choice: object, usage?: object): string {
+  const head = { id: 'completion-1', object: 'chat.completion.chunk', created: 1, model: 'model-of-the-stub' };
+  const choices = [{ index: 0, finish_reason: null, ...choice }];
+  return `data: ${JSON.stringify({ ...head, choices, ...(usage && { usage }) })}\n\n`;
+}

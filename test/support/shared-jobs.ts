@@ -1,0 +1,77 @@
+import { AnswerLog } from '../../src/primary/background/answer-log.js';
+import type { AcceptedJob, EndedJob } from '../../src/primary/background/job-store.js';
+import type { Cancelling, SharedJobs, SharedJobsListener } from '../../src/primary/background/shared-jobs.js';
+import { MemoryJobs } from '../../src/primary/store/memory-jobs.js';
+import type { JobRequest } from '../../src/shared/job.js';
+import { plainForm } from './background-harness.js';
+import { jobDone, jobRequest } from './job-records.js';
+
+/** What hosts share, in memory: the queue is a list, and others do what a test makes them do. */
+export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
+  readonly queue: AcceptedJob[] = [];
+  /** Ids of those that were given back. */
+  readonly back: string[] = [];
+  readonly told: string[] = [];
+  waiting: SharedJobs['waiting'] = { count: 0, since: null };
+  mayHaveNext = true;
+  /** Whether it can be told what was started. */
+  isSure = true;
+  readonly #listeners: SharedJobsListener[] = [];
+  readonly #requests = new Map<string, JobRequest>();
+
+  override async accept(job: AcceptedJob): Promise<void> {
+    await super.accept(job);
+    this.#requests.set(job.id, job.request);
+    this.queue.push(job);
+  }
+
+  listen(listener: SharedJobsListener): void {
+    this.#listeners.push(listener);
+  }
+
+  async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
+    return (which === 'next' ? this.queue.shift() : this.queue.splice(this.#oldest(), 1)[0]) ?? null;
+  }
+
+  giveBack(id: string): boolean {
+    if (this.isSure) this.back.push(id);
+    return this.isSure;
+  }
+
+  async position(id: string): Promise<number> {
+    return this.queue.findIndex((job) => job.id === id) + 1;
+  }
+
+  keepText(): void {}
+
+  async cancel(...[id, ended]: Parameters<SharedJobs['cancel']>): Promise<Cancelling> {
+    this.told.push(`cancel ${id}`);
+    const request = this.#requests.get(id);
+    const record = request === undefined ? null : await this.find(id, request.client);
+    if (request === undefined || record === null || record.end !== null) return { was: 'gone' };
+    if (record.status === 'queued') await this.end(id, ended, new AnswerLog());
+    for (const { cancelled } of this.#listeners) cancelled(id);
+    return record.status === 'queued' ? { was: 'queued', request } : { was: 'running' };
+  }
+
+  async renew(): Promise<void> {}
+
+  #oldest(): number {
+    const times = this.queue.map(({ createdAt }) => createdAt);
+    return times.indexOf(Math.min(...times));
+  }
+}
+
+export function acceptedJob(id: string, createdAt = 1): AcceptedJob {
+  return { id, form: plainForm, request: jobRequest({ requestId: `request of ${id}` }), createdAt };
+}
+
+export function answerOf(text: string): AnswerLog {
+  const log = new AnswerLog();
+  log.add(text);
+  return log;
+}
+
+export function endedAt(at: number, status: EndedJob['status'] = 'succeeded'): EndedJob {
+  return { status, endedAt: at, end: jobDone({ model: 'eliza' }) };
+}

@@ -1,0 +1,36 @@
+import { BackgroundJobs } from '../../src/primary/background/background-jobs.js';
+import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
+import { JobFeeder } from '../../src/primary/background/job-feeder.js';
+import { JobsElsewhere } from '../../src/primary/background/jobs-elsewhere.js';
+import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
+import type { JobRequest } from '../../src/shared/job.js';
+import { hangs, JobHarness } from './job-harness.js';
+import type { SharedMemoryJobs } from './shared-jobs.js';
+
+/** One host of several that share their background jobs, put together as in the service. Its jobs never end by themselves. */
+export class SharingHost {
+  readonly inner = new JobHarness({ script: hangs });
+  readonly jobs: BackgroundJobs;
+  readonly feeder: JobFeeder;
+
+  constructor(store: SharedMemoryJobs) {
+    const { runner: jobRunner, slots, conversations, breaker, clock } = this.inner;
+    const waiting = new WaitingJobs();
+    const observer = { ended: () => {}, refused: () => {} };
+    const isHeld = (request: JobRequest) => breaker.refusal(request) !== null;
+    const shared = { slots, conversations, isHeld, store, waiting, observer, enter: null, clock };
+    const runner = new BackgroundRunner({ ...shared, runner: jobRunner });
+    const elsewhere = new JobsElsewhere(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
+    const limits = { maxJobs: 100, jobTtlMs: 60_000 };
+    this.jobs = new BackgroundJobs(store, runner, waiting, limits, clock, elsewhere);
+    const giveUp: BackgroundJobs['giveUp'] = (job) => this.jobs.giveUp(job);
+    this.feeder = new JobFeeder(store, runner, (accepted) => this.jobs.adopt(accepted), giveUp, clock);
+    runner.onPutBack((job) => this.feeder.putBack(job));
+    store.listen({ added: () => this.feeder.changed(), cancelled: (id) => this.jobs.cancelHere(id) });
+  }
+
+  /** How its jobs have ended, as it has counted them. */
+  get outcomes(): string[] {
+    return this.inner.outcomes.map(([, outcome]) => outcome);
+  }
+}
