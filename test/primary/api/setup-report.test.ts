@@ -8,6 +8,7 @@ const ready: ReadinessEntry = {
   checkedAt: Date.UTC(2026, 0, 1),
   durationMs: 40,
   trigger: 'interval',
+  cli: 'demo',
   adapter: 'demo',
   version: '1.0',
   error: null,
@@ -21,8 +22,7 @@ async function reportWith(env: Record<string, string>, check: ReadinessEntry) {
     host: { termination },
     url: 'http://127.0.0.1:5051',
     keys: config.apiKeys.map(({ name }) => name),
-    command: ['/bin/model'],
-    check,
+    checked: [{ command: ['/bin/model'], check }],
     models: { count: 1, models: [{ id: 'eliza', name: 'Eliza', default: true }] },
     warnings: ['beware'],
   };
@@ -39,9 +39,15 @@ describe('The report of the set-up', () => {
       model_cli: { adapter: 'demo', command: ['/bin/model'], version: '1.0', ready: true, error: null },
       models: [{ id: 'eliza', default: true }],
       termination: { means: 'cgroup', no_cgroup: null },
+      store: { kind: 'memory', place: null },
       warnings: ['beware'],
     });
     expect(JSON.stringify(report)).not.toContain('secret');
+  });
+
+  it('tells where conversations are kept', async () => {
+    const { store } = await reportWith({ MODEL_API_STORE: 'sqlite:/var/lib/prompt-relay/store.db' }, ready);
+    expect(store).toEqual({ kind: 'sqlite', place: '/var/lib/prompt-relay/store.db' });
   });
 
   it.each<[string, Partial<ReadinessEntry>, string | null]>([

@@ -1,4 +1,6 @@
 import { Status, type StatusSources } from '../../../src/primary/api/status.js';
+import type { Readiness } from '../../../src/primary/readiness/readiness.js';
+import { ReadinessBoard } from '../../../src/primary/readiness/readiness-board.js';
 import { healthBody, historyBody } from '../../../src/shared/api/health.js';
 import { versionBody } from '../../../src/shared/api/version.js';
 import type { Phase } from '../../../src/shared/phase.js';
@@ -10,6 +12,7 @@ const ready: ReadinessEntry = {
   checkedAt: Date.UTC(2026, 0, 1, 12),
   durationMs: 40,
   trigger: 'start',
+  cli: 'demo',
   adapter: 'demo',
   version: '1.0',
   error: null,
@@ -24,7 +27,7 @@ interface Options {
   readonly isStoreUp?: boolean;
 }
 
-const held: StatusSources['breaker'] = {
+const held: StatusSources['breakers'] = {
   status: [
     { state: 'open', model: null, reason: 'quota', since: Date.UTC(2026, 0, 1), until: Date.UTC(2026, 0, 2) },
     { state: 'half_open', model: 'opus', reason: 'quota', since: Date.UTC(2026, 0, 1), until: null },
@@ -37,17 +40,18 @@ function createStatus({ phase = 'ready', readiness = ready, strictHealth = false
   const sources = {
     supervisor: { phase },
     slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 } },
-    breaker: held,
+    breakers: held,
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
-    readiness: { current: readiness, history: () => [unknown, readiness] },
-    cli: {
-      adapter: { name: 'demo' },
-      program: { version: '1.0' },
-      pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
+    readiness: new ReadinessBoard([
+      { current: readiness, history: () => [unknown, readiness] } as unknown as Readiness,
+    ]),
+    clis: {
+      all: [{ name: 'demo', adapter: { name: 'demo' }, program: { version: '1.0' } }],
+      counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }),
     },
-    store: { isUp: isStoreUp },
+    store: { kind: 'sqlite', isUp: isStoreUp },
     config: { strictHealth },
     host: {
       clock,
@@ -76,6 +80,11 @@ describe('GET /health', () => {
     expect([status.health(true).status, status.isUsable]).toEqual([word, isUsable]);
   });
 
+  it('names the store, and tells whether it is up', () => {
+    expect(createStatus().status.health(true).store).toEqual({ kind: 'sqlite', up: true });
+    expect(createStatus({ isStoreUp: false }).status.health(true).store).toEqual({ kind: 'sqlite', up: false });
+  });
+
   it('shows what the account of the model CLI holds back, and what is left of its quota', () => {
     const [since, until] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'];
     expect(createStatus().status.health(true).observability.model_runtime.breaker).toEqual({
@@ -98,6 +107,7 @@ describe('GET /health', () => {
       checked_at: '2026-01-01T12:00:00.000Z',
       duration_ms: 40,
       trigger: 'start',
+      cli: 'demo',
       adapter: 'demo',
       version: '1.0',
       error: 'nobody is logged in',

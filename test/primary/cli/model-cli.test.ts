@@ -1,6 +1,7 @@
 import { join } from 'node:path';
 import { type Adapter, plainLaunch } from '../../../src/primary/cli/adapter.js';
-import { createModelCli } from '../../../src/primary/cli/model-cli.js';
+import { ModelClis } from '../../../src/primary/cli/model-clis.js';
+import { ModelRouter } from '../../../src/primary/cli/model-router.js';
 import { launchKeyOf } from '../../../src/primary/cli/program.js';
 import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
@@ -33,13 +34,15 @@ async function create(env: Readonly<Record<string, string>>) {
     searchPath: '/usr/bin:/bin',
     clock,
   };
-  const cli = createModelCli(config, { ...host, log: new LogBook() }, adapter, silentObserver);
+  const named = { name: 'test', adapter };
+  const router = new ModelRouter(config, [named]);
+  const clis = new ModelClis(config, { ...host, log: new LogBook() }, [named], router, () => silentObserver);
   const dispose = async () => {
-    await cli.pool.close();
+    await clis.close();
     await instance[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();
   };
-  return { ...cli, folder, [Symbol.asyncDispose]: dispose };
+  return { ...clis.first, models: clis.models, folder, [Symbol.asyncDispose]: dispose };
 }
 
 describe('the model CLI as a part of the service', () => {

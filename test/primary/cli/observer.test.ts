@@ -1,16 +1,16 @@
 import type { DecoderEvent, QuotaWindow } from '../../../src/primary/cli/adapter.js';
-import { endReasonOf, withoutQuotaReports } from '../../../src/primary/cli/observer.js';
+import { endReasonOf, withoutAsides } from '../../../src/primary/cli/observer.js';
 import { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import { cancelled, cliError, RelayError, shuttingDown } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import {
   lineDecoder,
-  lineDialect,
   noLimits,
   ScriptedTree,
   silentObserver,
   TextBook,
   turnOf,
+  withDecoder,
 } from '../../support/scripted-cli.js';
 
 describe('why a process is ended', () => {
@@ -50,7 +50,7 @@ function listen() {
 describe('What a program tells of its account', () => {
   it('goes to the observer, and the turn gets the rest', () => {
     const { reports, observer } = listen();
-    const decoder = withoutQuotaReports(reportingDecoder(), observer);
+    const decoder = withoutAsides(reportingDecoder(), { ...observer, reply() {} });
     expect([...decoder.read('quota\n'), decoder.hasBegun]).toEqual([false]);
     expect([...decoder.read('+Hi\n'), decoder.hasBegun]).toEqual([{ type: 'text-delta', text: 'Hi' }, true]);
     expect([...decoder.exit({ code: 0, signal: null, stderr: '' })]).toEqual([{ type: 'text-delta', text: 'last' }]);
@@ -60,7 +60,7 @@ describe('What a program tells of its account', () => {
   it('may come between two turns: it is no part of an answer', async () => {
     const { reports, observer } = listen();
     const tree = new ScriptedTree();
-    const dialect = { ...lineDialect(), decoder: reportingDecoder };
+    const dialect = withDecoder(reportingDecoder());
     const process = new CliProcess({ dialect, limits: noLimits, clock: new FakeClock(), observer }, 'busy');
     await process.start(Promise.resolve(tree));
     const answer = process.turn(turnOf('hello'), new TextBook(), new AbortController().signal);

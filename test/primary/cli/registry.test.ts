@@ -1,8 +1,15 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { chooseAdapter, chooseKind, createAdapter } from '../../../src/primary/cli/registry.js';
+import {
+  type AdapterKind,
+  type CliChoice,
+  chooseAdapters,
+  chooseKind,
+  createAdapter,
+} from '../../../src/primary/cli/registry.js';
 import { type Config, loadConfig } from '../../../src/shared/config/config.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { root } from '../../support/sources.js';
 
 type Variables = Readonly<Record<string, string>>;
 
@@ -26,6 +33,10 @@ async function kindFor(env: Variables, searchPath: string): Promise<string> {
   return chooseKind(await configOf(env), searchPath);
 }
 
+function choiceOf(kind: AdapterKind, { cliCommand }: Config): CliChoice {
+  return { name: kind, kind, command: cliCommand };
+}
+
 describe('the model CLI that is chosen by itself', () => {
   it('is claude where it is on PATH, else the demo', async () => {
     expect(await kindFor({}, folder.path)).toBe('claude');
@@ -43,14 +54,14 @@ describe('the model CLI that is chosen by itself', () => {
     ['it is the demo', {}, 'no claude on PATH: the demo model answers'],
     ['it is named otherwise', { MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'ollama is taken for claude'],
   ])('comes with a warning where %s', async (_, env, warning) => {
-    const { warnings } = await chooseAdapter(await configOf(env), nowhere);
+    const { warnings } = await chooseAdapters(await configOf(env), nowhere);
     expect(warnings).toEqual([expect.stringContaining(warning)]);
   });
 
   it('needs no warning where it is claude, under a name of its own too', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
-      const { adapter, warnings } = await chooseAdapter(await configOf(env), { PATH: folder.path });
-      expect([adapter.name, warnings]).toEqual(['claude', []]);
+      const { clis, warnings } = await chooseAdapters(await configOf(env), { PATH: folder.path });
+      expect([clis[0].adapter.name, warnings]).toEqual(['claude', []]);
     }
   });
 });
@@ -60,28 +71,64 @@ describe('the model CLI that the operator has chosen', () => {
     for (const [env, name] of [
       [{ MODEL_API_CLI: 'demo' }, 'demo'],
       [{ MODEL_API_CLI: 'claude' }, 'claude'],
+      [{ MODEL_API_CLI: 'codex' }, 'codex'],
       [{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'command'],
     ] as const) {
-      const { adapter, warnings } = await chooseAdapter(await configOf(env), nowhere);
-      expect([adapter.name, warnings]).toEqual([name, []]);
+      const { clis, warnings } = await chooseAdapters(await configOf(env), nowhere);
+      expect([clis[0].adapter.name, warnings]).toEqual([name, []]);
     }
   });
 
   it('is started by the command that is named, else by its own', async () => {
     const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
-    expect(createAdapter('claude', named, nowhere).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter('demo', named, nowhere).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter('command', named, nowhere).command).toEqual(['/opt/model']);
+    expect(createAdapter(choiceOf('claude', named), named, nowhere).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter(choiceOf('demo', named), named, nowhere).command).toEqual(['/opt/model', '--fast']);
+    expect(createAdapter(choiceOf('command', named), named, nowhere).command).toEqual(['/opt/model']);
     const plain = await configOf({});
-    expect(createAdapter('claude', plain, nowhere).command).toEqual(['claude']);
-    expect(createAdapter('demo', plain, nowhere).command[0]).toBe(process.execPath);
+    expect(createAdapter(choiceOf('claude', plain), plain, nowhere).command).toEqual(['claude']);
+    expect(createAdapter(choiceOf('demo', plain), plain, nowhere).command[0]).toBe(process.execPath);
   });
 
   it('offers as a plain command the model that it is, or any where it takes a model', async () => {
-    const modelsOf = async (command: string, more: Variables = {}) =>
-      createAdapter('command', await configOf({ MODEL_API_CLI_COMMAND: command, ...more }), nowhere).models;
+    const modelsOf = async (command: string, more: Variables = {}) => {
+      const config = await configOf({ MODEL_API_CLI_COMMAND: command, ...more });
+      return createAdapter(choiceOf('command', config), config, nowhere).models;
+    };
     expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
     expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
     expect(await modelsOf('/opt/ollama run {model}')).toBeNull();
+  });
+});
+
+describe('a model CLI whose adapter is in a file', () => {
+  const example = async () => require(join(root, 'docs', 'examples', 'jay-adapter.cjs'));
+  const single = { MODEL_API_CLI: '/etc/jay.cjs', MODEL_API_CLI_COMMAND: 'node jay-agent.cjs' };
+
+  it('is called as the adapter says, and told its command', async () => {
+    const loaded: string[] = [];
+    const load = (path: string) => {
+      loaded.push(path);
+      return example();
+    };
+    const { clis, warnings } = await chooseAdapters(await configOf(single), nowhere, load);
+    expect(clis).toMatchObject([{ name: 'jay', adapter: { name: 'jay', command: ['node', 'jay-agent.cjs'] } }]);
+    expect([loaded, warnings]).toEqual([['/etc/jay.cjs'], []]);
+  });
+
+  it('is one of several under the name that the list gives it', async () => {
+    const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs:jay-agent --mood=merry' });
+    const { clis } = await chooseAdapters(config, nowhere, example);
+    expect(clis).toMatchObject([
+      { name: 'demo' },
+      { name: 'bird', adapter: { command: ['jay-agent', '--mood=merry'] } },
+    ]);
+  });
+
+  it('is a fault of the configuration where the file holds no good one', async () => {
+    const config = await configOf(single);
+    const faults = ['MODEL_API_CLI: /etc/jay.cjs: must export a function createAdapter'];
+    await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
+    const refused = chooseAdapters(config, nowhere, () => Promise.reject(new Error('is no file')));
+    await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is no file'] });
   });
 });

@@ -4,7 +4,7 @@ import { addressFault } from '../../../src/primary/fleet/address-fault.js';
 
 function fault(code: string, host: string, port: number): Promise<string> {
   const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
-  return addressFault(error, { host, port, socketPath: null });
+  return addressFault(error, { host, port, socketPath: null, agentPort: 5052 });
 }
 
 describe('the sentence on an address that can not be had', () => {
@@ -36,8 +36,18 @@ describe('the sentence on an address that can not be had', () => {
     expect((await fault(code, '192.0.2.1', 80)).startsWith(start)).toBe(true);
   });
 
+  it('names the variable of the port for the front', async () => {
+    const taken = Object.assign(new Error('listen EADDRINUSE: address already in use 127.0.0.1:5052'), {
+      code: 'EADDRINUSE',
+    });
+    const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052 };
+    expect(await addressFault(taken, wanted)).toMatch(
+      /^port 5052 is taken by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
+    );
+  });
+
   it('tells the way out for a Unix socket, and for a host that is not known', async () => {
-    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock' };
+    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null };
     const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
     expect(await addressFault(noFolder, wanted)).toBe(
       'the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (bind ENOENT /run/relay.sock)',

@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../src/primary/cli/adapter.js';
-import type { ConversationState } from '../../../src/primary/cli/process/cli-process.js';
+import type { ConversationState } from '../../../src/primary/cli/process/cli-state.js';
 import { JobChain } from '../../../src/primary/jobs/job-chain.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
 import type { JobRequest, Message } from '../../../src/shared/job.js';

@@ -86,7 +86,7 @@ describe('a turn of a conversation', () => {
     first.open();
     const [, waited] = await Promise.all(turns);
     expect(waited?.slice(0, 3)).toEqual([
-      { type: 'job-admitted', session: null, ignoresEffort: false },
+      { type: 'job-admitted', session: null, ignoresEffort: false, conversationId: id },
       { type: 'job-queued', position: 1 },
       { type: 'job-start', queueMs: 0 },
     ]);

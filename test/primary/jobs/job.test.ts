@@ -10,7 +10,9 @@ function open(caller = new AbortController()) {
   const clock = new FakeClock();
   const slots = new SlotQueue({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0 }, clock);
   const launch = plainLaunch(null);
-  const admission = { number: 1, request: jobRequest(), launch, ticket: slots.admit('a', 2), turn: null, chain: null };
+  const ticket = slots.admit('a', 2);
+  const holdings = { number: 1, launch, ticket, turn: null, chain: null, waitsForTurn: false };
+  const admission = { ...holdings, request: jobRequest(), options: {} };
   return { clock, caller, job: new Job(admission, caller.signal, clock) };
 }
 

@@ -5,24 +5,24 @@ import { Exposition } from '../../support/exposition.js';
 function createMetrics() {
   const slots = { refused: 0, refusedByBound: 0, waitingByClient: new Map<string, number>() };
   const conversations = { refused: 0, counts: { conversations: 0, bytes: 0, tokens: 0, created: 0 } };
-  const metrics = new PrimaryMetrics(slots, conversations);
+  const metrics = new PrimaryMetrics(slots, conversations, [], ['demo']);
   return { slots, conversations, metrics, read: async () => new Exposition(await metrics.registry.metrics()) };
 }
 
 describe('the metrics of readiness', () => {
   it('count checks by result and trigger, and tell the last one', async () => {
     const { metrics, read } = createMetrics();
-    const check = { durationMs: 40, adapter: 'demo', version: '1' };
+    const check = { durationMs: 40, cli: 'demo', adapter: 'demo', version: '1' };
     const { readiness } = metrics;
     readiness.checked({ ...check, status: 'ready', trigger: 'start', checkedAt: 5000, error: null });
-    expect((await read()).value('ready')).toBe(1);
+    expect((await read()).value('ready{cli="demo"}')).toBe(1);
     readiness.checked({ ...check, status: 'not_ready', trigger: 'forced', checkedAt: 9000, error: 'no' });
     const scrape = await read();
-    expect(scrape.value('ready')).toBe(0);
-    expect(scrape.value('readiness_last_check_timestamp_seconds')).toBe(9);
-    expect(scrape.value('readiness_checks_total{result="ready",trigger="start"}')).toBe(1);
-    expect(scrape.value('readiness_checks_total{result="not_ready",trigger="forced"}')).toBe(1);
-    expect(scrape.value('readiness_check_duration_seconds_count')).toBe(2);
+    expect(scrape.value('ready{cli="demo"}')).toBe(0);
+    expect(scrape.value('readiness_last_check_timestamp_seconds{cli="demo"}')).toBe(9);
+    expect(scrape.value('readiness_checks_total{cli="demo",result="ready",trigger="start"}')).toBe(1);
+    expect(scrape.value('readiness_checks_total{cli="demo",result="not_ready",trigger="forced"}')).toBe(1);
+    expect(scrape.value('readiness_check_duration_seconds_count{cli="demo"}')).toBe(2);
   });
 });
 
@@ -60,7 +60,7 @@ describe('the metrics of workers and conversations', () => {
 describe('the metrics of the model CLI', () => {
   it('count what happens to its processes', async () => {
     const { metrics, read } = createMetrics();
-    const { cli } = metrics;
+    const cli = metrics.cliOf('demo');
     cli.exited('nonzero');
     cli.killed('SIGKILL', 'timeout');
     cli.orphansReaped(3);
@@ -69,13 +69,13 @@ describe('the metrics of the model CLI', () => {
     cli.standbyTaken('hit');
     cli.liveSessionTaken('replay');
     const scrape = await read();
-    expect(scrape.value('cli_exits_total{class="nonzero"}')).toBe(1);
-    expect(scrape.value('cli_exits_total{class="ok"}')).toBe(0);
-    expect(scrape.value('cli_kills_total{signal="SIGKILL",reason="timeout"}')).toBe(1);
-    expect(scrape.value('orphans_reaped_total')).toBe(3);
-    expect(scrape.value('cli_output_bytes_total{stream="stdout"}')).toBe(512);
-    expect(scrape.value('cli_startup_seconds_sum')).toBe(0.25);
-    expect(scrape.value('standby_total{result="hit"}')).toBe(1);
-    expect(scrape.value('live_session_total{result="replay"}')).toBe(1);
+    expect(scrape.value('cli_exits_total{cli="demo",class="nonzero"}')).toBe(1);
+    expect(scrape.value('cli_exits_total{cli="demo",class="ok"}')).toBe(0);
+    expect(scrape.value('cli_kills_total{cli="demo",signal="SIGKILL",reason="timeout"}')).toBe(1);
+    expect(scrape.value('orphans_reaped_total{cli="demo"}')).toBe(3);
+    expect(scrape.value('cli_output_bytes_total{cli="demo",stream="stdout"}')).toBe(512);
+    expect(scrape.value('cli_startup_seconds_sum{cli="demo"}')).toBe(0.25);
+    expect(scrape.value('standby_total{cli="demo",result="hit"}')).toBe(1);
+    expect(scrape.value('live_session_total{cli="demo",result="replay"}')).toBe(1);
   });
 });

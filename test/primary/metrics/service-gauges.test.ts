@@ -16,12 +16,12 @@ async function createService(phase: Phase = 'ready') {
       termination: { containments: { means: 'process-group' } },
       logWriteErrors: () => 6,
     },
-    cli: {
-      adapter: { name: 'demo' },
-      pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
-    },
+    clis: { all: [{ name: 'demo', pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) } }] },
     slots,
-    breaker: { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } },
+    background: { counts: { queued: 7, running: 1 } },
+    breakers: {
+      all: [{ openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } }],
+    },
     conversations: { counts },
     fleet: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
@@ -37,11 +37,14 @@ describe('the state of the service in a scrape', () => {
     const first = await read();
     const names = ['jobs_active', 'jobs_queued', 'jobs_limit', 'queue_limit', 'conversations', 'conversation_bytes'];
     expect(names.map((name) => first.value(name))).toEqual([2, 5, 4, 100, 3, 400]);
+    expect(first.value('background_jobs{state="queued"}')).toBe(7);
+    expect(first.value('background_jobs{state="running"}')).toBe(1);
+    expect(first.value('background_jobs_limit')).toBe(1000);
     expect(first.value('log_write_errors_total')).toBe(6);
     expect(first.value('store_up')).toBe(1);
-    expect(first.value('breaker_open{reason="quota"}')).toBe(1);
-    expect(first.value('breaker_openings_total{reason="quota"}')).toBe(3);
-    expect(first.value('quota_utilization_ratio{window="five_hour"}')).toBe(0.9);
+    expect(first.value('breaker_open{cli="demo",reason="quota"}')).toBe(1);
+    expect(first.value('breaker_openings_total{cli="demo",reason="quota"}')).toBe(3);
+    expect(first.value('quota_utilization_ratio{cli="demo",window="five_hour"}')).toBe(0.9);
     slots.active = 0;
     const second = await read();
     expect([second.value('jobs_active'), second.value('log_write_errors_total')]).toEqual([0, 6]);
@@ -50,7 +53,7 @@ describe('the state of the service in a scrape', () => {
   it('tells what workers and processes are doing', async () => {
     const scrape = await (await createService()).read();
     expect(scrape.value('workers{state="stopping"}')).toBe(1);
-    expect(scrape.value('cli_processes{state="live"}')).toBe(2);
+    expect(scrape.value('cli_processes{cli="demo",state="live"}')).toBe(2);
   });
 
   it.each<[Phase, number]>([

@@ -13,8 +13,9 @@ function listen() {
         return new Promise<ReadinessEntry>(() => {});
       },
     },
-    caretaker: { changed: () => void told.push('caretaker') },
-    host: { log },
+    changed: () => void told.push('caretaker'),
+    log,
+    named: (status) => status,
   });
   return { listener, told, log };
 }

@@ -16,6 +16,10 @@ function cliFailed(reason: CliReason, message = ''): JobFailed {
   return jobFailed('cli_error', { failure: { code: 'cli_error', message, reason }, executionMs: 70 });
 }
 
+function ofNoFault(reason: CliReason): [string, JobEnd, string[], boolean] {
+  return [`nothing, where the reason is ${reason}`, cliFailed(reason), [], false];
+}
+
 /** A readiness that only records what it is told. */
 class FakeReadiness {
   readonly told: string[] = [];
@@ -34,15 +38,23 @@ class FakeReadiness {
   doubt(): void {
     this.told.push('doubt');
   }
+
+  failed(failureClass: string): void {
+    this.told.push(`failed ${failureClass}`);
+  }
 }
 
 describe('what the end of a job shows of the CLI', () => {
   it.each<[string, JobEnd, string[], boolean]>([
-    ['that it could not be started', jobFailed('spawn_error'), ['doubt'], true],
+    ['that it could not be started', jobFailed('spawn_error'), ['failed spawn_error', 'doubt'], true],
     ['that its credential was refused', cliFailed('auth'), ['refused 70'], true],
     ['that it answers', jobDone({ executionMs: 50 }), ['answered 50'], false],
     ['nothing, where the quota is used up', cliFailed('quota'), [], false],
-    ['nothing, where it crashed', cliFailed('crashed'), [], false],
+    ['that it crashed', cliFailed('crashed'), ['failed crashed'], false],
+    ['that it said nothing', cliFailed('empty_answer'), ['failed empty_answer'], false],
+    ['that it failed otherwise', cliFailed('other'), ['failed other'], false],
+    ...(['overloaded', 'prompt_too_long', 'model_unknown', 'output_too_large'] as const).map(ofNoFault),
+    ...(['schema_mismatch', 'refused', 'host_lost'] as const).map(ofNoFault),
     ['nothing, where it took too long', jobFailed('timeout'), [], false],
     ['nothing, where the caller has gone', jobFailed('cancelled'), [], false],
   ])('is %s', (_, end, told, mayHoldInvalidCredential) => {
@@ -71,7 +83,8 @@ describe('the observer of jobs', () => {
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, [], () => new Map());
     const known = readiness as unknown as Readiness;
-    const observer = observeJobs({ jobs, clients, usage, lastHour, readiness: known, breaker, pool, log });
+    const cliOf = () => ({ readiness: known, breaker, pool });
+    const observer = observeJobs({ jobs, clients, usage, lastHour, cliOf, log });
     const read = async () => new Exposition(await registry.metrics());
     return { observer, readiness, log, flushes, usage, lastHour, served, read };
   }

@@ -1,7 +1,7 @@
 import type { Verdict } from '../../../src/primary/cli/program.js';
 import { learnFrom } from '../../../src/primary/readiness/job-observer.js';
 import { Readiness } from '../../../src/primary/readiness/readiness.js';
-import { RelayError } from '../../../src/shared/errors.js';
+import { type CliReason, RelayError } from '../../../src/shared/errors.js';
 import type { JobFailed } from '../../../src/shared/job.js';
 import type { ReadinessEntry } from '../../../src/shared/readiness.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -24,7 +24,7 @@ class Harness {
         this.begun++;
         this.#waiting.push({ resolve, reject });
       });
-    const settings = { adapter: 'claude', intervalMs, historyLimit };
+    const settings = { cli: 'main', adapter: 'claude', intervalMs, historyLimit };
     this.readiness = new Readiness(probe, settings, this.clock, random, (entry) => this.checked.push(entry));
   }
 
@@ -54,7 +54,7 @@ describe('readiness', () => {
     const checkedAt = clock.now();
     await clock.advance(40);
     await harness.end(good);
-    const entry = { status: 'ready', trigger: 'start', checkedAt, durationMs: 40, adapter: 'claude' };
+    const entry = { status: 'ready', trigger: 'start', checkedAt, durationMs: 40, cli: 'main', adapter: 'claude' };
     expect(readiness.current).toEqual({ ...entry, version: '1.0', error: null });
     expect(checked).toEqual([readiness.current]);
   });
@@ -253,5 +253,90 @@ describe('a credential that the API refuses', () => {
     learnFrom(refused(900), harness.readiness);
     await harness.end(good);
     expect(verdicts(harness).slice(-2)).toEqual(['forced ready', 'failure not_ready']);
+  });
+});
+
+describe('a CLI whose jobs fail one after the other', () => {
+  const fault = '3 jobs in a row have failed, the last one with empty_answer: it is ready again when one is answered';
+
+  /** Two have crashed, and a third has said nothing. Its own checks find nothing wrong. */
+  async function failingHarness(): Promise<Harness> {
+    const harness = new Harness({ intervalMs: 60_000 });
+    harness.readiness.start();
+    await harness.end(good);
+    for (const reason of ['crashed', 'crashed', 'empty_answer'] as const)
+      learnFrom(failedFor(reason), harness.readiness);
+    await harness.end(good);
+    return harness;
+  }
+
+  function failedFor(reason: CliReason): JobFailed {
+    return jobFailed('cli_error', { failure: { code: 'cli_error', message: 'words of the model', reason } });
+  }
+
+  function statuses({ checked }: Harness): string[] {
+    return checked.map(({ trigger, status }) => `${trigger} ${status}`);
+  }
+
+  it('is not ready from the third on, until one is answered, and its history says so', async () => {
+    const harness = await failingHarness();
+    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: fault });
+    await harness.clock.advance(60_000);
+    await harness.end(good);
+    learnFrom(jobDone(), harness.readiness);
+    await harness.end(good);
+    const history = ['start ready', 'failure not_ready', 'interval not_ready', 'failure ready'];
+    expect(statuses(harness)).toEqual(history);
+    learnFrom(failedFor('crashed'), harness.readiness);
+    learnFrom(failedFor('crashed'), harness.readiness);
+    expect(statuses(harness)).toEqual(history);
+  });
+
+  it('is ready as long as one of three is answered', () => {
+    const harness = new Harness();
+    for (let round = 0; round < 5; round++) {
+      learnFrom(failedFor('crashed'), harness.readiness);
+      learnFrom(failedFor('crashed'), harness.readiness);
+      learnFrom(jobDone(), harness.readiness);
+    }
+    expect(harness.begun).toBe(0);
+  });
+
+  it('is not excused by jobs that tell nothing of it', async () => {
+    const harness = new Harness();
+    learnFrom(failedFor('crashed'), harness.readiness);
+    learnFrom(failedFor('prompt_too_long'), harness.readiness);
+    learnFrom(jobFailed('spawn_error'), harness.readiness);
+    await harness.end(good);
+    learnFrom(jobFailed('timeout'), harness.readiness);
+    learnFrom(failedFor('other'), harness.readiness);
+    await harness.end(good);
+    expect(harness.readiness.current.error).toContain('3 jobs in a row have failed, the last one with other');
+  });
+
+  it('is checked no more often for further failures', async () => {
+    const harness = await failingHarness();
+    const { begun } = harness;
+    for (let round = 0; round < 10; round++) learnFrom(failedFor('crashed'), harness.readiness);
+    expect(harness.begun).toBe(begun);
+  });
+
+  it.each([
+    ['a forced check', 0],
+    ['five minutes in which none has failed', 5],
+  ])('has one more try after %s, which decides alone', async (_, minutes) => {
+    const harness = await failingHarness();
+    if (minutes === 0) void harness.readiness.check('forced');
+    for (let minute = 0; minute < minutes; minute++) {
+      expect(harness.readiness.current.status).toBe('not_ready');
+      await harness.clock.advance(60_000);
+      await harness.end(good);
+    }
+    await harness.end(good);
+    expect(harness.readiness.current.status).toBe('ready');
+    learnFrom(failedFor('crashed'), harness.readiness);
+    await harness.end(good);
+    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
+    expect(harness.readiness.current.error).toContain('4 jobs in a row');
   });
 });

@@ -1,4 +1,5 @@
-import { type Period, UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
+import type { Period } from '../../../src/primary/usage/usage-journal.js';
+import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { outcomes } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
@@ -120,5 +121,59 @@ describe('the memory', () => {
     const rows = ledger.report(null, always);
     expect(rows.length).toBeLessThanOrEqual(10_000);
     expect([rows.length, rows[0]?.day]).toEqual([9600, '2026-01-14']);
+  });
+});
+
+describe('the growth of usage', () => {
+  it('is kept from the moment on that somebody takes it, and taken once', async () => {
+    const { clock, ledger, answer } = createLedger();
+    answer('key alice');
+    expect(ledger.takeGrowth()).toEqual([]);
+    ledger.keepGrowth();
+    answer('key alice');
+    answer('key alice');
+    ledger.refused('key bob');
+    const [alice, bob] = ledger.takeGrowth();
+    expect(alice).toMatchObject({ day: '2026-01-01', client: 'key alice', jobs: { ...none, ok: 2 }, refused: 0 });
+    expect(bob).toMatchObject({ client: 'key bob', jobs: none, refused: 1, costUsd: null });
+    expect(ledger.takeGrowth()).toEqual([]);
+    answer('key alice');
+    await clock.advance(dayMs);
+    answer('key alice');
+    expect(ledger.takeGrowth().map(({ day, jobs }) => [day, jobs.ok])).toEqual([
+      ['2026-01-01', 1],
+      ['2026-01-02', 1],
+    ]);
+  });
+
+  it('is that of the name under which it was counted', () => {
+    const { ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (let n = 0; n < 600; n++) answer(`key app/${n}`);
+    const growth = ledger.takeGrowth();
+    expect([growth.length, growth.find(({ client }) => client === 'other other')?.jobs.ok]).toEqual([501, 100]);
+  });
+
+  it('restores another ledger', () => {
+    const { clock, ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (const client of ['key alice', 'user bob']) answer(client);
+    ledger.refused('key alice');
+    const restored = new UsageLedger(clock);
+    for (const row of ledger.takeGrowth()) restored.restore(row);
+    expect(restored.report(null, always)).toEqual(ledger.report(null, always));
+    restored.keepGrowth();
+    restored.refused('key alice');
+    expect(restored.report('key alice', always)).toMatchObject([{ refused: 2, jobs: { ok: 1 } }]);
+    expect(restored.takeGrowth()).toMatchObject([{ refused: 1, jobs: none }]);
+  });
+
+  it('is forgotten with its client', () => {
+    const { ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (const client of ['key alice', 'key bob']) answer(client);
+    expect([ledger.forget('key alice'), ledger.forget('key alice')]).toEqual([1, 0]);
+    expect(ledger.report(null, always).map(({ client }) => client)).toEqual(['bob']);
+    expect(ledger.takeGrowth().map(({ client }) => client)).toEqual(['key bob']);
   });
 });

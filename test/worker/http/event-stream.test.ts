@@ -10,6 +10,7 @@ const never = new AbortController().signal;
 class FakeReply extends EventEmitter {
   readonly headers: Record<string, string> = {};
   readonly written: string[] = [];
+  readonly locals = { recording: null };
   statusCode = 0;
   headersSent = false;
   isEnded = false;

@@ -81,6 +81,21 @@ async function* throwing(error: Error): AsyncGenerator<JobEvent> {
   throw error;
 }
 
+const conversation = {
+  id: 'a-conversation',
+  messageCount: 2,
+  tokensUsed: 3,
+  createdAt: 0,
+  lastActivityAt: 0,
+  expiresAt: 1,
+};
+
+/** The header of the answer that names the conversation; null where there is none. */
+async function namedConversation(...given: Parameters<typeof serveJob>): Promise<string | null> {
+  await using server = (await serveJob(...given)).server;
+  return (await fetch(`http://127.0.0.1:${server.port}/`)).headers.get('x-conversation-id');
+}
+
 async function recordOf({ log }: ExpressServer) {
   const find = () => log.entries.find(({ event }) => event === 'http_request_completed');
   return (await until(find, 'the record')).fields;
@@ -90,6 +105,26 @@ async function recordOf({ log }: ExpressServer) {
 async function streamOf(server: ExpressServer): Promise<string> {
   return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
 }
+
+describe('The header of the conversation', () => {
+  const admitted: JobEvent = {
+    type: 'job-admitted',
+    session: null,
+    ignoresEffort: false,
+    conversationId: conversation.id,
+  };
+
+  it('is on a plain answer and on a stream', async () => {
+    expect(await namedConversation(() => events(admitted, { ...done, conversation }))).toBe(conversation.id);
+    const streamed = { stream: true };
+    expect(await namedConversation(() => events(admitted, { ...done, conversation }), streamed)).toBe(conversation.id);
+  });
+
+  it('is on no failure, after which a new one does not exist, and on nothing that has none', async () => {
+    expect(await namedConversation(() => events(admitted, failed))).toBeNull();
+    expect(await namedConversation(() => events(...started, done))).toBeNull();
+  });
+});
 
 describe('A job with a plain answer', () => {
   it('is requested with everything that the primary needs', async () => {

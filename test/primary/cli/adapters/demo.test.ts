@@ -25,7 +25,7 @@ function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
 }
 
 async function decoder(): Promise<Decoder<DecoderEvent>> {
-  return (await dialect()).decoder();
+  return (await dialect()).dialogue().decoder;
 }
 
 function read(from: Decoder<DecoderEvent>, chunks: readonly string[]): readonly DecoderEvent[] {
@@ -75,7 +75,7 @@ describe('the demo adapter', () => {
 
 describe('what the demo adapter writes', () => {
   it('is one line for a first turn', async () => {
-    const { write } = (await dialect()).writer();
+    const { write } = (await dialect()).dialogue().writer;
     expect(write({ ...plainLaunch(null), text: 'a\nb "c" \u2028', history: [] }, 1)).toEqual({
       text: lines({ type: 'user', text: 'a\nb "c" \u2028', turn: 1 }),
       stdin: 'keep-open',
@@ -83,7 +83,7 @@ describe('what the demo adapter writes', () => {
   });
 
   it('is the system text, then the history with its roles, then the turn', async () => {
-    const { write } = (await dialect()).writer();
+    const { write } = (await dialect()).dialogue().writer;
     const history = [
       { role: 'user', text: 'one' },
       { role: 'assistant', text: 'two' },
@@ -101,7 +101,7 @@ describe('what the demo adapter writes', () => {
 
 describe('the demo program', () => {
   it('repeats the number of the turn in each line of its answer', async () => {
-    const { write } = (await dialect()).writer();
+    const { write } = (await dialect()).dialogue().writer;
     const { text } = write({ ...plainLaunch(null), text: 'hello', history: [] }, 7);
     const { stdout } = await askProgram(['--model', 'echo'], text);
     const said = stdout

@@ -1,9 +1,11 @@
 import { getEventListeners } from 'node:events';
-import { type Dialect, type TurnEvent, unknownUsage } from '../../../../src/primary/cli/adapter.js';
-import { type CliLimits, CliProcess, type CliState } from '../../../../src/primary/cli/process/cli-process.js';
+import { type DecoderEvent, type Dialect, type TurnEvent, unknownUsage } from '../../../../src/primary/cli/adapter.js';
+import { type CliLimits, CliProcess } from '../../../../src/primary/cli/process/cli-process.js';
+import type { CliState } from '../../../../src/primary/cli/process/cli-state.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import {
+  lineDecoder,
   lineDialect,
   noLimits,
   type ScriptedOptions,
@@ -12,6 +14,7 @@ import {
   silentObserver,
   TextBook,
   turnOf,
+  withDecoder,
 } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
@@ -308,7 +311,7 @@ describe('what a program says between two turns', () => {
       },
       exit: () => [],
     };
-    const { process, tree, turn } = await start({ dialect: { ...lineDialect(), decoder: () => decoder } });
+    const { process, tree, turn } = await start({ dialect: withDecoder(decoder) });
     const answer = turn();
     await tree.say('end\n');
     await answer;
@@ -422,10 +425,65 @@ describe('a turn that is cut', () => {
   });
 });
 
+/** Says hello first. Its program asks `?`, is answered at once, and asks for files. */
+function talkative(): Dialect {
+  const lines = lineDecoder();
+  const asides: Readonly<Record<string, DecoderEvent[]>> = {
+    '?\n': [{ type: 'reply', text: 'yes\n' }],
+    'files\n': [{ type: 'request-refused', request: 'files' }],
+  };
+  const dialect = withDecoder({ ...lines, read: (chunk) => asides[chunk] ?? lines.read(chunk) });
+  return { ...dialect, dialogue: () => ({ ...dialect.dialogue(), opening: (folder) => `hello from ${folder}\n` }) };
+}
+
+describe('a program that is spoken to before its first turn', () => {
+  it('is told the opening at its start, and answered, while it waits and in a turn', async () => {
+    const { process, tree, book, turn } = await start({ next: 'standby', dialect: talkative() });
+    await tree.say('?\n');
+    expect([tree.heard, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
+    await tree.say('files\n');
+    process.claim();
+    const answer = turn('one');
+    await tree.say('?\n');
+    await tree.say('+Hi\nend\n');
+    expect([(await answer).type, book.text, tree.heard]).toEqual([
+      'turn-end',
+      'Hi',
+      'hello from /private/folder\nyes\none\nyes\n',
+    ]);
+  });
+
+  it('is ended where it asks without end for what it is not given, on standby and in a turn', async () => {
+    const refusals: DecoderEvent[] = Array.from({ length: 101 }, () => ({ type: 'request-refused', request: 'files' }));
+    const lines = lineDecoder();
+    const dialect = withDecoder({ ...lines, read: (chunk) => (chunk === 'files\n' ? refusals : lines.read(chunk)) });
+    const waiting = await start({
+      next: 'standby',
+      dialect: { ...dialect, dialogue: () => ({ ...dialect.dialogue(), opening: () => '' }) },
+    });
+    await waiting.tree.say('files\n');
+    expect(waiting.tree.ends).toEqual(['retired']);
+    const busy = await start({ dialect });
+    const failure = expect(busy.turn('one')).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
+    await busy.tree.say('files\n');
+    await failure;
+  });
+
+  it('counts as dead where its opening fails', async () => {
+    const { process, tree, states } = await start({ next: 'standby', dialect: talkative() });
+    await tree.say('fail\n');
+    expect([tree.ends, states]).toEqual([['retired'], ['standby', 'stopping', 'gone']]);
+    expect(process.isAlive).toBe(false);
+  });
+});
+
 describe('the history of a turn', () => {
   const inTwoParts: Dialect = {
     ...lineDialect(),
-    writer: () => ({ write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }) }),
+    dialogue: () => ({
+      writer: { write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }) },
+      decoder: lineDecoder(),
+    }),
   };
 
   it('is taken in piece by piece, which is no output of the model', async () => {

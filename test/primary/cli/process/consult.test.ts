@@ -1,4 +1,4 @@
-import { ConsultDialect, consultation } from '../../../../src/primary/cli/process/consult.js';
+import { ConsultDialect, consultation, consultPlan } from '../../../../src/primary/cli/process/consult.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { scriptedCli } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
@@ -43,6 +43,10 @@ describe('a consultation', () => {
     expect([process.state.name, clock.pending]).toEqual(['gone', 0]);
   });
 
+  it('has 20 s where stdin stays open until enough was said', () => {
+    expect(new ConsultDialect(() => false).limitMs).toBe(20_000);
+  });
+
   it('is a failure to start where the program can’t be executed', async () => {
     const { tree, answer } = await consult();
     const failure = expect(answer).rejects.toMatchObject({ code: 'spawn_error' });
@@ -52,13 +56,13 @@ describe('a consultation', () => {
     await failure;
   });
 
-  it('keeps a megabyte of what the program prints, and reads the rest away', async () => {
+  it('keeps four megabytes of what the program prints, and reads the rest away', async () => {
     const { tree, answer } = await consult();
-    for (let count = 0; count < 40; count++) await tree.say('x'.repeat(50_000));
+    for (let count = 0; count < 40; count++) await tree.say('x'.repeat(200_000));
     await tree.exit(0);
     const { stdout } = await answer;
-    expect(stdout.length).toBeGreaterThanOrEqual(1024 * 1024);
-    expect(stdout.length).toBeLessThan(1024 * 1024 + 100_000);
+    expect(stdout.length).toBeGreaterThanOrEqual(4 * 1024 * 1024);
+    expect(stdout.length).toBeLessThan(4 * 1024 * 1024 + 400_000);
   });
 
   it('is cut short by a shutdown', async () => {
@@ -66,5 +70,15 @@ describe('a consultation', () => {
     const failure = expect(answer).rejects.toMatchObject({ code: 'shutting_down' });
     await process.end('shutting_down');
     await failure;
+  });
+});
+
+describe('the start for a consultation', () => {
+  it('is by the arguments, with a private file where one is to be read', () => {
+    expect(consultPlan(['--version'], undefined, '/private/1')).toEqual({ args: ['--version'], files: [] });
+    expect(consultPlan(['-c', 'list="{file}"'], 'a list', '/private/1')).toEqual({
+      args: ['-c', 'list="/private/1"'],
+      files: [{ path: '/private/1', text: 'a list' }],
+    });
   });
 });

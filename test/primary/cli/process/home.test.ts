@@ -9,7 +9,7 @@ describe('what a process has on disk', () => {
 
   beforeEach(async () => {
     folder = await temporaryFolder();
-    home = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path }, 7);
+    home = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path, home: null }, 7);
   });
   afterEach(() => folder[Symbol.asyncDispose]());
 
@@ -24,7 +24,7 @@ describe('what a process has on disk', () => {
     await writeFile(home.systemPath, 'a trap');
     await expect(home.create([{ path: home.systemPath, text: 'secret' }])).rejects.toMatchObject({ code: 'EEXIST' });
     expect(await readFile(home.systemPath, 'utf8')).toBe('a trap');
-    const other = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path }, 8);
+    const other = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path, home: null }, 8);
     await mkdir(other.workingDirectory);
     await expect(other.create([])).rejects.toMatchObject({ code: 'EEXIST' });
   });
@@ -35,6 +35,29 @@ describe('what a process has on disk', () => {
     await writeFile(join(home.workingDirectory, 'cache', 'file'), 'litter');
     await home.remove();
     expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it('has a HOME of its own where its adapter wants one, with the files and links that it names', async () => {
+    const credential = join(folder.path, 'auth.json');
+    await writeFile(credential, 'key');
+    const ownHome = {
+      variables: { HOME: '.', CODEX_HOME: '.codex' },
+      files: [{ path: '.gemini/settings.json', text: '{}' }],
+      links: [
+        { path: '.codex/auth.json', to: credential },
+        { path: '.other/token', to: join(folder.path, 'missing') },
+      ],
+    };
+    const furnished = new ProcessHome({ runtimeDirectory: folder.path, workDirectory: folder.path, home: ownHome }, 9);
+    await furnished.create([]);
+    const { HOME = '', CODEX_HOME = '' } = furnished.variables;
+    expect(CODEX_HOME).toBe(join(HOME, '.codex'));
+    expect((await readdir(HOME)).sort()).toEqual(['.codex', '.gemini']);
+    expect(await readFile(join(CODEX_HOME, 'auth.json'), 'utf8')).toBe('key');
+    expect((await stat(join(HOME, '.gemini', 'settings.json'))).mode & 0o777).toBe(0o600);
+    expect((await stat(HOME)).mode & 0o777).toBe(0o700);
+    await furnished.remove();
+    expect(await readdir(folder.path)).toEqual(['auth.json']);
   });
 
   it('is removed without a fault where it has gone already, or was never made', async () => {

@@ -11,9 +11,9 @@ describe('The thread of the store', () => {
     await using folder = await temporaryFolder();
     const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
     await thread.start();
-    const doomed = [thread.ask({ type: 'tidy' }), thread.ask({ type: 'probe' })];
+    const doomed = [thread.ask({ type: 'tidy' }), thread.ask({ type: 'probe', bytes: 0 })];
     expect((await Promise.allSettled(doomed)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
-    expect(await thread.ask({ type: 'probe' })).toBe(null);
+    expect(await thread.ask({ type: 'probe', bytes: 0 })).toBe(null);
     await thread.close();
   });
 
@@ -24,7 +24,7 @@ describe('The thread of the store', () => {
     expect(await readdir(folder.path)).toEqual(['store.db.pid']);
     await thread.close();
     expect(await readdir(folder.path)).toEqual([]);
-    await expect(thread.ask({ type: 'probe' })).rejects.toThrow('the store is closed');
+    await expect(thread.ask({ type: 'probe', bytes: 0 })).rejects.toThrow('the store is closed');
     await thread.close();
   });
 

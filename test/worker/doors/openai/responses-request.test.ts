@@ -140,7 +140,6 @@ describe('A response is refused, and the field named,', () => {
     [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'Send the whole conversation'],
     [{ conversation: 'conv_1' }, 'conversation', 'Send the whole conversation'],
     [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'no templates are kept'],
-    [{ background: true }, 'background', 'is not possible here'],
     [{ top_logprobs: 3 }, 'top_logprobs', 'are not known here'],
     [{ stream: 1 }, 'stream', 'must be true or false'],
     [{ text: { format: { type: 'xml' } } }, 'text.format.type', 'must be text, json_object or json_schema'],

@@ -1,7 +1,6 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { AnswerBody } from '../../../src/worker/answer/answer-body.js';
 import { AnswerText } from '../../../src/worker/answer/answer-text.js';
 import { type SpillFile, SpillFolder } from '../../../src/worker/answer/spill-folder.js';
 import { LogBook } from '../../support/log-book.js';
@@ -26,10 +25,6 @@ async function joined(pieces: AsyncIterable<string | Buffer>): Promise<Buffer> {
 /** In pieces of this many UTF-16 units, cut wherever it falls. */
 async function addAll(text: AnswerText, whole: string, size: number): Promise<void> {
   for (let at = 0; at < whole.length; at += size) await text.add(whole.slice(at, at + size));
-}
-
-function chatOf(text: string) {
-  return { success: true, response: text, message: { role: 'assistant', content: text }, model: 'eliza' };
 }
 
 describe('The text of an answer', () => {
@@ -82,22 +77,6 @@ describe('The text of an answer', () => {
     await addAll(text, long, 5000);
     expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(long);
     expect(left).toBe(-1); // it has been tried once more, and then no more
-  });
-});
-
-describe('The body of an answer', () => {
-  it.each<[string, string]>([
-    ['short', line],
-    ['long', long],
-  ])('is the JSON of the same body with the text in it: %s', async (_, whole) => {
-    await using house = await folder();
-    await using text = new AnswerText(house.spill);
-    await addAll(text, whole, 5000);
-    const body = new AnswerBody((mark) => JSON.stringify(chatOf(mark)), text);
-    const written = await joined(body.pieces());
-    expect(written.length).toBe(body.bytes);
-    expect(JSON.parse(written.toString())).toEqual(chatOf(whole));
-    expect(body.short).toBe(whole === line ? written.toString() : null);
   });
 });
 

@@ -1,0 +1,105 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { AgentPort } from '../../../src/primary/agent/agent-port.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { until } from '../../support/until.js';
+
+describe('the port for the front', () => {
+  const clock = new FakeClock();
+  let agent: AgentPort;
+
+  beforeEach(async () => {
+    agent = await AgentPort.listen('127.0.0.1', 0, clock);
+    agent.serve(() => 'up ready 100%');
+  });
+  afterEach(() => agent.close());
+
+  /** A connection that keeps its own end open. */
+  async function opened(): Promise<Socket> {
+    const socket = connect({ port: agent.port, host: '127.0.0.1', allowHalfOpen: true });
+    await once(socket, 'connect');
+    return socket;
+  }
+
+  async function asked(sent = ''): Promise<string> {
+    const socket = await opened();
+    socket.write(sent);
+    let text = '';
+    for await (const piece of socket.setEncoding('utf8')) text += piece;
+    socket.destroy();
+    return text;
+  }
+
+  it('answers each connection with one line and closes it, whatever it sends', async () => {
+    expect(await asked()).toBe('up ready 100%\n');
+    expect(await asked('GET / HTTP/1.1\r\n\r\n'.repeat(5000))).toBe('up ready 100%\n');
+  });
+
+  it('says that the host starts until it is told more', async () => {
+    using starting = Object.assign(await AgentPort.listen('127.0.0.1', 0, clock), {
+      [Symbol.dispose]() {
+        starting.close();
+      },
+    });
+    const socket = connect(starting.port, '127.0.0.1').setEncoding('utf8');
+    expect(await once(socket, 'data')).toEqual(['down #starting\n']);
+    socket.destroy();
+  });
+
+  it('lets nobody stay for longer than a second', async () => {
+    const socket = await opened();
+    await once(socket.resume(), 'end'); // its own end stays open
+    expect(clock.pending).toBe(1);
+    await clock.advance(1000);
+    expect(clock.pending).toBe(0);
+    socket.destroy();
+  });
+
+  it('lets few stay, and still answers the next one', async () => {
+    const many = await Promise.all(Array.from({ length: 100 }, opened));
+    await Promise.all(many.map((socket) => once(socket.on('error', () => {}).resume(), 'end').catch(() => {})));
+    expect(await asked()).toBe('up ready 100%\n');
+    await until(() => clock.pending <= 32, 'the oldest to be gone');
+    for (const socket of many) socket.destroy();
+    await until(() => clock.pending === 0, 'all to be gone');
+  });
+
+  describe('when the host leaves', () => {
+    it('tells those who ask, and waits until they have had the time to ask', async () => {
+      await asked();
+      expect(agent.isAsked).toBe(true);
+      let hasLeft = false;
+      const leaving = agent.leave().then((isMine) => {
+        hasLeft = isMine;
+      });
+      expect(await asked()).toBe('drain down #draining\n');
+      await clock.advance(2999);
+      expect(hasLeft).toBe(false);
+      await clock.advance(1);
+      await leaving;
+      expect(hasLeft).toBe(true);
+      expect([agent.isAsked, await asked()]).toEqual([false, 'drain down #draining\n']);
+    });
+
+    it('waits for nobody where nobody asks, or has asked for 10 s', async () => {
+      expect(await agent.leave()).toBe(true);
+      const other = await AgentPort.listen('127.0.0.1', 0, clock);
+      await once(connect(other.port, '127.0.0.1').resume(), 'close');
+      await clock.advance(10_000);
+      expect(await other.leave()).toBe(true);
+      other.close();
+    });
+
+    it('ends the wait at a further call', async () => {
+      await asked();
+      const leaving = agent.leave();
+      expect(await agent.leave()).toBe(false);
+      expect(await leaving).toBe(true);
+      expect(await agent.leave()).toBe(true);
+    });
+  });
+
+  it('rejects with the error of the system where the port is taken', async () => {
+    await expect(AgentPort.listen('127.0.0.1', agent.port, clock)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+  });
+});

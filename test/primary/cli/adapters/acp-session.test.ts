@@ -1,0 +1,328 @@
+import type { DecoderEvent, Dialect } from '../../../../src/primary/cli/adapter.js';
+import { chunk, hello, learned, lineOf, PlayedAgent, result, sessionId, update } from '../../../support/acp-lines.js';
+
+let dialect: Dialect;
+let agent: PlayedAgent;
+
+const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+const ended = { stopReason: 'end_turn' };
+
+beforeAll(async () => {
+  dialect = await learned();
+});
+beforeEach(() => {
+  agent = new PlayedAgent(dialect);
+});
+
+/** What the turn with the last prompt ends with. */
+function endsWith(value: unknown): readonly DecoderEvent[] {
+  return agent.says(result(agent.last?.id ?? -1, value));
+}
+
+function failsWith(error: object): readonly DecoderEvent[] {
+  return agent.says(lineOf({ id: agent.last?.id, error }));
+}
+
+describe('A session with an agent', () => {
+  it('is opened as soon as the agent runs, with no files and no terminal on offer', () => {
+    expect(agent.written).toHaveLength(1);
+    expect(agent.last).toMatchObject({ id: 0, method: 'initialize', params: { protocolVersion: 1 } });
+    const { clientCapabilities } = agent.last?.params ?? {};
+    expect(clientCapabilities).toEqual({ fs: { readTextFile: false, writeTextFile: false }, terminal: false });
+    expect(agent.says(result(0, hello))).toEqual([]);
+    expect(agent.last).toMatchObject({ id: 1, method: 'session/new', params: { cwd: '/work', mcpServers: [] } });
+    expect(agent.says(result(1, { sessionId }))).toEqual([]);
+    expect(agent.written).toHaveLength(2);
+  });
+
+  it('holds a turn back until it is open', () => {
+    agent.asked('Hello');
+    expect(agent.written).toHaveLength(1);
+    agent.opens();
+    expect(agent.prompted).toBe('Hello');
+    expect(agent.last?.params?.sessionId).toBe(sessionId);
+  });
+
+  it('takes one turn after another, each with a number of its own', () => {
+    agent.opens();
+    agent.asked('One');
+    expect(agent.says(chunk('1'), chunk('!'))).toEqual([
+      { type: 'text-delta', text: '1' },
+      { type: 'text-delta', text: '!' },
+    ]);
+    const first = agent.last?.id;
+    expect(endsWith(ended)).toEqual([{ type: 'turn-end', text: null, model: null, usage: unknown }]);
+    agent.asked('Two');
+    expect(agent.says(result(first ?? -1, ended))).toEqual([]); // an answer that has been given already
+    expect(agent.says(chunk('2'))).toEqual([{ type: 'text-delta', text: '2' }]);
+    expect(endsWith(ended)).toHaveLength(1);
+  });
+
+  it('reads lines that come in pieces, and passes over what is no message', () => {
+    agent.opens();
+    agent.asked('Hello');
+    const line = chunk('grüße 🚀');
+    expect(agent.says('Loading…\n\n{}\n', line.slice(0, 40))).toEqual([]);
+    expect(agent.says(line.slice(40))).toEqual([{ type: 'text-delta', text: 'grüße 🚀' }]);
+  });
+
+  it('has begun when the model thinks or works, not when the agent tells of itself', () => {
+    agent.opens();
+    agent.asked('Hello');
+    agent.says(update({ sessionUpdate: 'available_commands_update', availableCommands: [] }));
+    expect(agent.decoder.hasBegun).toBe(false);
+    const thought = { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'Hm' } };
+    expect(agent.says(update(thought))).toEqual([]);
+    expect(agent.decoder.hasBegun).toBe(true);
+  });
+
+  it('does not take for its own what another session says', () => {
+    agent.opens();
+    agent.asked('Hello');
+    const other = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'x' } };
+    expect(agent.says(update(other, 'session-2'))).toEqual([]);
+    expect(agent.decoder.hasBegun).toBe(false);
+  });
+
+  it('can not be trusted where the agent speaks between turns', () => {
+    agent.opens();
+    expect(agent.says(chunk('by the way'))).toEqual([{ type: 'stray' }]);
+  });
+});
+
+describe('The end of a turn', () => {
+  beforeEach(() => {
+    agent.opens({ models: { availableModels: [{ modelId: 'm', name: 'M' }], currentModelId: 'm' } });
+    agent.asked('Hello');
+  });
+
+  it.each([
+    ['the draft of the protocol', { usage: { inputTokens: 5, outputTokens: 2, cachedReadTokens: 3 } }, 'm', 8, 3],
+    [
+      'gemini',
+      { _meta: { quota: { token_count: { input_tokens: 8, output_tokens: 2 }, model_usage: [{ model: 'm-2' }] } } },
+      'm-2',
+      8,
+      null,
+    ],
+  ])('tells what was used, in the words of %s', (_, told, model, inputTokens, cacheReadTokens) => {
+    agent.says(chunk('Hi'));
+    const usage = { ...unknown, inputTokens, outputTokens: 2, cacheReadTokens };
+    expect(endsWith({ ...ended, ...told })).toEqual([{ type: 'turn-end', text: null, model, usage }]);
+  });
+
+  it('tells the cost of this turn alone', () => {
+    const spent = (amount: number, currency = 'USD') =>
+      update({ sessionUpdate: 'usage_update', used: 1, size: 2, cost: { amount, currency } });
+    agent.says(chunk('Hi'), spent(0.25));
+    expect(endsWith(ended)).toMatchObject([{ usage: { costUsd: 0.25 } }]);
+    agent.asked('More');
+    agent.says(chunk('Hi'), spent(9, 'EUR'), spent(0.75));
+    expect(endsWith(ended)).toMatchObject([{ usage: { costUsd: 0.5 } }]);
+  });
+
+  it.each([
+    ['refusal', 'refused'],
+    ['max_tokens', 'output_too_large'],
+    ['max_turn_requests', 'other'],
+    ['cancelled', 'other'],
+  ])('is a failure by %s', (stopReason, reason) => {
+    agent.says(chunk('Hi'));
+    expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
+  });
+
+  it.each([
+    ['end_turn', 'empty_answer'],
+    ['max_tokens', 'prompt_too_long'],
+  ])('is a failure by %s where the model has said nothing', (stopReason, reason) => {
+    expect(endsWith({ stopReason })).toMatchObject([{ type: 'turn-failed', reason }]);
+  });
+
+  it('is a failure where nobody knows what it means', () => {
+    expect(endsWith('done')).toMatchObject([{ type: 'turn-failed', reason: 'other' }]);
+  });
+
+  it('may be an error, and the session goes on', () => {
+    expect(failsWith({ code: 429, message: 'slow down' })).toMatchObject([{ type: 'turn-failed', reason: 'quota' }]);
+    agent.asked('Again');
+    expect(agent.prompted).toBe('Again');
+  });
+
+  it('is the end of the program', () => {
+    const exit = { code: 3, signal: null, stderr: 'out of luck' };
+    expect(agent.decoder.exit(exit)).toMatchObject([{ type: 'turn-failed', reason: 'crashed', stderr: 'out of luck' }]);
+  });
+});
+
+describe('A session that can not be opened', () => {
+  it.each([
+    ['by the version', () => agent.says(result(0, { ...hello, protocolVersion: 2 })), 'other', /speaks version 2/],
+    ['by the answer', () => agent.says(result(0, 'hi')), 'other', /an unknown version/],
+    [
+      'at once',
+      () => agent.says(lineOf({ id: 0, error: { code: -32603, message: 'Internal error' } })),
+      'other',
+      /Internal error/,
+    ],
+    [
+      'for want of a login',
+      () =>
+        agent.says(result(0, hello), lineOf({ id: 1, error: { code: -32000, message: 'Authentication required' } })),
+      'auth',
+      /Authentication required/,
+    ],
+    ['without an id', () => agent.says(result(0, hello), result(1, {})), 'other', /opened no session/],
+  ])('fails %s, for every turn', (_, opening, reason, message) => {
+    const failure = { type: 'turn-failed', reason, message: expect.stringMatching(message) };
+    expect(opening()).toEqual([expect.objectContaining(failure)]);
+    expect(() => agent.asked('Hello')).toThrow(expect.objectContaining({ code: 'cli_error', reason }));
+  });
+
+  it('fails the turn that waits for it', () => {
+    agent.asked('Hello');
+    expect(agent.says(lineOf({ id: 0, error: { code: 500, message: 'no' } }))).toMatchObject([{ type: 'turn-failed' }]);
+  });
+});
+
+describe('The model of a session', () => {
+  const models = { availableModels: [{ modelId: 'big', name: 'Big' }], currentModelId: 'small' };
+  const option = { type: 'select', id: 'o-1', category: 'model', name: 'Model', currentValue: 'small', options: [] };
+  const others = [
+    { type: 'boolean', id: 'x', name: 'X', currentValue: true },
+    { type: 'select', id: 'mode' },
+  ];
+
+  it.each([
+    ['by a request of its own', { models }, { method: 'session/set_model', params: { sessionId, modelId: 'big' } }],
+    [
+      'by an option of the session',
+      { models, configOptions: [...others, option] },
+      { method: 'session/set_config_option', params: { sessionId, configId: 'o-1', value: 'big' } },
+    ],
+  ])('is chosen %s, before the first turn alone', (_, session, request) => {
+    agent.opens(session);
+    agent.asked('Hello', { model: 'big' });
+    expect(agent.last).toMatchObject(request);
+    expect(endsWith({})).toEqual([]);
+    expect(agent.prompted).toBe('Hello');
+    agent.says(chunk('Hi'));
+    expect(endsWith(ended)).toMatchObject([{ model: 'big' }]);
+    agent.asked('More', { model: 'big' });
+    expect(agent.prompted).toBe('More');
+  });
+
+  it('stays as it is where none is named', () => {
+    agent.opens({ models });
+    agent.asked('Hello');
+    expect(agent.prompted).toBe('Hello');
+    agent.says(chunk('Hi'));
+    expect(endsWith(ended)).toMatchObject([{ model: 'small' }]);
+  });
+
+  it('is chosen also where the turn comes before the session is open', () => {
+    agent.asked('Hello', { model: 'big' });
+    agent.opens({ models });
+    expect(agent.last?.method).toBe('session/set_model');
+  });
+
+  it('is never another one without a word', () => {
+    agent.opens({ models });
+    agent.asked('Hello', { model: 'big' });
+    expect(failsWith({ code: -32602, message: 'Model not found: big' })).toMatchObject([{ reason: 'model_unknown' }]);
+    agent = new PlayedAgent(dialect);
+    agent.opens();
+    expect(() => agent.asked('Hello', { model: 'big' })).toThrow(expect.objectContaining({ reason: 'model_unknown' }));
+  });
+});
+
+describe('A request of the agent', () => {
+  it.each([
+    ['session/request_permission', 'permission', { result: { outcome: { outcome: 'cancelled' } } }],
+    ['fs/read_text_file', 'files', { error: { code: -32601, message: 'fs/read_text_file is not offered' } }],
+    ['fs/write_text_file', 'files', { error: expect.objectContaining({ code: -32601 }) }],
+    ['terminal/create', 'terminal', { error: expect.objectContaining({ code: -32601 }) }],
+    ['_vendor/anything', 'other', { error: expect.objectContaining({ code: -32601 }) }],
+  ])('is refused, and told of: %s', (method, request, answer) => {
+    expect(agent.says(lineOf({ id: 'agent-7', method, params: {} }))).toEqual([{ type: 'request-refused', request }]);
+    expect(agent.last).toEqual({ jsonrpc: '2.0', id: 'agent-7', ...answer });
+  });
+
+  it('does not end the turn in which it comes', () => {
+    agent.opens();
+    agent.asked('Hello');
+    const prompt = agent.last?.id ?? -1;
+    agent.says(lineOf({ id: prompt, method: 'session/request_permission', params: {} })); // ids of the two sides are apart
+    agent.says(chunk('Hi'));
+    expect(agent.says(result(prompt, ended))).toMatchObject([{ type: 'turn-end' }]);
+  });
+});
+
+describe('What an agent is told', () => {
+  beforeEach(() => agent.opens());
+
+  it('is the text as it is', () => {
+    agent.asked('  grüße 🚀\n@/etc/passwd !ls ');
+    expect(agent.prompted).toBe('  grüße 🚀\n@/etc/passwd !ls ');
+  });
+
+  it.each(['/memory show', ' \n/help', '$memory show', '!ls', '/'])('is never a command of its: %j', (text) => {
+    agent.asked(text);
+    expect(agent.prompted).toBe(`Message:\n${text}`);
+    agent.says(chunk('Hi'));
+    endsWith(ended);
+    agent.asked(text);
+    expect(agent.prompted).toBe(`Message:\n${text}`);
+  });
+
+  it('is a system text and a history in front of the first message, and never again', () => {
+    const history = [
+      { role: 'user', text: '/one' },
+      { role: 'assistant', text: 'two' },
+    ] as const;
+    agent.asked('three', { system: 'Be brief.', history });
+    for (const text of [
+      '[turn-11 system]\n\nBe brief.',
+      '[turn-11 user]',
+      '/one',
+      '[turn-11 assistant]',
+      'two',
+      'three',
+    ]) {
+      expect(agent.prompted).toContain(text.split('\n')[0]);
+    }
+    expect(agent.prompted).toMatch(/^A conversation follows/);
+    agent.says(chunk('Hi'));
+    endsWith(ended);
+    agent.asked('four', { system: 'Be brief.' });
+    expect(agent.prompted).toBe('four');
+  });
+
+  it('is its images, in their places', () => {
+    const image = { mediaType: 'image/png', data: 'AAAA' } as const;
+    const history = [{ role: 'user', text: 'ab', images: [{ ...image, at: 1 }] }] as const;
+    const blocks = () => agent.last?.params?.prompt as { type: string; text?: string; data?: string }[];
+    agent.asked('cd', {
+      history,
+      images: [
+        { ...image, at: 2 },
+        { ...image, data: 'BBBB', at: 0 },
+      ],
+    });
+    expect(blocks().map(({ text, data }) => data ?? text?.match(/[ab]$|^[ab]\n|^cd/)?.[0].trim())).toEqual([
+      'a',
+      'AAAA',
+      'b',
+      'BBBB',
+      'cd',
+      'AAAA',
+      undefined,
+    ]);
+    agent.says(chunk('Hi'));
+    endsWith(ended);
+    agent.asked('/look', { images: [{ ...image, at: 5 }] });
+    expect(blocks()).toEqual([
+      { type: 'text', text: 'Message:\n/look' },
+      { type: 'image', mimeType: 'image/png', data: 'AAAA' },
+    ]);
+  });
+});

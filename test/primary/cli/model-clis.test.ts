@@ -1,0 +1,128 @@
+import type { Adapter, TurnEnd } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch, unknownUsage } from '../../../src/primary/cli/adapter.js';
+import { ModelClis } from '../../../src/primary/cli/model-clis.js';
+import { type AtLeastOne, ModelRouter } from '../../../src/primary/cli/model-router.js';
+import type { NamedAdapter } from '../../../src/primary/cli/models.js';
+import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
+import { loadConfig } from '../../../src/shared/config/config.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { LogBook } from '../../support/log-book.js';
+import { lineDialect, silentObserver, TextBook, turnOf } from '../../support/scripted-cli.js';
+import { clock, temporaryInstance } from '../../support/trees.js';
+
+const never = new AbortController().signal;
+
+/** Answers each line with an end that names the model it was started with. */
+function cli(name: string): NamedAdapter {
+  const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
+  const adapter: Adapter = {
+    name,
+    command: ['sh', '-c', 'while read -r line; do echo "$0"; done'],
+    credentialVariable: null,
+    env: {},
+    models: null,
+    learn: async () => ({
+      ...lineDialect(),
+      plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
+      dialogue: () => ({
+        writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
+        decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
+      }),
+      listModels: async () => [{ id: 'big', name: 'Big', default: true }],
+    }),
+  };
+  return { name, adapter };
+}
+
+async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
+  const folder = await temporaryFolder();
+  const instance = await temporaryInstance();
+  const config = await loadConfig(env, async () => '');
+  const containments = new GroupContainments(instance, null, clock);
+  const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
+  const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
+  const host = { env, instance, termination, ...folders, clock, log: new LogBook() };
+  const all = new ModelClis(config, host, clis, new ModelRouter(config, clis), () => silentObserver);
+  const dispose = async () => {
+    await all.close();
+    await instance[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
+  };
+  return { clis: all, [Symbol.asyncDispose]: dispose };
+}
+
+describe('Several CLIs', () => {
+  it('get each job by the name of its model, and its answer has that name', async () => {
+    await using made = await create([cli('claude'), cli('codex')]);
+    for (const [asked, answered] of [
+      ['claude', 'claude/claude-default'],
+      ['claude/opus', 'claude/claude-opus'],
+      ['codex/gpt-5', 'codex/codex-gpt-5'],
+    ] as const) {
+      const launch = plainLaunch(asked);
+      const lease = await made.clis.acquire(launch, null, never);
+      const end = await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      await lease.release(null);
+      expect(end.model).toBe(answered);
+    }
+  });
+
+  it('keep the process of a conversation, until it goes on at another one', async () => {
+    await using made = await create([cli('claude'), cli('codex')]);
+    const { clis } = made;
+    const turn = async (model: string, messageCount: number) => {
+      const launch = plainLaunch(model);
+      const state = { id: 'a', messageCount, launch };
+      const lease = await clis.acquire(launch, messageCount === 0 ? null : state, never);
+      await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      const after = { ...state, messageCount: messageCount + 2 };
+      await lease.release(after);
+      return { origin: lease.origin, isKept: clis.keeps(after), before: clis.keeps(state) };
+    };
+    expect(await turn('codex/gpt-5', 0)).toMatchObject({ origin: 'new', isKept: true });
+    expect(await turn('codex/gpt-5', 2)).toMatchObject({ origin: 'live', isKept: true });
+    expect(await turn('claude/opus', 4)).toMatchObject({ origin: 'new', isKept: true });
+    expect([clis.counts().live, clis.all.map(({ pool }) => pool.counts().live)]).toEqual([1, [1, 0]]);
+    clis.forget('a');
+    expect(clis.counts().live).toBe(0);
+  });
+
+  it('list their models with their names, and one default', async () => {
+    const all = [cli('claude'), cli('codex')] as const;
+    await using made = await create(all);
+    const listed = async () => (await made.clis.catalog(clock)()).models.map(({ id, default: is }) => [id, is]);
+    expect(await listed()).toEqual([
+      ['claude/big', true],
+      ['codex/big', false],
+    ]);
+    await using other = await create(all, {
+      MODEL_API_DEFAULT_MODEL: 'codex/big',
+      MODEL_API_ALLOWED_MODELS: 'codex/big',
+    });
+    const { models } = await other.clis.catalog(clock)();
+    expect(models.map(({ id, default: is }) => [id, is])).toEqual([['codex/big', true]]);
+  });
+
+  it('list the default of the CLI that answers by default', async () => {
+    await using made = await create([cli('claude'), cli('codex')], { MODEL_API_DEFAULT_MODEL: 'codex' });
+    const { models } = await made.clis.catalog(clock)();
+    expect(models.map(({ id, default: is }) => [id, is])).toEqual([
+      ['claude/big', false],
+      ['codex/big', true],
+    ]);
+    await using named = await create([cli('claude'), cli('codex')], { MODEL_API_ALLOWED_MODELS: 'codex,opus' });
+    const allowed = await named.clis.catalog(clock)();
+    expect(allowed.models.map(({ id, default: is }) => [id, is])).toEqual([
+      ['claude/opus', false],
+      ['codex', true],
+    ]);
+  });
+
+  it('are told which of the waiting jobs are theirs, as they know them', async () => {
+    await using made = await create([cli('claude'), cli('codex')]);
+    const { clis } = made;
+    const jobs = ['opus', 'codex/gpt-5'].map((model) => ({ launch: plainLaunch(model), conversation: null }));
+    const own = clis.all.map((one) => clis.waitingFor(one, jobs).map(({ launch }) => launch.model));
+    expect(own).toEqual([['opus'], ['gpt-5']]);
+  });
+});

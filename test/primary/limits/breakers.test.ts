@@ -1,0 +1,69 @@
+import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import { type AtLeastOne, ModelRouter, type ModelsOf } from '../../../src/primary/cli/model-router.js';
+import type { NamedAdapter } from '../../../src/primary/cli/models.js';
+import { Breakers } from '../../../src/primary/limits/breakers.js';
+import { loadConfig } from '../../../src/shared/config/config.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { jobFailed, jobRequest } from '../../support/job-records.js';
+
+const adapter = { models: null } as unknown as Adapter;
+
+async function breakersOf(names: AtLeastOne<string>, modelsOf?: ModelsOf, env = {}) {
+  const [first, ...others] = names;
+  const clis: AtLeastOne<NamedAdapter> = [{ name: first, adapter }, ...others.map((name) => ({ name, adapter }))];
+  const router = new ModelRouter(await loadConfig(env, async () => ''), clis, modelsOf);
+  return new Breakers(clis, router, new FakeClock());
+}
+
+const usedUp = jobFailed('cli_error', { failure: { code: 'cli_error', message: 'used up', reason: 'quota' } });
+
+describe('The breakers of several CLIs', () => {
+  it('hold back the jobs of the CLI whose account has nothing left, and no others', async () => {
+    const breakers = await breakersOf(['claude', 'codex']);
+    const [codex, other] = [jobRequest({ model: 'codex/gpt-5' }), jobRequest({ model: 'opus' })];
+    breakers.admitted(codex);
+    expect(breakers.ended(codex, usedUp, true).outcome).toBe('cli_error');
+    expect([breakers.refusal(codex)?.reason, breakers.refusal(other)]).toEqual(['quota', null]);
+    expect(breakers.status.map(({ state, model }) => [state, model])).toEqual([
+      ['closed', null],
+      ['open', 'codex'],
+    ]);
+    breakers.stop();
+  });
+
+  it('tell the end of a job to the one that let it through, whatever its key may name by then', async () => {
+    let models = ['codex/gpt'];
+    const breakers = await breakersOf(['claude', 'codex'], () => models);
+    const [first, probe, next] = [jobRequest(), jobRequest(), jobRequest({ model: 'codex/gpt' })];
+    breakers.admitted(first);
+    breakers.ended(first, usedUp, true);
+    breakers.all[1]?.tryAgain();
+    expect(breakers.refusal(probe)).toBeNull();
+    breakers.admitted(probe);
+    expect(breakers.refusal(next)?.reason).toBe('quota');
+    models = ['claude/opus'];
+    breakers.ended(probe, jobFailed('cancelled'), true);
+    expect(breakers.refusal(next)).toBeNull();
+    breakers.stop();
+  });
+
+  it('tell whether a job that names no model is held, for its model alone too', async () => {
+    const breakers = await breakersOf(['claude', 'codex'], undefined, { MODEL_API_DEFAULT_MODEL: 'codex/gpt' });
+    const request = jobRequest();
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota' } as const;
+    breakers.admitted(request);
+    const quota = { scope: 'model', resetsAt: null } as const;
+    breakers.ended(request, jobFailed('cli_error', { failure: { ...failure, quota } }), true);
+    expect(breakers.all.map(({ isClosed }) => isClosed)).toEqual([true, false]);
+    breakers.stop();
+  });
+
+  it('are those of its account where there is but one', async () => {
+    const breakers = await breakersOf(['claude']);
+    const request = jobRequest({ model: 'opus' });
+    breakers.admitted(request);
+    breakers.ended(request, usedUp, true);
+    expect(breakers.status.map(({ state, model }) => [state, model])).toEqual([['open', null]]);
+    breakers.stop();
+  });
+});
