@@ -1,5 +1,5 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { loadConfig } from '../src/shared/config/config.js';
 import { shellWords } from '../src/shared/config/shell-words.js';
 import { httpStatusOf } from '../src/shared/errors.js';
@@ -8,7 +8,7 @@ import { logEvents } from '../src/shared/logger.js';
 import { configurationRows } from '../tools/configuration-table.js';
 import { families } from './support/families.js';
 import { tableUnder } from './support/markdown.js';
-import { root } from './support/sources.js';
+import { readSources, root } from './support/sources.js';
 
 const maxReadmeWords = 900;
 const maxPictureBytes = 80_000;
@@ -63,6 +63,16 @@ describe('the pages of docs', () => {
     const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
     const index = textOf('docs/README.md');
     expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+  });
+
+  it('have a row for each folder of the primary and the workers', () => {
+    const named = tableUnder('Folders', 'docs/architecture.md').map(
+      ([folder = '']) => /\]\(\.\.\/(.*)\)/.exec(folder)?.[1],
+    );
+    const folders = readSources('src').map(({ path }) => dirname(path));
+    const owners = folders.filter((folder) => /^src\/(primary\b|worker(\/\w+)?$)/.test(folder));
+    expect([...new Set(owners)].filter((folder) => !named.includes(folder))).toEqual([]);
+    expect(new Set(named).size).toBe(named.length);
   });
 
   it('name only variables that there are', () => {

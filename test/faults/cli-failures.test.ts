@@ -117,7 +117,10 @@ describe('A program that is odd but answers', () => {
   });
 
   it('is heard, with a replacement for what is no text, when it prints garbage', async () => {
-    await using service = await startWithProgram(script('prints-garbage.pl'), oneSlot);
+    await using service = await startWithProgram(script('prints-garbage.pl'), {
+      ...oneSlot,
+      MODEL_API_CLI_STRIP_ANSI: 'false',
+    });
     const { status, body } = await service.post('/ask', { prompt: 'hello' });
     expect(status).toBe(200);
     const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));

@@ -144,7 +144,7 @@ const canChangeUser = spawnSync('test', ['-r', mainProgram], { uid: user, gid: u
       await service.log('worker_start_failed');
     }
     await until(async () => (await service.workers().catch(() => [])).length === 1, 'a new worker');
-    expect((await service.post('/ask', { prompt: 'a\n' })).body).toMatchObject({ response: 'a\n' });
+    expect((await service.post('/ask', { prompt: 'a\n' })).body).toMatchObject({ response: 'a' });
     await recovers(service);
   });
 });

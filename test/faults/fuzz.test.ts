@@ -78,7 +78,7 @@ class Judge {
       if (status === 500) throw new Error(`a request was answered with 500: ${text.slice(0, 200)}`);
       this.#contract.check({ method, path, status, header, text });
       const isStream = header('content-type')?.startsWith('text/event-stream');
-      if (isStream && !text.includes(liveEvent)) this.#checkLast(method, path, text);
+      if (isStream && method !== 'HEAD' && !text.includes(liveEvent)) this.#checkLast(method, path, text);
     } catch (error) {
       this.blame(bytes, error);
     }
@@ -102,7 +102,9 @@ describe('Whatever is sent', () => {
   it('is answered as documented, never with 500, and leaves the service well', async () => {
     process.stderr.write(`${requests} requests, FUZZ_SEED=${seed}\n`);
     const env = { ...twoWorkers, MODEL_API_KEY: key, MODEL_API_BODY_LIMIT: String(bodyLimitBytes) };
-    await using service = await startWithProgram('cat', { ...env, MODEL_API_READINESS_INTERVAL_SECONDS: '0' });
+    // Of a prompt that is nothing but an escape sequence, the answer would be empty.
+    const asItIs = { MODEL_API_READINESS_INTERVAL_SECONDS: '0', MODEL_API_CLI_STRIP_ANSI: 'false' };
+    await using service = await startWithProgram('cat', { ...env, ...asItIs });
     const maker = new RequestMaker(randomNumbers(seed), key, bodyLimitBytes);
     const judge = new Judge();
     let left = requests;

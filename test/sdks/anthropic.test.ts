@@ -27,6 +27,7 @@ const messages: SdkFace = {
   has: ['models', 'helper', 'countTokens', 'requestId'],
   classOf: (status) => classes[status] ?? 'none',
   mindsAdvice: true,
+  takesHeaders: true,
 };
 
 const lab = sdkLab('anthropic');

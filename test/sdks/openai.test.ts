@@ -15,6 +15,7 @@ const chat: SdkFace = {
   has: ['models', 'helper', 'requestId'],
   classOf: openAiClass,
   mindsAdvice: true,
+  takesHeaders: true,
 };
 
 const responses: SdkFace = {

@@ -41,6 +41,18 @@ export function describeRetries(lab: SdkLab, face: SdkFace): void {
     expect(await answered).toEqual([503, 200]);
   });
 
+  if (face.takesHeaders) {
+    it('gets the first answer where that was lost, and the request has a key', async () => {
+      for (const call of ['ask', 'stream']) {
+        const headers = { 'Idempotency-Key': `${call} lost by ${face.name}` };
+        const input = { prompt: 'Hello', headers, losesFirst: true, maxRetries: 1 };
+        const { result, seen } = await lab.client.call(lab.demo, face.name, call, input);
+        expect(seen).toMatchObject([{ status: 200, 'idempotency-replayed': 'true' }]);
+        expect(JSON.stringify(result)).toContain('Eliza');
+      }
+    });
+  }
+
   const advice = face.mindsAdvice ? 'sends nothing again' : 'minds no advice and sends once more';
   it.each([
     ['overloaded', overloadedStatus[face.dialect]],

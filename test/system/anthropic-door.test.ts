@@ -64,7 +64,10 @@ describe('The door for the SDKs of Anthropic', () => {
         content: [{ text: introduction }],
       },
     });
-    await until(async () => (await metric(processes)).includes(`${processes}{state="live"} 1`), 'the process to wait');
+    await until(
+      async () => (await metric(processes)).includes(`${processes}{cli="demo",state="live"} 1`),
+      'the process to wait',
+    );
     const { messages } = hello;
     const said = { role: 'assistant', content: first.body.content };
     const more = { ...hello, messages: [...messages, said, { role: 'user', content: 'What is my name?' }] };

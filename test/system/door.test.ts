@@ -162,7 +162,9 @@ describe('An Origin', () => {
     expect(status).toBe(expected);
     expect(headers).toMatchObject({
       'access-control-allow-origin': app,
-      'access-control-expose-headers': expect.stringMatching(/^X-Request-Id, Retry-After, .*X-Session, X-Ignored-/),
+      'access-control-expose-headers': expect.stringMatching(
+        /^X-Request-Id, Retry-After, .*X-Session, .*X-Ignored-.*Idempotency-Replayed/,
+      ),
       vary: 'Origin',
       'cache-control': 'no-store',
       'x-content-type-options': 'nosniff',

@@ -44,7 +44,7 @@ describe('The text of a request', () => {
   it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
     'reaches the program byte for byte: %j',
     async (prompt) => {
-      await using service = await startWithProgram('cat');
+      await using service = await startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' });
       expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
     },
   );

@@ -24,3 +24,16 @@ describe('GET /models', () => {
     expect(await service.post('/ask', { prompt: 'Hello', model: 'another' })).toMatchObject({ status: 400 });
   });
 });
+
+describe('GET /v1/models/{id}', () => {
+  it('takes a name with a slash as one name, encoded or not', async () => {
+    await using service = await startService({ env: { MODEL_API_ALLOWED_MODELS: 'codex/gpt-5,echo' } });
+    for (const path of ['codex/gpt-5', 'codex%2Fgpt-5', 'echo']) {
+      expect((await service.get(`/v1/models/${path}`)).body).toMatchObject({ id: decodeURIComponent(path) });
+    }
+    const statuses = { codex: 404, 'codex//gpt-5': 404, 'codex/gpt-5/more': 404, 'codex/%zz': 400 };
+    for (const [path, status] of Object.entries(statuses)) {
+      expect([path, (await service.get(`/v1/models/${path}`)).status]).toEqual([path, status]);
+    }
+  });
+});

@@ -38,6 +38,8 @@ describe('the package', () => {
         'deploy/proxy/Caddyfile',
         'dist/src/command/main.js',
         'dist/src/primary/main.js',
+        'dist/src/primary/cli/adapter-kit.d.ts',
+        'dist/src/primary/cli/adapter.d.ts',
         'dist/src/demo/main.js',
         'dist/src/worker/main.js',
         'dist/src/console/index.html',
@@ -48,7 +50,7 @@ describe('the package', () => {
         'dist/src/node_modules/swagger-ui-express/index.js',
       ]),
     );
-    expect(paths.filter((path) => /\.map$|\.ts$|test|bench/.test(path))).toEqual([]);
+    expect(paths.filter((path) => /\.map$|(?<!\.d)\.ts$|test|bench/.test(path))).toEqual([]);
 
     await mkdir(join(folder.path, 'node_modules'));
     await run('tar', ['-xzf', filename, '-C', 'node_modules'], { cwd: folder.path });

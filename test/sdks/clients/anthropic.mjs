@@ -3,8 +3,8 @@ import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { person, personTool, personUse } from './person.mjs';
 
-function clientOf({ url, key, fetch, maxRetries = 0 }) {
-  return new Anthropic({ baseURL: url, apiKey: key, fetch, maxRetries });
+function clientOf({ url, key, fetch, headers, maxRetries = 0 }) {
+  return new Anthropic({ baseURL: url, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
 }
 
 export function describeFailure({ status, type, error, requestID, message, name }) {

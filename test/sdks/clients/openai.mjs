@@ -2,8 +2,8 @@ import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import { person, personName, personTool, personUse } from './person.mjs';
 
-export function clientOf({ url, key, fetch, maxRetries = 0 }) {
-  return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch, maxRetries });
+export function clientOf({ url, key, fetch, headers, maxRetries = 0 }) {
+  return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
 }
 
 export function describeFailure({ status, code, type, param, requestID, message, name }) {

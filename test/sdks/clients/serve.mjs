@@ -11,7 +11,7 @@ tell({ id: 0, node: process.version });
 async function answer({ id, face, call, input }) {
   const seen = [];
   try {
-    const result = await calls(faces[face], { ...input, fetch: watched(seen) })[call]();
+    const result = await calls(faces[face], { ...input, fetch: watched(seen, input.losesFirst) })[call]();
     tell({ id, result, seen });
   } catch (error) {
     tell({ id, failure: { class: error.constructor.name, ...describeFailure(error) }, seen });
@@ -52,13 +52,26 @@ function calls(face, input) {
   };
 }
 
-const kept = ['x-session', 'x-request-id', 'x-should-retry', 'x-ignored-parameters', 'retry-after'];
+const kept = [
+  'idempotency-replayed',
+  'x-session',
+  'x-request-id',
+  'x-should-retry',
+  'x-ignored-parameters',
+  'retry-after',
+];
 
-/** The fetch of Node, whose answers are noted. */
-function watched(seen) {
+/** The fetch of Node, whose answers are noted. It may lose the first one with its connection, once it was sent as a whole. */
+function watched(seen, losesFirst = false) {
+  let isFirst = true;
   return async (...args) => {
     const response = await fetch(...args);
     const headers = kept.map((name) => [name, response.headers.get(name)]).filter(([, value]) => value !== null);
+    if (isFirst && losesFirst) {
+      isFirst = false;
+      await response.arrayBuffer();
+      throw new TypeError('the connection was lost');
+    }
     seen.push({ status: response.status, ...Object.fromEntries(headers) });
     return response;
   };

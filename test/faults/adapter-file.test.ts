@@ -1,0 +1,102 @@
+import { chmod, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stream } from '../support/event-stream.js';
+import { metric } from '../support/exposition.js';
+import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
+import { jayFrom, type StartJay } from '../support/jay.js';
+import { untilJobs, untilTreeGone } from '../support/jobs.js';
+import { failingService, startService } from '../support/service.js';
+
+let folder: TemporaryFolder;
+let startJay: StartJay;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  startJay = await jayFrom(folder.path);
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+describe('The example of an adapter', () => {
+  it('answers, streams, and goes on with a conversation in its process', async () => {
+    await using service = await startJay('', { env: { MODEL_API_LIVE_SESSIONS: '2', MODEL_API_STANDBY: '1' } });
+    const asked = await service.post('/ask', { prompt: 'Hello you', model: 'jay-small', system: 'Sing.' });
+    const usage = { input_tokens: 2, output_tokens: 6 };
+    expect(asked.body).toMatchObject({ response: '(Sing.) I have heard: Hello you', model: 'jay-small', usage });
+    const first = await service.post('/chat', { message: 'one' });
+    const next = { message: 'two', conversation_id: first.body.conversation_id };
+    await using answer = await stream(service, '/chat', { ...next, stream: true });
+    const events = await answer.rest();
+    const deltas = events.flatMap(({ event, data }) => (event === 'delta' ? [data.text] : []));
+    expect(deltas.length).toBeGreaterThan(3);
+    expect(deltas.join('')).toBe('I have heard: one / two');
+    expect(await metric(service, 'live_session_total{result="hit"}')).toBe(1);
+    expect((await service.get('/models')).body.models).toMatchObject([{ id: 'jay-large', default: true }, {}]);
+    expect((await service.get('/version')).body.model_cli).toEqual({ adapter: 'jay', version: '0.3.1' });
+  });
+
+  it('is told the conversation again by a replay', async () => {
+    await using service = await startJay();
+    const { body } = await service.post('/chat', { message: 'one' });
+    const again = await service.post('/chat', { message: 'two', conversation_id: body.conversation_id });
+    expect(again.body.response).toBe('I have heard: one / two');
+    expect(await metric(service, 'live_session_total{result="replay"}')).toBe(1);
+  });
+
+  it('is cancelled with its whole tree when the caller goes', async () => {
+    await using service = await startJay();
+    const caller = new AbortController();
+    const waiting = service.post('/ask', { prompt: 'wait' }, {}, caller.signal).catch(() => 'gone');
+    await untilJobs(service, 1, 0);
+    caller.abort();
+    expect(await waiting).toBe('gone');
+    await untilTreeGone(service, 1500);
+    await untilJobs(service, 0, 0);
+  });
+
+  it('fails with the reason that fits', async () => {
+    await using service = await startJay();
+    const crashed = await service.post('/ask', { prompt: 'crash' });
+    expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
+    const { body } = await service.post('/ask', { prompt: 'Hello', model: 'owl' });
+    expect(body).toMatchObject({ reason: 'model_unknown', message: 'jay reports: there is no owl' });
+  });
+
+  it('is refused what it asks for, in the log and in a metric', async () => {
+    await using service = await startJay();
+    expect((await service.post('/ask', { prompt: 'run ls' })).body.response).toBe('I may not.');
+    expect(await service.log('cli_request_refused')).toMatchObject({ request: 'terminal' });
+    expect(await metric(service, 'cli_requests_refused_total{request="terminal"}')).toBe(1);
+  });
+});
+
+describe('A file with an adapter', () => {
+  it.each<[string, string, number, string]>([
+    ['can be written by others', 'exports.createAdapter = 1', 0o666, 'can be written by other users: chmod go-w it'],
+    ['does not parse', 'exports.createAdapter = {', 0o644, "can't be loaded: "],
+    ['exports nothing', '', 0o644, 'must export a function createAdapter'],
+    ['makes no adapter', 'exports.createAdapter = () => ({})', 0o644, 'must return an adapter: name: '],
+  ])('ends the start with the reason where it %s', async (_, text, mode, fault) => {
+    const path = join(folder.path, 'odd.cjs');
+    await writeFile(path, text);
+    await chmod(path, mode);
+    await using service = await failingService({ MODEL_API_CLI: path });
+    expect(service.code).toBe(78);
+    expect(service.stderr.join('\n')).toContain(`MODEL_API_CLI: ${path}: `);
+    expect(service.stderr.join('\n')).toContain(fault);
+  });
+
+  it('may be a module, and its mistakes fail the turn, with the stack in the log', async () => {
+    const path = join(folder.path, 'owl.mjs');
+    const parts = `version: null, extras: {}, plan: () => ({ args: [], files: [] }), check: async () => null, listModels: async () => null`;
+    const dialogue = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
+    const made = `{ name: 'owl', command: ['cat'], credentialVariable: null, env: {}, models: null, learn: async () => ({ ${parts}, dialogue: () => (${dialogue}) }) }`;
+    await writeFile(path, `export const createAdapter = () => (${made});\n`, { mode: 0o644 });
+    await using service = await startService({ env: { MODEL_API_CLI: path } });
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error, body.message]).toEqual([500, 'cli_error', 'the adapter owl has failed']);
+    expect(await service.log('cli_failed')).toMatchObject({
+      reason: 'other',
+      stderr: expect.stringContaining('owl.mjs'),
+    });
+  });
+});
