@@ -34,7 +34,7 @@ export async function conversationMemory(): Promise<Row[]> {
 }
 
 async function rowFor(what: string, message: string): Promise<Row> {
-  await using service = await startWithProgram('/bin/true', env);
+  await using service = await startWithProgram('/bin/echo ok', env);
   await fillUp(service.port, message, warmUpBytes);
   await sleep(restMs);
   const { rssMb: before } = await memoryOf(service.pid);

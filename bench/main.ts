@@ -1,5 +1,6 @@
 import { parseArgs } from 'node:util';
 import { accounting } from './accounting.js';
+import { agentsByHand } from './agents.js';
 import { chat } from './chat.js';
 import { claude } from './claude.js';
 import { claudeLoad } from './claude-load.js';
@@ -10,6 +11,8 @@ import { eventLoop } from './event-loop.js';
 import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
+import { gemini } from './gemini.js';
+import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
 import { keys } from './keys.js';
 import { latency } from './latency.js';
@@ -17,9 +20,11 @@ import { memory } from './memory.js';
 import { reading } from './reading.js';
 import { scrape } from './scrape.js';
 import { slowClients } from './slow-clients.js';
+import { stores } from './stores.js';
 import { busyWarning, describeMachine } from './support/machine.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 import { standby, throughput } from './throughput.js';
+import { twoClis } from './two-clis.js';
 import { viewers } from './viewers.js';
 
 /** Usage: npm run bench -- [name] [--rounds N]. Only questions whose name holds `name` are asked. */
@@ -45,7 +50,12 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   'first-delta': firstDelta,
   claude,
   'claude-load': claudeLoad,
+  'agents-codex': agentsByHand,
+  'agents-gemini': gemini,
+  'two-clis': twoClis,
   doors,
+  stores,
+  'several-hosts': severalHosts,
 };
 
 const defaultRounds = 11;

@@ -73,7 +73,7 @@ export class DirectClaude {
   }
 
   #inputFor(launch: Launch): string {
-    return this.#dialect.writer().write({ ...launch, text: prompt, history: [] }, 1).text;
+    return this.#dialect.dialogue().writer.write({ ...launch, text: prompt, history: [] }, 1).text;
   }
 
   async #start(launch: Launch): Promise<ChildProcessWithoutNullStreams> {

@@ -1,0 +1,66 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { plainLaunch } from '../../src/primary/cli/adapter.js';
+import { codexAdapter } from '../../src/primary/cli/adapters/codex.js';
+import { installCodex } from '../../test/support/codex-cli.js';
+import { consultCodex } from '../../test/support/codex-consult.js';
+import { startWithCodex, stubKey, toStub } from '../../test/support/codex-service.js';
+import { temporaryFolder } from '../../test/support/folder.js';
+import { startResponsesApi } from '../../test/support/responses-api-stub.js';
+import { asByItself, type BenchedAgent, type OpenAgent } from './agent-bench.js';
+import { prompt } from './task.js';
+
+export const codexByHand: BenchedAgent = {
+  name: '`codex exec --json -`',
+  targets: { ask: 0.3, chat: 0.2 },
+  open: openCodex,
+};
+
+async function openCodex(): Promise<OpenAgent> {
+  const program = await installCodex();
+  const api = await startResponsesApi();
+  const folder = await temporaryFolder();
+  const home = { ...stubKey, PATH: process.env.PATH ?? '', HOME: folder.path, CODEX_HOME: join(folder.path, '.codex') };
+  await mkdir(home.CODEX_HOME);
+  const adapter = codexAdapter([program], { extraArgs: toStub(api.url), given: {} });
+  const dialect = await adapter.learn(consultCodex(program, home));
+  const { args, files } = dialect.plan(plainLaunch(null), join(folder.path, 'models.json'));
+  for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
+  const one = ['exec', '--json', '--skip-git-repo-check', '--ephemeral'];
+  const typed = [...one, ...toStub(api.url), '-'];
+  const closed = [...one, ...args.slice(1), '-'];
+  const service = await startWithCodex(api, { env: asByItself });
+  return {
+    service,
+    byHand: () => runOnce(program, typed, home, folder.path),
+    byHandClosed: () => runOnce(program, closed, home, folder.path),
+    [Symbol.asyncDispose]: async () => {
+      await service.stop();
+      await api.close();
+      await folder[Symbol.asyncDispose]();
+    },
+  };
+}
+
+async function runOnce(
+  program: string,
+  flags: readonly string[],
+  env: Readonly<Record<string, string>>,
+  cwd: string,
+): Promise<number> {
+  const begun = performance.now();
+  const child = spawn(program, [...flags], { cwd, env });
+  const exited = once(child, 'exit');
+  child.stderr.resume();
+  child.stdin.end(prompt);
+  let answeredMs: number | null = null;
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.includes('"type":"turn.completed"')) answeredMs = performance.now() - begun;
+  }
+  await exited;
+  if (answeredMs === null) throw new Error('codex exec ended without an answer');
+  return answeredMs;
+}

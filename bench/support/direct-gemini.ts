@@ -1,0 +1,79 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { acpAdapter } from '../../src/primary/cli/adapters/acp.js';
+import { presets } from '../../src/primary/cli/adapters/acp-presets.js';
+import { temporaryFolder } from '../../test/support/folder.js';
+import { installGemini } from '../../test/support/gemini-cli.js';
+import { prompt } from './task.js';
+
+type Variables = Readonly<Record<string, string>>;
+
+/** gemini started by hand, in a HOME of its own. */
+export class DirectGemini implements AsyncDisposable {
+  readonly #program: readonly [node: string, program: string];
+  readonly #folder: Awaited<ReturnType<typeof temporaryFolder>>;
+  readonly #given: Variables;
+  readonly #relays: Variables;
+
+  /** `given`: its credential, and where its API is. */
+  static async make(given: Variables): Promise<DirectGemini> {
+    const program = await installGemini();
+    const folder = await temporaryFolder();
+    const options = { extraArgs: [], given, homeFiles: [] };
+    const { home, env } = acpAdapter('gemini', presets.gemini, program, options);
+    for (const { path, text } of home?.files ?? []) await put(join(folder.path, 'relay', path), text);
+    const typed = JSON.stringify({ security: { auth: { selectedType: 'gemini-api-key' } } });
+    await put(join(folder.path, 'typed', '.gemini', 'settings.json'), typed);
+    await mkdir(join(folder.path, 'work'));
+    return new DirectGemini(program, folder, given, env);
+  }
+
+  private constructor(
+    program: readonly [string, string],
+    folder: Awaited<ReturnType<typeof temporaryFolder>>,
+    given: Variables,
+    relays: Variables,
+  ) {
+    this.#program = program;
+    this.#folder = folder;
+    this.#given = given;
+    this.#relays = relays;
+  }
+
+  /** `gemini -p` with the settings and the environment of the relay: milliseconds until the answer is there. */
+  run(): Promise<number> {
+    return this.#timed('relay', this.#relays);
+  }
+
+  /** `gemini -p "…"` as somebody types it, with its settings as they come, but for a model that needs no other to be chosen. */
+  runAsTyped(): Promise<number> {
+    return this.#timed('typed', { GEMINI_MODEL: 'flash' });
+  }
+
+  async #timed(home: 'relay' | 'typed', more: Variables): Promise<number> {
+    const { path } = this.#folder;
+    const env = { PATH: process.env.PATH ?? '', ...this.#given, ...more, HOME: join(path, home) };
+    const [node, program] = this.#program;
+    const begun = performance.now();
+    const child = spawn(node, [program, '--skip-trust', '-p', prompt], { cwd: join(path, 'work'), env });
+    const exited = once(child, 'exit');
+    child.stdin.end();
+    child.stderr.resume();
+    await once(child.stdout, 'data');
+    const answeredMs = performance.now() - begun;
+    const [code] = await exited;
+    if (code !== 0) throw new Error(`gemini -p exited with ${code}`);
+    return answeredMs;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+async function put(path: string, text: string): Promise<void> {
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, text);
+}
