@@ -4,7 +4,7 @@ FROM docker.io/library/node:24-bookworm-slim AS build
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --ignore-scripts
-COPY tsconfig.json ./
+COPY tsconfig.json tsconfig.types.json ./
 COPY src src
 COPY tools/vendor.ts tools/
 RUN npm run build
@@ -32,6 +32,9 @@ COPY deploy/container deploy/container
 RUN command=$(node -p "require('./package.json').bin['prompt-relay']") \
   && chmod +x "$command" \
   && ln -s "/app/$command" /usr/local/bin/prompt-relay
+
+# Where a store may be: a new volume that is mounted there takes its owner and its mode from here.
+RUN install -d -o 1000 -g 1000 -m 0700 /var/lib/prompt-relay
 
 # A published port leads to the container's own address, never to its loopback: so an API key is needed.
 ENV NODE_ENV=production HOME=/home/node TMPDIR=/tmp MODEL_API_HOST=0.0.0.0

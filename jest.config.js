@@ -3,10 +3,12 @@ module.exports = {
   testMatch: ['**/*.test.js'],
   testPathIgnorePatterns: [
     '/claude/',
+    '/dist/test/agents/',
     '/test/monitoring/',
     '/dist/test/console/',
     '/dist/test/systemd/',
     '/dist/test/faults/',
+    '/dist/test/fleet/',
     '/dist/test/processes/',
     '/dist/test/proxy/',
     '/dist/test/sdks/',
