@@ -23,9 +23,18 @@ import {
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
+import { acceptedBody, deletedJob, jobBody, jobList, lastEventId, statusQuery } from '../src/shared/api/jobs.js';
 import { modelsBody } from '../src/shared/api/models.js';
 import { setupReport } from '../src/shared/api/setup.js';
 import { statusBody, statusChange } from '../src/shared/api/status.js';
+import {
+  backupRequest,
+  purgeReport,
+  purgeRequest,
+  storeBackup,
+  storeReport,
+  verifyRequest,
+} from '../src/shared/api/store.js';
 import { dayQuery, usageReport } from '../src/shared/api/usage.js';
 import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
@@ -45,6 +54,24 @@ type Operation = Pick<
   readonly alsoAs?: string;
 };
 
+const jobId = { path: z.object({ job_id: z.string().meta({ description: 'Id of the job.' }) }) };
+const prefer = z.string().meta({ description: '`respond-async`: the answer is a 202 at once, and the job goes on.' });
+const idempotencyKey = z.string().meta({
+  description:
+    'A name of 1 to 255 printable ASCII characters for this request, bare or as a quoted string. Sent again by the same client within 24 hours, the request runs no model: it gets the first answer.',
+});
+const once = { header: z.object({ 'Idempotency-Key': idempotencyKey.optional() }) };
+const preferring = { header: once.header.extend({ Prefer: prefer.optional() }) };
+const idempotencyHeaders = {
+  'Idempotency-Replayed': z
+    .literal('true')
+    .optional()
+    .meta({ description: 'This is the answer that the first request with this `Idempotency-Key` got.' }),
+  'Idempotency-Recorded': z.literal('false').optional().meta({
+    description:
+      'The answer to a request with an `Idempotency-Key` was not kept. In a stream, a comment says so before the last event.',
+  }),
+};
 const keyNeeded = [{ apiKey: [] }, { bearer: [] }];
 const keyNeededIfConfigured = [...keyNeeded, {}];
 const conversationId = {
@@ -63,10 +90,16 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/chat/{conversation_id}': 'The model',
   '/chat/{conversation_id}/messages': 'The model',
   '/chat/{conversation_id}/fork': 'The model',
+  '/jobs': 'The model',
+  '/jobs/{job_id}': 'The model',
+  '/jobs/{job_id}/events': 'The model',
   '/models': 'The model',
   '/health': 'The service',
   '/health/history': 'The service',
   '/health/recheck': 'The service',
+  '/store/backup': 'The service',
+  '/store/verify': 'The service',
+  '/store/purge': 'The service',
   '/usage': 'The service',
   '/status': 'The service',
   '/status/stream': 'The service',
@@ -77,11 +110,18 @@ const tagOf: Readonly<Record<Route, string>> = {
   '/v1/models/{id}': 'For SDKs',
   '/v1/chat/completions': 'For SDKs',
   '/v1/responses': 'For SDKs',
+  '/v1/responses/{response_id}': 'For SDKs',
+  '/v1/responses/{response_id}/cancel': 'For SDKs',
   '/v1/messages': 'For SDKs',
   '/v1/messages/count_tokens': 'For SDKs',
   '/openapi.yaml': 'This document',
   '/docs': 'This document',
   '/console/': 'The service',
+};
+
+const keptResponse = z.looseObject({ object: z.literal('response'), status: z.string() });
+const responseId = {
+  path: z.object({ response_id: z.string().meta({ description: '`resp_` and the id of the job.' }) }),
 };
 
 const messageExample = {
@@ -94,6 +134,7 @@ const messageExample = {
 const operations: Readonly<Record<EndpointName, Operation>> = {
   'POST /ask': {
     summary: 'Ask the model one prompt',
+    requestParams: preferring,
     requestBody: json(askRequest, { prompt: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: askResult,
@@ -103,6 +144,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'Begin a conversation, or continue one',
     description:
       'Conversations are held in memory and belong to the client that began them: the holder of an API key, else a local user, else an address.',
+    requestParams: preferring,
     requestBody: json(chatRequest, { message: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: chatResult,
@@ -155,6 +197,45 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'The new conversation.',
     isStreamed: false,
   },
+  'GET /jobs': {
+    summary: 'List your background jobs',
+    description: 'What was asked with `Prefer: respond-async`, of the client that asks alone. Holds no texts.',
+    requestParams: {
+      query: z.object({
+        status: statusQuery.optional(),
+        limit: limitQuery.optional(),
+        cursor: cursorQuery.optional(),
+      }),
+    },
+    security: keyNeededIfConfigured,
+    ok: jobList,
+    okText: 'A page.',
+  },
+  'GET /jobs/{job_id}': {
+    summary: 'Look at a background job',
+    description: 'Once it has succeeded, with the answer. It is kept for `MODEL_API_JOB_TTL_SECONDS` after its end.',
+    requestParams: jobId,
+    security: keyNeededIfConfigured,
+    ok: jobBody,
+    okText: 'The job.',
+  },
+  'DELETE /jobs/{job_id}': {
+    summary: 'Cancel a background job, or forget it',
+    description: 'One that waits or runs is cancelled, and can be looked at still. One that has ended is forgotten.',
+    requestParams: jobId,
+    security: keyNeededIfConfigured,
+    ok: deletedJob,
+    okText: 'What has become of it.',
+  },
+  'GET /jobs/{job_id}/events': {
+    summary: 'Follow a background job',
+    description:
+      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and says how far the answer was told; with it as `Last-Event-ID` the stream goes on after that event.',
+    requestParams: { ...jobId, header: z.object({ 'Last-Event-ID': lastEventId.optional() }) },
+    security: keyNeededIfConfigured,
+    ok: 'text/event-stream',
+    okText: 'The stream. It ends with the job.',
+  },
   'GET /health': { summary: 'Liveness and readiness', ok: healthBody, okText: 'The service takes jobs.' },
   'GET /health/history': {
     summary: 'The last readiness checks, oldest first',
@@ -187,7 +268,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /status': {
     summary: 'What the service does now',
     description:
-      'Slots and queue, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all where no key is configured. Never holds a text of anyone.',
+      'Slots and queue, background jobs, workers, processes of the model CLI, the last readiness checks, and the last hour by minute. Names of clients and process ids of workers are shown to API keys with the scope `admin`, and to all where no key is configured. Never holds a text of anyone.',
     security: keyNeededIfConfigured,
     ok: statusBody,
     okText: 'The status.',
@@ -215,6 +296,32 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     ok: 'text/plain',
     okText: 'Text format 0.0.4.',
   },
+  'POST /store/backup': {
+    summary: 'Copy the file of the store',
+    description:
+      'The copy lies beside the store, and never takes the place of another file. Turns of conversations wait meanwhile.',
+    requestBody: json(backupRequest, { name: 'backup.db' }),
+    security: keyNeeded,
+    ok: storeBackup,
+    okText: 'The copy is on the disk.',
+  },
+  'POST /store/verify': {
+    summary: 'Check the store',
+    description: 'Looks for damage, for files that others can read, and for what has expired and is still there.',
+    requestBody: json(verifyRequest, {}),
+    security: keyNeeded,
+    ok: storeReport,
+    okText: 'What was found.',
+  },
+  'POST /store/purge': {
+    summary: 'Forget a client',
+    description:
+      'Its conversations, background jobs, kept answers and usage are gone from memory and from the store. What runs still answers.',
+    requestBody: json(purgeRequest, { client: 'key alice' }),
+    security: keyNeeded,
+    ok: purgeReport,
+    okText: 'What is gone.',
+  },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
   'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
   'GET /v1/models': {
@@ -225,12 +332,15 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'GET /v1/models/{id}': {
     summary: 'One model, for SDKs of OpenAI and Anthropic',
-    requestParams: { path: z.object({ id: z.string().meta({ description: 'Id of the model.' }) }) },
+    requestParams: {
+      path: z.object({ id: z.string().meta({ description: 'Id of the model; a slash in it may be encoded or not.' }) }),
+    },
     ok: z.looseObject({ id: z.string() }),
     okText: 'The model.',
   },
   'POST /v1/chat/completions': {
     summary: 'Chat completions, as the OpenAI API has them',
+    requestParams: once,
     requestBody: json(chatCompletionRequest, {
       model: 'eliza',
       messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
@@ -241,14 +351,41 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   },
   'POST /v1/responses': {
     summary: 'Responses, as the OpenAI API has them',
-    description: 'Nothing is kept: the whole conversation is sent as `input` each time.',
+    description:
+      'Of the conversation nothing is kept: all of it is sent as `input` each time. With `background` the answer is a 202 at once, and the response can be asked for.',
+    requestParams: preferring,
     requestBody: json(responsesRequest, { model: 'eliza', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ object: z.literal('response'), output: z.array(z.looseObject({ type: z.string() })) }),
     okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',
   },
+  'GET /v1/responses/{response_id}': {
+    summary: 'A response that was begun with `background`',
+    description: 'Its status is `queued`, `in_progress`, `completed`, `incomplete`, `failed` or `cancelled`.',
+    requestParams: responseId,
+    security: keyNeededIfConfigured,
+    ok: keptResponse,
+    okText: 'The response, with its answer once that is there.',
+  },
+  'DELETE /v1/responses/{response_id}': {
+    summary: 'Forget a response',
+    description: 'One that waits or runs is cancelled first.',
+    requestParams: responseId,
+    security: keyNeededIfConfigured,
+    ok: z.looseObject({ id: z.string(), deleted: z.literal(true) }),
+    okText: 'It is gone.',
+  },
+  'POST /v1/responses/{response_id}/cancel': {
+    summary: 'Cancel a response',
+    description: 'One that has ended stays as it is.',
+    requestParams: responseId,
+    security: keyNeededIfConfigured,
+    ok: keptResponse,
+    okText: 'The response.',
+  },
   'POST /v1/messages': {
     summary: 'Messages, as the Anthropic API has them',
+    requestParams: once,
     requestBody: json(messagesRequest, messageExample),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ type: z.literal('message'), content: z.array(z.looseObject({ type: z.string() })) }),
@@ -323,6 +460,7 @@ function operationOf(endpoint: Endpoint): ZodOpenApiOperationObject {
     ...rest,
     responses: {
       [String(endpoint.success ?? 200)]: okResponse(operation, endpoint),
+      ...otherResponses(endpoint),
       ...unusable(endpoint),
       ...errorResponses(endpoint),
       ...overloaded(endpoint),
@@ -381,13 +519,36 @@ const doorStream = z.string().meta({
     'Server-sent events, as that API has them. Places in the queue, and what keeps proxies awake, are comments.',
 });
 
+/** Whether a request runs a model, so that a key keeps it from doing so twice. */
+function runsModel({ requestBody, isStreamed }: Operation): boolean {
+  return requestBody !== undefined && isStreamed !== false;
+}
+
 function okResponse(operation: Operation, { route }: Endpoint) {
   const { ok, okText: description, requestBody, isStreamed = requestBody !== undefined } = operation;
   if (typeof ok === 'string') return { description, content: { [ok]: { schema: z.string() } } };
   const stream = isDoor(route) ? doorStream : eventStream;
   const streamed = isStreamed ? { 'text/event-stream': { schema: stream } } : {};
   const also = operation.alsoAs === undefined ? {} : { [operation.alsoAs]: { schema: z.string() } };
-  return { description, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
+  const headers = runsModel(operation) ? { headers: z.object(idempotencyHeaders) } : {};
+  return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
+}
+
+function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
+  const known: ZodOpenApiResponsesObject = {
+    '202': {
+      description:
+        'The job was accepted, as `Prefer: respond-async` asks for (for /v1/responses `background` too): ask for it at `Location`.',
+      headers: z.object({
+        Location: z.string(),
+        'Preference-Applied': z.literal('respond-async'),
+        ...idempotencyHeaders,
+      }),
+      content: { 'application/json': { schema: isDoor(route) ? z.looseObject(acceptedBody.shape) : acceptedBody } },
+    },
+    '204': { description: 'There is nothing after that event: the job has ended.' },
+  };
+  return Object.fromEntries(others.map((status) => [String(status), known[`${status}`]])) as ZodOpenApiResponsesObject;
 }
 
 /** Health says with its own body that the service can't be used. */
