@@ -37,9 +37,12 @@ export const vendoredFiles: Readonly<Record<string, readonly string[]>> = {
     'cjs/utfUtil.js',
     'cjs/util.js',
   ],
+  htm: ['LICENSE', 'package.json', 'dist/htm.js', 'dist/htm.mjs', 'preact/index.js', 'preact/index.mjs'],
   luxon: ['LICENSE.md', 'package.json', 'build/node/luxon.js'],
+  marked: ['LICENSE', 'package.json', 'lib/marked.esm.js'],
   msgpackr: ['LICENSE', 'package.json', 'dist/node.cjs'],
   'node-abort-controller': ['LICENSE', 'package.json', 'index.js'],
+  preact: ['LICENSE', 'package.json', 'dist/preact.mjs', 'hooks/dist/hooks.mjs'],
   'swagger-ui-dist': [
     'LICENSE',
     'NOTICE',
