@@ -36,7 +36,8 @@ export async function installOnce(
 export async function npmInstall(folder: string, ...packages: string[]): Promise<void> {
   const quiet = ['--no-audit', '--no-fund', '--loglevel=error'];
   const args = ['install', '--prefix', folder, '--ignore-scripts', ...quiet, ...packages];
-  await promisify(execFile)('npm', args, { cwd: folder, timeout: installLimitMs });
+  const install = () => promisify(execFile)('npm', args, { cwd: folder, timeout: installLimitMs });
+  await install().catch(install); // a download of hundreds of megabytes may break off
 }
 
 function exists(path: string): Promise<boolean> {
