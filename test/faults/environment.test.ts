@@ -21,12 +21,12 @@ async function descriptorsOf(pid: number): Promise<Record<string, string>> {
   return Object.fromEntries(fds.map((fd, index) => [fd, (targets[index] ?? '').replace(/\d+/, 'n')]));
 }
 
-/** The one process of a job that never ends, once it has become its program. */
+/** The one process of a job that never ends, once it has become its program: before, it is the shell that enters the cgroup. */
 async function jobOf(service: Service): Promise<number> {
   service.post('/ask', { prompt: 'hello' }, key).catch(() => {});
   return until(async () => {
     for (const pid of await service.jobProcesses()) {
-      if ((await entriesOf(pid, 'cmdline')).some((word) => word.endsWith('forever.pl'))) return pid;
+      if (basename(await readlink(`/proc/${pid}/exe`)).startsWith('perl')) return pid;
     }
     return null;
   }, 'the job to run');
