@@ -80,7 +80,7 @@ describe('What goes wrong behind codex', () => {
   });
 
   it('is a timeout where the API stalls; then the next job is answered', async () => {
-    await using service = await startWithCodex(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '3' } });
+    await using service = await startWithCodex(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '8' } });
     api.behave = () => responseStalls;
     const asked = service.post('/ask', { prompt: 'Hello' });
     await untilJobs(service, 1, 0);
@@ -93,7 +93,7 @@ describe('What goes wrong behind codex', () => {
   });
 
   it('is ended at the limits for the first output and for a silence, however much codex tells of itself', async () => {
-    const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '3', MODEL_API_STALL_TIMEOUT: '1' };
+    const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '8', MODEL_API_STALL_TIMEOUT: '1' };
     await using service = await startWithCodex(api, { env: { ...noSpares, ...limits } });
     for (const [behaviour, limit] of [
       [responseStalls, 'MODEL_API_FIRST_OUTPUT_TIMEOUT'],

@@ -158,8 +158,8 @@ describe('What goes wrong behind gemini', () => {
   });
 
   it.each([
-    ['the time-out of a job', { MODEL_API_TIMEOUT: '4' }, /4000 ms/],
-    ['the limit for a first output', { MODEL_API_FIRST_OUTPUT_TIMEOUT: '4' }, /FIRST_OUTPUT_TIMEOUT/],
+    ['the time-out of a job', { MODEL_API_TIMEOUT: '15' }, /15000 ms/],
+    ['the limit for a first output', { MODEL_API_FIRST_OUTPUT_TIMEOUT: '15' }, /FIRST_OUTPUT_TIMEOUT/],
   ])('is a timeout by %s where the API stalls; then the next job is answered', async (_, env, message) => {
     await using service = await startWithGemini(api, { env });
     api.behave = () => geminiStalls;

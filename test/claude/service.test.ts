@@ -135,7 +135,7 @@ describe('What goes wrong behind claude', () => {
   });
 
   it('is a timeout where the API stalls; then the next job is answered', async () => {
-    await using service = await startWithClaude(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '3' } });
+    await using service = await startWithClaude(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '8' } });
     api.behave = () => stalls;
     const asked = service.post('/ask', { prompt: 'Hello' });
     await untilJobs(service, 1, 0);

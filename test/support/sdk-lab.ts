@@ -69,6 +69,8 @@ export const orderedProgram = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: sc
 const narrow = { ...orderedProgram, MODEL_API_MAX_CONCURRENT: '1' };
 const live = { MODEL_API_LIVE_SESSIONS: '4' };
 const named = { MODEL_API_DEFAULT_MODEL: 'eliza' };
+/** A drain, and the one job that holds it up, that last longer than all tests of a file. */
+const leavesLate = { MODEL_API_DRAIN_TIMEOUT_SECONDS: '3600', MODEL_API_TIMEOUT: '3600' };
 const shortLimits = { ...narrow, MODEL_API_TIMEOUT: '2', MODEL_API_QUEUE_TIMEOUT_MS: '300' };
 
 /** With what has to be installed first. */
@@ -94,7 +96,7 @@ export function sdkLab(sdk: string): SdkLab {
     lab.strict = kept(await startStrict(folder.path));
     lab.hasty = kept(await startHasty());
     lab.broken = kept(await startWithProgram('/nowhere/there'));
-    lab.leaving = kept(await startService({ env: { ...narrow, MODEL_API_DRAIN_TIMEOUT_SECONDS: '600' } }));
+    lab.leaving = kept(await startService({ env: { ...narrow, ...leavesLate } }));
     kept({ [Symbol.asyncDispose]: async () => left.abort() });
     await beginToLeave(lab.leaving, left.signal);
   }, startLimitMs);
