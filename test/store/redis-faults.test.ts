@@ -253,6 +253,18 @@ describe('A Redis that refuses', () => {
     }
   });
 
+  it('is down for whoever names a database that it refuses, and keeps nothing in another one', async () => {
+    await server.ask('ACL', 'SETUSER', 'choosing', 'reset', 'on', '>secret', '~*', '&*', '+@all', '-select');
+    const refused = [`${server.url}/99`, `${server.url.replace('redis://', 'redis://choosing:secret@')}/3`];
+    for (const url of refused) {
+      using host = await hostAt(url);
+      expect(host.store.isUp).toBe(false);
+      expect(host.told).toEqual([expect.stringMatching(/^down: (ERR DB index is out of range|NOPERM .*select)/)]);
+      expect(await host.refusal(null)).toBe('store_unavailable');
+    }
+    expect(await server.ask('DBSIZE')).toBe(0);
+  });
+
   it.each(['conversation:ID', 'turns:ID', 'list:alice', 'all', 'clients'])(
     'leaves nothing of a turn where %s is a key of another kind',
     async (name) => {

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { Redis } from 'ioredis';
 import type { RedisPlace } from '../../../shared/config/store-place.js';
 import { type ScriptName, scripts } from './lua.js';
@@ -23,6 +24,9 @@ const connectLimitMs = 1000;
 const slowestRetryMs = 500;
 const keepAliveMs = 10_000;
 
+/** Of ioredis: there is no connection. Why, it has told before. */
+const saysNothing = /^MaxRetriesPerRequestError|^Error: (Stream isn't writeable|Connection is closed)/;
+
 type CommandOfScript = (...args: RedisArgument[]) => Promise<unknown>;
 
 /** Connects at once, and again whenever the connection is lost. */
@@ -30,9 +34,9 @@ export function connectTo(
   { isSecure, host, port, username, password, database: db }: RedisPlace,
   maxRetriesPerRequest: 0 | null = 0,
 ): Redis {
-  return new Redis({
+  const redis = new Redis({
     ...{ host, port, db, username: username ?? undefined, password: password ?? undefined },
-    ...(isSecure && { tls: { servername: host } }),
+    ...(isSecure && { tls: isIP(host) === 0 ? { servername: host } : {} }),
     protocol: 2,
     connectionName: 'prompt-relay',
     disableClientInfo: true,
@@ -44,6 +48,11 @@ export function connectTo(
     maxRetriesPerRequest,
     retryStrategy: (times) => Math.min(50 * times, slowestRetryMs),
   });
+  // Where it is refused its database, ioredis would go on in database 0, where another installation may be.
+  redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
+    if (error.command?.name === 'select') redis.disconnect(true);
+  });
+  return redis;
 }
 
 export function linkTo(place: RedisPlace): RedisLink {
@@ -53,7 +62,7 @@ export function linkTo(place: RedisPlace): RedisLink {
   const sent = async (send: () => Promise<unknown>) => {
     if (redis.status !== 'ready') throw new NotConnected();
     return send().catch((error: Error) => {
-      throw error.name === 'MaxRetriesPerRequestError' ? new NotConnected() : error;
+      throw saysNothing.test(`${error.name}: ${error.message}`) ? new NotConnected() : error;
     });
   };
   return {
