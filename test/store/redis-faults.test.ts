@@ -171,6 +171,33 @@ describe('A commit whose answer is lost', () => {
   });
 });
 
+describe('Connections that are dead and do not know it', () => {
+  it('are made anew, those for background jobs too', async () => {
+    await using proxy = await DeafProxy.to(server.port);
+    using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
+    using other = await hostAt(server.url);
+    const jobs = host.store.sharedJobs;
+    const heard: string[] = [];
+    jobs.listen({ added: () => heard.push('added'), cancelled: (id) => heard.push(`cancelled ${id}`) });
+    await other.store.jobs.accept(acceptedJob('one'));
+    await until(() => heard.includes('added'), 'the host to hear of the job');
+    proxy.forget();
+    await expect(jobs.take('next')).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await host.refusal(null)).toBe('store_unavailable');
+    await until(() => host.store.isUp, 'the store to be back', 10_000);
+    const taken = until(async () => {
+      await jobs.renew(Date.now());
+      return jobs.take('next').catch(() => null);
+    }, 'the job to be had');
+    expect(await taken).toMatchObject({ id: 'one' });
+    await until(async () => {
+      await jobs.renew(Date.now());
+      await server.ask('PUBLISH', 'prompt-relay:jobs:told', 'cancel two');
+      return heard.includes('cancelled two');
+    }, 'the host to hear of others again');
+  });
+});
+
 describe('A Redis that is restarted', () => {
   it('is used again at once, with all that it has kept', async () => {
     using host = await hostAt(server.url);

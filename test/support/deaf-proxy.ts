@@ -4,6 +4,8 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
 /** A way to a port of loopback on which answers can be lost. */
 export class DeafProxy implements AsyncDisposable {
   isDeaf = false;
+  /** Connections of which no byte comes through any more, in either direction. */
+  readonly #dead = new WeakSet<Socket>();
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
 
@@ -18,9 +20,11 @@ export class DeafProxy implements AsyncDisposable {
           server.destroy();
         });
       }
-      client.pipe(server);
+      client.on('data', (bytes) => {
+        if (!this.#dead.has(client)) server.write(bytes);
+      });
       server.on('data', (bytes) => {
-        if (!this.isDeaf) client.write(bytes);
+        if (!this.isDeaf && !this.#dead.has(client)) client.write(bytes);
       });
     });
   }
@@ -33,6 +37,11 @@ export class DeafProxy implements AsyncDisposable {
 
   get port(): number {
     return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** As a firewall does that has forgotten them: all connections that there are stay open, and nothing comes through. */
+  forget(): void {
+    for (const socket of this.#sockets) this.#dead.add(socket);
   }
 
   /** Breaks all connections. */

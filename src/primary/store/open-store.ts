@@ -52,7 +52,7 @@ export async function openRedis(place: RedisPlace, clock: Clock, settings: Redis
   const { jobs: jobLimits, openQueue } = settings;
   const redis = new RedisConnection(linkTo(place), place.prefix, clock);
   await redis.opened(firstAnswerMs);
-  const jobs = new RedisJobs(redis, await openQueue(place), new JobMessages(place), jobLimits, clock);
+  const jobs = new RedisJobs(redis, await openQueue(place), new JobMessages(place, clock), jobLimits, clock);
   return new RedisStore(redis, jobs, settings, clock);
 }
 

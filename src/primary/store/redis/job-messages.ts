@@ -1,18 +1,26 @@
+import type { Clock } from '../../../shared/clock.js';
 import type { RedisPlace } from '../../../shared/config/store-place.js';
 import type { SharedJobsListener } from '../../background/shared-jobs.js';
-import { connectTo } from './redis-link.js';
+import { connectTo, deafMs } from './redis-link.js';
 
 /** Owns the connection on which this host hears of background jobs from the others. What it misses is looked for anyway. */
 export class JobMessages {
   readonly #connection: ReturnType<typeof connectTo>;
   readonly #channel: string;
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
   #listener: SharedJobsListener | null = null;
+  /** Since when there is no answer, monotonic; null: there is. */
+  #askedMs: number | null = null;
 
-  constructor(place: RedisPlace) {
+  constructor(place: RedisPlace, clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock;
     this.#connection = connectTo(place);
     this.#connection.on('error', () => {}); // the other connection tells it
     this.#channel = `${place.prefix}:jobs:told`;
     this.#connection.on('ready', () => this.subscribe());
+    this.#connection.on('close', () => {
+      this.#askedMs = null;
+    });
     this.#connection.on('message', (_channel: string, message: string) => this.#hear(message));
   }
 
@@ -22,7 +30,17 @@ export class JobMessages {
 
   /** Also where it was refused before. */
   subscribe(): void {
-    this.#connection.subscribe(this.#channel).catch(() => {}); // again with the next connection
+    this.#askedMs ??= this.#clock.monotonicMs();
+    const answered = () => {
+      this.#askedMs = null;
+    };
+    this.#connection.subscribe(this.#channel).then(answered, answered);
+  }
+
+  /** Called every two seconds, when Redis has just answered on another connection. */
+  mendConnection(): void {
+    if (this.#askedMs === null) this.subscribe();
+    else if (this.#clock.monotonicMs() - this.#askedMs >= deafMs) this.#connection.disconnect(true);
   }
 
   close(): void {

@@ -2,7 +2,7 @@ import { type Job, Queue, Worker } from 'bullmq';
 import type { Clock } from '../../../shared/clock.js';
 import type { RedisPlace } from '../../../shared/config/store-place.js';
 import { newId } from '../../conversations/conversation.js';
-import { connectTo } from './redis-link.js';
+import { connectTo, deafMs } from './redis-link.js';
 
 /** A job that was taken by a host that has died is in the queue again after this time, and that of two looks at most. */
 const lockMs = 9000;
@@ -19,17 +19,19 @@ const keptEvents = 10;
  */
 export class JobQueue {
   readonly #connection: ReturnType<typeof connectTo>;
-  readonly #clock: Pick<Clock, 'now'>;
+  readonly #clock: Pick<Clock, 'now' | 'monotonicMs'>;
   readonly #queue: Queue;
   readonly #worker: Worker;
   readonly #token = newId();
   readonly #taken = new Map<string, Job>();
-  readonly #underWay = new Set<Promise<unknown>>();
+  /** Since when, monotonic. In the order in which they were asked. */
+  readonly #underWay = new Map<Promise<unknown>, number>();
 
-  constructor(place: RedisPlace, clock: Pick<Clock, 'now'>) {
+  constructor(place: RedisPlace, clock: Pick<Clock, 'now' | 'monotonicMs'>) {
     this.#connection = connectTo(place, null); // BullMQ insists on it
     this.#clock = clock;
     this.#connection.on('error', () => {}); // the other connection tells it
+    this.#connection.on('close', () => this.#underWay.clear()); // nobody is told what becomes of them
     const common = { connection: this.#connection, prefix: `${place.prefix}:queue`, skipVersionCheck: true };
     const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     this.#queue = new Queue(queueName, {
@@ -79,6 +81,12 @@ export class JobQueue {
     );
   }
 
+  /** Called when Redis has just answered on another connection. */
+  mendConnection(): void {
+    const [askedMs = Infinity] = this.#underWay.values();
+    if (this.#clock.monotonicMs() - askedMs >= deafMs) this.#connection.disconnect(true);
+  }
+
   /** What is taken stays so. Called every two seconds. */
   async renew(): Promise<void> {
     const ids = [...this.#taken.keys()];
@@ -90,7 +98,7 @@ export class JobQueue {
   /** Gives back what is taken. Resolves when that is done, or when it can't be. */
   async close(isUp: boolean): Promise<void> {
     for (const id of this.#taken.keys()) this.giveBack(id, 0);
-    if (isUp) await Promise.allSettled(this.#underWay);
+    if (isUp) await Promise.allSettled(this.#underWay.keys());
     this.#connection.disconnect();
     await Promise.allSettled([this.#queue.close(), this.#worker.close(true)]);
   }
@@ -103,7 +111,7 @@ export class JobQueue {
   }
 
   #counted<T>(answer: Promise<T>): Promise<T> {
-    this.#underWay.add(answer);
+    this.#underWay.set(answer, this.#clock.monotonicMs());
     const done = () => void this.#underWay.delete(answer);
     answer.then(done, done);
     return answer;

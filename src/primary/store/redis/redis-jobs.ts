@@ -191,6 +191,7 @@ export class RedisJobs implements SharedJobs {
   async renew(at: number): Promise<void> {
     const args = [this.#run, leaseTicks, at, JSON.stringify(lostEnd(0, 0)), this.#limits.ttlMs, this.#queue.keyPrefix];
     const { rest } = await this.#script('renewHost', args);
+    for (const other of [this.#queue, this.#messages]) other.mendConnection();
     const [oldest, missing, count] = rest as [Buffer[], Buffer[], number];
     this.#waiting = waitingSeen(oldest, count);
     this.#mayHaveNext ||= this.#waiting.id !== null;

@@ -23,6 +23,8 @@ export interface RedisLink {
 const connectLimitMs = 1000;
 const slowestRetryMs = 500;
 const keepAliveMs = 10_000;
+/** Where Redis answers on another connection, and not on this one for so long, this one is dead and does not know it. */
+export const deafMs = 2000;
 
 /** Of ioredis: there is no connection. Why, it has told before. */
 const saysNothing = /^MaxRetriesPerRequestError|^Error: (Stream isn't writeable|Connection is closed)/;
