@@ -144,6 +144,29 @@ describe('A Redis that hangs', () => {
   });
 });
 
+describe('A turn lock that could not be given up', () => {
+  it('because Redis hung is given up as soon as it goes on', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const id = await north.run.chat(null, 'one', 'eins');
+    const turn = await north.run.open(id, 'two');
+    server.stop();
+    try {
+      expect(await Promise.all([north, south].map((host) => host.refusal(null)))).toEqual([
+        'store_unavailable',
+        'store_unavailable',
+      ]);
+      turn[Symbol.dispose]();
+    } finally {
+      server.goOn();
+    }
+    await until(() => north.store.isUp && south.store.isUp, 'the store to be back', 2500);
+    const begunMs = performance.now();
+    expect(await south.refusal(id)).toBeNull();
+    expect(performance.now() - begunMs).toBeLessThan(2000); // a lock lasts 10 s
+  });
+});
+
 describe('A commit whose answer is lost', () => {
   it.each(['a first turn', 'a further turn'])('is taken back before Redis is used again: %s', async (which) => {
     await using proxy = await DeafProxy.to(server.port);

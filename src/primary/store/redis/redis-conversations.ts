@@ -47,12 +47,15 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   readonly #clock: Pick<Clock, 'now'>;
   #onGone: (id: string) => void = () => {};
   readonly #toWithdraw: OpenCommit[] = [];
+  /** Locks that could not be given up. */
+  readonly #toRelease: { readonly id: string; readonly token: number }[] = [];
 
   constructor(redis: RedisConnection, limits: RedisLimits, clock: Pick<Clock, 'now'>) {
     this.#redis = redis;
     this.#limits = limits;
     this.#clock = clock;
     redis.onBack(() => this.#withdrawAll());
+    redis.onBack(() => this.#releaseAll());
   }
 
   onGone(listener: (id: string) => void): void {
@@ -102,7 +105,9 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   }
 
   release(id: string, token: number): void {
-    this.#redis.run('enter', 'renew', [this.#metaOf(id)], [token, 0]).catch(() => {}); // it ends of itself
+    this.#redis.run('enter', 'renew', [this.#metaOf(id)], [token, 0]).catch(() => {
+      if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // else it ends of itself
+    });
   }
 
   read(id: string, from: number): Promise<KeptConversation | null> {
@@ -162,6 +167,14 @@ export class RedisConversations implements ConversationJournal, SharedStore {
       const args = [this.#redis.key(), this.#limits.ttlMs, id, client, messageCount - 2, first.name];
       await this.#redis.runAnyway('withdraw', this.#keysOf([id]), args);
       this.#toWithdraw.shift();
+    }
+  }
+
+  /** Whoever comes next need not wait until they end. */
+  async #releaseAll(): Promise<void> {
+    for (let [first] = this.#toRelease; first !== undefined; [first] = this.#toRelease) {
+      await this.#redis.runAnyway('renew', [this.#metaOf(first.id)], [first.token, 0]);
+      this.#toRelease.shift();
     }
   }
 
