@@ -18,6 +18,7 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
   isSure = true;
   readonly #listeners: SharedJobsListener[] = [];
   readonly #requests = new Map<string, JobRequest>();
+  readonly #cancelled = new Set<string>();
 
   override async accept(job: AcceptedJob): Promise<void> {
     await super.accept(job);
@@ -48,7 +49,9 @@ export class SharedMemoryJobs extends MemoryJobs implements SharedJobs {
     this.told.push(`cancel ${id}`);
     const request = this.#requests.get(id);
     const record = request === undefined ? null : await this.find(id, request.client);
-    if (request === undefined || record === null || record.end !== null) return { was: 'gone' };
+    const isGone = record === null || record.end !== null || (record.status === 'queued' && this.#cancelled.has(id));
+    if (request === undefined || isGone) return { was: 'gone' };
+    this.#cancelled.add(id);
     if (record.status === 'queued') await this.end(id, ended, new AnswerLog());
     for (const { cancelled } of this.#listeners) cancelled(id);
     return record.status === 'queued' ? { was: 'queued', request } : { was: 'running' };

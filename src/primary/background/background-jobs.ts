@@ -176,7 +176,8 @@ export class BackgroundJobs {
   /** Ends what waits or runs; what has ended stays as it is. Resolves with what it is then. */
   async cancel(id: string, client: string): Promise<BackgroundJobView> {
     const job = this.#openOne(id, client);
-    if (job === null && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);
+    // Of a job that waits, the store decides who has cancelled it: other hosts may be asked in the same moment.
+    if (job?.mayHaveStarted !== true && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);
     job?.cancel(jobCancelled());
     if (job !== null) await this.#inTime(this.#runner.done(job));
     if (job?.isGivenUp === true && this.#elsewhere !== null) return this.#elsewhere.cancel(id, client);

@@ -109,6 +109,15 @@ describe('A job that another host has in its line', () => {
     ]);
   });
 
+  it('is counted once where two hosts are asked to cancel it at the same time', async () => {
+    const { north, south, outcomes } = await linedUp();
+    const cancelled = await Promise.all([north, south].map((host) => host.jobs.cancel('one', 'a')));
+    expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
+    await settled();
+    expect(north.inner.slots.waiting).toBe(0);
+    expect(outcomes()).toEqual(['cancelled']);
+  });
+
   it.each([
     ['before it was asked', false],
     ['after it has said so', true],
