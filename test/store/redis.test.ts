@@ -79,6 +79,22 @@ describe('Keys of requests at two hosts', () => {
       expect(Math.abs((await ttlOf()) - day)).toBeLessThan(60_000);
     }));
 
+  it('are held on where Redis has lost them, as long as the request runs', () =>
+    twoHosts(async (one, other) => {
+      await one.take(mine, 'd', 0);
+      await server.ask('FLUSHALL');
+      await server.end(); // as after a hang that is longer than keys are held
+      await server.start();
+      await until(
+        async () => ((await server.ask('KEYS', '*:answer:*')) as string[]).length === 1,
+        'the key to be held',
+      );
+      const again = await until(() => other.take(mine, 'd', 0).catch(() => null), 'the other host to be back');
+      expect(again).toEqual({ type: 'held', digest: 'd' });
+      await one.keep(mine, kept, 0);
+      expect(await other.take(mine, 'd', 0)).toMatchObject({ type: 'answered' });
+    }));
+
   it('are nothing to wait for where Redis stands still', () =>
     twoHosts(async (one) => {
       server.stop();

@@ -35,6 +35,17 @@ local function makeRoom(most)
 end
 `;
 
+/** ARGV: 2 token, 3 how much longer the key is held, ms; 0 gives it up. 4 digest, for a key that nobody has any more. */
+const holdAnswer = `
+local isWanted = ARGV[3] ~= '0'
+if isWanted and redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('HSET', KEYS[1], 'digest', ARGV[4], 'holder', ARGV[2])
+end
+if redis.call('HGET', KEYS[1], 'holder') ~= ARGV[2] then return {'stale', now} end
+if isWanted then redis.call('PEXPIRE', KEYS[1], ARGV[3]) else redis.call('DEL', KEYS[1]) end
+return {'ok', now}
+`;
+
 /** `begin` stands before each script. */
 export function answerScripts(begin: string) {
   return {
@@ -49,12 +60,7 @@ redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'holder', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {'free', now}
 `,
-    /** ARGV: 2 token, 3 how much longer the key is held, ms; 0 gives it up. */
-    holdAnswer: `${begin}
-if redis.call('HGET', KEYS[1], 'holder') ~= ARGV[2] then return {'stale', now} end
-if ARGV[3] == '0' then redis.call('DEL', KEYS[1]) else redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-return {'ok', now}
-`,
+    holdAnswer: begin + holdAnswer,
     /** ARGV: 3 hash of the key, 4 holder, 5 token, 6 digest, 7 head, 8 body, 9 bytes, 10 time to live in ms, 11 most bytes, 12 client. */
     keepAnswer: `${begin}${answerLists}
 local fault = checkType(KEYS[1], 'hash') or checkType(all, 'zset') or checkType(shares, 'zset')

@@ -12,22 +12,30 @@ import {
   nameOfKey,
 } from '../../idempotency/idempotency-store.js';
 import type { RedisConnection } from './redis-connection.js';
+import { isAnswer } from './redis-faults.js';
 
 /** A host that dies, or stalls for longer, loses its keys. They are renewed three times in this time. */
 const holdMs = 10_000;
 /** A request waits no longer for Redis: it would rather go on without. */
 const limitMs = 200;
 
+/** What a key is held with, and of which request it is. */
+interface KeyHold {
+  readonly token: string;
+  readonly digest: string;
+}
+
 /** Owns which keys this host holds in Redis. An answer to any of them is known to every host. */
 export class RedisAnswers implements IdempotencyStore {
   readonly #redis: RedisConnection;
-  /** By their places in Redis: the token that each is held with. */
-  readonly #held = new Map<string, string>();
+  /** By their places in Redis. */
+  readonly #held = new Map<string, KeyHold>();
   readonly #stopRenewing: StopTimer;
 
   constructor(redis: RedisConnection, clock: Pick<Clock, 'every'>) {
     this.#redis = redis;
     this.#stopRenewing = clock.every(holdMs / 3, () => this.#renewAll());
+    redis.onBack(() => this.#takeBackAll());
   }
 
   /** Time is that of Redis, which forgets what is too old. */
@@ -39,14 +47,14 @@ export class RedisAnswers implements IdempotencyStore {
     if (verdict === 'held') return { type: 'held', digest: known ?? '' };
     if (verdict === 'answered')
       return { type: 'answered', digest: known ?? '', answer: answerOf(head ?? '', body ?? '') };
-    this.#held.set(place, token);
+    this.#held.set(place, { token, digest });
     return { type: 'free' };
   }
 
   /** Rejects where another host has the key by now. */
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey): Promise<void> {
     const place = this.#placeOf(key);
-    const token = this.#held.get(place) ?? randomUUID();
+    const token = this.#held.get(place)?.token ?? randomUUID();
     this.#held.delete(place);
     const { body: text, ...head } = answer;
     const body = Buffer.from(text);
@@ -59,9 +67,9 @@ export class RedisAnswers implements IdempotencyStore {
 
   release(key: ClientKey): void {
     const place = this.#placeOf(key);
-    const token = this.#held.get(place);
+    const held = this.#held.get(place);
     this.#held.delete(place);
-    if (token !== undefined) this.#hold(place, token, 0);
+    if (held !== undefined) this.#hold(place, held, 0);
   }
 
   expire(): void {}
@@ -71,12 +79,19 @@ export class RedisAnswers implements IdempotencyStore {
   }
 
   #renewAll(): void {
-    for (const [place, token] of this.#held) this.#hold(place, token, holdMs);
+    for (const [place, held] of this.#held) this.#hold(place, held, holdMs);
   }
 
   /** Where that fails, the key is free after its time. */
-  #hold(place: string, token: string, ms: number): void {
-    this.#redis.runWithin(limitMs, 'holdAnswer', [place], [token, ms]).catch(() => {});
+  #hold(place: string, { token, digest }: KeyHold, ms: number): void {
+    this.#redis.runWithin(limitMs, 'holdAnswer', [place], [token, ms, digest]).catch(() => {});
+  }
+
+  /** While Redis was away, or lost what it had, the time of a key may have ended, though its request still runs. */
+  async #takeBackAll(): Promise<void> {
+    for (const [place, { token, digest }] of this.#held) {
+      await this.#redis.runAnyway('holdAnswer', [place], [token, holdMs, digest]).catch(toleratingAnswers);
+    }
   }
 
   #placeOf(key: ClientKey): string {
@@ -90,4 +105,9 @@ function hashOf(key: ClientKey): string {
 
 function answerOf(head: string, body: string): RecordedAnswer {
   return { ...(JSON.parse(head) as Omit<RecordedAnswer, 'body'>), body };
+}
+
+/** What Redis says against one key says nothing against it. */
+function toleratingAnswers(error: unknown): void {
+  if (!isAnswer(error)) throw error;
 }
