@@ -5,7 +5,7 @@ import { DeafProxy } from '../support/deaf-proxy.js';
 import { KeptRun } from '../support/kept.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 import { openRedisAt } from '../support/redis-store.js';
-import { acceptedJob } from '../support/shared-jobs.js';
+import { acceptedJob, endedAt } from '../support/shared-jobs.js';
 import { until } from '../support/until.js';
 
 const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
@@ -503,6 +503,34 @@ describe('Background jobs in Redis', () => {
     expect(await seen()).toMatchObject({ count: 2, since: 1000 });
     await south.store.jobs.start('one', 3000);
     expect(await seen()).toMatchObject({ count: 1, since: 2000 });
+  });
+});
+
+describe('A background job, where a key is of another kind', () => {
+  const kinds = ['waiting', 'since', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
+
+  it.each(kinds)('leaves nothing of itself when it is refused: %s', async (name) => {
+    using host = await hostAt(server.url);
+    const key = `prompt-relay:jobs:${name}`;
+    await server.ask('SET', key, 'something else');
+    await expect(host.store.jobs.accept(acceptedJob('one'))).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await server.ask('KEYS', 'prompt-relay:job*')).toEqual([key]);
+    expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
+  });
+
+  it.each(kinds)('is started only where that is kept whole, and cancelled so: %s', async (name) => {
+    using host = await hostAt(server.url);
+    await host.store.jobs.accept(acceptedJob('one'));
+    const key = `prompt-relay:jobs:${name}`;
+    await server.ask('RENAME', key, 'aside').catch(() => {}); // not all are there
+    await server.ask('SET', key, 'something else');
+    await expect(host.store.jobs.start('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
+    const cancelled = host.store.sharedJobs.cancel('one', endedAt(1, 'cancelled'));
+    await expect(cancelled).rejects.toMatchObject({ code: 'store_unavailable' });
+    await server.ask('DEL', key);
+    await server.ask('RENAME', 'aside', key).catch(() => {});
+    expect(await host.store.jobs.find('one', 'a')).toMatchObject({ status: 'queued' });
+    expect(await host.store.jobs.start('one', 1)).toBe(true);
   });
 });
 

@@ -1,54 +1,10 @@
-import { begin, type LuaScript } from './lua-begin.js';
+import { records } from './job-lua-records.js';
+import type { LuaScript } from './lua-begin.js';
 
 /**
  * Background jobs of all hosts, in Lua: what is told of a job, who has started it, and which hosts live. As in `lua.ts`, a
  * script looks before it changes something. Times named `at` are milliseconds since the epoch by the clock of a host.
  */
-
-/** ARGV: 2 the prefix. A job that waits is in four places; only these functions put it there and take it away. */
-const records = `${begin}
-local prefix = ARGV[2]
-local function key(name) return prefix .. ':jobs:' .. name end
-local function jobOf(id) return prefix .. ':job:' .. id end
-local function textOf(id) return prefix .. ':job-text:' .. id end
-local function answerOf(id) return prefix .. ':job-answer:' .. id end
-local function listOf(client) return key('of:' .. client) end
-local function runningOf(run) return key('run:' .. run) end
-local channel = key('told')
-local function count(name, client, by)
-  if redis.call('HINCRBY', key(name), client, by) <= 0 then redis.call('HDEL', key(name), client) end
-end
-local function leaveWaiting(id, client, bytes)
-  if redis.call('ZREM', key('waiting'), id) == 0 then return end
-  redis.call('ZREM', key('since'), id)
-  redis.call('DECRBY', key('bytes'), bytes)
-  count('waiting-of', client, -1)
-  count('bytes-of', client, -bytes)
-end
-local function isOpen(status) return status == 'queued' or status == 'running' end
-local function finish(id, run, status, at, told, ttl)
-  local held = redis.call('HMGET', jobOf(id), 'client', 'bytes', 'run')
-  redis.call('HSET', jobOf(id), 'status', status, 'endedAt', at, 'end', told, 'run', run)
-  redis.call('HDEL', jobOf(id), 'request')
-  leaveWaiting(id, held[1], held[2])
-  if held[3] then redis.call('SREM', runningOf(held[3]), id) end
-  count('open', held[1], -1)
-  redis.call('ZADD', key('ended'), at, id .. ' ' .. held[1])
-  for _, each in ipairs({jobOf(id), textOf(id), answerOf(id)}) do redis.call('PEXPIRE', each, ttl) end
-end
-local function drop(id, client)
-  local held = redis.call('HMGET', jobOf(id), 'status', 'bytes', 'run', 'number')
-  if isOpen(held[1]) then
-    redis.call('PUBLISH', channel, 'cancel ' .. id)
-    leaveWaiting(id, client, held[2])
-    if held[3] then redis.call('SREM', runningOf(held[3]), id) end
-    count('open', client, -1)
-  end
-  redis.call('ZREM', key('ended'), id .. ' ' .. client)
-  redis.call('ZREM', listOf(client), id)
-  redis.call('DEL', jobOf(id), textOf(id), answerOf(id))
-end
-`;
 
 /**
  * ARGV: 3 id, 4 client, 5 createdAt, 6 form, 7 operation, 8 request id, 9 request, 10 its bytes, 11 most jobs that wait,
@@ -56,6 +12,8 @@ end
  */
 const acceptJob = `${records}
 local id, client, bytes = ARGV[3], ARGV[4], tonumber(ARGV[10])
+local fault = checkLists(client)
+if fault then return fault end
 local waiting = redis.call('ZCARD', key('waiting'))
 local waitingBytes = tonumber(redis.call('GET', key('bytes')) or '0')
 if waiting >= tonumber(ARGV[11]) or waitingBytes + bytes > tonumber(ARGV[12]) then return {'full', now} end
@@ -81,6 +39,8 @@ local id, run = ARGV[3], ARGV[5]
 local held = redis.call('HMGET', jobOf(id), 'status', 'run', 'client', 'bytes')
 if held[1] == 'running' and held[2] == run then return {'ok', now} end
 if held[1] ~= 'queued' then return {'gone', now} end
+local fault = checkLists(held[3]) or checkType(runningOf(run), 'set')
+if fault then return fault end
 redis.call('HSET', jobOf(id), 'status', 'running', 'startedAt', ARGV[4], 'run', run)
 redis.call('HDEL', jobOf(id), 'request')
 leaveWaiting(id, held[3], held[4])
@@ -103,10 +63,12 @@ return {'ok', now, redis.call('SETRANGE', text, from, ARGV[6])}
 /** ARGV: 3 id, 4 run, 5 status, 6 at, 7 the end, 8 how long it is kept, ms, 9 '1' where the answer replaces what was told. */
 const endJob = `${records}
 local id, run = ARGV[3], ARGV[4]
-local held = redis.call('HMGET', jobOf(id), 'status', 'run', 'endedAt')
+local held = redis.call('HMGET', jobOf(id), 'status', 'run', 'endedAt', 'client')
 if not held[1] then return {'ok', now} end
 if not isOpen(held[1]) then return {held[2] == run and held[3] == ARGV[6] and 'ok' or 'gone', now} end
 if held[1] == 'running' and held[2] ~= run then return {'gone', now} end
+local fault = checkLists(held[4])
+if fault then return fault end
 if ARGV[9] == '1' then
   redis.call('HSET', jobOf(id), 'isReplaced', 1)
   redis.call('DEL', textOf(id))
@@ -118,8 +80,10 @@ return {'ok', now}
 /** ARGV: 3 id, 4 at, 5 the end, 6 how long it is kept, ms. Answers with the request of one that waited. */
 const cancelJob = `${records}
 local id = ARGV[3]
-local held = redis.call('HMGET', jobOf(id), 'status', 'request')
+local held = redis.call('HMGET', jobOf(id), 'status', 'request', 'client')
 if not isOpen(held[1]) then return {'gone', now} end
+local fault = checkLists(held[3])
+if fault then return fault end
 redis.call('PUBLISH', channel, 'cancel ' .. id)
 if held[1] == 'running' then return {'running', now} end
 finish(id, '', 'cancelled', ARGV[4], ARGV[5], ARGV[6])
@@ -160,6 +124,8 @@ return {'ok', now, string.sub(before, 2), found}
 /** ARGV: 3 id. */
 const removeJob = `${records}
 local client = redis.call('HGET', jobOf(ARGV[3]), 'client')
+local fault = client and checkLists(client)
+if fault then return fault end
 if client then drop(ARGV[3], client) end
 return {'ok', now}
 `;
