@@ -408,6 +408,17 @@ describe('A right that the user of Redis lacks', () => {
     expect(host.store.isUp).toBe(true);
   });
 
+  it('is named where it keeps background jobs alone from being taken', async () => {
+    using host = await hostWith(...enough, '-zpopmin', '+config|get');
+    await host.store.jobs.accept(acceptedJob('one'));
+    await until(async () => {
+      await host.store.sharedJobs.take('next').catch(() => {});
+      return host.told.length > 0;
+    }, 'a warning');
+    expect(host.told).toEqual([expect.stringContaining('warned: NOPERM: its user needs +@all -@dangerous (')]);
+    expect(host.store.isUp).toBe(true);
+  });
+
   it('is made use of as soon as it is given: the host hears of jobs of others', async () => {
     using host = await hostWith('~prompt-relay:*', '+@all', '-@dangerous');
     using other = await hostAt(server.url);

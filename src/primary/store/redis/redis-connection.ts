@@ -5,7 +5,7 @@ import { type StoreObserver, type StoreOperation, silentObserver } from '../stor
 import type { ScriptName } from './lua.js';
 import { OpenCommands } from './open-commands.js';
 import { isAnswer, isOfAllCommands, NotConnected, reasonWithRight, unavailableFor } from './redis-faults.js';
-import type { RedisArgument, RedisLink } from './redis-link.js';
+import type { RedisArgument, RedisLink, ScriptReply } from './redis-link.js';
 import { shortcomingsOf } from './redis-settings.js';
 import { RedisTime } from './redis-time.js';
 
@@ -18,12 +18,6 @@ const probeLimitMs = 900; // one is over before the next
 const reconnectMs = 5000;
 /** What fails again and again is told again after this time. */
 const betweenWarningsMs = 60_000;
-
-/** What a script has answered. */
-export interface ScriptReply {
-  readonly verdict: string;
-  readonly rest: readonly unknown[];
-}
 
 /**
  * Owns whether Redis can be used. Once it has failed, nothing is sent to it but one probe each second, and whoever wants
@@ -141,6 +135,11 @@ export class RedisConnection {
     return told;
   }
 
+  /** Of what was refused, here or on another connection. */
+  warn(error: unknown): void {
+    if (isAnswer(error)) this.#warn(this.#reasonOf(error));
+  }
+
   close(): void {
     this.#state = 'closed';
     this.#stopProbes();
@@ -163,7 +162,7 @@ export class RedisConnection {
       return await this.#open.limited(() => send(this.#link), commandLimitMs);
     } catch (error) {
       if (isOfAllCommands(error)) this.#fails(this.#reasonOf(error));
-      else this.#warn(this.#reasonOf(error));
+      else this.warn(error);
       throw unavailableFor(error);
     }
   }

@@ -17,9 +17,9 @@ import type { StoreOperation } from '../store.js';
 import { listedConversation, snapshotOf } from './conversation-figures.js';
 import type { ScriptName } from './lua.js';
 import { readConversation } from './read-conversation.js';
-import type { RedisConnection, ScriptReply } from './redis-connection.js';
+import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { RedisArgument } from './redis-link.js';
+import type { RedisArgument, ScriptReply } from './redis-link.js';
 import { bytesOfText, encodeTurn } from './turn-codec.js';
 
 /** A host that stalls for longer, or dies, loses its turn. It is renewed three times in this time. */

@@ -14,9 +14,9 @@ import type { JobQueue } from './job-queue.js';
 import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, waitingSeen } from './job-row.js';
 import { JobTexts } from './job-texts.js';
 import type { ScriptName } from './lua.js';
-import type { RedisConnection, ScriptReply } from './redis-connection.js';
+import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { RedisArgument } from './redis-link.js';
+import type { RedisArgument, ScriptReply } from './redis-link.js';
 
 /** A host that does not say for so long that it lives is taken to be dead. It says so four times in this time. */
 const leaseTicks = 8000 * 100;
@@ -224,7 +224,8 @@ export class RedisJobs implements SharedJobs {
     const stopTimer = this.#clock.after(queueLimitMs, () => reject(storeUnavailable()));
     try {
       return await Promise.race([answer, late]);
-    } catch {
+    } catch (error) {
+      this.#redis.warn(error); // else jobs would wait for ever, and nobody knew why
       throw storeUnavailable();
     } finally {
       stopTimer();

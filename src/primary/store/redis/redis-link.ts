@@ -6,6 +6,12 @@ import { NotConnected } from './redis-faults.js';
 
 export type RedisArgument = string | number | Buffer;
 
+/** What a script has answered. */
+export interface ScriptReply {
+  readonly verdict: string;
+  readonly rest: readonly unknown[];
+}
+
 /** One connection to Redis, as far as it is used. Nothing is sent twice, and nothing waits for a connection. */
 export interface RedisLink {
   /** Texts in the answer are buffers. */
