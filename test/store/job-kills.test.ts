@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { connectTo } from '../../src/primary/store/sqlite/node-sqlite.js';
+import { askInBackground } from '../support/background.js';
+import { follow } from '../support/event-stream.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilTreeGone } from '../support/jobs.js';
 import { type Service, script, startWithProgram } from '../support/service.js';
@@ -83,6 +85,27 @@ describe('A service that is killed', () => {
     process.stderr.write(`${kills} kills, ${figures}, ${started.length} started\n`);
     expect(counts.succeeded).toBeGreaterThan(0);
   }, 1_800_000);
+});
+
+it('Whoever has read some of the answer of a job is told that it was lost with its host', async () => {
+  await using folder = await temporaryFolder();
+  const env = { MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+  const killed = await startWithProgram(script('begins-and-waits.pl'), env);
+  const id = await askInBackground(killed, 'wait');
+  const reader = await follow(killed, id);
+  const last = await until(async () => {
+    const event = await reader.any();
+    return event.event === 'delta' ? event.id : null;
+  }, 'the begin of the answer');
+  killed.process.kill('SIGKILL');
+  await killed.exited;
+  reader.leave();
+  await untilTreeGone(killed, goneMs);
+  await killed.stop();
+  await using service = await startWithProgram(script('begins-and-waits.pl'), env);
+  const [end, ...others] = await (await follow(service, id, last)).rest();
+  expect([end?.event, end?.data.reason, others]).toEqual(['error', 'host_lost', []]);
+  expect((await follow(service, id, end?.id)).status).toBe(204);
 });
 
 async function areOver(service: Service): Promise<boolean> {

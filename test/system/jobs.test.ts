@@ -23,15 +23,14 @@ describe('A job that outlives its request', () => {
     const { response } = result as { response: string };
     const all = await eventsOf(service, id);
     expect([namesOf(all)[0], textOf(all), all.at(-1)?.data]).toEqual(['started', response, result]);
-    expect(all.at(-1)?.id).toBe(response.length + 2);
     for (let after = 0; after <= response.length + 1; after++) {
       const rest = await eventsOf(service, id, after);
       expect(textOf(rest)).toBe(response.slice(Math.max(0, after - 1)));
       expect(rest.at(-1)?.event).toBe('done');
     }
-    for (const after of [response.length + 2, response.length + 3, 999_999_999_999_999]) {
-      expect((await follow(service, id, after)).status).toBe(204);
-    }
+    const ids = all.flatMap((event) => event.id ?? []);
+    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+    expect((await follow(service, id, ids.at(-1))).status).toBe(204);
   });
 
   it('lets callers go first, is cancelled with all of its processes, and is counted once', async () => {
@@ -94,6 +93,7 @@ it('A door takes one too, as its SDK asks for it, and tells of it, cancels it an
   const [first, second] = [await begin(), await begin()];
   expect([first.status, first.body.object, first.body.status]).toEqual([202, 'response', 'queued']);
   expect(first.body.id).toBe(`resp_${first.body.job_id}`);
+  expect(first.body.created_at).toEqual(expect.any(Number)); // as in every response
   const [path, other] = [`/v1/responses/${first.body.id}`, `/v1/responses/${second.body.id}`];
   await untilStatus(service, first.body.job_id, 'running');
   expect((await service.get(path)).body).toMatchObject({ status: 'in_progress', created_at: expect.any(Number) });

@@ -7,9 +7,15 @@ import type { KeptAnswer } from './kept-answer.js';
 import { resultOf } from './result.js';
 
 /**
+ * The id of the end, beyond those of all texts. It can't depend on the text: what was told while the job ran may be longer
+ * than what is kept of it, where its host has died or the program has corrected itself.
+ */
+export const endId = 999_999_999_999_999;
+
+/**
  * Owns what one reader of a job's events is told: those of a streamed request, with ids. The id of the start is 1, of a
- * piece of text one more than the UTF-16 units up to its end, of the end one more than of the last piece. So a reader that
- * comes again gets the rest, whatever pieces it is told in.
+ * piece of text one more than the UTF-16 units up to its end. So a reader that comes again gets the rest, whatever pieces
+ * it is told in.
  */
 export class JobEvents {
   readonly #job: BackgroundJobView;
@@ -39,11 +45,11 @@ export class JobEvents {
   }
 
   async end(end: JobEnd | null, answer: KeptAnswer): Promise<void> {
-    const id = this.#length + 2;
-    if (end === null || id <= this.#after) return;
-    if (end.outcome === 'cancelled') return this.#send(id, 'cancelled', { job_id: this.#job.id });
-    if (end.outcome !== 'ok') return this.#send(id, 'error', errorBodyOf(fromWire(end.failure), this.#job.requestId));
-    const body = answer.written(end, (told) => `id: ${id}\n${eventText('done', resultOf(this.#job, told))}`);
+    if (end === null || this.#after >= endId) return;
+    if (end.outcome === 'cancelled') return this.#send(endId, 'cancelled', { job_id: this.#job.id });
+    if (end.outcome !== 'ok')
+      return this.#send(endId, 'error', errorBodyOf(fromWire(end.failure), this.#job.requestId));
+    const body = answer.written(end, (told) => `id: ${endId}\n${eventText('done', resultOf(this.#job, told))}`);
     await this.#out.writeLast(body, this.#signal);
   }
 

@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, integer, string } from 'fast-check';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { JobEnd, JobEvent } from '../../../src/shared/job.js';
-import { JobEvents } from '../../../src/worker/background/job-events.js';
+import { endId, JobEvents } from '../../../src/worker/background/job-events.js';
 import { KeptAnswer } from '../../../src/worker/background/kept-answer.js';
 import { EventStream } from '../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../src/worker/http/exchange.js';
@@ -60,7 +60,7 @@ describe('The events of a background job', () => {
       { id: 1, event: 'started', data: { queue_ms: 3 } },
       { id: 4, event: 'delta', data: { text: 'Hel' } },
       { id: 6, event: 'delta', data: { text: 'lo' } },
-      { id: 7, event: 'done', data: expect.objectContaining(done) },
+      { id: endId, event: 'done', data: expect.objectContaining(done) },
     ]);
   });
 
@@ -71,9 +71,9 @@ describe('The events of a background job', () => {
     [4, 'lo done'],
     [5, 'o done'],
     [6, 'done'],
-    [7, ''],
-    [8, ''],
-    [999_999_999_999_999, ''],
+    [7, 'done'],
+    [endId - 1, 'done'],
+    [endId, ''],
   ])('go on after the one that has arrived: %d', async (after, expected) => {
     const told = await toldAfter(after, eventsWith(['Hel', 'lo']));
     expect(told.map(({ event, data }) => data.text ?? event).join(' ')).toBe(expected);
@@ -83,15 +83,22 @@ describe('The events of a background job', () => {
     ['error', jobFailed('timeout'), { error: 'timeout', message: 'it failed', request_id: 'request 1' }],
     ['cancelled', jobFailed('cancelled'), { job_id: 'some-id' }],
   ])('end with %s, whose id comes after the text, too', async (event, end, data) => {
-    expect((await toldAfter(3, eventsWith(['Hi'], end))).at(-1)).toEqual({ id: 4, event, data });
-    expect(await toldAfter(4, eventsWith(['Hi'], end))).toEqual([]);
+    expect((await toldAfter(3, eventsWith(['Hi'], end))).at(-1)).toEqual({ id: endId, event, data });
+    expect(await toldAfter(endId, eventsWith(['Hi'], end))).toEqual([]);
+  });
+
+  it('have their end also for who was told more than what is kept', async () => {
+    const lost = await toldAfter(100, eventsWith([], jobFailed('cli_error')));
+    expect(lost).toMatchObject([{ id: endId, event: 'error', data: { error: 'cli_error' } }]);
+    const corrected = await toldAfter(100, eventsWith(['Hello']));
+    expect(corrected).toMatchObject([{ id: endId, event: 'done', data: { response: 'Hello' } }]);
   });
 
   it('end with an answer without text, and with the one that the CLI has corrected itself to', async () => {
     const [, done] = await toldAfter(0, eventsWith([]));
-    expect(done).toMatchObject({ id: 2, event: 'done', data: { response: '' } });
+    expect(done).toMatchObject({ id: endId, event: 'done', data: { response: '' } });
     const corrected = await toldAfter(0, eventsWith(['Hallo'], jobDone({ text: 'Hello' })));
-    expect(corrected.at(-1)).toMatchObject({ id: 7, event: 'done', data: { response: 'Hello' } });
+    expect(corrected.at(-1)).toMatchObject({ id: endId, event: 'done', data: { response: 'Hello' } });
   });
 
   it('end with the value of structured output', async () => {
