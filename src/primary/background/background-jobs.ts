@@ -159,9 +159,9 @@ export class BackgroundJobs {
 
   /** The client's own, newest first. */
   async list(order: JobListOrder): Promise<BackgroundJobPage> {
+    this.expire();
     const { jobs, next } = await this.#store.list(order);
-    const views = jobs.map((record) => this.#open.get(record.id)?.view ?? this.#viewOf(record));
-    return { jobs: await Promise.all(views), next };
+    return { jobs: await Promise.all(jobs.map((job) => this.#open.get(job.id)?.view ?? this.#viewOf(job))), next };
   }
 
   /** Ends what waits or runs, and forgets what has ended. Resolves with what it is then; null: forgotten. */
@@ -214,9 +214,13 @@ export class BackgroundJobs {
     return this.#open.size;
   }
 
-  /** Forgets what ended long ago. Called from time to time; where it fails, the next time does it. */
+  /** Forgets what ended long ago. Also called from time to time; where it fails, the next time does it. */
   expire(): void {
-    this.#store.expire(this.#clock.now() - this.#limits.jobTtlMs).catch(() => {});
+    this.#store.expire(this.#oldestEnd).catch(() => {});
+  }
+
+  get #oldestEnd(): number {
+    return this.#clock.now() - this.#limits.jobTtlMs;
   }
 
   #openOne(id: string, client: string): BackgroundJob | null {
@@ -237,8 +241,8 @@ export class BackgroundJobs {
 
   async #kept(id: string, client: string) {
     const record = await this.#store.find(id, client);
-    if (record === null) throw new RelayError('not_found', 'no such job');
-    return record;
+    if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
+    throw new RelayError('not_found', 'no such job');
   }
 }
 

@@ -193,6 +193,16 @@ describe('What has ended', () => {
     await expect(harness.view(id)).rejects.toEqual(missing);
   });
 
+  it('does not exist any more after its time, whether it has been looked for what has expired or not', async () => {
+    const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
+    const id = await harness.accept();
+    await harness.clock.advance(11_000);
+    await expect(harness.view(id)).rejects.toEqual(missing);
+    await expect(harness.jobs.delete(id, 'a')).rejects.toEqual(missing);
+    await expect(harness.events(id).next()).rejects.toEqual(missing);
+    expect((await harness.jobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
+  });
+
   it('is no job that runs, however old that is', async () => {
     const { wait } = barrier();
     const harness = new BackgroundHarness({ start: wait }, { jobTtlMs: 1000 });
