@@ -34,12 +34,13 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
 const exposed = [
   ...['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
   ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry', 'Request-Id'],
-  ...['Idempotency-Replayed', 'Idempotency-Recorded'],
+  ...['Idempotency-Replayed', 'Idempotency-Recorded', 'Location', 'Preference-Applied'],
 ].join(', ');
 
-/** The second and third line are what SDKs send in a browser. */
+/** From the third line on it is what SDKs send in a browser. */
 const allowed = [
   ...['Content-Type', 'Authorization', 'X-API-Key', 'X-Request-Id', 'X-OpenWebUI-User-Id', 'Idempotency-Key'],
+  ...['Prefer', 'Last-Event-ID'],
   ...['Anthropic-Version', 'Anthropic-Beta', 'Anthropic-Dangerous-Direct-Browser-Access'],
   ...['OpenAI-Organization', 'OpenAI-Project', 'OpenAI-Beta'],
   ...stainless('Lang', 'Package-Version', 'OS', 'Arch', 'Runtime', 'Runtime-Version'),

@@ -88,7 +88,9 @@ describe('The guard of the Origin', () => {
       ...asPassed,
       headers: {
         'access-control-allow-origin': 'https://app.example',
-        'access-control-expose-headers': expect.stringMatching(/^X-Request-Id, Retry-After, .*X-Session, /),
+        'access-control-expose-headers': expect.stringMatching(
+          /^X-Request-Id, Retry-After, .*X-Session, .*Location, Preference-Applied/,
+        ),
         vary: 'Origin',
       },
     });
@@ -102,7 +104,7 @@ describe('The guard of the Origin', () => {
         'access-control-allow-origin': 'https://app.example',
         'access-control-allow-methods': 'GET, POST, DELETE',
         'access-control-allow-headers': expect.stringMatching(
-          /^Content-Type, Authorization, X-API-Key, .*Anthropic-Version, .*X-Stainless-Lang, /,
+          /^Content-Type, Authorization, X-API-Key, .*Prefer, Last-Event-ID, Anthropic-Version, .*X-Stainless-Lang, /,
         ),
         'access-control-max-age': '600',
       },
