@@ -10,6 +10,7 @@ import type { UsageDelta } from '../../src/primary/usage/usage-journal.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { outcomes } from '../../src/shared/job.js';
 import { describeAnswerStore } from '../support/answer-store-contract.js';
+import { recordedAnswer } from '../support/claims.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
 import { describeJobStore } from '../support/job-store-contract.js';
 import { KeptRun } from '../support/kept.js';
@@ -45,6 +46,22 @@ async function bytesIn(folder: TemporaryFolder): Promise<string> {
   const files = await Promise.all(names.map((name) => readFile(join(folder.path, name), 'latin1')));
   return files.join('');
 }
+
+it('Answers that were purged with their client take no room any more', async () => {
+  await using folder = await temporaryFolder();
+  const store = await openAt(fileIn(folder));
+  const answer = recordedAnswer('x'.repeat(1024 * 1024));
+  const keep = async (client: string, count: number) => {
+    for (let n = 0; n < count; n++)
+      await store.answers.keep({ client, key: String(n) }, { digest: 'a digest', answer }, n);
+  };
+  await keep('key gone', 33);
+  const purged = await store.upkeep.purge('key gone');
+  await keep('key left', 40);
+  const first = await store.answers.take({ client: 'key left', key: '0' }, 'a digest', 0);
+  await store.close(); // a failure must not leave its thread
+  expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
+});
 
 describe('The files of SQLite', () => {
   it('are for their owner alone', async () => {

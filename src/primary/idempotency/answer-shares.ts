@@ -55,6 +55,14 @@ export class AnswerShares {
     if (share.entries.size === 0) this.#shares.delete(holder);
   }
 
+  /** Removes and returns those of this client. */
+  removeOf(client: string): AnswerEntry[] {
+    const entries = this.#shares.get(holderOf(client))?.entries.values() ?? [];
+    const own = [...entries].filter((entry) => entry.client === client);
+    for (const entry of own) this.remove(entry);
+    return own;
+  }
+
   /** Removes and returns those that are too old by now. */
   expire(now: number): AnswerEntry[] {
     const expired = [...this.#shares.values()].flatMap(({ entries }) => [...expiredOf(entries, now)]);

@@ -41,8 +41,8 @@ export class MemoryAnswers implements IdempotencyStore {
 
   /** Returns how many. */
   removeOf(client: string): number {
-    const own = [...this.#answers.keys()].filter((name) => name.startsWith(nameOfKey({ client, key: '' })));
-    for (const name of own) this.#answers.delete(name);
+    const own = this.#shares.removeOf(client);
+    for (const entry of own) this.#drop(entry);
     return own.length;
   }
 

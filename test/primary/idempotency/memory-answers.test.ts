@@ -56,6 +56,14 @@ describe('Answers in memory', () => {
     expect([await kept('key gateway/user0', '1'), await kept('key gateway/user99', '1')]).toEqual([false, true]);
   });
 
+  it('that are removed with their client take no room any more', async () => {
+    const { answers, keep, kept } = open(20_000);
+    await keep('gone', '1', 'g'.repeat(9000));
+    expect([answers.removeOf('gone'), answers.removeOf('gone')]).toEqual([1, 0]);
+    for (const key of ['1', '2']) await keep('left', key, 'l'.repeat(7000));
+    expect([await kept('left', '1'), await kept('left', '2')]).toEqual([true, true]);
+  });
+
   it('take no room twice for one key', async () => {
     const { keep, kept } = open(5000);
     await keep('other', '1');

@@ -37,6 +37,11 @@ export class AnswerTable {
     return this.#expire(order.at);
   }
 
+  /** Answers were removed otherwise: what there is has to be counted anew. */
+  recount(): void {
+    this.#shares = null;
+  }
+
   #find({ client, key }: ClientKey, at: number): AnswerOfKey | null {
     const row = this.#sql.get(
       'SELECT digest, answer, body FROM idempotency WHERE client = ? AND name = ? AND created_at > ?',

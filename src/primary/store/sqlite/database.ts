@@ -33,6 +33,7 @@ export class Database {
   /** Throws `Gone`, and what SQLite throws. */
   perform(order: SqliteOrder): SqliteValue {
     if (order.type === 'tidy') return this.tidy();
+    if (order.type === 'purge') this.#answers.recount();
     if (isSurveyOrder(order)) return this.#survey.perform(order);
     if (isJobOrder(order)) return this.#jobs.perform(order);
     if (order.type === 'add-usage' || order.type === 'read-usage') return this.#usage.perform(order);
