@@ -230,7 +230,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /jobs/{job_id}/events': {
     summary: 'Follow a background job',
     description:
-      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and says how far the answer was told; with it as `Last-Event-ID` the stream goes on after that event.',
+      'The events of a streamed request, from the beginning, and `cancelled`. Each but `queued` has an `id`, which grows and says how far the answer was told, or that this is the end; with it as `Last-Event-ID` the stream goes on after that event.',
     requestParams: { ...jobId, header: z.object({ 'Last-Event-ID': lastEventId.optional() }) },
     security: keyNeededIfConfigured,
     ok: 'text/event-stream',
@@ -534,6 +534,12 @@ function okResponse(operation: Operation, { route }: Endpoint) {
   return { description, ...headers, content: { 'application/json': { schema: ok }, ...streamed, ...also } };
 }
 
+/** As OpenAI tells it, and what every door of this service tells beside. */
+const acceptedThroughDoor = z.looseObject({
+  ...acceptedBody.shape,
+  created_at: z.int().meta({ description: 'Seconds since the epoch, as in every response.' }),
+});
+
 function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesObject {
   const known: ZodOpenApiResponsesObject = {
     '202': {
@@ -544,7 +550,7 @@ function otherResponses({ route, others = [] }: Endpoint): ZodOpenApiResponsesOb
         'Preference-Applied': z.literal('respond-async'),
         ...idempotencyHeaders,
       }),
-      content: { 'application/json': { schema: isDoor(route) ? z.looseObject(acceptedBody.shape) : acceptedBody } },
+      content: { 'application/json': { schema: isDoor(route) ? acceptedThroughDoor : acceptedBody } },
     },
     '204': { description: 'There is nothing after that event: the job has ended.' },
   };

@@ -16,6 +16,8 @@ describe('Whoever prefers not to wait', () => {
     'wait=10, respond-async',
     'respond-async; x=y',
     'a="b", respond-async',
+    'respond-async=""',
+    'respond-async = ; x=y',
   ])('says so: %s', (prefer) => expect(prefers(prefer)).toBe(true));
 
   it.each([
@@ -28,6 +30,10 @@ describe('Whoever prefers not to wait', () => {
     'x="a, respond-async, b"',
     'x="\\", respond-async',
     'x="',
+    '"respond-async"',
+    'respond-async=1',
+    'respond-async="no"',
+    '""respond-async2',
   ])('does not say so: %s', (prefer) => expect(prefers(prefer)).toBe(false));
 
   it('says so in a header of any length, at no cost', () => {
@@ -44,7 +50,7 @@ describe('A job that outlives its request', () => {
   it('is left to the primary, and its caller is told where to ask', async () => {
     const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
     await using server = await serveWith([
-      (_req, res) => acceptJob(primary.asPrimary, res, order, form, (id) => ({ beside: id })),
+      (_req, res) => acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id })),
     ]);
     const { status, headers, body } = await server.get('X-Request-Id: mine');
     expect([status, headers.location, headers['preference-applied']]).toEqual([202, '/jobs/some-id', 'respond-async']);

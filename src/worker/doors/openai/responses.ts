@@ -28,7 +28,7 @@ async function acceptResponse(primary: Primary, res: Reply, asked: Asked): Promi
   const { model, tool, ignored } = asked;
   tellIgnored(res, ignored);
   const form = { route: '/v1/responses', model, tool } as const;
-  await acceptJob(primary, res, orderOf(asked), form, (jobId) =>
-    openResponse({ requestId: jobId, model, tool }, 0, 'queued'),
+  await acceptJob(primary, res, orderOf(asked), form, ({ id, createdAt }) =>
+    openResponse({ requestId: id, model, tool }, Math.floor(createdAt / 1000), 'queued'),
   );
 }
