@@ -1,5 +1,5 @@
 import type { Counts, Expiry } from '../store-upkeep.js';
-import type { SqlConnection, SqlValue } from './node-sqlite.js';
+import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
 
@@ -49,14 +49,24 @@ export class FileSurvey {
   }
 
   #verify(expiry: Expiry): FileReport {
-    const faults = this.#sql.prepare(`PRAGMA integrity_check(${maxFaults})`).all();
-    const damage = faults.map((row) => String(row.integrity_check)).filter((word) => word !== 'ok');
+    const damage = this.#damage();
     return {
       version: this.#number('PRAGMA user_version', 'user_version'),
       faults: damage.length > 0 ? damage : this.#ownerless(),
       rows: damage.length > 0 ? {} : this.#counts(),
       expired: damage.length > 0 ? {} : this.#expired(expiry),
     };
+  }
+
+  /** Some damage SQLite tells of, and at some it gives up. */
+  #damage(): string[] {
+    try {
+      const faults = this.#sql.prepare(`PRAGMA integrity_check(${maxFaults})`).all();
+      return faults.map((row) => String(row.integrity_check)).filter((word) => word !== 'ok');
+    } catch (error) {
+      if (sqliteCodeOf(error) !== sqliteCodes.damaged) throw error;
+      return [(error as Error).message];
+    }
   }
 
   #ownerless(): string[] {

@@ -68,9 +68,9 @@ export class Group {
   }
 }
 
-/** What SQLite does in no transaction. */
+/** What SQLite does in no transaction, and what may find damage: then no transaction ends well. */
 function isAlone({ order }: SqliteTask): boolean {
-  return order.type === 'tidy' || order.type === 'backup';
+  return ['tidy', 'backup', 'verify'].includes(order.type);
 }
 
 function failureOf({ number }: SqliteTask, error: unknown): SqliteAnswer {

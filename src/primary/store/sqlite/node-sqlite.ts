@@ -37,4 +37,4 @@ export function sqliteCodeOf(thrown: unknown): number | null {
   return typeof errcode === 'number' ? errcode & 0xff : null;
 }
 
-export const sqliteCodes = { busy: 5, cannotOpen: 14, notADatabase: 26 } as const;
+export const sqliteCodes = { busy: 5, damaged: 11, cannotOpen: 14, notADatabase: 26 } as const;
