@@ -87,9 +87,10 @@ const actions: Readonly<Record<string, StoreAction>> = {
     return report.faults.length === 0 ? exitCodes.ok : exitCodes.failed;
   },
   purge: async (unexpected, args, context) => {
-    if (unexpected !== undefined)
+    const named = args.value('client');
+    if (unexpected !== undefined || named === undefined)
       throw usageError("purge: name the client with --client, such as --client 'key alice'");
-    const order = purgeRequest.safeParse({ client: args.value('client') });
+    const order = purgeRequest.safeParse({ client: named });
     if (!order.success) throw usageError(`--client: ${order.error.issues[0]?.message}`);
     const { client } = order.data;
     const settings = context.storeSettings(args.value('store'));

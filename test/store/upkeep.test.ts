@@ -100,6 +100,8 @@ describe('A backup', () => {
     expect([memory.code, memory.stderr]).toEqual([65, expect.stringContaining('the store is in memory')]);
     const other = await storeCommand(['purge', '--client', 'key a'], { MODEL_API_STORE: 'redis://127.0.0.1' }, service);
     expect([other.code, other.stderr]).toEqual([69, expect.stringContaining('keeps nothing in Redis')]);
+    const unnamed = await storeCommand(['purge'], {});
+    expect([unnamed.code, unnamed.stderr]).toEqual([64, expect.stringContaining('name the client with --client')]);
   });
 });
 
