@@ -92,6 +92,16 @@ describe('A backup', () => {
     expect(await readdir(folder.path)).toEqual(['backup.db', 'state']);
   });
 
+  it('has no name of the store itself: it would be removed at the next start', async () => {
+    await using folder = await temporaryFolder();
+    const { env, path } = storeIn(folder);
+    await (await startWithKey(env)).stop();
+    for (const ending of ['-wal', '-journal']) {
+      const { code, stderr } = await storeCommand(['backup', path + ending], env);
+      expect([code, stderr]).toEqual([65, expect.stringContaining('is a name of the store itself')]);
+    }
+  });
+
   it('of Redis is the business of Redis, and of memory there is none', async () => {
     const redis = await storeCommand(['backup', 'b'], { MODEL_API_STORE: 'redis://127.0.0.1' });
     expect([redis.code, redis.stderr]).toEqual([64, expect.stringContaining('Redis makes its own backups')]);

@@ -9,6 +9,9 @@ import type { FileReport, SurveyOrder } from './file-survey.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
 import type { SqliteValue } from './messages.js';
 
+/** Of files beside the store that are its own: what has such a name, SQLite or the service removes. */
+const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
+
 /** What is asked of the thread that has the file. `ask` rejects with a RelayError. */
 export interface FileAsked {
   readonly clock: Clock;
@@ -37,6 +40,8 @@ export class SqliteUpkeep implements StoreUpkeep {
     return this.#line(async () => {
       const begunMs = this.#asked.clock.monotonicMs();
       const part = `${path}.part`;
+      if (ownEndings.some((ending) => path === this.#path + ending))
+        throw invalid('name', 'is a name of the store itself');
       try {
         await rm(part, { force: true }); // of a backup that was killed
         await makeEmptyFile(part);
