@@ -99,4 +99,23 @@ describe('A file with an adapter', () => {
       stderr: expect.stringContaining('owl.mjs'),
     });
   });
+
+  it('may fail to plan for some models, and the service goes on, also while a job with one of them waits', async () => {
+    const path = join(folder.path, 'picky.cjs');
+    const plan = `({ model }) => { if (model === 'bad') throw new Error('there is no such model'); return { args: [], files: [] }; }`;
+    const decoder = `{ hasBegun: true, read: (text) => [{ type: 'text-delta', text }], exit: () => [{ type: 'turn-end', text: null, model: null, usage: kit.unknownUsage }] }`;
+    const dialogue = `() => ({ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: ${decoder} })`;
+    const dialect = `{ version: null, extras: {}, plan: ${plan}, dialogue: ${dialogue}, check: async () => null, listModels: async () => null }`;
+    const made = `{ name: 'picky', command: ['sh', '-c', 'read -r line; sleep "$line"; echo done'], credentialVariable: null, env: {}, models: null, learn: async () => (${dialect}) }`;
+    await writeFile(path, `exports.createAdapter = ({ kit }) => (${made});\n`, { mode: 0o644 });
+    const env = { MODEL_API_CLI: path, MODEL_API_MAX_CONCURRENT: '1', MODEL_API_STANDBY: '1' };
+    await using service = await startService({ env });
+    const first = service.post('/ask', { prompt: '1\n' });
+    await untilJobs(service, 1, 0);
+    const second = service.post('/ask', { prompt: '0\n', model: 'bad' });
+    await untilJobs(service, 1, 1);
+    expect((await first).body.response).toBe('done\n');
+    expect((await second).body).toMatchObject({ error: 'cli_error', message: 'the adapter picky has failed' });
+    expect((await service.post('/ask', { prompt: '0\n' })).status).toBe(200);
+  });
 });

@@ -30,6 +30,16 @@ export function launchKeyOf({ dialect, fingerprint, keys }: KnownProgram, launch
   return key;
 }
 
+/** null where the adapter can't plan it: a job with this launch fails with the reason. */
+export function plannedKeyOf(program: KnownProgram, launch: Launch): LaunchKey | null {
+  try {
+    return launchKeyOf(program, launch);
+  } catch (error) {
+    if (error instanceof RelayError) return null;
+    throw error;
+  }
+}
+
 /** What a readiness check found. */
 export interface Verdict {
   readonly version: string | null;

@@ -70,9 +70,9 @@ export function guardedDialogue(name: string, create: () => Dialogue): Dialogue 
 }
 
 function guardedDecoder(decoder: Decoder<DecoderEvent>, guard: <T>(call: () => T) => T): Decoder<DecoderEvent> {
-  const events = (from: Iterable<DecoderEvent>) => Array.from(from, (event) => checked(eventShape, event));
+  const events = (from: Iterable<DecoderEvent>) => Array.from(listed(from), (event) => checked(eventShape, event));
   return {
-    begin: (turn) => guard(() => decoder.begin?.(turn)),
+    begin: (turn) => guard(() => void atOnce(decoder.begin?.(turn))),
     get isMidAnswer() {
       return guard(() => decoder.isMidAnswer ?? false);
     },
@@ -84,8 +84,21 @@ function guardedDecoder(decoder: Decoder<DecoderEvent>, guard: <T>(call: () => T
   };
 }
 
+/** `Array.from` makes an empty list of anything else, and an answer would be lost without a word. */
+function listed<T>(from: Iterable<T>): Iterable<T> {
+  if (typeof atOnce(from)?.[Symbol.iterator] === 'function') return from;
+  throw new TypeError('it yields what it must not: must be a list of events, or a generator that is not async');
+}
+
+/** Nobody awaits a promise where none belongs, and its rejection would end the service. */
+export function atOnce<T>(value: T): T {
+  if (!(value instanceof Promise)) return value;
+  value.catch(() => {});
+  throw new TypeError('it must answer at once, and not with a promise');
+}
+
 export function checked<T>(shape: z.ZodType, value: T): T {
-  const { error } = shape.safeParse(value);
+  const { error } = shape.safeParse(atOnce(value));
   if (error === undefined) return value;
   const [issue] = error.issues;
   throw new TypeError(`it yields what it must not: ${[...(issue?.path ?? []), issue?.message].join(': ')}`);

@@ -1,7 +1,15 @@
 import { z } from 'zod';
 import { cliError, RelayError } from '../../../shared/errors.js';
-import { type Adapter, type Consult, type Dialect, plainLaunch } from '../adapter.js';
-import { checked, dialogueShape, does, guarded, guardedDialogue } from './file-dialogue.js';
+import {
+  type Adapter,
+  type Consult,
+  type Dialect,
+  type Effort,
+  type Extras,
+  type Image,
+  plainLaunch,
+} from '../adapter.js';
+import { atOnce, checked, dialogueShape, does, guarded, guardedDialogue } from './file-dialogue.js';
 
 const strings = z.record(z.string(), z.string());
 
@@ -60,33 +68,59 @@ export function fileAdapter(module: unknown, options: object): Adapter {
 async function learn(adapter: Adapter, consult: Consult): Promise<Dialect> {
   const { name } = adapter;
   try {
-    const dialect = await adapter.learn(consult);
+    const dialect = await adapter.learn(guardedConsult(consult));
     checkShape(dialectShape, dialect, 'learn() must resolve with a dialect');
     checkShape(planShape, dialect.plan(plainLaunch(null), 'system'), 'plan() must return a plan');
     checkShape(dialogueShape, dialect.dialogue(), 'dialogue() must return a dialogue');
     return guardedDialect(name, dialect);
   } catch (error) {
-    if (error instanceof RelayError) throw error;
-    throw cliError('other', `the adapter ${name} has failed: ${(error as Error).message}`);
+    throw failureOf(name, error);
   }
 }
 
-function guardedDialect(name: string, dialect: Dialect): Dialect {
-  const { version, extras } = dialect;
-  return {
-    version,
-    extras,
-    isProvisional: dialect.isProvisional === true,
-    plan: (...launch) => guarded(name, () => checked(planShape, dialect.plan(...launch))),
-    dialogue: () => guardedDialogue(name, () => dialect.dialogue()),
-    check: (consult) => settled(name, checkedVerdict, dialect.check(consult)),
-    listModels: (consult) => settled(name, modelsShape, dialect.listModels(consult)),
+/** What the adapter does before any turn is told in its own words: no model has said anything yet. */
+function failureOf(name: string, error: unknown): RelayError {
+  return error instanceof RelayError ? error : cliError('other', `the adapter ${name} has failed: ${wordsOf(error)}`);
+}
+
+/** An adapter may forget to await an answer, or that what decides whether it is enough may be no promise. */
+function guardedConsult(consult: Consult): Consult {
+  return (args, input, isEnough, file) => {
+    const isWhole = isEnough && ((stdout: string) => atOnce(isEnough(stdout)));
+    const consultation = consult(args, input, isWhole, file);
+    consultation.catch(() => {});
+    return consultation;
   };
 }
 
-async function settled<T>(name: string, shape: z.ZodType, promised: Promise<T>): Promise<T> {
-  const value = await promised;
-  return guarded(name, () => checked(shape, value));
+function guardedDialect(name: string, dialect: Dialect): Dialect {
+  const { version } = dialect;
+  return {
+    version,
+    extras: guardedExtras(name, dialect.extras),
+    isProvisional: dialect.isProvisional === true,
+    plan: (...launch) => guarded(name, () => checked(planShape, dialect.plan(...launch))),
+    dialogue: () => guardedDialogue(name, () => dialect.dialogue()),
+    check: (consult) => settled(name, checkedVerdict, () => dialect.check(guardedConsult(consult))),
+    listModels: (consult) => settled(name, modelsShape, () => dialect.listModels(guardedConsult(consult))),
+  };
+}
+
+function guardedExtras(name: string, extras: Extras): Extras {
+  const guard = (call: () => unknown) => guarded(name, () => atOnce(call()));
+  return {
+    ...(extras.image !== undefined && { image: (image: Image) => guard(() => extras.image?.(image)) }),
+    ...(extras.schema !== undefined && { schema: (schema: string) => guard(() => extras.schema?.(schema)) }),
+    ...(extras.effort !== undefined && { effort: (effort: Effort) => guard(() => extras.effort?.(effort)) }),
+  };
+}
+
+async function settled<T>(name: string, shape: z.ZodType, ask: () => Promise<T>): Promise<T> {
+  try {
+    return checked(shape, await ask());
+  } catch (error) {
+    throw failureOf(name, error);
+  }
 }
 
 /** Node shows the exports of a CommonJS file by their names only where it finds these in its text. */
@@ -103,11 +137,17 @@ function orSaid<T>(what: string, call: () => T): T {
   try {
     return call();
   } catch (error) {
-    throw new Error(`${what}: ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`${what}: ${wordsOf(error)}`);
   }
 }
 
+/** Anything can be thrown. */
+function wordsOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
 function checkShape(shape: z.ZodType, value: unknown, what: string): void {
+  if (value instanceof Promise) value.catch(() => {}); // its rejection would end the service
   const { error } = shape.safeParse(value);
   if (error === undefined) return;
   const faults = error.issues.map(({ path, message }) => [...path.map(String), message].join(': '));

@@ -2,7 +2,7 @@ import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { Launch } from '../adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
-import { type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../program.js';
 import type { HostLoad } from './host-load.js';
 import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';
 import type { ProcessPool } from './process-pool.js';
@@ -97,7 +97,7 @@ export class Caretaker {
     this.#failures = program === null ? this.#failures + 1 : 0;
     if (program === null) return nowMs + Math.min(retryMs * 2 ** (this.#failures - 1), maxRetryMs);
     if (!isReady() || !load.hasMemory) return nowMs + retryMs;
-    history.refresh((launch) => launchKeyOf(program, launch), nowMs);
+    history.refresh((launch) => plannedKeyOf(program, launch), nowMs);
     const demand = this.#demand(program);
     const { start, retire, nextMs } = planStandby({
       nowMs,
@@ -119,7 +119,10 @@ export class Caretaker {
     const { pool, waitingJobs } = this.#parts;
     const kept = new Set(pool.sessions.map(({ conversation }) => conversation.id));
     const needy = waitingJobs().filter(({ conversation }) => conversation === null || !kept.has(conversation.id));
-    return needy.map(({ launch }) => unusedLaunch(launchKeyOf(program, launch), launch));
+    return needy.flatMap(({ launch }) => {
+      const key = plannedKeyOf(program, launch);
+      return key === null ? [] : [unusedLaunch(key, launch)];
+    });
   }
 
   async #start(program: KnownProgram, { key, launch }: LaunchRecord): Promise<void> {

@@ -43,12 +43,12 @@ export class LaunchHistory {
     return key === this.#usualKey;
   }
 
-  /** Forgets the launches whose key has changed because the program's file has; the usual one is always known. */
-  refresh(keyOf: (launch: Launch) => LaunchKey, nowMs: number): void {
+  /** Forgets the launches whose key has changed because the program's file has; the usual one is always known, where it has a key. */
+  refresh(keyOf: (launch: Launch) => LaunchKey | null, nowMs: number): void {
     for (const { key, launch } of this.records) if (keyOf(launch) !== key) this.#records.delete(key);
     if (this.#usual === null) return;
     this.#usualKey = keyOf(this.#usual);
-    if (!this.#records.has(this.#usualKey)) this.#add(this.#usualKey, this.#usual, nowMs);
+    if (this.#usualKey !== null && !this.#records.has(this.#usualKey)) this.#add(this.#usualKey, this.#usual, nowMs);
   }
 
   /** A job asks for this launch. */

@@ -1,60 +1,18 @@
-import { join } from 'node:path';
 import { type Dialect, plainLaunch, unknownUsage } from '../../../../src/primary/cli/adapter.js';
-import { adapterKit } from '../../../../src/primary/cli/adapter-kit.js';
 import { fileAdapter } from '../../../../src/primary/cli/adapters/file.js';
 import { LineTooLong } from '../../../../src/primary/cli/adapters/lines.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { root } from '../../../support/sources.js';
-
-const example = require(join(root, 'docs', 'examples', 'jay-adapter.cjs'));
-const options = { command: ['node', 'jay.cjs'], extraArgs: ['--mood=merry'], env: {}, kit: adapterKit };
-const consult = async (args: readonly string[]) => {
-  return { code: 0, stdout: args.includes('--version') ? 'jay 0.3.1\n' : '{"op":"models","models":["a","b"]}\n' };
-};
-
-/** The example, with some of its parts replaced. */
-function adapterWith(parts: object): unknown {
-  return { createAdapter: (given: object) => ({ ...example.createAdapter(given), ...parts }) };
-}
-
-function faultOf(module: unknown): string {
-  try {
-    fileAdapter(module, options);
-    return 'none';
-  } catch (error) {
-    return (error as Error).message;
-  }
-}
-
-function ofExample(): Promise<Dialect> {
-  return example.createAdapter(options).learn(consult);
-}
-
-async function dialectWith(parts: object = {}): Promise<Dialect> {
-  const learn = async () => ({ ...(await ofExample()), ...parts });
-  return fileAdapter(adapterWith({ learn }), options).learn(consult);
-}
-
-/** A dialogue that says nothing, with some of its parts replaced. */
-function silent({ writer = {}, decoder = {} }: { readonly writer?: object; readonly decoder?: object }) {
-  const input = { text: '', stdin: 'end' };
-  const nothing = () => [];
-  return () => ({
-    writer: { write: () => input, ...writer },
-    decoder: { hasBegun: true, read: nothing, exit: nothing, ...decoder },
-  });
-}
-
-/** What the adapter makes of a mistake in its own dialogue. */
-async function failureOf(parts: object, act: (dialect: Dialect) => unknown): Promise<RelayError> {
-  const dialect = await dialectWith(parts);
-  try {
-    act(dialect);
-  } catch (error) {
-    return error as RelayError;
-  }
-  throw new Error('nothing was thrown');
-}
+import {
+  adapterWith,
+  consult,
+  dialectWith,
+  example,
+  failureOf,
+  faultOf,
+  ofExample,
+  options,
+  silent,
+} from '../../../support/adapter-files.js';
 
 describe('an adapter in a file', () => {
   it('is what the file makes of its options, by either kind of module', async () => {
@@ -122,6 +80,22 @@ describe('an adapter in a file', () => {
       (dialect) => dialect.dialogue().decoder.read('x'),
     ],
     [
+      'what is no list',
+      { decoder: { read: () => ({ type: 'text-delta', text: 'x' }) } },
+      (dialect) => dialect.dialogue().decoder.read('x'),
+    ],
+    [
+      'its events later',
+      {
+        decoder: {
+          async *read() {
+            yield { type: 'text-delta', text: 'x' };
+          },
+        },
+      },
+      (dialect) => dialect.dialogue().decoder.read('x'),
+    ],
+    [
       'an end without its usage',
       { decoder: { exit: () => [{ type: 'turn-end', text: null, model: null }] } },
       (dialect) => dialect.dialogue().decoder.exit({ code: 0, signal: null, stderr: '' }),
@@ -161,7 +135,8 @@ describe('an adapter in a file', () => {
   it('is checked too where it tells of itself', async () => {
     const dialect = await dialectWith({ check: async () => true, listModels: async () => [{ id: 'a' }] });
     for (const asked of [dialect.check(consult), dialect.listModels(consult)]) {
-      await expect(asked).rejects.toMatchObject({ code: 'cli_error', message: 'the adapter jay has failed' });
+      await expect(asked).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
+      await expect(asked).rejects.toThrow('the adapter jay has failed: it yields what it must not: ');
     }
   });
 

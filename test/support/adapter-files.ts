@@ -1,0 +1,56 @@
+import { join } from 'node:path';
+import type { Dialect } from '../../src/primary/cli/adapter.js';
+import { adapterKit } from '../../src/primary/cli/adapter-kit.js';
+import { fileAdapter } from '../../src/primary/cli/adapters/file.js';
+import type { RelayError } from '../../src/shared/errors.js';
+import { root } from './sources.js';
+
+export const example = require(join(root, 'docs', 'examples', 'jay-adapter.cjs'));
+export const options = { command: ['node', 'jay.cjs'], extraArgs: ['--mood=merry'], env: {}, kit: adapterKit };
+export const consult = async (args: readonly string[]) => {
+  return { code: 0, stdout: args.includes('--version') ? 'jay 0.3.1\n' : '{"op":"models","models":["a","b"]}\n' };
+};
+
+/** The example, with some of its parts replaced. */
+export function adapterWith(parts: object): unknown {
+  return { createAdapter: (given: object) => ({ ...example.createAdapter(given), ...parts }) };
+}
+
+export function faultOf(module: unknown): string {
+  try {
+    fileAdapter(module, options);
+    return 'none';
+  } catch (error) {
+    return (error as Error).message;
+  }
+}
+
+export function ofExample(): Promise<Dialect> {
+  return example.createAdapter(options).learn(consult);
+}
+
+export async function dialectWith(parts: object = {}): Promise<Dialect> {
+  const learn = async () => ({ ...(await ofExample()), ...parts });
+  return fileAdapter(adapterWith({ learn }), options).learn(consult);
+}
+
+/** A dialogue that says nothing, with some of its parts replaced. */
+export function silent({ writer = {}, decoder = {} }: { readonly writer?: object; readonly decoder?: object }) {
+  const input = { text: '', stdin: 'end' };
+  const nothing = () => [];
+  return () => ({
+    writer: { write: () => input, ...writer },
+    decoder: { hasBegun: true, read: nothing, exit: nothing, ...decoder },
+  });
+}
+
+/** What the adapter makes of a mistake in its own dialogue. */
+export async function failureOf(parts: object, act: (dialect: Dialect) => unknown): Promise<RelayError> {
+  const dialect = await dialectWith(parts);
+  try {
+    act(dialect);
+  } catch (error) {
+    return error as RelayError;
+  }
+  throw new Error('nothing was thrown');
+}
