@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type CliReason, cliError, type RelayError } from '../../../shared/errors.js';
 import type { TurnFailed } from '../adapter.js';
+import { protocolVersion } from './acp-lines.js';
 import { reasonByStatus } from './http-status.js';
 import type { RpcError } from './json-rpc.js';
 import { jsonOf } from './lines.js';
@@ -89,4 +90,9 @@ function sentence(start: string, words: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
   const printable = firstLine.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, maxWords);
   return printable === '' ? start : `${start}: ${printable}`;
+}
+
+export function otherVersion(version: number): TurnFailed {
+  const message = `the model CLI speaks version ${version} of the Agent Client Protocol, not ${protocolVersion}`;
+  return failure('other', message);
 }

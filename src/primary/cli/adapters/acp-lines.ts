@@ -65,7 +65,8 @@ const modelState = z
 export const sessionMade = z.object({ sessionId: z.string(), models: modelState, configOptions });
 export type SessionMade = z.infer<typeof sessionMade>;
 
-const count = z.number().nonnegative();
+/** Tokens. */
+const count = z.int().nonnegative();
 
 const usage = z
   .object({
@@ -100,7 +101,7 @@ const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'tool_call
 /** `cost` is of the whole session. */
 const usageUpdate = z.object({
   sessionUpdate: z.literal('usage_update'),
-  cost: z.object({ amount: count, currency: z.string() }).nullish(),
+  cost: z.object({ amount: z.number().nonnegative(), currency: z.string() }).nullish(),
 });
 
 /** The notification `session/update`. */

@@ -1,7 +1,7 @@
 import { cliError } from '../../../shared/errors.js';
 import type { Consult, ModelEntry } from '../adapter.js';
-import { failedBy } from './acp-failure.js';
-import { type Initialized, initialize, initialized, newSession, sessionMade } from './acp-lines.js';
+import { errorOf, failedBy, otherVersion } from './acp-failure.js';
+import { type Initialized, initialize, initialized, newSession, protocolVersion, sessionMade } from './acp-lines.js';
 import { modelsOf } from './acp-models.js';
 import { type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
 
@@ -17,16 +17,19 @@ const requests = [rpcRequest(0, ...initialize), rpcRequest(1, ...newSession(ownF
 /** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
 export async function askAgent(consult: Consult, args: readonly string[]): Promise<Initialized> {
   const [answer] = await answers(consult, args, 1);
-  const { data } = initialized.safeParse(answer?.type === 'result' ? answer.result : null);
+  if (answer?.type === 'error') throw errorOf(failedBy(answer.error));
+  const { data } = initialized.safeParse(answer?.result);
   if (data === undefined) throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
+  if (data.protocolVersion !== protocolVersion) throw errorOf(otherVersion(data.protocolVersion));
   return data;
 }
 
 /** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. */
 export async function checkAgent(consult: Consult, args: readonly string[]): Promise<string | null> {
   const [, session] = await answers(consult, args, 2);
-  if (session?.type === 'result') return null;
-  if (session === undefined) return 'the model CLI opens no session';
+  const isOpen = session?.type === 'result' && sessionMade.safeParse(session.result).success;
+  if (isOpen) return null;
+  if (session?.type !== 'error') return 'the model CLI opens no session';
   const { reason, message } = failedBy(session.error);
   return reason === 'auth' ? message.replace(/^the model CLI reports/, notLoggedIn) : message;
 }
@@ -41,16 +44,27 @@ export async function listModels(consult: Consult, args: readonly string[]): Pro
 /** The answers to the first `count` requests, by their place. They are written at once: agents read one after the other. */
 async function answers(consult: Consult, args: readonly string[], count: number): Promise<(RpcAnswer | undefined)[]> {
   const asked = requests.slice(0, count);
-  const isEnough = (printed: string) => answersIn(printed).length === count || asksToLogIn(printed);
+  const told = (printed: string) => {
+    const found = answersIn(printed);
+    return asked.map((_, id) => found.find((answer) => answer.id === id));
+  };
+  const isWhole = (printed: string) => !told(printed).includes(undefined) || answersIn(printed).some(isUnreadable);
+  const isEnough = (printed: string) => isWhole(printed) || asksToLogIn(printed);
   const { stdout } = await consult(args, asked.join(''), isEnough);
-  const found = answersIn(stdout);
-  if (found.length === 0 && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
-  return asked.map((_, id) => found.find((answer) => answer.id === id));
+  const found = told(stdout);
+  if (found[0] === undefined && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
+  return found;
 }
 
-/** Some ask whoever sits at the terminal, and would wait for ever. */
+/** It could not even read the id of what it was asked. */
+function isUnreadable({ type, id }: RpcAnswer): boolean {
+  return type === 'error' && id === null;
+}
+
+/** Some ask whoever sits at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
 function asksToLogIn(stdout: string): boolean {
-  return /authorization code|visit the following URL|log ?in to continue/i.test(stdout);
+  const printed = stdout.replace(/^\s*\{.*/gm, '');
+  return /authorization code|visit the following URL|log ?in to continue/i.test(printed);
 }
 
 function answersIn(stdout: string): RpcAnswer[] {

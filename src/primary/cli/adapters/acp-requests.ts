@@ -20,6 +20,6 @@ function kindOf(method: string): RequestKind {
 }
 
 /** The one answer that chooses none of the options. */
-function notPermitted(id: RpcId): string {
+function notPermitted(id: RpcId | null): string {
   return rpcResult(id, { outcome: { outcome: 'cancelled' } });
 }

@@ -9,7 +9,7 @@ import {
   type TurnInput,
   type TurnWriter,
 } from '../adapter.js';
-import { errorOf, failedBy, failure } from './acp-failure.js';
+import { errorOf, failedBy, failure, otherVersion } from './acp-failure.js';
 import {
   initialize,
   initialized,
@@ -119,7 +119,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
   #initialized(result: unknown, workingDirectory: string): readonly DecoderEvent[] {
     const { data } = initialized.safeParse(result);
-    if (data?.protocolVersion !== protocolVersion) return [this.#fail(otherVersion(data?.protocolVersion))];
+    if (data === undefined) return [this.#fail(failure('other', 'the model CLI says nothing of its protocol'))];
+    if (data.protocolVersion !== protocolVersion) return [this.#fail(otherVersion(data.protocolVersion))];
     this.#state = { name: 'creating' };
     return [reply(rpcRequest(creating, ...newSession(workingDirectory)))];
   }
@@ -171,9 +172,4 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
 function reply(text: string): StdinReply {
   return { type: 'reply', text };
-}
-
-function otherVersion(version: number | undefined): TurnFailed {
-  const spoken = version === undefined ? 'an unknown version' : `version ${version}`;
-  return failure('other', `the model CLI speaks ${spoken} of the Agent Client Protocol, not ${protocolVersion}`);
 }

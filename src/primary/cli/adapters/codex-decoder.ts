@@ -33,7 +33,7 @@ const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage
 
 /** What the program asks for. */
 interface ProgramRequest {
-  readonly id: RpcId;
+  readonly id: RpcId | null;
   readonly method: string;
 }
 

@@ -84,6 +84,6 @@ export function parseMessage(line: string): CodexMessage | null {
 }
 
 /** The answer to a request of the program: it is not given what it asks for. */
-export function refusalLine(id: RpcId): string {
+export function refusalLine(id: RpcId | null): string {
   return rpcFailure(id, methodNotFound, 'this client gives nothing');
 }

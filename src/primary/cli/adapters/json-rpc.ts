@@ -13,17 +13,22 @@ export interface RpcError {
 
 /** What the other side has written: its own request or notification, or how it answers one of ours. */
 export type RpcMessage =
-  | { readonly type: 'request'; readonly id: RpcId; readonly method: string; readonly params: unknown }
+  | { readonly type: 'request'; readonly id: RpcId | null; readonly method: string; readonly params: unknown }
   | { readonly type: 'notification'; readonly method: string; readonly params: unknown }
   | { readonly type: 'result'; readonly id: RpcId; readonly result: unknown }
   | { readonly type: 'error'; readonly id: RpcId | null; readonly error: RpcError };
 
 const id = z.union([z.string(), z.number()]);
-const error = z.object({ code: z.number(), message: z.string().catch(''), data: z.unknown().optional() });
+/** Whatever is wrong with it: an answer that was overlooked would be waited for until the time is up. */
+const error = z.union([
+  z.object({ code: z.number().catch(0), message: z.string().catch(''), data: z.unknown().optional() }),
+  z.string().transform((message) => ({ code: 0, message })),
+]);
 
-const call = z.object({ id: id.optional(), method: z.string(), params: z.unknown().optional() });
+const call = z.object({ id: id.nullish(), method: z.string(), params: z.unknown().optional() });
 const failure = z.object({ id: id.nullable(), error });
-const success = z.object({ id, result: z.unknown() });
+/** A function that returns nothing leaves an answer without a result. */
+const success = z.object({ id, result: z.unknown().optional() });
 
 /** null for a line that is no message. */
 export function rpcMessage(line: string): RpcMessage | null {
@@ -48,11 +53,11 @@ export function rpcNotification(method: string, params?: unknown): string {
   return lineOf({ method, params });
 }
 
-export function rpcResult(id: RpcId, result: unknown): string {
+export function rpcResult(id: RpcId | null, result: unknown): string {
   return lineOf({ id, result });
 }
 
-export function rpcFailure(id: RpcId, code: number, message: string): string {
+export function rpcFailure(id: RpcId | null, code: number, message: string): string {
   return lineOf({ id, error: { code, message } });
 }
 

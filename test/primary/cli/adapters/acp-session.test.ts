@@ -157,7 +157,7 @@ describe('The end of a turn', () => {
 describe('A session that can not be opened', () => {
   it.each([
     ['by the version', () => agent.says(result(0, { ...hello, protocolVersion: 2 })), 'other', /speaks version 2/],
-    ['by the answer', () => agent.says(result(0, 'hi')), 'other', /an unknown version/],
+    ['by the answer', () => agent.says(result(0, 'hi')), 'other', /says nothing of its protocol/],
     [
       'at once',
       () => agent.says(lineOf({ id: 0, error: { code: -32603, message: 'Internal error' } })),

@@ -72,6 +72,29 @@ describe('the adapter of agents', () => {
     expect(await check(answering(result(0, hello)).consult)).toBe('the model CLI opens no session');
   });
 
+  it('takes each answer once, whatever else the agent says', async () => {
+    const { check } = await learned();
+    const twice = result(0, hello) + result(0, hello) + result(9, {});
+    expect(await check(answering(twice, result(1, { sessionId: 's' })).consult)).toBeNull();
+    const login = { ...hello, authMethods: [{ id: 'x', description: 'Log in to continue' }] };
+    expect(await check(answering(result(0, login), result(1, { sessionId: 's' })).consult)).toBeNull();
+  });
+
+  it('can not run jobs where what the agent opens is no session', async () => {
+    const { check } = await learned();
+    expect(await check(answering(result(0, hello), result(1, {})).consult)).toBe('the model CLI opens no session');
+  });
+
+  it.each<[string, string, string, string]>([
+    ['speaks another version', result(0, { protocolVersion: 2 }), 'other', 'speaks version 2 of the Agent Client'],
+    ['wants a login first', lineOf({ id: 0, error: loginError }), 'auth', 'reports: Gemini API key is missing'],
+    ['can not read what it is asked', lineOf({ id: null, error: { code: -32700 } }), 'other', 'does not answer init'],
+  ])('can not use an agent that %s, and says so', async (_, line, reason, message) => {
+    const learning = acpAdapter('acp', bare, null, options).learn(answering(line, 'never read').consult);
+    await expect(learning).rejects.toMatchObject({ code: 'cli_error', reason });
+    await expect(learning).rejects.toThrow(message);
+  });
+
   it('lists the models that the agent lists', async () => {
     const { listModels } = await learned();
     const list = (session: object) =>

@@ -25,6 +25,11 @@ describe('A line of JSON-RPC', () => {
       },
     ],
     ['{"id":null,"error":{"code":-32700}}', { type: 'error', id: null, error: { code: -32700, message: '' } }],
+    ['{"id":null,"method":"m"}', { type: 'request', id: null, method: 'm', params: undefined }],
+    ['{"id":1,"error":{"code":"E4","message":"no"}}', { type: 'error', id: 1, error: { code: 0, message: 'no' } }],
+    ['{"id":1,"error":"no"}', { type: 'error', id: 1, error: { code: 0, message: 'no' } }],
+    ['{"id":1,"result":2,"error":null}', { type: 'result', id: 1, result: 2 }],
+    ['{"id":1}', { type: 'result', id: 1, result: undefined }],
   ])('is read: %s', (line, message) => {
     expect(rpcMessage(line)).toEqual(message);
   });
