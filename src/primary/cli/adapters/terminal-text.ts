@@ -1,11 +1,14 @@
-/** What a program tells its terminal to do: CSI, the strings (OSC, DCS and the like), and the short sequences. */
+/**
+ * What a program tells its terminal to do: CSI, the strings (OSC, DCS and the like), and the short sequences. An OSC ends
+ * with its line, where the program has forgotten to end it: it would take the whole answer with it.
+ */
 export const terminalSequences =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
-  /\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
+  /\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b\n]*(?:\x07|\x1b\\|(?=\n))|[PX^_][^\x07\x1b]*(?:\x07|\x1b\\)|[ -/]*[0-Z\\^-~])/g;
 
 /** One of which only the beginning has been read. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
-const cutSequence = /\x1b(?:\[[0-?]*[ -/]*|[\]PX^_][^\x07\x1b]*\x1b?|[ -/]*)$/;
+const cutSequence = /\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b\n]*\x1b?|[PX^_][^\x07\x1b]*\x1b?|[ -/]*)$/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this finds
 const strayEscapes = /\x1b/g;
 

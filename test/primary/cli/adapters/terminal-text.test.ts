@@ -31,6 +31,11 @@ describe('an answer without what is meant for a terminal', () => {
     expect(passedOn([`a${esc}\nb${esc}[1\u0001c`])).toEqual(['a\nb[1\u0001c']);
   });
 
+  it('keeps what follows the line of a title that never ends', () => {
+    expect(passedOn([`${esc}]0;title\nHello`])).toEqual(['\nHello']);
+    expect(passedOn([...`a${esc}]0;title\nb`]).join('')).toBe('a\nb');
+  });
+
   it('holds back no more than a few kilobytes, whatever the program writes', () => {
     const [first = '', second = ''] = passedOn([`${esc}]0;${'x'.repeat(5000)}`, '\n'.repeat(5000)]);
     expect([first.length, second.length]).toEqual([5003, 5000]);
