@@ -13,7 +13,7 @@ import { commandAdapter } from './adapters/command.js';
 import { demoAdapter } from './adapters/demo.js';
 import { fileAdapter } from './adapters/file.js';
 import { launchEnv, searchPathOf } from './environment.js';
-import type { AtLeastOne } from './model-router.js';
+import { type AtLeastOne, ModelRouter } from './model-router.js';
 import type { NamedAdapter } from './models.js';
 import { findProgram } from './program.js';
 
@@ -54,12 +54,31 @@ export async function chooseAdapters(
     return { name, adapter: createAdapter(choice, config, env) };
   };
   const [first, ...others] = config.clis;
-  if (first !== undefined)
-    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
+  if (first !== undefined) {
+    const clis: AtLeastOne<NamedAdapter> = [await named(first), ...(await Promise.all(others.map(named)))];
+    const faults = modelFaults(config, clis);
+    if (faults.length > 0) throw new ConfigFault(faults);
+    return { clis, warnings: [] };
+  }
   const kind = await chooseKind(config, searchPathOf(env));
   const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
   const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
   return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
+}
+
+/** Models that the operator has named, and that no request could use. */
+function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>): string[] {
+  const { fallback, canonical = (name) => name, fault } = new ModelRouter(config, clis).choice;
+  const { allowedModels } = config;
+  const isNamed = config.defaultModel !== null || allowedModels.length === 0;
+  const faultOf = (variable: string, name: string) => {
+    const wrong = fault?.(canonical(name)) ?? null;
+    return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
+  };
+  return [
+    ...(isNamed && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
+    ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
+  ];
 }
 
 function isFileChoice(choice: CliChoice | FileChoice): choice is FileChoice {
@@ -77,7 +96,8 @@ async function adapterOfFile(
   try {
     return fileAdapter(await load(path), options);
   } catch (error) {
-    throw new ConfigFault([`MODEL_API_CLI: ${path}: ${(error as Error).message}`]);
+    const variable = config.clis.length > 0 ? 'MODEL_API_CLIS' : 'MODEL_API_CLI';
+    throw new ConfigFault([`${variable}: ${path}: ${(error as Error).message}`]);
   }
 }
 

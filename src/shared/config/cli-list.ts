@@ -32,6 +32,7 @@ export function cliList<Kind extends string>(kinds: readonly Kind[]) {
         return z.NEVER;
       }
     }
+    if (listed.length === 0 && value.trim() !== '') context.addIssue(`must be CLIs such as ${form}`);
     if (listed.length > maxClis) context.addIssue(`must name ${maxClis} CLIs at most`);
     return listed;
   });
@@ -61,7 +62,7 @@ export const cliLimits = z.string().transform((value, context): Readonly<Record<
   for (const part of value.split(',').map((item) => item.trim())) {
     if (part === '') continue;
     const [, name = '', limit = '0'] = /^([a-z0-9][a-z0-9_-]*):([1-9]\d{0,3})$/.exec(part) ?? [];
-    if (name === '' || name in limits) {
+    if (name === '' || Object.hasOwn(limits, name)) {
       context.addIssue(limitsForm);
       return z.NEVER;
     }

@@ -131,4 +131,32 @@ describe('a model CLI whose adapter is in a file', () => {
     const refused = chooseAdapters(config, nowhere, () => Promise.reject(new Error('is no file')));
     await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is no file'] });
   });
+
+  it('is named by the variable that names it', async () => {
+    const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs' });
+    const faults = ['MODEL_API_CLIS: /etc/jay.cjs: must export a function createAdapter'];
+    await expect(chooseAdapters(config, nowhere, async () => ({}))).rejects.toMatchObject({ faults });
+  });
+});
+
+describe('models of several CLIs that no request could use', () => {
+  const clis = { MODEL_API_CLIS: 'a=command:cat,b=command:sh -c {model}' };
+
+  it.each<[Variables, string]>([
+    [{ MODEL_API_DEFAULT_MODEL: 'a/x' }, 'MODEL_API_DEFAULT_MODEL: a/x must be one of a/cat'],
+    [{ MODEL_API_DEFAULT_MODEL: 'x' }, 'MODEL_API_DEFAULT_MODEL: a/x must be one of a/cat'],
+    [{ MODEL_API_DEFAULT_MODEL: 'b' }, 'MODEL_API_DEFAULT_MODEL: b must name a model of b, as in b/NAME'],
+    [{ MODEL_API_ALLOWED_MODELS: 'b,a' }, 'MODEL_API_ALLOWED_MODELS: b must name a model of b, as in b/NAME'],
+  ])('are faults of the configuration: %j', async (models, fault) => {
+    const chosen = chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
+    await expect(chosen).rejects.toMatchObject({ faults: [fault] });
+  });
+
+  it.each<Variables>([{}, { MODEL_API_DEFAULT_MODEL: 'b/x' }, { MODEL_API_ALLOWED_MODELS: 'b/x,a,a/cat' }])(
+    'are not these: %j',
+    async (models) => {
+      const chosen = await chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
+      expect(chosen.clis.map(({ name }) => name)).toEqual(['a', 'b']);
+    },
+  );
 });

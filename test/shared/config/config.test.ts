@@ -326,14 +326,15 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
       ],
       [`a=command:sh -c "x, y"`, [{ name: 'a', kind: 'command', command: ['sh', '-c', 'x, y'] }]],
     ],
-    bad: ['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude'],
+    bad: ['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude', ','],
   },
   MODEL_API_CLI_LIMITS: {
     key: 'cliLimits',
-    besides: { MODEL_API_CLIS: 'claude,demo' },
+    besides: { MODEL_API_CLIS: 'claude,demo,constructor=demo' },
     good: [
       ['', {}],
       ['claude:1, demo:4', { claude: 1, demo: 4 }],
+      ['constructor:2', { constructor: 2 }],
     ],
     bad: ['claude', 'claude:0', 'claude:-1', 'claude:1,claude:2', 'other:1', ':1'],
   },
