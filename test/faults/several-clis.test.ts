@@ -87,4 +87,16 @@ describe('Two CLIs in one service', () => {
       message: 'model: must be one of main/eliza, main/echo',
     });
   });
+
+  it('are given no flag as a model, and list none that nobody may name', async () => {
+    const clis = `main=demo,local=command:sh -c 'cat >/dev/null; echo "$0"' {model}`;
+    await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
+    const ask = async (model: string) => (await service.post('/ask', { prompt: 'hello', model })).body;
+    expect(await ask('local/llama3')).toMatchObject({ response: 'llama3', model: 'local/llama3' });
+    for (const model of ['local/--verbose', 'local/-x', 'local//etc/hostname', 'local']) {
+      expect(await ask(model)).toMatchObject({ error: 'validation_error' });
+    }
+    const { models } = (await service.get('/models')).body as { models: { id: string }[] };
+    expect(models.map(({ id }) => id)).toEqual(['main/eliza', 'main/echo']);
+  });
 });

@@ -126,8 +126,9 @@ export class ModelClis {
     if (this.#router.isPlain && listed[0] !== undefined) return listed[0];
     return async () => {
       const bodies = await Promise.all(listed.map((list, at) => soon(list(), this.#namesOf(at), clock)));
-      const { fallback, allowed } = this.models;
-      const known = bodies.flatMap(({ models }) => models).filter(({ id }) => allowed?.includes(id) ?? true);
+      const { fallback, allowed, fault } = this.models;
+      const isOffered = (id: string) => (allowed?.includes(id) ?? true) && (fault?.(id) ?? null) === null;
+      const known = bodies.flatMap(({ models }) => models).filter(({ id }) => isOffered(id));
       const missing = (allowed ?? []).filter((name) => !known.some(({ id }) => id === name));
       const all = [...known, ...missing.map((id) => ({ id, name: id }))];
       const { index, model } = this.#router.split(fallback);

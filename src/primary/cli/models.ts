@@ -1,6 +1,7 @@
 import type { ModelsBody } from '../../shared/api/models.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import { cached } from '../../shared/shared-calls.js';
 import type { Adapter, ModelEntry } from './adapter.js';
@@ -60,6 +61,7 @@ export function joinedChoice(
       const { index, model } = names.split(name);
       const { name: cli, adapter } = clis[index] ?? {};
       if (model === null) return adapter?.needsModel === true ? `must name a model of ${cli}, as in ${cli}/NAME` : null;
+      if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli}/`; // else it could pass for a flag
       if (adapter?.models?.includes(model) ?? true) return null;
       return `must be one of ${adapter?.models?.map((own) => names.publicName(index, own)).join(', ')}`;
     },

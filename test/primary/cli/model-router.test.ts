@@ -65,6 +65,13 @@ describe('A request to several CLIs', () => {
     expect(() => modelFor('local', choice)).toThrow('model: must name a model of local, as in local/NAME');
   });
 
+  it('may hold nothing that a CLI reads as a flag or a path', async () => {
+    const { choice } = await routerOf(three);
+    for (const name of ['local/-rf', 'local/--yes', 'local//etc/passwd', 'local/@file', 'claude/-p', 'claude//x']) {
+      expect(() => modelFor(name, choice)).toThrow('must have a letter or a digit after');
+    }
+  });
+
   it('may name no more than the operator allows, in either spelling', async () => {
     const { choice } = await routerOf(three, { MODEL_API_ALLOWED_MODELS: 'opus,codex/mini' });
     expect(['opus', 'claude/opus'].map((name) => modelFor(name, choice))).toEqual(['claude/opus', 'claude/opus']);
