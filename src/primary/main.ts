@@ -20,6 +20,7 @@ import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { readProduct } from '../shared/product.js';
 import { AgentPort } from './agent/agent-port.js';
 import { reportSetup } from './api/setup-report.js';
+import { adapterLoader } from './cli/adapter-module.js';
 import { searchPathOf } from './cli/environment.js';
 import { chooseAdapters } from './cli/registry.js';
 import { chooseTermination } from './cli/terminate/termination.js';
@@ -121,7 +122,7 @@ async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const host = await createHost(config, given, { log, logStyle, show, logWriteErrors: () => lost.count }, 'service');
-  const { clis: named, warnings } = await chooseAdapters(config, host.env);
+  const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const store = await openStore(config.store, systemClock, { onHang: endByKill, openQueue, ...sharedLimits(config) });
   const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });

@@ -4,6 +4,7 @@ import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
 import { localUrl } from '../../shared/url.js';
+import { adapterLoader } from '../cli/adapter-module.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { ModelClis } from '../cli/model-clis.js';
 import { ModelRouter } from '../cli/model-router.js';
@@ -18,7 +19,7 @@ import { askForTrial } from './trial-question.js';
  * question.
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
-  const { clis: named, warnings } = await chooseAdapters(config, host.env);
+  const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const clis = new ModelClis(config, host, named, new ModelRouter(config, named), cliMetrics());
   const checkEach = async (cli: ModelCli) => {
     const check = await checkOnce(cli, host);

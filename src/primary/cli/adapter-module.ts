@@ -1,6 +1,7 @@
 import { realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import type { Clock } from '../../shared/clock.js';
 
 /** What the kernel says of a file. */
 interface FileFacts {
@@ -32,6 +33,19 @@ export async function importAdapterModule(
   return importModule(file).catch((error: unknown) => {
     throw new Error(`can't be loaded: ${error instanceof Error ? error.message : String(error)}`);
   });
+}
+
+/** One that awaits what never comes would let the service end without a word, because nothing else keeps it running yet. */
+const loadLimitMs = 10_000;
+
+/** As `importAdapterModule`, within a limit of time. */
+export function adapterLoader(clock: Clock, load: (path: string) => Promise<unknown> = importAdapterModule) {
+  return (path: string): Promise<unknown> =>
+    new Promise((resolve, reject) => {
+      const late = new Error(`can't be loaded: it takes longer than ${loadLimitMs} ms`);
+      const stopTimer = clock.after(loadLimitMs, () => reject(late));
+      load(path).then(resolve, reject).finally(stopTimer);
+    });
 }
 
 function importFile(path: string): Promise<unknown> {

@@ -1,6 +1,7 @@
 import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { importAdapterModule } from '../../../src/primary/cli/adapter-module.js';
+import { adapterLoader, importAdapterModule } from '../../../src/primary/cli/adapter-module.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
 
 let folder: TemporaryFolder;
@@ -55,5 +56,16 @@ describe('a file with an adapter', () => {
     expect(await imported(other)).toBe('is no file');
     const broken = importAdapterModule(path, () => Promise.reject(new SyntaxError('Unexpected token')));
     await expect(broken).rejects.toThrow("can't be loaded: Unexpected token");
+  });
+
+  it('is waited for, but not for ever', async () => {
+    const clock = new FakeClock();
+    const never = adapterLoader(clock, () => new Promise(() => {}))(path).catch((error: Error) => error.message);
+    await clock.advance(10_000);
+    expect(await never).toBe("can't be loaded: it takes longer than 10000 ms");
+    expect(await adapterLoader(clock, async (file) => file)(path)).toBe(path);
+    const broken = adapterLoader(clock, () => Promise.reject(new Error('is no file')))(path);
+    await expect(broken).rejects.toThrow('is no file');
+    expect(clock.pending).toBe(0);
   });
 });
