@@ -1,5 +1,5 @@
 import type { Image, Turn } from '../adapter.js';
-import { type PromptPiece, promptPieces } from './transcript.js';
+import { furtherPieces, type PromptPiece, promptPieces } from './transcript.js';
 
 /** A content block of a prompt. */
 export type PromptBlock = ReturnType<typeof textBlock> | ReturnType<typeof imageBlock>;
@@ -15,7 +15,7 @@ const guard = 'Message:\n';
  * of the first message.
  */
 export function promptBlocks(turn: Turn, isFirst: boolean): readonly PromptBlock[] {
-  const pieces = joined(promptPieces(isFirst ? turn : { ...turn, system: null, history: [] }));
+  const pieces = joined(isFirst ? promptPieces(turn) : furtherPieces(turn));
   const first = pieces.find((piece) => typeof piece === 'string');
   return pieces.map((piece) => {
     if (typeof piece !== 'string') return imageBlock(piece);

@@ -19,6 +19,15 @@ export function promptPieces(turn: Turn): readonly PromptPiece[] {
   return transcript([...instruction, ...said, { role: 'user', text, images }]);
 }
 
+/**
+ * A further message to a program that was told a transcript before. One that holds the usual mark could forge a line of
+ * that, so it stands in a transcript of its own.
+ */
+export function furtherPieces({ text, images = [] }: Turn): readonly PromptPiece[] {
+  if (!text.includes(usualMark)) return piecesOf({ text, images });
+  return transcript([{ role: 'user', text, images }]);
+}
+
 interface Shown {
   readonly text: string;
   readonly images: readonly Image[];
