@@ -56,20 +56,28 @@ export async function chooseAdapters(
   const [first, ...others] = config.clis;
   if (first !== undefined) {
     const clis: AtLeastOne<NamedAdapter> = [await named(first), ...(await Promise.all(others.map(named)))];
-    const faults = modelFaults(config, clis);
-    if (faults.length > 0) throw new ConfigFault(faults);
+    refuseFaults(modelFaults(config, clis));
     return { clis, warnings: [] };
   }
   const kind = await chooseKind(config, searchPathOf(env));
   const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
   const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
-  return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
+  const clis: AtLeastOne<NamedAdapter> = [{ name: isAdapterFile(name) ? adapter.name : name, adapter }];
+  refuseFaults(modelFaults(config, clis));
+  return { clis, warnings };
 }
 
-/** Models that the operator has named, and that no request could use. */
+function refuseFaults(faults: readonly string[]): void {
+  if (faults.length > 0) throw new ConfigFault(faults);
+}
+
+/** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
 function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>): string[] {
   const { fallback, canonical = (name) => name, fault } = new ModelRouter(config, clis).choice;
   const { allowedModels } = config;
+  const [{ name: first, adapter }] = clis;
+  if (fallback === null && adapter.needsModel === true)
+    return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
   const isNamed = config.defaultModel !== null || allowedModels.length === 0;
   const faultOf = (variable: string, name: string) => {
     const wrong = fault?.(canonical(name)) ?? null;

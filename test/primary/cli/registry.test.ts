@@ -132,6 +132,19 @@ describe('a model CLI whose adapter is in a file', () => {
     await expect(refused).rejects.toMatchObject({ faults: ['MODEL_API_CLI: /etc/jay.cjs: is no file'] });
   });
 
+  it('must be told a model where it has none of its own', async () => {
+    const needy = async () => {
+      const { createAdapter: made } = await example();
+      return { createAdapter: (given: object) => ({ ...made(given), needsModel: true }) };
+    };
+    const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no model of its own'];
+    await expect(chooseAdapters(await configOf(single), nowhere, needy)).rejects.toMatchObject({ faults });
+    for (const named of [{ MODEL_API_DEFAULT_MODEL: 'jay-small' }, { MODEL_API_ALLOWED_MODELS: 'jay-small' }]) {
+      const { clis } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
+      expect(clis).toMatchObject([{ name: 'jay', adapter: { needsModel: true } }]);
+    }
+  });
+
   it('is named by the variable that names it', async () => {
     const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs' });
     const faults = ['MODEL_API_CLIS: /etc/jay.cjs: must export a function createAdapter'];
