@@ -116,6 +116,15 @@ describe('A backup', () => {
 });
 
 describe('A check of the store', () => {
+  it('of an empty file says so, and leaves it empty', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'empty.db');
+    await writeFile(path, '', { mode: 0o600 });
+    const { code, stderr } = await storeCommand(['verify', path], {});
+    expect([code, stderr]).toEqual([78, expect.stringContaining('is empty')]);
+    expect((await stat(path)).size).toBe(0);
+  });
+
   it('finds files that others can read, what has expired, and damage', async () => {
     await using folder = await temporaryFolder();
     const { env, path } = storeIn(folder);

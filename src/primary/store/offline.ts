@@ -1,3 +1,4 @@
+import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.js';
 import { asConfigFault, checkEngine } from './open-store.js';
@@ -43,7 +44,9 @@ export async function openOffline(path: string, clock: Clock, purpose: 'look' | 
 
 async function checkThere(path: string): Promise<void> {
   if (!(await checkFile(path))) throw new StoreFault(`there is no file ${path}, or ${dirname(path)} cannot be read`);
-  await checkFile(`${path}-wal`);
+  const hasJournal = await checkFile(`${path}-wal`);
+  // SQLite would make a store of it.
+  if (!hasJournal && (await stat(path)).size === 0) throw new StoreFault(`${path} is empty`);
 }
 
 async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Promise<void> {
