@@ -16,16 +16,11 @@ import type { BackgroundRunner } from './background-runner.js';
 import type { AcceptedJob, JobRecord, JobStore } from './job-store.js';
 import { type JobsElsewhere, jobCancelled } from './jobs-elsewhere.js';
 import { keptEvents, viewOf } from './kept-job.js';
-import { maxWaitingBytes, noRoom, ownMaxBytes, ownMaxJobs } from './room.js';
+import { bytesOf, maxWaitingBytes, type NewJob, noRoom, ownMaxBytes, ownMaxJobs } from './room.js';
 import type { WaitingJobs } from './waiting-jobs.js';
 
 /** How long whoever has cancelled a job waits until that is kept. */
 const keepLimitMs = 5000;
-
-interface NewJob {
-  readonly client: string;
-  readonly bytes: number;
-}
 
 const removedAtOnce = 100;
 
@@ -244,8 +239,4 @@ export class BackgroundJobs {
     if (record !== null && (record.endedAt ?? Infinity) >= this.#oldestEnd) return record;
     throw new RelayError('not_found', 'no such job');
   }
-}
-
-function bytesOf(jobs: readonly NewJob[]): number {
-  return jobs.reduce((sum, { bytes }) => sum + bytes, 0);
 }

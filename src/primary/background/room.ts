@@ -8,6 +8,16 @@ export const ownMaxBytes = maxWaitingBytes * ownShare;
 /** Where nobody knows better. */
 const retrySeconds = 30;
 
+/** One that asks for room. */
+export interface NewJob {
+  readonly client: string;
+  readonly bytes: number;
+}
+
+export function bytesOf(jobs: readonly NewJob[]): number {
+  return jobs.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
 export function ownMaxJobs(maxJobs: number): number {
   return Math.max(1, maxJobs * ownShare);
 }
