@@ -42,7 +42,7 @@ export interface AdapterChoice {
 const demoProgram = join(__dirname, '..', '..', 'demo', 'main.js');
 const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
 
-/** `env` is the service's own. Rejects with a ConfigFault for a file that holds no good adapter. */
+/** `env` is the service's own. Rejects with a ConfigFault for a file that holds no good adapter, and for models that cannot be used. */
 export async function chooseAdapters(
   config: Config,
   env: Environment,
@@ -53,22 +53,24 @@ export async function chooseAdapters(
     if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
     return { name, adapter: createAdapter(choice, config, env) };
   };
+  const chosen = await choose(config, env, named);
+  const faults = modelFaults(config, chosen.clis);
+  if (faults.length > 0) throw new ConfigFault(faults);
+  return chosen;
+}
+
+async function choose(
+  config: Config,
+  env: Environment,
+  named: (choice: CliChoice | FileChoice) => Promise<NamedAdapter>,
+): Promise<AdapterChoice> {
   const [first, ...others] = config.clis;
-  if (first !== undefined) {
-    const clis: AtLeastOne<NamedAdapter> = [await named(first), ...(await Promise.all(others.map(named)))];
-    refuseFaults(modelFaults(config, clis));
-    return { clis, warnings: [] };
-  }
+  if (first !== undefined)
+    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
   const kind = await chooseKind(config, searchPathOf(env));
   const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
   const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
-  const clis: AtLeastOne<NamedAdapter> = [{ name: isAdapterFile(name) ? adapter.name : name, adapter }];
-  refuseFaults(modelFaults(config, clis));
-  return { clis, warnings };
-}
-
-function refuseFaults(faults: readonly string[]): void {
-  if (faults.length > 0) throw new ConfigFault(faults);
+  return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
 }
 
 /** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
@@ -78,13 +80,13 @@ function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>): string[] {
   const [{ name: first, adapter }] = clis;
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
-  const isNamed = config.defaultModel !== null || allowedModels.length === 0;
   const faultOf = (variable: string, name: string) => {
     const wrong = fault?.(canonical(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
+  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // and told of with those
   return [
-    ...(isNamed && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
+    ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
   ];
 }
