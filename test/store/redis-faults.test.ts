@@ -195,6 +195,11 @@ describe('A commit whose answer is lost', () => {
 });
 
 describe('Connections that are dead and do not know it', () => {
+  async function listeners(): Promise<unknown> {
+    const [, count] = (await server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told')) as unknown[];
+    return count;
+  }
+
   it('are made anew, those for background jobs too', async () => {
     await using proxy = await DeafProxy.to(server.port);
     using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
@@ -202,6 +207,7 @@ describe('Connections that are dead and do not know it', () => {
     const jobs = host.store.sharedJobs;
     const heard: string[] = [];
     jobs.listen({ added: () => heard.push('added'), cancelled: (id) => heard.push(`cancelled ${id}`) });
+    await until(async () => (await listeners()) === 2, 'both to listen');
     await other.store.jobs.accept(acceptedJob('one'));
     await until(() => heard.includes('added'), 'the host to hear of the job');
     proxy.forget();

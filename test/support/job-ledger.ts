@@ -2,6 +2,7 @@ import { type Outcome, outcomes } from '../../src/shared/job.js';
 import { Exposition } from './exposition.js';
 import type { Fate } from './job-fates.js';
 import type { LogRecord, Service } from './service.js';
+import { until } from './until.js';
 
 export type Counts = Readonly<Record<Outcome, number>>;
 
@@ -18,10 +19,13 @@ export interface Ledger {
 }
 
 export async function ledgerOf(service: Service, fates: readonly Fate[]): Promise<Ledger> {
-  const ended = service.logs.filter(({ event }) => event === 'job_ended');
   const scrape = new Exposition((await service.get('/metrics')).text);
-  const logged = countsOf((outcome) => ended.filter((record) => record.outcome === outcome).length);
   const counted = countsOf((outcome) => scrape.sum('jobs_total', { outcome }));
+  const ends = () => service.logs.filter(({ event }) => event === 'job_ended');
+  // The log comes a moment after what it tells of. What lacks then is a fault.
+  await until(() => ends().length >= total(counted), 'the log to tell of all jobs').catch(() => {});
+  const ended = ends();
+  const logged = countsOf((outcome) => ended.filter((record) => record.outcome === outcome).length);
   const clients = {
     admitted: fates.filter(({ wasAdmitted }) => wasAdmitted === true).length,
     unknown: fates.filter(({ wasAdmitted }) => wasAdmitted === null).length,
