@@ -24,4 +24,5 @@ const slowFolders = suites.map((name) => join(__dirname, '..', name, '/'));
 const { testPath = '' } = expect.getState();
 const runsPrograms = slowFolders.some((folder) => testPath.startsWith(folder));
 // At once: some files end what their tests share in their last one.
-if (process.env.CI === 'true' && runsPrograms) jest.retryTimes(1, { logErrorsBeforeRetry: true, retryImmediately: true });
+if (process.env.CI === 'true' && runsPrograms)
+  jest.retryTimes(1, { logErrorsBeforeRetry: true, retryImmediately: true });
