@@ -13,11 +13,14 @@ export function chainStart(system: string | null, schema: string | null): string
     .digest('hex');
 }
 
-/** The chain with one more message. No text holds NUL. */
+/**
+ * The chain with one more message. No text holds NUL. The blanks around an answer don't count: clients such as Open WebUI
+ * keep it without them.
+ */
 export function chained(before: string, { role, text, images = [] }: Message): string {
   const hash = createHash('sha256').update(`${before}\0${role}\0`);
   for (const { mediaType, at, data } of images) hash.update(`${mediaType}\0${at}\0`).update(data).update('\0');
-  return hash.update(text).digest('hex');
+  return hash.update(role === 'assistant' ? text.trim() : text).digest('hex');
 }
 
 /** The name of a conversation of this client with this model that stands at this point. */

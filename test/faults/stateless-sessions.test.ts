@@ -4,16 +4,7 @@ import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { randomNumbers } from '../support/random.js';
 import { type Service, script, startService, twoWorkers } from '../support/service.js';
-
-interface Said {
-  readonly role: 'user' | 'assistant' | 'system';
-  readonly content: string;
-}
-
-interface Answered {
-  readonly content: string;
-  readonly session: string | null;
-}
+import { assistant, type Said, StatelessClient, user } from '../support/stateless-client.js';
 
 const conversations = 1000;
 const keys = { ada: 'first-key-of-ada', bob: 'second-key-of-bob' };
@@ -25,49 +16,10 @@ function start(env: Readonly<Record<string, string>> = {}): Promise<Service> {
   });
 }
 
-async function complete(service: Service, messages: readonly Said[], key = keys.ada): Promise<Answered> {
-  const response = await fetch(`${service.url}/v1/chat/completions`, {
-    method: 'POST',
-    headers: { 'content-type': 'application/json', authorization: `Bearer ${key}` },
-    body: JSON.stringify({ model: 'echo', messages }),
-  });
-  const body = (await response.json()) as { choices: { message: { content: string } }[] };
-  expect(response.status).toBe(200);
-  return { content: body.choices[0]?.message.content ?? '', session: response.headers.get('x-session') };
-}
-
-function user(content: string): Said {
-  return { role: 'user', content };
-}
-
-function assistant(content: string): Said {
-  return { role: 'assistant', content };
-}
-
-/** A client that sends the whole conversation each time. */
-class Stateless {
-  readonly #service: Service;
-  readonly #key: string;
-  readonly said: Said[];
-
-  constructor(service: Service, key: string, said: Said[] = []) {
-    this.#service = service;
-    this.#key = key;
-    this.said = said;
-  }
-
-  async say(text: string): Promise<Answered> {
-    this.said.push(user(text));
-    const answered = await complete(this.#service, this.said, this.#key);
-    this.said.push(assistant(answered.content));
-    return answered;
-  }
-}
-
 describe('a client that keeps its conversation itself', () => {
   it('goes on in one process over twenty turns', async () => {
     await using service = await start();
-    const client = new Stateless(service, keys.ada);
+    const client = new StatelessClient(service, keys.ada);
     const sessions: (string | null)[] = [];
     for (let turn = 1; turn <= 20; turn++) sessions.push((await client.say(`turn ${turn}`)).session);
     expect(sessions).toEqual(['replay', ...Array(19).fill('live')]);
@@ -83,12 +35,23 @@ describe('a client that keeps its conversation itself', () => {
     ['a turn that it has left out', ([, , ...rest]) => rest],
   ])('is replayed into a fresh process with %s', async (_, change) => {
     await using service = await start();
-    const client = new Stateless(service, keys.ada);
+    const client = new StatelessClient(service, keys.ada);
     await client.say('turn 1');
     await client.say('turn 2');
-    const changed = new Stateless(service, keys.ada, [...change(client.said)]);
+    const changed = new StatelessClient(service, keys.ada, change(client.said));
     expect((await changed.say('confess')).session).toBe('replay');
     expect((await client.say('turn 3')).session).toBe('live');
+  });
+
+  it('goes on in its process though it keeps the answers without the blanks around them', async () => {
+    await using service = await start();
+    const client = new StatelessClient(service, keys.ada);
+    const { content } = await client.say('blanks');
+    expect(content).toBe(' \n\n  noted,\n\n  twice \n');
+    client.said[1] = assistant(content.trim());
+    expect((await client.say('turn 2')).session).toBe('live');
+    client.said[1] = assistant(content.replaceAll(/\s+/g, ' '));
+    expect((await client.say('turn 3')).session).toBe('replay');
   });
 
   it('never meets another client in one process, though both say the same, a thousand times', async () => {
@@ -102,7 +65,7 @@ describe('a client that keeps its conversation itself', () => {
     const lane = async () => {
       while (left-- > 0) {
         const [name, key] = random() < 0.5 ? (['ada', keys.ada] as const) : (['bob', keys.bob] as const);
-        const client = new Stateless(service, key);
+        const client = new StatelessClient(service, key);
         const canary = `canary of ${name} ${left}`;
         const answers = [await client.say('hello'), await client.say('more'), await client.say(canary)];
         const last = await client.say('confess');

@@ -15,6 +15,12 @@ describe('a chain of hashes', () => {
     expect(chained('0', { ...message, images: [] })).toBe(chained('0', message));
   });
 
+  it('does not count the blanks around an answer, as clients may not keep them', () => {
+    const answer: Message = { role: 'assistant', text: ' \n\n Well,\n\n  hello \u00a0\n' };
+    expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\n\n  hello' }));
+    expect(chained('0', answer)).not.toBe(chained('0', { ...answer, text: 'Well,\nhello' }));
+  });
+
   it.each<[string, Message]>([
     ['another text', { ...message, text: 'Hello ' }],
     ['another role', { ...message, role: 'assistant' }],
