@@ -1,3 +1,4 @@
+import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Extras, Launch } from '../cli/adapter.js';
@@ -9,6 +10,7 @@ import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { CliGates } from './cli-gates.js';
 import { sizeOf } from './job.js';
 import { JobChain } from './job-chain.js';
+import { RecentChains } from './recent-chains.js';
 import type { SlotQueue } from './slot-queue.js';
 import type { Ticket } from './ticket.js';
 import type { TurnOrder } from './turn-order.js';
@@ -24,6 +26,7 @@ export interface AdmissionResources {
   readonly extras: (model: string | null) => Extras | null;
   /** The models that this client may name; null: it may name all. */
   readonly modelsOf: (client: string) => readonly string[] | null;
+  readonly clock: Clock;
 }
 
 /** What a job is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
@@ -45,10 +48,12 @@ export interface Admitted extends Omit<Examined, 'bytes'> {
 export class Admission {
   readonly #resources: AdmissionResources;
   readonly #models: ModelChoice;
+  readonly #recent: RecentChains;
 
   constructor(resources: AdmissionResources, models: ModelChoice) {
     this.#resources = resources;
     this.#models = models;
+    this.#recent = new RecentChains(resources.clock);
   }
 
   /** Throws `validation_error`, `concurrency_limited` and `store_unavailable`. `isFree`: whether a process waits for just this turn. */
@@ -56,11 +61,11 @@ export class Admission {
     const { slots, order, cliGates, isStoreUp } = this.#resources;
     if (request.operation === 'chat' && !isStoreUp()) throw storeUnavailable(); // no model is run for what can't be kept
     const { launch, turn, bytes } = this.examine(request);
-    const chain = JobChain.of(request, launch, isFree);
     const waitsForTurn = order.mustWait(turn);
     const mayLineUp = !waitsForTurn && cliGates.hasRoomFor(request);
     const ticket = mayLineUp ? slots.admit(request.client, bytes) : slots.park(request.client, bytes);
     turn?.open();
+    const chain = JobChain.of(request, launch, this.#recent, isFree);
     return { launch, turn, chain, ticket, waitsForTurn };
   }
 

@@ -2,13 +2,14 @@ import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { Arrival, RecentChains } from './recent-chains.js';
 
 /** No process is kept under this name. */
 const nowhere = '';
 
 /**
  * Where a job goes on whose caller keeps the conversation himself: a process is kept under the chain of hashes over all
- * that was said in it, so that a request with exactly that history finds it.
+ * that was said in it, so that a request with exactly that history finds it. It must be closed.
  */
 export class JobChain {
   /** What its process must have heard already; null for a first message. */
@@ -17,24 +18,37 @@ export class JobChain {
   readonly #request: JobRequest;
   readonly #asked: string;
   readonly #launch: Launch;
+  readonly #recent: RecentChains;
+  readonly #arrival: Arrival;
+  /** Whether it goes on with a conversation that the service has answered, in its process or in another one. */
+  readonly #goesOn: boolean;
 
-  /** `isKept`: whether a process waits for just this state, and for no other job. Null for a job without a chain. */
-  static of(request: JobRequest, launch: Launch, isKept: (state: ConversationState) => boolean): JobChain | null {
-    return request.chain === null ? null : new JobChain(request, request.chain, launch, isKept);
+  /** For a job that arrives now; null without a chain. `isKept`: whether a process waits for just this state, and for no other job. */
+  static of(
+    request: JobRequest,
+    launch: Launch,
+    recent: RecentChains,
+    isKept: (state: ConversationState) => boolean,
+  ): JobChain | null {
+    return request.chain === null ? null : new JobChain(request, request.chain, launch, recent, isKept);
   }
 
   private constructor(
     request: JobRequest,
     { before, asked }: NonNullable<JobRequest['chain']>,
     launch: Launch,
+    recent: RecentChains,
     isKept: (state: ConversationState) => boolean,
   ) {
     this.#request = request;
     this.#asked = asked;
     this.#launch = launch;
+    this.#recent = recent;
     const { client, history } = request;
+    this.#arrival = recent.arrive(client);
     const state = { id: chainId(before, client, launch.model), messageCount: history.length, launch };
     this.isLive = history.length > 0 && isKept(state);
+    this.#goesOn = this.isLive || recent.knows(state.id);
     if (history.length === 0) this.before = null;
     else this.before = this.isLive ? state : { ...state, id: nowhere };
   }
@@ -43,10 +57,13 @@ export class JobChain {
   after(answer: string): ConversationState {
     const { client, history } = this.#request;
     const chain = chained(this.#asked, { role: 'assistant', text: answer });
-    return {
-      id: chainId(chain, client, this.#launch.model),
-      messageCount: history.length + 2,
-      isGuess: history.length === 0,
-    };
+    const state = { id: chainId(chain, client, this.#launch.model), messageCount: history.length + 2 };
+    const kind = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
+    this.#recent.answered(this.#arrival, state.id);
+    return this.#goesOn ? state : { ...state, guess: { kind, client } };
+  }
+
+  close(): void {
+    this.#recent.leave(this.#arrival);
   }
 }

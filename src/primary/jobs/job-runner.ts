@@ -1,4 +1,3 @@
-import type { Clock } from '../../shared/clock.js';
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import type { ModelChoice } from '../cli/models.js';
@@ -43,7 +42,6 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly isKept: (state: ConversationState) => boolean;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly observer: JobObserver;
-  readonly clock: Clock;
 }
 
 /** Owns the jobs from admission to their one outcome. */

@@ -164,10 +164,11 @@ export class Job {
     this.#controller.abort(reason);
   }
 
-  /** No limit applies any more. */
+  /** It has ended: no limit applies any more. */
   close(): void {
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
+    this.chain?.close();
   }
 
   done(

@@ -1,8 +1,10 @@
 import { plainLaunch } from '../../../src/primary/cli/adapter.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-state.js';
 import { JobChain } from '../../../src/primary/jobs/job-chain.js';
+import { RecentChains } from '../../../src/primary/jobs/recent-chains.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
 import type { JobRequest, Message } from '../../../src/shared/job.js';
+import { FakeClock } from '../../support/fake-clock.js';
 import { jobRequest } from '../../support/job-records.js';
 
 interface Situation {
@@ -20,10 +22,15 @@ function requestWith(history: readonly Message[], text: string, situation: Situa
   return jobRequest({ client, system, schema, history, text, chain });
 }
 
+function fresh(): RecentChains {
+  return new RecentChains(new FakeClock());
+}
+
 function chainOf(history: readonly Message[], situation: Situation = {}, kept: readonly ConversationState[] = []) {
   const isKept = (state: ConversationState) =>
     kept.some(({ id, messageCount }) => id === state.id && messageCount === state.messageCount);
-  const chain = JobChain.of(requestWith(history, 'And then?', situation), plainLaunch(situation.model ?? null), isKept);
+  const request = requestWith(history, 'And then?', situation);
+  const chain = JobChain.of(request, plainLaunch(situation.model ?? null), fresh(), isKept);
   if (chain === null) throw new Error('the request has a chain');
   return chain;
 }
@@ -33,14 +40,15 @@ const hi: Message = { role: 'assistant', text: 'Hi' };
 
 /** Where a process is kept after the first turn. */
 function afterFirst(answer: string, situation: Situation = {}): ConversationState {
-  const chain = JobChain.of(requestWith([], hello.text, situation), plainLaunch(situation.model ?? null), () => false);
+  const request = requestWith([], hello.text, situation);
+  const chain = JobChain.of(request, plainLaunch(situation.model ?? null), fresh(), () => false);
   if (chain === null) throw new Error('the request has a chain');
   return chain.after(answer);
 }
 
 describe('the chain of a job', () => {
   it('is none for a request without one', () => {
-    expect(JobChain.of(jobRequest(), plainLaunch(null), () => true)).toBeNull();
+    expect(JobChain.of(jobRequest(), plainLaunch(null), fresh(), () => true)).toBeNull();
   });
 
   it('goes on in the process that has heard and said exactly that', () => {
@@ -48,8 +56,8 @@ describe('the chain of a job', () => {
     const chain = chainOf([hello, hi], {}, [kept]);
     expect(chain.isLive).toBe(true);
     expect(chain.before).toMatchObject({ id: kept.id, messageCount: 2 });
-    expect([kept.messageCount, kept.isGuess]).toEqual([2, true]);
-    expect(chain.after('Well')).toMatchObject({ messageCount: 4, isGuess: false });
+    expect(kept).toMatchObject({ messageCount: 2, guess: { kind: 'question', client: 'ada' } });
+    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4 });
   });
 
   it('is live once more after its own answer, and so on', () => {
@@ -80,7 +88,27 @@ describe('the chain of a job', () => {
   });
 
   it('of a first message looks for no process', () => {
-    const chain = JobChain.of(requestWith([], 'Hello', {}), plainLaunch(null), () => true);
+    const chain = JobChain.of(requestWith([], 'Hello', {}), plainLaunch(null), fresh(), () => true);
     expect([chain?.isLive, chain?.before]).toEqual([false, null]);
+  });
+
+  it('of a conversation that was answered before is no guess, though its process has gone', () => {
+    const recent = fresh();
+    const open = (history: readonly Message[], text: string) =>
+      JobChain.of(requestWith(history, text, {}), plainLaunch(null), recent, () => false);
+    const first = open([], hello.text);
+    expect(first?.after(hi.text).guess).toMatchObject({ kind: 'question' });
+    expect(open([hello, hi], 'And then?')?.after('Well').guess).toBeUndefined();
+    const unknown: readonly Message[] = [hello, { ...hi, text: 'Howdy' }];
+    expect(open(unknown, 'And then?')?.after('Well').guess).toBeDefined();
+  });
+
+  it('of a request beside another one is a side request', () => {
+    const recent = fresh();
+    const open = (text: string) => JobChain.of(requestWith([], text, {}), plainLaunch(null), recent, () => false);
+    const [title, question] = [open('A title?'), open('Hello')];
+    expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'ada' });
+    title?.close();
+    expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'ada' });
   });
 });

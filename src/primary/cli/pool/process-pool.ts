@@ -60,7 +60,7 @@ export class ProcessPool {
       const { state, sinceMs } = process;
       if (state.name !== 'idle') return [];
       const { conversation } = state;
-      return [{ process, conversation, sinceMs, isGuess: conversation.isGuess === true }];
+      return [{ process, conversation, sinceMs, guess: conversation.guess ?? null }];
     });
   }
 

@@ -1,9 +1,11 @@
+import type { SessionGuess } from '../process/cli-state.js';
+
 /** A process that waits for its conversation's next turn, as the policy sees it. */
 export interface IdleSession {
   /** Since when it waits, monotonic. */
   readonly sinceMs: number;
-  /** It may have been a single question: nobody has gone on with it yet, nor said that it will be. */
-  readonly isGuess: boolean;
+  /** What it most likely is; null for a conversation that goes on. */
+  readonly guess: SessionGuess | null;
 }
 
 export interface SessionSettings {
@@ -24,9 +26,8 @@ export function planSessions<S extends IdleSession>(
   { maxSessions, idleMs }: SessionSettings,
   nowMs: number,
 ): SessionPlan<S> {
-  const kept = mostWanted(sessions)
-    .slice(0, maxSessions)
-    .filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
+  const recent = sessions.filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
+  const kept = mostWanted(recent).slice(0, maxSessions);
   return {
     end: sessions.filter((session) => !kept.includes(session)),
     nextMs: Math.min(...kept.map(({ sinceMs }) => sinceMs + idleMs)),
@@ -34,11 +35,23 @@ export function planSessions<S extends IdleSession>(
 }
 
 /**
- * The most recently used first, for somebody may go on there at once. Then conversations before guesses: else a caller that
- * sends single questions one after the other would push out everybody's conversations.
+ * Conversations first: no single request ends one, however new it is. Then questions, one of each client before the second
+ * of any, so that a client with many of them ends its own. Side requests come last: hardly any of them is ever continued.
  */
 function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
-  const [newest, ...others] = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
-  if (newest === undefined) return [];
-  return [newest, ...others.filter(({ isGuess }) => !isGuess), ...others.filter(({ isGuess }) => isGuess)];
+  const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
+  const of = (kind: string) => newestFirst.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
+  return [...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
+}
+
+/** The first of each client, then the second of each, and so on. */
+function inTurnOfClients<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
+  const counts = new Map<string, number>();
+  const ranked = sessions.map((session) => {
+    const client = session.guess?.client ?? '';
+    const rank = counts.get(client) ?? 0;
+    counts.set(client, rank + 1);
+    return { session, rank };
+  });
+  return ranked.toSorted((a, b) => a.rank - b.rank).map(({ session }) => session);
 }

@@ -7,8 +7,17 @@ export interface ConversationState {
   readonly messageCount: number;
   /** What its process was told for good, by the launch that told it. */
   readonly launch?: Launch;
-  /** Nobody has gone on with it yet, nor said that it will be. */
-  readonly isGuess?: boolean;
+  /** Where it may never be continued. */
+  readonly guess?: SessionGuess;
+}
+
+/**
+ * What a request was whose process may wait in vain. `question`: no other request is known to continue it. `side`: it also
+ * came close to another request of its client, as those for titles and the like do.
+ */
+export interface SessionGuess {
+  readonly kind: 'question' | 'side';
+  readonly client: string;
 }
 
 /**
