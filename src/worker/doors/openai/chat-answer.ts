@@ -1,5 +1,5 @@
 import type { AnswerForm, Ending, Opening, StreamForm, Told } from '../door.js';
-import { openAiErrorBody } from './errors.js';
+import { openAiStreamError } from './errors.js';
 
 const finishReasons = {
   whole: 'stop',
@@ -77,7 +77,7 @@ class ChatCompletionStream implements StreamForm {
   }
 
   failure(error: Parameters<StreamForm['failure']>[0]): string {
-    return `data: ${JSON.stringify(openAiErrorBody(error))}\n\n`;
+    return `data: ${JSON.stringify(openAiStreamError(error))}\n\n`;
   }
 
   #callStart(): string {

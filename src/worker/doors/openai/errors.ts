@@ -56,9 +56,27 @@ function paramOf({ details }: RelayError): string | null {
   return /^[a-z]/.test(path) && path !== 'body' ? path.replace(/\.(\d+)(?=\.|$)/g, '[$1]') : null;
 }
 
-export function openAiErrorBody(error: RelayError): { readonly error: object } {
+interface OpenAiErrorBody {
+  readonly error: Pick<OpenAiError, 'type' | 'code'> & { readonly message: string; readonly param: string | null };
+}
+
+function openAiErrorBody(error: RelayError): OpenAiErrorBody {
   const { type, code } = openAiErrorOf(error);
   return { error: { message: messageOf(error), type, code, param: paramOf(error) } };
+}
+
+/** The end of a stream that fails. */
+export function openAiStreamError(error: RelayError): OpenAiErrorBody {
+  const { error: body } = openAiErrorBody(error);
+  return { error: isPaid(error) && body.type === server ? { ...body, type: 'api_error' } : body };
+}
+
+/**
+ * Whether a model was asked for it. opencode and Continue repeat a request whose stream ends with a `server_error`, up to
+ * ten times.
+ */
+function isPaid({ code, reason }: RelayError): boolean {
+  return code === 'timeout' || code === 'internal_error' || (code === 'cli_error' && reason !== 'overloaded');
 }
 
 /** Clients such as LangChain know by these words that a conversation has to be shortened, not by the code. */

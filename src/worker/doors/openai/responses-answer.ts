@@ -1,6 +1,6 @@
 import { eventText } from '../../http/event-stream.js';
 import type { AnswerForm, Opening, StreamForm, Told } from '../door.js';
-import { openAiErrorBody } from './errors.js';
+import { openAiStreamError } from './errors.js';
 
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 
@@ -137,7 +137,7 @@ class ResponseStream implements StreamForm {
 
   /** With the error one level down, as all versions of the SDKs know it; the newest would find it at the top, too. */
   failure(error: Parameters<StreamForm['failure']>[0]): string {
-    return this.#event('error', openAiErrorBody(error));
+    return this.#event('error', openAiStreamError(error));
   }
 
   #wholeText({ text, tool }: Told): string[] {

@@ -117,7 +117,7 @@ describe('A streamed chat completion', () => {
 
   it('ends with its error, and no more', () => {
     const failure = chatCompletionForm(7, false).stream(opening).failure(new RelayError('timeout', 'too long'));
-    const error = { message: 'too long', type: 'server_error', code: 'timeout', param: null };
+    const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(failure)).toEqual([{ error }]);
   });
 });

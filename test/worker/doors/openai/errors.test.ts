@@ -6,7 +6,7 @@ import {
   publicCodes,
   RelayError,
 } from '../../../../src/shared/errors.js';
-import { openAiErrors } from '../../../../src/worker/doors/openai/errors.js';
+import { openAiErrors, openAiStreamError } from '../../../../src/worker/doors/openai/errors.js';
 
 const request = 'invalid_request_error';
 const server = 'server_error';
@@ -85,3 +85,24 @@ describe('An error for an SDK of OpenAI', () => {
     expect(none).toMatchObject({ status: 400, body: { error: { code: 'validation_error', param: 'model' } } });
   });
 });
+
+describe('An error at the end of a stream', () => {
+  const stopped = new RelayError('shutting_down', 'why', { retryAfterSeconds: 5 });
+
+  it.each<[string, RelayError, string]>([
+    ['a time-out of the model', new RelayError('timeout', 'why'), 'api_error'],
+    ['a model CLI that crashes', cliError('crashed', 'why'), 'api_error'],
+    ['a defect of the service', new RelayError('internal_error', 'why'), 'api_error'],
+    ['an overloaded model', cliError('overloaded', 'why'), server],
+    ['a wait that was too long', new RelayError('queue_timeout', 'why'), server],
+    ['a drain', stopped, server],
+    ['a prompt that is too long', cliError('prompt_too_long', 'why'), request],
+  ])('is a server_error only where no model was paid, for clients repeat what is one: %s', (_, error, type) => {
+    expect(openAiStreamError(error).error).toEqual({ ...bodyOf(error), type });
+  });
+});
+
+/** The same error in a body of its own. */
+function bodyOf(error: RelayError): object {
+  return (told(error).body as { error: object }).error;
+}

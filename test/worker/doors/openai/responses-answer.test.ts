@@ -154,7 +154,7 @@ describe('A streamed response', () => {
   it('ends with its error where it fails', () => {
     const stream = responseForm(7).stream(opening);
     stream.begin();
-    const error = { message: 'too long', type: 'server_error', code: 'timeout', param: null };
+    const error = { message: 'too long', type: 'api_error', code: 'timeout', param: null };
     expect(streamed(stream.failure(new RelayError('timeout', 'too long')))).toEqual([
       { type: 'error', sequence_number: 4, error },
     ]);
