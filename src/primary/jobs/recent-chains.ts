@@ -8,8 +8,10 @@ export interface Arrival {
   readonly isAfterAnswer: boolean;
 }
 
-/** How close side requests come: opencode asks for a title 0.7 s before the answer, qwen for notes 0.04 s after it. */
-const besideMs = 1500;
+/** How long after an answer side requests come: those of qwen 0.04 s. */
+const afterMs = 1000;
+/** How long before the request for an answer: opencode asks for a title 0.5 to 1.7 s before. */
+const beforeMs = 2500;
 /** The oldest beyond these are forgotten. */
 const maxPlaces = 4096;
 const maxClients = 1024;
@@ -31,7 +33,7 @@ export class RecentChains {
   arrive(client: string): Arrival {
     const atMs = this.#clock.monotonicMs();
     const answeredMs = this.#answeredMs.get(client) ?? Number.NEGATIVE_INFINITY;
-    const arrival = { client, atMs, isAfterAnswer: atMs - answeredMs <= besideMs };
+    const arrival = { client, atMs, isAfterAnswer: atMs - answeredMs <= afterMs };
     this.#open.add(arrival);
     return arrival;
   }
@@ -55,7 +57,7 @@ export class RecentChains {
   isBeside(arrival: Arrival): boolean {
     const { client, atMs, isAfterAnswer } = arrival;
     const isOther = (open: Arrival) => open !== arrival && open.client === client;
-    return isAfterAnswer || [...this.#open].some((open) => isOther(open) && Math.abs(open.atMs - atMs) <= besideMs);
+    return isAfterAnswer || [...this.#open].some((open) => isOther(open) && Math.abs(open.atMs - atMs) <= beforeMs);
   }
 }
 

@@ -27,7 +27,7 @@ describe('a request of a caller that keeps its conversation', () => {
       const arrival = desk.arrive();
       await desk.clock.advance(3000);
       expect(desk.answer(arrival)).toBe(false);
-      await desk.clock.advance(1501);
+      await desk.clock.advance(1001);
     }
   });
 
@@ -46,7 +46,7 @@ describe('a request of a caller that keeps its conversation', () => {
   it('is beside the one that came a moment later and takes longer, which is not', async () => {
     const desk = new Desk();
     const title = desk.arrive();
-    await desk.clock.advance(700);
+    await desk.clock.advance(1700);
     const question = desk.arrive();
     await desk.clock.advance(2000);
     expect([desk.answer(title), desk.answer(question)]).toEqual([true, false]);
@@ -55,7 +55,7 @@ describe('a request of a caller that keeps its conversation', () => {
   it('is beside none that came long before, or of another client', async () => {
     const desk = new Desk();
     const [long, other] = [desk.arrive(), desk.arrive('bob')];
-    await desk.clock.advance(1501);
+    await desk.clock.advance(2501);
     const arrival = desk.arrive();
     expect(desk.answer(other)).toBe(false);
     expect(desk.answer(arrival)).toBe(false);
