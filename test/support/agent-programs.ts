@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { cacheFor, installOnce, npmInstall } from './install-once.js';
 
 /** An agent from npm, in the newest version when this was written. */
-interface AgentPackage {
+export interface AgentPackage {
   readonly name: string;
   readonly version: string;
   /** The program in `node_modules`; one in JavaScript is run by this very node. */
@@ -16,10 +16,14 @@ export const agentPackages = {
 
 export type PackagedAgent = keyof typeof agentPackages;
 
-/** The command line of the agent, installed with npm where it is not there yet. */
+/** The path of the program, installed with npm where it is not there yet. */
+export async function installPackage(cache: string, { name, version, program }: AgentPackage): Promise<string> {
+  const folder = await installOnce(cacheFor(cache), version, (building) => npmInstall(building, `${name}@${version}`));
+  return join(folder, 'node_modules', program);
+}
+
+/** The command line of the agent. */
 export async function installAgent(agent: PackagedAgent): Promise<string> {
-  const { name, version, program } = agentPackages[agent];
-  const folder = await installOnce(cacheFor(agent), version, (building) => npmInstall(building, `${name}@${version}`));
-  const path = `'${join(folder, 'node_modules', program)}'`;
-  return program.endsWith('.js') ? `'${process.execPath}' ${path}` : path;
+  const program = await installPackage(agent, agentPackages[agent]);
+  return program.endsWith('.js') ? `'${process.execPath}' '${program}'` : `'${program}'`;
 }
