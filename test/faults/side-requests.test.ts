@@ -1,6 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { digestOf } from '../../src/shared/config/api-keys.js';
+import { confessionOf } from '../support/converser.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
@@ -8,12 +9,14 @@ import { type Service, script, startService } from '../support/service.js';
 import { assistant, type Said, StatelessClient, user } from '../support/stateless-client.js';
 
 const students = ['ada', 'bob', 'cyd', 'dan', 'eve'] as const;
+type Student = (typeof students)[number];
 
 interface House extends AsyncDisposable {
   readonly service: Service;
   /** For files that the model waits for. */
   readonly folder: string;
-  of(student: (typeof students)[number], said?: readonly Said[]): StatelessClient;
+  of(student: Student, said?: readonly Said[]): StatelessClient;
+  headersOf(student: Student): Record<string, string>;
 }
 
 /** A service with as many live sessions as there are by default, and a key for each student. */
@@ -32,6 +35,7 @@ async function open(env: Readonly<Record<string, string>> = {}): Promise<House> 
   return {
     service,
     folder: folder.path,
+    headersOf: (student) => ({ 'x-api-key': keyOf(student) }),
     of: (student, said) => new StatelessClient(service, keyOf(student), said),
     [Symbol.asyncDispose]: async () => {
       await service[Symbol.asyncDispose]();
@@ -48,7 +52,7 @@ async function askAside(client: StatelessClient): Promise<void> {
 }
 
 /** As opencode begins: it asks for a title, and before it has one, for the answer. */
-async function beginWithTitle({ service, folder, of }: House, student: (typeof students)[number]) {
+async function beginWithTitle({ service, folder, of }: House, student: Student) {
   const client = of(student);
   const [title, answer] = [join(folder, `title-of-${student}`), join(folder, `answer-of-${student}`)];
   const titled = client.aside([user('Generate a title for this conversation:'), user(`wait ${title}`)]);
@@ -120,6 +124,22 @@ describe('the process of a conversation that its caller keeps', () => {
     expect((await ada.say('And then?')).session).toBe('live');
     for (let index = 0; index < 12; index++) await eve.aside([user(`question ${index}`)]);
     expect((await ada.say('And now?')).session).toBe('live');
+  });
+
+  it('outlives a flood of conversations that nobody continues', async () => {
+    await using house = await open();
+    const { service } = house;
+    const ada = house.of('ada');
+    await ada.say('Hello');
+    const first = await service.post('/chat', { message: 'Hello' }, house.headersOf('bob'));
+    const { conversation_id } = first.body;
+    const second = await service.post('/chat', { message: 'And then?', conversation_id }, house.headersOf('bob'));
+    for (let index = 0; index < 6; index++)
+      await service.post('/chat', { message: `question ${index}` }, house.headersOf('eve'));
+    expect((await ada.say('And then?')).session).toBe('live');
+    const third = await service.post('/chat', { message: 'Still there?', conversation_id }, house.headersOf('bob'));
+    const [before, after] = [second, third].map(({ body }) => confessionOf(body.response));
+    expect(after?.pid).toBe(before?.pid);
   });
 
   it('gives way to another conversation that goes on, and to no single question', async () => {

@@ -9,6 +9,9 @@ import type { TurnChange } from './conversation-journal.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { TurnLock } from './turn-locks.js';
 
+/** A message and its answer. */
+const messagesOfTurn = 2;
+
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
 /** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
@@ -55,10 +58,11 @@ export class ConversationTurn implements TurnInLine, Disposable {
     return texts.length === 0 || isRemoved ? null : { id, messageCount: texts.length };
   }
 
-  /** `state`, unless the conversation has been deleted or has gone on since it had so many messages. */
+  /** Where it stands after so many messages; null where it has been deleted or continued since. */
   stateAt(messageCount: number | undefined): ConversationState | null {
-    const { state } = this;
-    return state?.messageCount === messageCount ? state : null;
+    const { state, client } = this;
+    if (state === null || state.messageCount !== messageCount) return null;
+    return messageCount > messagesOfTurn ? state : { ...state, guess: { kind: 'question', client } };
   }
 
   /** The finished turns before this one. */

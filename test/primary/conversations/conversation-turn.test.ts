@@ -16,11 +16,12 @@ describe('the state that a turn finds its conversation in', () => {
     expect(turn.state).toEqual({ id, messageCount: 4 });
   });
 
-  it('is asked for at a number of messages: none where the conversation has gone on since', () => {
+  it('is asked for at a number of messages: a guess after the first turn, none where the conversation has gone on since', () => {
     const harness = new StoreHarness();
     const id = harness.chat();
     using turn = harness.open(id);
-    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2 });
+    const guess = { kind: 'question', client: 'alice' };
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, guess });
     turn.commit('More', 'Yes', 1);
     expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4 }]);
   });

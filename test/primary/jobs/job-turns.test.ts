@@ -43,7 +43,8 @@ describe('a turn of a conversation', () => {
       { id, messageCount: 4, launch: plainLaunch(null) },
     ];
     expect(harness.wanted).toEqual([null, first]);
-    expect(harness.processes.map(({ released }) => released)).toEqual([[first], [second]]);
+    const guess = { kind: 'question', client: 'a' };
+    expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
   });
 
   it('goes on with the system text that the conversation began with', async () => {
