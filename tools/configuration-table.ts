@@ -27,7 +27,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'Host names accepted, separated by commas; the port is not compared',
     'loopback names and the bind address; any on a wildcard address',
   ],
-  MODEL_API_ALLOWED_ORIGINS: ['browser origins accepted (and given CORS headers)', 'none'],
+  MODEL_API_ALLOWED_ORIGINS: [
+    'browser origins accepted (and given CORS headers), of any scheme, separated by commas: `https://app.example.org`, `app://obsidian.md`; `null` lets in every page that has none ([browsers](remote-access.md#browsers))',
+    'none',
+  ],
   MODEL_API_TRUST_PROXY: ['addresses and CIDR blocks whose X-Forwarded-For is believed', 'none'],
   MODEL_API_BODY_LIMIT: ['largest request body; a larger one is 413, answered before it has been sent'],
   MODEL_API_TIMEOUT: ['execution time-out, seconds'],

@@ -7,6 +7,7 @@ import { type KeyFiles, type LoadedKeys, loadKeys, type ModeOf, openSecrets, typ
 import { isLoopback, isWildcard } from './loopback.js';
 import { nearest } from './nearest.js';
 import { loadOauthToken } from './oauth-token.js';
+import { noOrigin } from './values.js';
 import { settingsOf, type Values, type VariableName, variables } from './variables.js';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -54,6 +55,7 @@ export async function loadConfig(env: Environment, read: ReadFile, modeOf = noMo
       ...unknownNames(env),
       ...commandWarnings(env, values),
       ...frontWarnings(values),
+      ...originWarnings(values),
       ...keys.warnings,
       ...(await openSecrets(env, files)),
     ],
@@ -144,6 +146,13 @@ function allowedHosts(values: Values): readonly string[] | null {
   if (named !== null) return named;
   if (isWildcard(host)) return null;
   return [...new Set(['localhost', '127.0.0.1', '::1', host])];
+}
+
+function originWarnings({ MODEL_API_ALLOWED_ORIGINS: origins }: Values): string[] {
+  if (!origins.includes(noOrigin)) return [];
+  return [
+    'MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site: each can show itself in a frame without an origin',
+  ];
 }
 
 function unknownNames(env: Environment): string[] {

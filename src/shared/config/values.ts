@@ -109,13 +109,21 @@ export const hosts = list
   .refine((items) => items.every(isHost), 'must be IP addresses or host names separated by commas, without ports')
   .transform((items) => items.map(spelled));
 
+/** Where a page has no origin that can be named: in a sandbox, from a file. */
+export const noOrigin = 'null';
+
+/** Browsers know an origin of any scheme, and send the one spelling of it. */
 function isOrigin(value: string): boolean {
-  return URL.canParse(value) && new URL(value).origin === value;
+  if (value === noOrigin) return true;
+  const [, scheme = '', host = ''] = /^([a-z][a-z0-9+.-]*):\/\/([^\s/?#@\\*]*)$/.exec(value) ?? [];
+  if (scheme === '' || (host === '' && scheme !== 'file') || !URL.canParse(value)) return false;
+  const { origin } = new URL(value);
+  return origin === noOrigin ? value === value.toLowerCase() : origin === value;
 }
 
 export const origins = list.refine(
   (items) => items.every(isOrigin),
-  'must be origins such as https://app.example.org, without a path',
+  'must be origins as browsers send them, such as https://app.example.org or app://obsidian.md: in small letters, without a path and without the usual port; or null',
 );
 
 function isCidr(value: string): boolean {

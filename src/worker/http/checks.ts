@@ -26,10 +26,21 @@ export function hostGuard(settings: Pick<WorkerSettings, 'allowedHosts' | 'allow
       throw new RelayError('forbidden', 'this Origin is not allowed: MODEL_API_ALLOWED_ORIGINS names those that are');
     res.set({ 'Access-Control-Allow-Origin': origin, Vary: 'Origin', 'Access-Control-Expose-Headers': exposed });
     if (!isPreflight(req)) return next();
-    res.set({ 'Access-Control-Allow-Methods': 'GET, POST, DELETE', 'Access-Control-Allow-Headers': allowed });
+    res.set({ 'Access-Control-Allow-Methods': 'GET, POST, DELETE', 'Access-Control-Allow-Headers': headersFor(req) });
+    if (req.get('access-control-request-private-network') === 'true')
+      res.set('Access-Control-Allow-Private-Network', 'true'); // asked before a public page may reach this network
     res.set('Access-Control-Max-Age', '600').status(204).end();
   };
 }
+
+/** SDKs and apps send headers of their own, and newer versions more of them. */
+function headersFor(req: Request): string {
+  const asked = (req.get('access-control-request-headers') ?? '').split(',').map((name) => name.trim());
+  const others = asked.filter((name) => headerName.test(name) && !usualHeaders.has(name.toLowerCase()));
+  return [allowed, ...new Set(others)].join(', ');
+}
+
+const headerName = /^[\w!#$%&'*+.^`|~-]+$/;
 
 const exposed = [
   ...['X-Request-Id', 'Retry-After', 'RateLimit', 'RateLimit-Policy'],
@@ -46,6 +57,8 @@ const allowed = [
   ...stainless('Lang', 'Package-Version', 'OS', 'Arch', 'Runtime', 'Runtime-Version'),
   ...stainless('Retry-Count', 'Timeout', 'Helper', 'Helper-Method', 'Custom-Poll-Interval'),
 ].join(', ');
+
+const usualHeaders = new Set(allowed.toLowerCase().split(', '));
 
 function stainless(...names: readonly string[]): string[] {
   return names.map((name) => `X-Stainless-${name}`);

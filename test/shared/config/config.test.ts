@@ -150,8 +150,27 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     good: [
       ['', []],
       ['https://a.example, http://b:8080', ['https://a.example', 'http://b:8080']],
+      ['app://obsidian.md,tauri://localhost', ['app://obsidian.md', 'tauri://localhost']],
+      ['chrome-extension://abcdefgh', ['chrome-extension://abcdefgh']],
+      [
+        'vscode-webview://1a2b3c, file://, app://., x-app://b:80',
+        ['vscode-webview://1a2b3c', 'file://', 'app://.', 'x-app://b:80'],
+      ],
+      ['null,https://[::1]:8080', ['null', 'https://[::1]:8080']],
     ],
-    bad: ['*', 'null', 'a.example', 'https://a.example/', 'https://a.example/x', 'HTTPS://a.example', 'https://a:443'],
+    bad: [
+      ...['*', 'NULL', 'a.example', 'a.example:80', 'localhost:3000', 'https://a.example/', 'https://a.example/x'],
+      ...['HTTPS://a.example', 'https://A.example', 'https://a:443', 'https://a:99999', 'https://', 'app://', '://a'],
+      ...['https://*.example.org', 'https://a@b', 'https://a?x', 'https://a#x', 'https://a b', 'https://a\tb'],
+      ...[
+        'app://Obsidian.md',
+        'app:obsidian.md',
+        'javascript:alert(1)',
+        'data:text/html',
+        'http://127.1',
+        'https:\\\\a',
+      ],
+    ],
   },
   MODEL_API_TRUST_PROXY: {
     key: 'trustedProxies',
@@ -589,6 +608,14 @@ describe('the configuration', () => {
 
   it('knows a production host', async () => {
     expect((await load({ NODE_ENV: 'production' })).production).toBe(true);
+  });
+});
+
+describe('an origin', () => {
+  it('of null is worth a warning: pages of any site can have it', async () => {
+    const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
+    expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site/)]);
+    expect((await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md' })).warnings).toEqual([]);
   });
 });
 

@@ -111,6 +111,38 @@ describe('The guard of the Origin', () => {
     });
   });
 
+  it('lets an allowed origin send the headers that it asks for, and no rubbish', async () => {
+    await using server = await open();
+    const asked =
+      'Access-Control-Request-Headers: authorization,x-new-header, X-New-Header2 ,content-type,a b,"c",,x:y';
+    const { headers } = await server.send(preflight(asked, 'Access-Control-Request-Private-Network: true'));
+    const allowed = headers['access-control-allow-headers']?.split(', ') ?? [];
+    expect(allowed.slice(-2)).toEqual(['x-new-header', 'X-New-Header2']);
+    expect(allowed.filter((name) => /^(authorization|content-type)$/i.test(name))).toHaveLength(2);
+    expect(headers['access-control-allow-private-network']).toBe('true');
+    expect((await server.send(preflight())).headers['access-control-allow-private-network']).toBeUndefined();
+  });
+
+  it.each(['app://obsidian.md', 'tauri://localhost', 'chrome-extension://abc', 'null', 'file://'])(
+    'lets through what the operator names, whatever its scheme: %s',
+    async (origin) => {
+      await using server = await serveWith([hostGuard({ allowedHosts: null, allowedOrigins: [origin] }), passed]);
+      const headers = [`Origin: ${origin}`, 'Access-Control-Request-Method: POST', 'Sec-Fetch-Site: cross-site'];
+      for (const [method, status] of [
+        ['GET', 200],
+        ['OPTIONS', 204],
+      ] as const) {
+        const answer = await server.send(request(`${method} /`, headers));
+        expect([answer.status, answer.headers['access-control-allow-origin']]).toEqual([status, origin]);
+      }
+      const foreign = origin === 'null' ? 'file://' : 'null';
+      for (const other of [foreign, `${origin}x`, origin.toUpperCase(), `${origin}:80`]) {
+        const answer = await server.get(`Origin: ${other}`);
+        expect([answer.status, corsOf(answer)]).toEqual([403, []]);
+      }
+    },
+  );
+
   it('lets through an OPTIONS that is no preflight', async () => {
     await using server = await open();
     expect(await server.send(request('OPTIONS /', ['Origin: https://app.example']))).toMatchObject(asPassed);
