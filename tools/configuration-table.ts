@@ -103,6 +103,10 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'models a request may name, separated by commas; any other is 400. A command without `{model}` has only its own',
     'any',
   ],
+  MODEL_API_MODEL_ALIASES: [
+    'names that stand for models, as in `gpt-4o-mini=haiku,*=default`; `*` is every name that is nothing else, `default` the model of a request that names none ([names](clis.md#names-of-models))',
+    'none',
+  ],
   MODEL_API_MAX_OUTPUT_BYTES: ['longest answer, bytes; a longer one is `cli_error` (output_too_large)'],
   MODEL_API_EXPOSE_STDERR: [
     '`true`: callers are told what a model CLI that fails wrote to stderr; it may name keys and paths',

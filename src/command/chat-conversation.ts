@@ -1,6 +1,6 @@
 import { chatResult } from '../shared/api/chat.js';
 import { conversationMessages } from '../shared/api/conversations.js';
-import { modelsBody } from '../shared/api/models.js';
+import { modelList } from '../shared/api/models.js';
 import { wrappedRows } from '../shared/format.js';
 import { plain } from '../shared/paint.js';
 import { printJob } from './answer-printer.js';
@@ -88,7 +88,7 @@ export class ChatConversation {
   }
 
   async #chooseModel(id: string): Promise<void> {
-    const { models } = await this.client.get('/models', modelsBody);
+    const { models } = await this.client.get('/models', modelList);
     const known = models.map((model) => model.id);
     const current = this.#model ?? models.find((model) => model.default)?.id ?? "the model CLI's own";
     if (id === '') return this.#say(`Model: ${current}. The service lists ${known.join(', ')}.`);

@@ -1,4 +1,4 @@
-import { modelsBody } from '../shared/api/models.js';
+import { modelList } from '../shared/api/models.js';
 import { plain } from '../shared/paint.js';
 import { ChatConversation } from './chat-conversation.js';
 import { ChatInput } from './chat-input.js';
@@ -49,7 +49,7 @@ async function greet(conversation: ChatConversation, terminal: Terminal): Promis
 }
 
 async function defaultModel(client: Client): Promise<string> {
-  const { models } = await client.get('/models', modelsBody);
+  const { models } = await client.get('/models', modelList);
   return models.find((model) => model.default)?.id ?? "the model CLI's own";
 }
 

@@ -1,4 +1,4 @@
-import { type ModelsBody, modelsBody } from '../shared/api/models.js';
+import { type ModelList, modelList } from '../shared/api/models.js';
 import { alignColumns } from '../shared/format.js';
 import { escaped, type Paint } from '../shared/paint.js';
 import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
@@ -13,7 +13,7 @@ export const models: Command = {
   examples: ['prompt-relay models', 'prompt-relay models --url relay.example.org:5051'],
   run: async (args, context) => {
     const { terminal } = context;
-    const body = await (await clientFor(args, context)).get('/models', modelsBody);
+    const body = await (await clientFor(args, context)).get('/models', modelList);
     if (args.has('json')) await terminal.writeJson(body);
     else await terminal.writeLines(renderModels(body, terminal.paint));
     return exitCodes.ok;
@@ -21,11 +21,13 @@ export const models: Command = {
 };
 
 /** The ID is in the first column, for use with `cut`. A star marks the default model. */
-function renderModels({ models: list }: ModelsBody, paint: Paint): string[] {
-  const rows = list.map(({ id, name, default: isDefault, description }) => [
+function renderModels({ models: list }: ModelList, paint: Paint): string[] {
+  const rows = list.map(({ id, name, default: isDefault, description, alias_of: target }) => [
     id,
     isDefault ? '*' : '',
-    [name === id ? '' : name, description ?? ''].filter((text) => text !== '').join(': '),
+    target === undefined
+      ? [name === id ? '' : name, description ?? ''].filter((text) => text !== '').join(': ')
+      : `stands for ${target}`,
   ]);
   return alignColumns(rows.map((row) => row.map(escaped))).map((line, index) =>
     list[index]?.default ? paint.bold(line) : line,

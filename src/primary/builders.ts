@@ -106,7 +106,7 @@ type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | AfterRunner>;
 
 export function createRunner({ config, host, store, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { clients, slots, breakers, conversations, metrics, usage, lastHour, tokens, schemas, clis, readiness } = parts;
+  const { slots, breakers, conversations, metrics, usage, lastHour, tokens, schemas, clis, readiness } = parts;
   const counts = { jobs: metrics.jobs, clients: metrics.clients, usage, lastHour };
   const cliOf = (request: JobRequest) => {
     const { index } = breakers.routeOf(request);
@@ -114,7 +114,7 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
     return { pool, breaker: breakers.of(request), readiness: readiness.all[index] ?? readiness.all[0] };
   };
   const observer = observeJobs({ ...counts, cliOf, log });
-  const modelsOf = (client: string) => clients.optionsOf(client).models;
+  const modelsOf = (client: string) => parts.router.modelsOf(client);
   const ofClis = {
     acquireCli: (...of: Parameters<ModelClis['acquire']>) => clis.acquire(...of),
     isKept: (state: ConversationState) => clis.keeps(state),

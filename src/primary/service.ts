@@ -1,4 +1,4 @@
-import type { ModelsBody } from '../shared/api/models.js';
+import type { ModelList } from '../shared/api/models.js';
 import type { SetupReport } from '../shared/api/setup.js';
 import { delay } from '../shared/clock.js';
 import { oneAtATime } from '../shared/shared-calls.js';
@@ -133,6 +133,8 @@ export class Service {
       setup: async () => this.#setupReport(await models(), warnings),
       recheck: () => this.#recheck(),
       models,
+      model: (name) => clis.find(name, models),
+      targetOf: (name) => clis.target(name),
       metrics: oneAtATime(
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),
@@ -142,7 +144,7 @@ export class Service {
   }
 
   /** What the service knows already: nothing is started for it, except where GET /models would start it too. */
-  #setupReport(models: ModelsBody, warnings: readonly string[]): SetupReport {
+  #setupReport(models: ModelList, warnings: readonly string[]): SetupReport {
     const { config, host, addresses, clients, clis, readiness } = this.#parts;
     const url = localUrl(addresses.main.host, addresses.main.port);
     return setupReportOf({

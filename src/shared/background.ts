@@ -11,7 +11,7 @@ export type JobStatus = (typeof jobStatuses)[number];
 export const jobForm = z
   .object({
     route: z.enum(['/ask', '/chat', '/v1/responses']),
-    /** For a door: the model as the caller named it, and the function that the answer is to be a call of. */
+    /** For a door: the model, and the function that the answer is to be a call of. */
     model: z.string().nullable(),
     tool: z.string().nullable(),
     /** Whether the answer is a value that fits a schema. */
@@ -41,7 +41,10 @@ export const backgroundJobView = z
   .readonly();
 export type BackgroundJobView = z.infer<typeof backgroundJobView>;
 
-export const acceptedView = z.object({ id: z.string(), createdAt: time, isDurable: z.boolean() }).readonly();
+/** `model`: for a door. */
+export const acceptedView = z
+  .object({ id: z.string(), createdAt: time, isDurable: z.boolean(), model: z.string().nullable().optional() })
+  .readonly();
 export type AcceptedView = z.infer<typeof acceptedView>;
 
 /** `before`: the `next` of the page before. */

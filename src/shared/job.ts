@@ -108,6 +108,8 @@ const jobAdmitted = z
     session: z.enum(['live', 'replay']).nullable(),
     /** The caller's effort means nothing to the model CLI. */
     ignoresEffort: z.boolean(),
+    /** For a job with a chain: the model that runs it, as far as it is known before its CLI tells. */
+    model: z.string().nullable().optional(),
     /** For `chat`: a new conversation exists only once its first turn is answered. */
     conversationId: z.string().optional(),
   })

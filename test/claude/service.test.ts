@@ -83,6 +83,32 @@ describe('The service with the real claude', () => {
     expect(api.requests).toEqual([]); // it asks the program, never the model
   });
 
+  it('asks the model that a name stands for: its own before all others, listed or of their form', async () => {
+    const aliases = 'gpt-4o-mini=haiku,haiku=opus,*=default';
+    await using service = await startWithClaude(api, { env: { MODEL_API_MODEL_ALIASES: aliases } });
+    const { body } = await service.get('/models');
+    const ids = (body.models as { id: string }[]).map(({ id }) => id);
+    const unusual = ids.find((id) => /\W/.test(id)); // such as sonnet[1m]
+    const askedFor = async (model: string) => {
+      const answer = await service.post('/ask', { prompt: 'Hi', model });
+      expect([model, answer.status]).toEqual([model, 200]);
+      return api.requests.at(-1)?.body.model;
+    };
+    const [haiku, usual] = [await askedFor('haiku'), await askedFor('default')];
+    expect(haiku).toMatch(/haiku/);
+    expect(usual).not.toBe(haiku);
+    expect([await askedFor('gpt-4o-mini'), await askedFor('gpt-next'), await askedFor('claude')]).toEqual([
+      haiku,
+      usual,
+      usual,
+    ]);
+    expect(await askedFor('claude/haiku')).toBe(haiku);
+    expect(await askedFor('claude-of-the-test')).toBe('claude-of-the-test');
+    if (unusual !== undefined) expect(await askedFor(unusual)).toBeDefined();
+    const warnings = service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+    expect(warnings).toEqual(['MODEL_API_MODEL_ALIASES: haiku is a model itself, so it stands for no other']);
+  });
+
   it.each([
     ['ready', { ANTHROPIC_API_KEY: 'sk-ant-test' }],
     ['not_ready', { ANTHROPIC_API_KEY: '' }],

@@ -47,7 +47,8 @@ export interface DoorOptions {
 
 export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
   const { before = [], take = async () => {}, schemaFault = null, spill = { file: async () => null } } = options;
-  const primary = new FakePrimary({ schemaFault: { fault: schemaFault }, models: { models } }, run);
+  const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
+  const primary = new FakePrimary({ schemaFault: { fault: schemaFault }, models: { models }, model }, run);
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
   const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock, take };
   const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];

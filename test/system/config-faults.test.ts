@@ -50,6 +50,20 @@ describe('A service that can not start', () => {
     },
   );
 
+  it('says which alias stands for nothing', async () => {
+    const service = await failingService({ MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,gpt-5=big,a=b,b=a' });
+    const said = (name: string, what: string) => `  MODEL_API_MODEL_ALIASES: ${name} stands for, ${what}`;
+    const [, ...faults] = service.stderr;
+    expect([service.code, faults]).toEqual([
+      78,
+      [
+        said('big, which gpt-5', 'must be one of eliza, echo'),
+        said('b, which a', 'is an alias too: name its model'),
+        said('a, which b', 'is an alias too: name its model'),
+      ],
+    ]);
+  });
+
   it('says which key file can not be read', async () => {
     const service = await failingService({ MODEL_API_KEY_FILE: '/nowhere/keys' });
     expect([service.code, service.stderr[1]]).toEqual([78, expect.stringMatching(/MODEL_API_KEY_FILE: ENOENT/)]);

@@ -16,7 +16,7 @@ export function renderSetupReport(setup: CheckReport, paint: Paint): string[] {
     ['jobs', `up to ${formatNumber(setup.max_concurrent)} at once, ${formatDuration(setup.execution_timeout_ms)} each`],
     ['queue', `up to ${formatCount(setup.max_queue, 'job')}, ${formatDuration(setup.queue_timeout_ms)} each`],
     ...(setup.model_clis ?? [cli]).flatMap((each) => rowsOf(each, paint)),
-    ['models', setup.models.map((model) => model.id + (model.default ? ' (default)' : '')).join(', ')],
+    ['models', setup.models.map(modelIn).join(', ')],
     ...(setup.asked === undefined ? [] : trialRows(setup.asked, paint)),
     ['processes', terminationOf(setup.termination)],
     ['store', storeOf(setup.store)],
@@ -32,6 +32,11 @@ function rowsOf(cli: ShownCli, paint: Paint): [string, string][] {
     ['command', cli.command.map(shellWord).join(' ')],
     ['ready', readiness(cli, paint)],
   ];
+}
+
+function modelIn({ id, default: isDefault, alias_of: target }: SetupReport['models'][number]): string {
+  if (target !== undefined) return `${id} (stands for ${target})`;
+  return isDefault ? `${id} (default)` : id;
 }
 
 function keysOf({ keys, needs_key: needsKey }: SetupReport, paint: Paint): string {

@@ -1,4 +1,4 @@
-import type { ModelsBody } from '../../shared/api/models.js';
+import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { shuttingDown, toRelayError } from '../../shared/errors.js';
@@ -26,6 +26,7 @@ import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Sections } from './live-status.js';
 import type { Status } from './status.js';
 import { type StatusFeed, statusOf } from './status-feed.js';
+import { type TargetOf, withTarget } from './target.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
@@ -52,7 +53,9 @@ export interface Services {
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
-  models(): Promise<ModelsBody>;
+  models(): Promise<ModelList>;
+  model(name: string): Promise<ModelEntry | null>;
+  readonly targetOf: TargetOf;
   metrics(): Promise<string>;
   /** Is told of each call that leaves garbage behind. */
   worked(): void;
@@ -70,6 +73,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
     models: () => services.models(),
+    model: async ({ name }) => ({ model: await services.model(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
     ...services.upkeep,
@@ -89,8 +93,8 @@ export function apiHandlers(services: Services): SharedHandlers {
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
       services.worked();
-      const entry = entryOf(services, request);
-      return entry === null ? admitted(services, request, signal) : entered(services, entry, request, signal);
+      const targeted = withTarget(request, services.targetOf);
+      return targeted instanceof Promise ? runLater(services, targeted, signal) : run(services, targeted, signal);
     },
     ...backgroundHandlers(services),
   };
@@ -155,9 +159,10 @@ type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobs' | 'cancelJob' | '
 function backgroundHandlers(services: Services): Pick<SharedHandlers, BackgroundCalls> {
   const { background, worked } = services;
   return {
-    accept: async ({ job, form }) => {
+    accept: async ({ job: asked, form }) => {
       worked();
-      checkPhase(services, job);
+      checkPhase(services, asked);
+      const job = await withTarget(asked, services.targetOf);
       (await entryOf(services, job))?.();
       return background.accept(job, form).catch((error) => refuse(services, job, error));
     },
@@ -178,6 +183,19 @@ function checkPhase(services: Services, { client }: JobRequest): void {
 /** What has to be done before it is admitted; null: nothing. */
 function entryOf({ enter }: Services, { operation, conversationId, client }: JobRequest): Promise<EndOfEntry> | null {
   return operation === 'ask' || conversationId === null ? null : (enter?.(conversationId, client) ?? null);
+}
+
+function run(services: Services, request: JobRequest, signal: AbortSignal): JobStream | AsyncGenerator<JobEvent> {
+  const entry = entryOf(services, request);
+  return entry === null ? admitted(services, request, signal) : entered(services, entry, request, signal);
+}
+
+async function* runLater(
+  services: Services,
+  request: Promise<JobRequest>,
+  signal: AbortSignal,
+): AsyncGenerator<JobEvent> {
+  yield* run(services, await request, signal);
 }
 
 /** A turn that had to wait before it was admitted or refused. */

@@ -1,4 +1,4 @@
-import type { ModelsBody } from '../../shared/api/models.js';
+import type { ModelList } from '../../shared/api/models.js';
 import type { CheckReport, SetupReport } from '../../shared/api/setup.js';
 import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
@@ -51,7 +51,7 @@ export interface SetupSources {
   readonly keys: readonly string[];
   /** Of each model CLI. */
   readonly checked: readonly CheckedCommand[];
-  readonly models: ModelsBody;
+  readonly models: ModelList;
   readonly warnings: readonly string[];
 }
 
@@ -73,7 +73,11 @@ export function setupReportOf({ config, host, url, keys, checked, models, warnin
     execution_timeout_ms: config.executionMs,
     model_cli: first,
     ...(clis.length > 1 && { model_clis: clis }),
-    models: models.models.map((model) => ({ id: model.id, default: model.default })),
+    models: models.models.map(({ id, default: isDefault, alias_of: target }) => ({
+      id,
+      default: isDefault,
+      ...(target !== undefined && { alias_of: target }),
+    })),
     termination: { means: containments.means, no_cgroup: fault },
     store: { kind: config.store.kind, place: placeOf(config.store) },
     warnings,

@@ -85,8 +85,9 @@ export class BackgroundJobs {
   }
 
   /** Rejects as an admission does, and with `concurrency_limited` where too many wait. */
-  async accept(request: JobRequest, form: JobForm): Promise<AcceptedView> {
-    this.#runner.check(request);
+  async accept(request: JobRequest, asked: JobForm): Promise<AcceptedView> {
+    const model = this.#runner.check(request) ?? asked.model;
+    const form = asked.model === null ? asked : { ...asked, model };
     const job = { client: request.client, bytes: sizeOf(request) };
     if (this.#elsewhere === null) this.#checkRoom(job); // else the store knows what waits
     const createdAt = this.#clock.now();
@@ -99,7 +100,7 @@ export class BackgroundJobs {
       this.#accepting.delete(job);
     }
     if (this.#elsewhere === null) this.#add(accepted);
-    return { id: accepted.id, createdAt, isDurable: this.#store.isDurable };
+    return { id: accepted.id, createdAt, isDurable: this.#store.isDurable, ...(form.model !== null && { model }) };
   }
 
   #add(accepted: AcceptedJob): void {

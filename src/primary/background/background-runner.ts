@@ -36,9 +36,9 @@ export class BackgroundRunner {
     this.#onDone = listener;
   }
 
-  /** Throws what a caller can be told before the job waits. */
-  check(request: JobRequest): void {
-    this.#resources.runner.check(request);
+  /** As that of `JobRunner`: throws what a caller can be told before the job waits. */
+  check(request: JobRequest): string | null {
+    return this.#resources.runner.check(request);
   }
 
   add(job: BackgroundJob): void {

@@ -210,6 +210,8 @@ export interface Adapter {
   readonly home?: PrivateHome;
   /** The models that a request may name, the default first; null where only the program knows. */
   readonly models: readonly string[] | null;
+  /** Names of this form are models of the program, whether it lists them or not: an alias does not take their place. */
+  readonly modelForm?: RegExp;
   /** It has no default: a model must be named. */
   readonly needsModel?: boolean;
   /** Learns version and flags by consulting the program. Called once for each program file. */

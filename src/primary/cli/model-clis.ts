@@ -1,10 +1,12 @@
-import type { ModelsBody } from '../../shared/api/models.js';
+import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Extras, Launch } from './adapter.js';
+import { findModel, withAliases } from './alias-list.js';
 import { type CliHost, createModelCli, type ModelCli } from './model-cli.js';
+import type { OwnModels } from './model-names.js';
 import type { AtLeastOne, ModelRouter } from './model-router.js';
-import { type ModelChoice, modelCatalog, type NamedAdapter } from './models.js';
+import { catalogOf, type ModelChoice, modelLister, type NamedAdapter } from './models.js';
 import type { CliObserver } from './observer.js';
 import type { WaitingJob } from './pool/caretaker.js';
 import type { CliLease } from './pool/lease.js';
@@ -19,6 +21,11 @@ export class ModelClis {
   readonly models: ModelChoice;
   readonly #router: ModelRouter;
   readonly #host: CliHost;
+  readonly #aliases: Config['modelAliases'];
+  /** For each CLI: has it tell of its models. */
+  readonly #lists: readonly (() => Promise<readonly ModelEntry[]>)[];
+  /** What each CLI has told last. */
+  readonly #told: (OwnModels | null)[];
   /** Launches with the CLI's own name of the model, as long as those live that were asked for. */
   readonly #ownLaunches = new WeakMap<Launch, Launch>();
 
@@ -40,6 +47,9 @@ export class ModelClis {
       return createModelCli(config, host, cli, { observer: observerOf(cli.name), usualModel, serials });
     };
     this.all = [create(first, 0), ...others.map((cli, at) => create(cli, at + 1))];
+    this.#aliases = config.modelAliases;
+    this.#lists = this.all.map((cli) => modelLister(() => this.#listModels(cli), host.clock));
+    this.#told = this.all.map(() => null);
   }
 
   get first(): ModelCli {
@@ -59,6 +69,17 @@ export class ModelClis {
   /** What requests call a CLI's own model; null for no model in particular of the only CLI. */
   publicModel(cli: ModelCli, model: string | null): string | null {
     return this.#router.publicName(this.all.indexOf(cli), model);
+  }
+
+  /** The model that the name of a request stands for: at once, or when its CLI has told of its models for the first time. */
+  target(name: string): string | Promise<string> {
+    const { names } = this.#router;
+    if (!names.needsList(name)) return names.of(name);
+    const { index } = this.#router.split(name);
+    const known = this.#told[index] ?? null;
+    const told = this.#hear(index); // in any case: the program may have been updated
+    if (known !== null) return names.of(name, known);
+    return soon(told, new Set<string>(), this.#host.clock).then((listed) => names.of(name, listed));
   }
 
   extras(model: string | null): Extras | null {
@@ -121,8 +142,19 @@ export class ModelClis {
   }
 
   /** Makes the list of what a request may name. */
-  catalog(clock: Clock): () => Promise<ModelsBody> {
-    const listed = this.all.map((cli) => modelCatalog(() => this.#listModels(cli), this.#choiceOf(cli), clock));
+  catalog(clock: Clock): () => Promise<ModelList> {
+    const list = this.#catalogOfModels(clock);
+    return async () => withAliases(await list(), this.#aliases, (name) => this.#router.canonical(name));
+  }
+
+  /** The model that a request with this name is run with; null where it is not listed. */
+  async find(name: string, catalog: () => Promise<ModelList>): Promise<ModelEntry | null> {
+    const target = await this.target(name);
+    return findModel(name, await catalog(), target, (model) => this.#router.canonical(model));
+  }
+
+  #catalogOfModels(clock: Clock): () => Promise<ModelList> {
+    const listed = this.all.map((cli, at) => catalogOf(this.#lists[at] ?? noModels, this.#choiceOf(cli)));
     if (this.#router.isPlain && listed[0] !== undefined) return listed[0];
     return async () => {
       const bodies = await Promise.all(listed.map((list, at) => soon(list(), this.#namesOf(at), clock)));
@@ -144,13 +176,20 @@ export class ModelClis {
     await this.#host.termination.containments.close();
   }
 
+  async #hear(index: number): Promise<OwnModels> {
+    const listed = (await this.#lists[index]?.()) ?? [];
+    const own = new Set(listed.map(({ id }) => this.ownModel(id) ?? id));
+    this.#told[index] = own;
+    return own;
+  }
+
   async #listModels(cli: ModelCli) {
     const listed = await cli.program.listModels();
     return listed?.map((model) => ({ ...model, id: this.publicModel(cli, model.id) ?? model.id })) ?? null;
   }
 
   /** What is listed of a CLI that is slow to tell. */
-  #namesOf(index: number): ModelsBody {
+  #namesOf(index: number): ModelList {
     const name = this.all[index]?.name ?? '';
     return { count: 1, models: [{ id: name, name, default: false }] };
   }
@@ -175,11 +214,15 @@ export class ModelClis {
   }
 }
 
+async function noModels(): Promise<readonly ModelEntry[]> {
+  return [];
+}
+
 /** One that is slow holds up nobody: it has told by the next time. */
 function soon<T>(told: Promise<T>, instead: T, clock: Clock): Promise<T> {
   return Promise.race([told, delay(clock, listLimitMs).then(() => instead)]);
 }
 
-function defaultOf(body: ModelsBody | undefined): string | undefined {
+function defaultOf(body: ModelList | undefined): string | undefined {
   return body?.models.find((model) => model.default)?.id;
 }

@@ -1,6 +1,7 @@
 import type { Config } from '../../shared/config/config.js';
 import type { JobRequest } from '../../shared/job.js';
-import { joinedChoice, type ModelChoice, modelChoice, type NamedAdapter, narrowed } from './models.js';
+import { ModelNames } from './model-names.js';
+import { joinedChoice, type ModelChoice, modelChoice, type NamedAdapter, namedModel, narrowed } from './models.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
@@ -21,14 +22,26 @@ export type ModelsOf = (client: string) => readonly string[] | null;
  */
 export class ModelRouter {
   readonly choice: ModelChoice;
+  readonly names: ModelNames;
   /** The names of all. */
   readonly clis: readonly string[];
-  readonly #modelsOf: ModelsOf;
+  readonly #namedFor: ModelsOf;
 
-  constructor(config: Config, clis: AtLeastOne<NamedAdapter>, modelsOf: ModelsOf = () => null) {
+  /** `namedFor`: the models as the API key names them. */
+  constructor(config: Config, clis: AtLeastOne<NamedAdapter>, namedFor: ModelsOf = () => null) {
     this.clis = clis.map(({ name }) => name);
-    this.#modelsOf = modelsOf;
-    this.choice = this.isPlain ? modelChoice(config, clis[0].adapter) : joinedChoice(config, clis, this);
+    this.#namedFor = namedFor;
+    const { allowedModels, defaultModel, modelAliases } = config;
+    const named = [...allowedModels, ...(defaultModel === null ? [] : [defaultModel])];
+    this.names = new ModelNames(modelAliases, named, clis, this);
+    const given = (name: string) => this.names.given(name);
+    const models = { allowedModels: allowedModels.map(given), defaultModel: defaultModel && given(defaultModel) };
+    this.choice = this.isPlain ? modelChoice(models, clis[0].adapter) : joinedChoice(models, clis, this);
+  }
+
+  /** The models that this client may name; null: it may name all. */
+  modelsOf(client: string): readonly string[] | null {
+    return this.#namedFor(client)?.map((name) => this.names.given(name)) ?? null;
   }
 
   /** Whether there is but one CLI. */
@@ -64,7 +77,8 @@ export class ModelRouter {
 
   /** Where a request goes that may not have been checked yet. */
   route({ model, client }: Pick<JobRequest, 'model' | 'client'>): OwnModel {
-    if (this.isPlain) return { index: 0, model };
-    return this.split(model ?? narrowed(this.choice, this.#modelsOf(client)).fallback);
+    const choice = narrowed(this.choice, this.modelsOf(client));
+    const named = namedModel(model, choice);
+    return this.isPlain ? { index: 0, model: named } : this.split(named ?? choice.fallback);
   }
 }

@@ -1,6 +1,7 @@
-import type { ModelsBody } from '../../shared/api/models.js';
+import type { ModelList } from '../../shared/api/models.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import { defaultModelName } from '../../shared/config/model-aliases.js';
 import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import { cached } from '../../shared/shared-calls.js';
@@ -29,9 +30,11 @@ export interface ModelChoice {
   readonly fault?: (name: string) => string | null;
 }
 
+/** The models that the operator names. */
+type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
+
 /** Where there is one CLI. */
-export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
-  const { defaultModel, allowedModels } = config;
+export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
   return {
     fallback,
@@ -43,7 +46,7 @@ export function modelChoice(config: Config, adapter: Adapter): ModelChoice {
 
 /** Where there are several CLIs. The default of the first one answers a request that names no model. */
 export function joinedChoice(
-  config: Config,
+  config: OfferedModels,
   clis: readonly NamedAdapter[],
   names: Pick<ModelRouter, 'canonical' | 'split' | 'publicName'>,
 ): ModelChoice {
@@ -87,10 +90,17 @@ export function narrowed(choice: ModelChoice, named: readonly string[] | null): 
   };
 }
 
+/** The model that a request names, in its one spelling; null for `default` too, unless a model is called so. */
+export function namedModel(given: string | null, { allowed, canonical = (name) => name }: ModelChoice): string | null {
+  if (given === null) return null;
+  const named = canonical(given);
+  return given === defaultModelName && allowed?.includes(named) !== true ? null : named;
+}
+
 /** The model to run for a request that names this one, or none. Throws `validation_error` for one that is not allowed. */
 export function modelFor(given: string | null, choice: ModelChoice): string | null {
-  const { allowed, fallback, limitedBy, canonical, fault } = choice;
-  const named = given === null || canonical === undefined ? given : canonical(given);
+  const { allowed, fallback, limitedBy, fault } = choice;
+  const named = namedModel(given, choice);
   if (allowed?.length === 0) throw invalid('model', 'MODEL_API_ALLOWED_MODELS has none of the models of this API key');
   if (named !== null && allowed !== null && !allowed.includes(named)) {
     throw invalid('model', `must be one of ${allowed.join(', ')}${limitedBy === undefined ? '' : ` (${limitedBy})`}`);
@@ -106,21 +116,30 @@ const maxAgeMs = 10 * 60_000;
 /** Anybody may ask for the list: a CLI that fails is not started again for each of them. */
 const retryMs = 5000;
 
-/**
- * Lists what a request may name; one of them is the default. `ask` has the CLI tell of its models: where the models are
- * configured, that only adds details.
- */
-export function modelCatalog(ask: () => Promise<readonly ModelEntry[] | null>, choice: ModelChoice, clock: Clock) {
+/** Has a CLI tell of its models, now and then; none where it cannot tell. */
+export function modelLister(ask: () => Promise<readonly ModelEntry[] | null>, clock: Clock) {
   const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
   let notBeforeMs = 0;
-  const listed = async (): Promise<readonly ModelEntry[]> => {
+  return async (): Promise<readonly ModelEntry[]> => {
     if (clock.monotonicMs() < notBeforeMs) return [];
     return askNowAndThen().catch(() => {
       notBeforeMs = clock.monotonicMs() + retryMs;
       return [];
     });
   };
-  return async (): Promise<ModelsBody> => {
+}
+
+/**
+ * Lists what a request may name; one of them is the default. `ask` has the CLI tell of its models: where the models are
+ * configured, that only adds details.
+ */
+export function modelCatalog(ask: () => Promise<readonly ModelEntry[] | null>, choice: ModelChoice, clock: Clock) {
+  return catalogOf(modelLister(ask, clock), choice);
+}
+
+/** The same, of what a CLI lists. */
+export function catalogOf(listed: () => Promise<readonly ModelEntry[]>, choice: ModelChoice) {
+  return async (): Promise<ModelList> => {
     const known = new Map((await listed()).map((model) => [model.id, model]));
     const ids = idsOf(choice, [...known.keys()]);
     const byDefault = choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];

@@ -2,6 +2,8 @@ import { basename, join } from 'node:path';
 import { type AdapterFile, isAdapterFile } from '../../shared/config/adapter-file.js';
 import { commandModel } from '../../shared/config/command-model.js';
 import { type Config, ConfigFault, type Environment } from '../../shared/config/config.js';
+import { defaultModelName } from '../../shared/config/model-aliases.js';
+import { toRelayError } from '../../shared/errors.js';
 import type { Adapter } from './adapter.js';
 import { adapterKit } from './adapter-kit.js';
 import { importAdapterModule } from './adapter-module.js';
@@ -14,7 +16,7 @@ import { demoAdapter } from './adapters/demo.js';
 import { fileAdapter } from './adapters/file.js';
 import { launchEnv, searchPathOf } from './environment.js';
 import { type AtLeastOne, ModelRouter } from './model-router.js';
-import type { NamedAdapter } from './models.js';
+import { modelFor, type NamedAdapter } from './models.js';
 import { findProgram } from './program.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
@@ -53,10 +55,11 @@ export async function chooseAdapters(
     if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
     return { name, adapter: createAdapter(choice, config, env) };
   };
-  const chosen = await choose(config, env, named);
-  const faults = modelFaults(config, chosen.clis);
+  const { clis, warnings } = await choose(config, env, named);
+  const router = new ModelRouter(config, clis);
+  const faults = [...modelFaults(config, clis, router), ...aliasFaults(config, router)];
   if (faults.length > 0) throw new ConfigFault(faults);
-  return chosen;
+  return { clis, warnings: [...warnings, ...idleAliases(config, router)] };
 }
 
 async function choose(
@@ -74,14 +77,14 @@ async function choose(
 }
 
 /** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
-function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>): string[] {
-  const { fallback, canonical = (name) => name, fault } = new ModelRouter(config, clis).choice;
+function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, names }: ModelRouter): string[] {
+  const { fallback, fault } = choice;
   const { allowedModels } = config;
   const [{ name: first, adapter }] = clis;
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
   const faultOf = (variable: string, name: string) => {
-    const wrong = fault?.(canonical(name)) ?? null;
+    const wrong = fault?.(names.given(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
   const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // and told of with those
@@ -89,6 +92,30 @@ function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>): string[] {
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
   ];
+}
+
+/** Aliases of what no request could use. */
+function aliasFaults({ modelAliases }: Config, router: ModelRouter): string[] {
+  return modelAliases.flatMap(({ name, target }) => {
+    const isAlias = modelAliases.some((other) => other.name === target) && !router.names.isModel(target);
+    const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, router);
+    return wrong === null ? [] : [`MODEL_API_MODEL_ALIASES: ${target}, which ${name} stands for, ${wrong}`];
+  });
+}
+
+/** What a request for this model would be told; null where it would be run, as far as is known. */
+function whyNot(target: string, { choice, names }: ModelRouter): string | null {
+  try {
+    modelFor(target === defaultModelName ? target : names.given(target), choice);
+    return null;
+  } catch (error) {
+    return toRelayError(error).details?.[0]?.message ?? null;
+  }
+}
+
+function idleAliases({ modelAliases }: Config, { names }: ModelRouter): string[] {
+  const idle = modelAliases.filter(({ name }) => names.isModel(name));
+  return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`);
 }
 
 function isFileChoice(choice: CliChoice | FileChoice): choice is FileChoice {

@@ -84,7 +84,8 @@ export class JobRunner {
     this.#open.set(job.ticket, job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
-    job.stream.admitted({ session, ignoresEffort, ...(job.turn && { conversationId: job.turn.id }) });
+    const ofChain = job.chain && { model: this.#labelled(job.launch.model) ?? request.model };
+    job.stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
     void this.#perform(job);
     return job.stream;
   }
@@ -117,9 +118,14 @@ export class JobRunner {
     }
   }
 
-  /** Throws what `run` would throw now, but for a full queue. */
-  check(request: JobRequest): void {
-    this.#admission.examine(request);
+  /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
+  check(request: JobRequest): string | null {
+    return this.#labelled(this.#admission.examine(request).launch.model) ?? request.model;
+  }
+
+  /** The model of an answer that does not say. */
+  #labelled(model: string | null): string | null {
+    return model ?? this.#models.label;
   }
 
   /** The end of a job that never got as far as `run`. */
@@ -177,7 +183,7 @@ export class JobRunner {
       const conversation = record && (await record.commit(answered.text, job.signal));
       // Of an answer that was cut short, the process knows more than the caller.
       if (answered.stopSequence === null) kept = job.stateAfter(answered.text ?? answering.said, conversation);
-      this.#end(job, job.done(answered, job.launch.model ?? this.#models.label, conversation));
+      this.#end(job, job.done(answered, this.#labelled(job.launch.model), conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       this.#end(job, job.failed(error));

@@ -6,14 +6,31 @@ export const modelEntry = z
     name: z.string(),
     default: z.boolean(),
     description: z.string().optional(),
+    alias_of: z.string().optional().meta({ description: 'The model that this name stands for.' }),
   })
   .meta({ id: 'Model' });
 export type ModelEntry = z.infer<typeof modelEntry>;
 
+const ofList = { count: z.int().nonnegative(), models: z.array(modelEntry) };
+
+export const modelList = z.object(ofList);
+export type ModelList = z.infer<typeof modelList>;
+
+/** A model as the OpenAI API has it. */
+export const openAiModel = z.strictObject({
+  id: z.string(),
+  object: z.literal('model'),
+  created: z.int(),
+  owned_by: z.string(),
+  alias_of: z.string().optional(),
+});
+export type OpenAiModel = z.infer<typeof openAiModel>;
+
 export const modelsBody = z
   .strictObject({
-    count: z.int().nonnegative(),
-    models: z.array(modelEntry),
+    ...ofList,
+    object: z.literal('list'),
+    data: z.array(openAiModel).meta({ description: 'The same, as `GET /v1/models` has it.' }),
   })
   .meta({ id: 'Models' });
 export type ModelsBody = z.infer<typeof modelsBody>;

@@ -14,7 +14,7 @@ const ofModelCli = {
 };
 const modelCliSetup = z.strictObject(ofModelCli).readonly();
 
-const namedModel = z.strictObject({ id: z.string(), default: z.boolean() }).readonly();
+const namedModel = z.strictObject({ id: z.string(), default: z.boolean(), alias_of: z.string().optional() }).readonly();
 
 /** What a service uses, or would use if it were started now. Keys stand by their names. */
 export const setupReport = z

@@ -10,8 +10,8 @@ export const modelText = z
 
 /** A model's name, as GET /models lists it or as the CLI knows it. */
 export const model = modelName.meta({
-  description: 'The model to ask; without it the default one.',
-  examples: ['eliza'],
+  description: 'The model to ask, or a name that stands for it; without it the default one.',
+  examples: ['default'],
 });
 
 export const streamFlag = z.boolean('must be true or false').meta({

@@ -2,6 +2,7 @@ import type { z } from 'zod';
 import { logFormats } from '../log-style.js';
 import { kindOrFile } from './adapter-file.js';
 import { cliLimits, cliList } from './cli-list.js';
+import { modelAliases } from './model-aliases.js';
 import { storePlace } from './store-place.js';
 import {
   cgroupSetting,
@@ -102,6 +103,7 @@ export const variables = {
   MODEL_API_CLI_HOME_FILES: ['cliHomeFiles', homePaths, ''],
   MODEL_API_DEFAULT_MODEL: ['defaultModel', modelName, null],
   MODEL_API_ALLOWED_MODELS: ['allowedModels', modelNames, ''],
+  MODEL_API_MODEL_ALIASES: ['modelAliases', modelAliases, ''],
   MODEL_API_MAX_OUTPUT_BYTES: ['maxOutputBytes', integer(1, maxAnswerBytes), '8388608'],
   MODEL_API_EXPOSE_STDERR: ['exposeStderr', flag, 'false'],
   MODEL_API_STANDBY: ['standby', integer(0, 16), '1'],

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { historyBody } from '../api/health.js';
-import { modelsBody } from '../api/models.js';
+import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
 import { sectionNames } from '../api/status.js';
 import { purgeReport, storeBackup, storeReport } from '../api/store.js';
@@ -159,7 +159,9 @@ export const primaryCalls = {
   setup: { request: nothing, answer: setupReport },
   recheck: { request: nothing, answer: healthText },
   history: { request: z.object({ since: z.number().nullable(), withPids: z.boolean() }), answer: historyBody },
-  models: { request: nothing, answer: modelsBody },
+  models: { request: nothing, answer: modelList },
+  /** The model that a request with this name is run with, as far as the CLIs list it. */
+  model: { request: z.object({ name: z.string() }), answer: z.object({ model: modelEntry.nullable() }) },
   metrics: { request: nothing, answer: z.object({ text: z.string() }) },
   version: { request: nothing, answer: versionBody },
 };

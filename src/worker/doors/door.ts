@@ -99,8 +99,9 @@ async function stream(telling: Telling, form: AnswerForm, out: EventStream): Pro
   using _pings = out;
   const { job, res } = telling;
   const { signal } = job;
-  const events = form.stream(telling.opening);
+  let events = form.stream(telling.opening);
   const onEvent = async (event: JobEvent) => {
+    if (event.type === 'job-admitted') events = form.stream(telling.opening); // the model is known now
     if (event.type === 'job-admitted') await out.write(events.begin(), signal);
     if (event.type === 'job-queued') await out.write(`: queued ${event.position}\n\n`, signal);
     if (event.type === 'text-delta') await out.write(events.delta(event.text), signal);
@@ -137,7 +138,7 @@ class Telling {
 
   get opening(): Opening {
     const { model, tool } = this.#asked;
-    return { requestId: this.res.locals.requestId, model, tool };
+    return { requestId: this.res.locals.requestId, model: this.job.admission?.model ?? model, tool };
   }
 
   /** As `RunningJob.collect`; that the model refuses is an answer here. */

@@ -30,7 +30,9 @@ const maxStopLength = 500;
 export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
 
-export const askedModel = modelName.meta({ description: 'The model to ask, as GET /v1/models lists it.' });
+export const askedModel = modelName.meta({
+  description: 'The model to ask, as GET /v1/models lists it, or `default`.',
+});
 
 /** Whether the fault is a model that does not exist; not that none was named. */
 export function isOfUnknownModel({ code, details }: RelayError): boolean {

@@ -1,10 +1,12 @@
 import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
+import type { ModelsBody } from '../../shared/api/models.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
 import { cached, coalesced, oneAtATime } from '../../shared/shared-calls.js';
+import { openAiList } from '../doors/models.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendTyped, sendWritten } from '../http/send-json.js';
 
@@ -49,8 +51,13 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
   return async (_req, res) => sendWritten(res, await version());
 }
 
+/** With the list that the SDKs of OpenAI look for, because a base URL without /v1 leads here. */
 export function getModels(primary: Primary): AsyncHandler {
-  return async (_req, res) => sendJson(res, await primary.call('models', {}));
+  return async (_req, res) => {
+    const { count, models } = await primary.call('models', {});
+    const body: ModelsBody = { count, models, ...openAiList(models) };
+    sendJson(res, body);
+  };
 }
 
 /** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */

@@ -118,6 +118,30 @@ describe('Several CLIs', () => {
     ]);
   });
 
+  it('have names that stand for their models, once they have told of those', async () => {
+    const aliases = 'mini=codex/small,codex/big=opus,*=codex';
+    await using made = await create([cli('claude'), cli('codex')], { MODEL_API_MODEL_ALIASES: aliases });
+    const { clis } = made;
+    const targets = async () => {
+      const names = ['big', 'other', 'codex/big', 'codex/huge', 'mini'];
+      return Promise.all(names.map((name) => clis.target(name)));
+    };
+    expect(clis.target('big')).toBeInstanceOf(Promise);
+    const known = ['big', 'codex', 'codex/big', 'codex/huge', 'codex/small'];
+    expect(await targets()).toEqual(known);
+    expect(clis.target('big')).toBe('big'); // at once from now on
+    expect(await targets()).toEqual(known);
+    const catalog = clis.catalog(clock);
+    expect((await catalog()).models.map(({ id, alias_of: target }) => [id, target])).toEqual([
+      ['claude/big', undefined],
+      ['codex/big', undefined],
+      ['mini', 'codex/small'],
+    ]);
+    expect(await clis.find('other', catalog)).toBeNull(); // the default of codex has no name in its list
+    expect(await clis.find('big', catalog)).toMatchObject({ id: 'big', alias_of: 'claude/big' });
+    expect(await clis.find('codex/big', catalog)).toMatchObject({ id: 'codex/big', name: 'Big' });
+  });
+
   it('are told which of the waiting jobs are theirs, as they know them', async () => {
     await using made = await create([cli('claude'), cli('codex')]);
     const { clis } = made;

@@ -173,3 +173,50 @@ describe('models of several CLIs that no request could use', () => {
     },
   );
 });
+
+describe('Aliases', () => {
+  const two = { MODEL_API_CLIS: 'main=demo,local=command:llm -m {model}' };
+  const faultsOf = async (aliases: string, env: Variables) => {
+    const config = await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env });
+    const thrown = await chooseAdapters(config, nowhere).catch((error: { faults: readonly string[] }) => error);
+    return 'faults' in thrown ? thrown.faults : [];
+  };
+  const demo = { MODEL_API_CLI: 'demo' };
+  const claude = { MODEL_API_CLI: 'claude' };
+
+  it.each<[string, Variables, string]>([
+    ['a=gpt', demo, 'gpt, which a stands for, must be one of eliza, echo'],
+    ['*=gpt', demo, 'gpt, which * stands for, must be one of eliza, echo'],
+    ['a=b,b=echo', demo, 'b, which a stands for, is an alias too: name its model'],
+    ['*=a,a=echo', demo, 'a, which * stands for, is an alias too: name its model'],
+    ['a=a', claude, 'a, which a stands for, is an alias too: name its model'],
+    ['a=opus', { ...claude, MODEL_API_ALLOWED_MODELS: 'haiku' }, 'opus, which a stands for, must be one of haiku'],
+    ['a=x', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'llm' }, 'x, which a stands for, must be one of llm'],
+    ['a=main/gpt', two, 'main/gpt, which a stands for, must be one of main/eliza, main/echo'],
+    ['a=local', two, 'local, which a stands for, must name a model of local'],
+  ])('of what no request can use are faults: %s %j', async (aliases, env, said) => {
+    expect(await faultsOf(aliases, env)).toEqual([expect.stringContaining(`MODEL_API_MODEL_ALIASES: ${said}`)]);
+  });
+
+  it('are all told of at once: a circle, and each wrong one', async () => {
+    expect(await faultsOf('a=b,b=a,c=gpt', demo)).toHaveLength(3);
+  });
+
+  it.each<[string, Variables]>([
+    ['a=echo,b=demo/echo,c=demo,*=default', demo],
+    ['a=anything,b=claude/opus,*=default', claude],
+    ['a=haiku', { ...claude, MODEL_API_ALLOWED_MODELS: 'a' }],
+    ['a=echo,b=main/echo,c=main,d=local/llama,*=default', two],
+  ])('of what a CLI has, or may have, are none: %s %j', async (aliases, env) => {
+    expect(await faultsOf(aliases, env)).toEqual([]);
+  });
+
+  it('with the name of a model are never used, and that is worth a warning', async () => {
+    const warningsFor = async (aliases: string, env: Variables) =>
+      (await chooseAdapters(await configOf({ MODEL_API_MODEL_ALIASES: aliases, ...env }), nowhere)).warnings;
+    const idle = (name: string) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`;
+    expect(await warningsFor('echo=eliza,a=echo', demo)).toEqual([idle('echo')]);
+    expect(await warningsFor('opus=haiku,claude-3=opus,gpt-4=opus', claude)).toEqual([idle('opus'), idle('claude-3')]);
+    expect(await warningsFor('local=echo,main/echo=eliza', two)).toEqual([idle('local'), idle('main/echo')]);
+  });
+});

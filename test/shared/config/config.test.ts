@@ -428,6 +428,32 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
     ],
     bad: ['a,--help', 'a b'],
   },
+  MODEL_API_MODEL_ALIASES: {
+    key: 'modelAliases',
+    good: [
+      ['', []],
+      [' , ', []],
+      [
+        'gpt-4o-mini=haiku, *=default,openai/gpt-4o = claude/opus[1m]',
+        [
+          { name: 'gpt-4o-mini', target: 'haiku' },
+          { name: '*', target: 'default' },
+          { name: 'openai/gpt-4o', target: 'claude/opus[1m]' },
+        ],
+      ],
+      [
+        'constructor=a,a=constructor',
+        [
+          { name: 'constructor', target: 'a' },
+          { name: 'a', target: 'constructor' },
+        ],
+      ],
+    ],
+    bad: [
+      ...['gpt-4o', 'gpt-4o=', '=haiku', 'gpt-4o=*', 'gpt-*=haiku', 'a=b=c', '-a=b', 'a=-b', 'a b=c', 'a=b c', '**=b'],
+      ...['default=haiku', 'a=b,a=c', '*=a,*=b', '__proto__=a'],
+    ],
+  },
   MODEL_API_MAX_OUTPUT_BYTES: {
     key: 'maxOutputBytes',
     good: [['33554432', 33_554_432]],
@@ -555,6 +581,7 @@ describe('the configuration', () => {
       cliHomeFiles: [],
       defaultModel: null,
       allowedModels: [],
+      modelAliases: [],
       maxOutputBytes: 8_388_608,
       cgroup: 'auto',
       cliMemoryBytes: null,

@@ -16,6 +16,8 @@ export interface AcpPreset {
   readonly files: (given: GivenVariables) => Readonly<Record<string, string>>;
   /** Files below the operator's HOME that are linked into the private one: where the agent keeps its login. */
   readonly credentials: readonly string[];
+  /** The form of the names of its models, where they have one. */
+  readonly modelForm?: RegExp;
 }
 
 const plain: AcpPreset = {
@@ -123,6 +125,7 @@ export const presets = {
       '.gemini/system.md': `${systemText}\n`,
     }),
     credentials: ['.gemini/oauth_creds.json', '.gemini/google_accounts.json'],
+    modelForm: /^(?:gemini|gemma)-|^(?:auto|pro|flash|flash-lite)$/,
   },
   opencode: {
     ...plain,
@@ -142,6 +145,7 @@ export const presets = {
       npm_config_offline: 'true', // it would install a package into each new HOME
     },
     credentials: ['.local/share/opencode/auth.json'],
+    modelForm: /^(?!opencode\/.*\/)[^/]+\/./, // provider and model; `opencode` is a provider too
   },
   qwen: {
     ...plain,
@@ -155,6 +159,7 @@ export const presets = {
       '.qwen/output-language.md': '<!-- qwen-code:llm-output-language: that of the user -->\n',
     }),
     credentials: ['.qwen/oauth_creds.json'],
+    modelForm: /^(?:qwen\/)?q(?:wen|wq|vq)/, // at OpenRouter they begin with the name of the CLI
   },
   goose: {
     ...plain,

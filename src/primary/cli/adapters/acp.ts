@@ -28,6 +28,7 @@ export function acpAdapter(
     env: preset.env,
     home: homeOf(preset, options),
     models: null,
+    ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
     learn: (consult) => learn(consult, args),
   };
 }

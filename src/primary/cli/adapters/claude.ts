@@ -25,6 +25,9 @@ export interface ClaudeOptions {
   readonly hasToken: boolean;
 }
 
+/** Full names, also as Bedrock has them, and the short ones of the program. */
+const modelForm = /^(?:[a-z]+\.)?(?:anthropic\.)?claude-|^(?:best|opus|sonnet|haiku|opusplan)(?:\[1m\])?$/;
+
 const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
 
 /** Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
@@ -35,6 +38,7 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
     credentialVariable: tokenVariable,
     env: environment,
     models: null,
+    modelForm,
     learn: (consult) => learn(consult, options),
   };
 }

@@ -26,6 +26,7 @@ const adapterShape = z.object({
     })
     .optional(),
   models: z.array(z.string().min(1)).min(1).nullable(),
+  modelForm: z.instanceof(RegExp, { error: 'must be a regular expression' }).optional(),
   needsModel: z.boolean().optional(),
   learn: does,
 });
@@ -59,8 +60,9 @@ export function fileAdapter(module: unknown, options: object): Adapter {
   const made = orSaid('createAdapter() has failed', () => data.createAdapter(options));
   checkShape(adapterShape, made, 'createAdapter() must return an adapter');
   const adapter = made as Adapter;
-  const { name, command, credentialVariable, env, home, models, needsModel = false } = adapter;
-  const facts = { name, command, credentialVariable, env, models, needsModel, ...(home !== undefined && { home }) };
+  const { name, command, credentialVariable, env, home, models, modelForm, needsModel = false } = adapter;
+  const some = { ...(home !== undefined && { home }), ...(modelForm !== undefined && { modelForm }) };
+  const facts = { name, command, credentialVariable, env, models, needsModel, ...some };
   return { ...facts, learn: (consult) => learn(adapter, consult) };
 }
 
