@@ -5,6 +5,7 @@ import type { Phase } from '../shared/phase.js';
 import type { SpillFolder } from './answer/spill-folder.js';
 import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
 import { postCountTokens, postMessages } from './doors/anthropic/messages.js';
+import { findDoor, noSuchDoor } from './doors/base-urls.js';
 import { speakAsClient } from './doors/dialect.js';
 import { getDoorModel, getDoorModels } from './doors/models.js';
 import { postChatCompletions } from './doors/openai/chat.js';
@@ -53,7 +54,7 @@ export function createApp(parts: AppParts): Express {
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
-  app.use(openExchange(parts), speakAsClient(), hostGuard(settings));
+  app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
   addReadingRoutes(app, parts);
   addConversationRoutes(app, parts);
   addJobRoutes(app, parts);
@@ -67,6 +68,7 @@ export function createApp(parts: AppParts): Express {
   endpoint(app, '/openapi.yaml').get(getOpenApi()).all(methodNotAllowed('GET', 'HEAD'));
   app.use('/docs', atRoute('/docs'), onlyReading(), docsPages());
   if (settings.hasConsole) addConsole(app);
+  app.use('/v1', noSuchDoor);
   app.use(notFound);
   app.use(answerError(log));
   return app;

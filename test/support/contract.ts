@@ -49,7 +49,8 @@ export class Contract {
   readonly #seen = new Set<string>();
 
   /** Throws a sentence about the first thing that is not as documented. */
-  check(exchange: Exchange): void {
+  check(sent: Exchange): void {
+    const exchange = { ...sent, path: doorOf(sent) };
     const route = routeOf(exchange.path);
     const operation = route === null ? undefined : document.paths[route]?.[methodOf(exchange)];
     if (operation === undefined) return checkOutside(exchange);
@@ -88,6 +89,16 @@ function codesOf({ description, content }: Documented): (string | null)[] {
   return [...description.matchAll(/`(\w+)`/g)].map(([, code]) => code ?? null);
 }
 
+const doors =
+  /^(chat\/completions|responses|messages|models\/.|embeddings|completions|moderations|batches|files|audio)/;
+
+/** The document names the paths below /v1 only; base URLs that people set lead there too. */
+function doorOf({ path, header }: Exchange): string {
+  const [, prefix = '', below = ''] = /^\/+((?:v1\/+)*)(.*?)\/*(?=$|\?)/.exec(path) ?? [];
+  const isList = below === 'models' && (!/^\/models(\?|$)/.test(path) || header('request-id') != null);
+  return prefix !== '' || doors.test(below) || isList ? `/v1/${below}` : path;
+}
+
 function routeOf(path: string): string | null {
   const [plain = ''] = path.split('?');
   const pattern = (route: string) => route.replace('/models/{id}', '/models/.+').replace(/\{\w+\}/g, '[^/]+'); // the name of a model may have slashes
@@ -104,7 +115,7 @@ function checkOutside(exchange: Exchange): void {
   const isPage = /^\/(docs|console)\//.test(exchange.path) && exchange.status === 200;
   const leadsToConsole = /^\/(console)?(\?|$)/.test(exchange.path) && [200, 302].includes(exchange.status);
   if (isPage || leadsToConsole) return;
-  if (/^\/v1\//.test(exchange.path)) return checkOutsideOfDoors(exchange);
+  if (/^\/v1(\/|$)/.test(exchange.path)) return checkOutsideOfDoors(exchange);
   const known = exchange.method === 'HEAD' ? outsideStatus : outside; // without a body there is no code
   if (!known.test(`${exchange.status} ${codeOf(exchange) ?? ''}`)) throw fault(exchange, 'is outside the document');
   if (exchange.status === 405 && !exchange.header('allow')) throw fault(exchange, 'has no Allow');
