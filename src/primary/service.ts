@@ -14,6 +14,7 @@ import type { ModelCli } from './cli/model-cli.js';
 import { watchKeysFile } from './clients/keys-file.js';
 import type { WatchedFile } from './clients/watched-file.js';
 import { compose } from './compose.js';
+import { Hourly } from './limits/hourly.js';
 import { KeyBrake } from './limits/key-brake.js';
 import { RateLimit } from './limits/rate-limit.js';
 import { SharedRateLimit } from './limits/shared-rate-limit.js';
@@ -120,6 +121,7 @@ export class Service {
       rateLimit: createRateLimit(this.#parts),
       keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
       jobMetrics: metrics.jobs,
+      toolsIgnored: toolsIgnored(this.#parts),
       clientMetrics: metrics.clients,
       usage: {
         refused: (client) => usage.refused(client),
@@ -175,6 +177,16 @@ export class Service {
 function createRateLimit({ store: { windows }, clients, host: { clock } }: Parts): RateLimit | SharedRateLimit {
   const rateOf = (client: string) => clients.rateOf(client);
   return windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, windows, clock);
+}
+
+/** Counts each such request, and tells the operator of each client once an hour. */
+function toolsIgnored({ host: { clock, log }, metrics }: Parts): Services['toolsIgnored'] {
+  const hourly = new Hourly(clock);
+  return ({ client, route }) => {
+    metrics.jobs.toolsIgnored(route);
+    if (hourly.isDue(client)) log.warn('tools_ignored', { client, path: route });
+    return {};
+  };
 }
 
 /** Whoever may see names, and whoever may not, are told by a feed each. */

@@ -19,6 +19,7 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
   keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
   cli_request_refused: ({ cli, request }) => `${cli} asked for what it is not given: ${request}.`,
+  tools_ignored: ({ client, path }) => `${client} offers tools to the model, which are ignored (${path}).`,
   wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,
   reload_start: () => 'Reload: the workers are being replaced.',
   reload_complete: () => 'Reload: all workers have been replaced.',

@@ -19,6 +19,8 @@ export const logEvents = {
   keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
   cli_request_refused:
     'a program has asked for something that it is not given (files, a terminal, a permission, a tool), and was told so',
+  tools_ignored:
+    'a client offers tools to the model, which this service ignores: client and path. Told once an hour for each client',
   wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
   reload_start: 'SIGHUP: the workers are being replaced',
   reload_complete: 'SIGHUP: all workers have been replaced',

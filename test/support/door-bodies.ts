@@ -134,7 +134,10 @@ function oddMessages(door: DoorShape): Case[] {
     ['a role that nobody knows', body([{ role: 'robot', content: 'Hi' }])],
     ['a role that is a number', body([{ role: 1, content: 'Hi' }])],
     ['a role of the prototype', body([{ role: 'constructor', content: 'Hi' }])],
-    ['an answer of a tool', body([user('Hi'), answered, { role: 'tool', tool_call_id: 'a', content: '7' }])],
+    [
+      'an answer of a tool that is a number',
+      body([user('Hi'), answered, { role: 'tool', tool_call_id: 'a', content: 7 }]),
+    ],
     ['empty content', body([user('')])],
     ['blank content', body([user(' \n\t ')])],
     ['no content', body([{ role: 'user' }])],

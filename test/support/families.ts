@@ -1,3 +1,4 @@
+import { toolRoutes } from '../../src/shared/api/endpoints.js';
 import { publicCodes } from '../../src/shared/errors.js';
 
 type Labels = Readonly<Record<string, readonly string[]>>;
@@ -125,6 +126,7 @@ export const families: Readonly<Record<string, Family>> = {
   rejected_total: counter({ reason: ['queue_full', 'client_bound', 'conversations_busy', 'draining'] }),
   queue_timeouts_total: counter(),
   rate_limited_total: counter(),
+  tools_ignored_total: counter({ route: [...toolRoutes] }),
   client_jobs_total: counter({ client: ['other'], outcome: outcomes }),
   client_refused_total: counter({ client: ['other'] }),
   client_jobs_queued: gauge({ client: ['other'] }),

@@ -44,6 +44,7 @@ export interface Services {
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
+  readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<KeptUsage, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
@@ -85,6 +86,7 @@ export function apiHandlers(services: Services): SharedHandlers {
       countRefusal(services, client);
       return verdict;
     },
+    toolsIgnored: services.toolsIgnored,
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
     usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),

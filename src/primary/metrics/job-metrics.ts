@@ -1,4 +1,5 @@
 import type { Registry } from 'prom-client';
+import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics/families.js';
 import { addCounter } from './state-metrics.js';
@@ -17,6 +18,7 @@ function familiesIn(registry: Registry) {
   const processor = 'Processor time of the processes of jobs, where they run in cgroups.';
   const memory = 'Peak memory of the processes of a job, where the memory controller is delegated.';
   const limited = 'Requests refused because their address had used up its window.';
+  const inVain = 'Requests that offered tools to the model, which were ignored.';
   return {
     jobs: counter(registry, 'jobs_total', 'Jobs that were admitted and have ended.', 'operation', 'outcome'),
     durations: histogram(registry, 'job_duration_seconds', duration, durationBuckets, 'operation', 'outcome'),
@@ -26,6 +28,7 @@ function familiesIn(registry: Registry) {
     processor: counter(registry, 'job_processor_seconds_total', processor, 'operation'),
     memory: histogram(registry, 'job_peak_memory_bytes', memory, memoryBuckets, 'operation'),
     rateLimited: counter(registry, 'rate_limited_total', limited),
+    toolsIgnored: counter(registry, 'tools_ignored_total', inVain, 'route'),
   };
 }
 
@@ -83,12 +86,17 @@ export class JobMetrics {
     this.#families.rateLimited.inc();
   }
 
+  toolsIgnored(route: ToolRoute): void {
+    this.#families.toolsIgnored.inc({ route });
+  }
+
   get #refusals() {
     return { ...this.#refused(), draining: this.#refusedDraining };
   }
 
   #addZeros(): void {
-    const { jobs, durations, waits, firstDeltas, tokens, processor, memory } = this.#families;
+    const { jobs, durations, waits, firstDeltas, tokens, processor, memory, toolsIgnored } = this.#families;
+    for (const route of toolRoutes) toolsIgnored.inc({ route }, 0);
     for (const operation of operations) {
       firstDeltas.zero({ operation });
       memory.zero({ operation });

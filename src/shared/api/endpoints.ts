@@ -96,6 +96,10 @@ export interface Endpoint {
   readonly others?: readonly (202 | 204)[];
 }
 
+/** Those that take tools. */
+export const toolRoutes = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const satisfies readonly Route[];
+export type ToolRoute = (typeof toolRoutes)[number];
+
 /** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */
 export const endpoints: readonly Endpoint[] = list;
 

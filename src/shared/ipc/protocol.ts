@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { toolRoutes } from '../api/endpoints.js';
 import { historyBody } from '../api/health.js';
 import { modelEntry, modelList } from '../api/models.js';
 import { setupReport } from '../api/setup.js';
@@ -137,6 +138,8 @@ export const primaryCalls = {
   wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
   /** A worker has refused a job of this client because the service drains. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
+  /** A request of this client has tools, and they are ignored. */
+  toolsIgnored: { request: z.object({ client: z.string(), route: z.enum(toolRoutes) }), answer: nothing },
   /** What is wrong with a JSON Schema (JSON); null where it can be used. */
   schemaFault: {
     request: z.object({ schema: z.string(), client: z.string() }),

@@ -6,12 +6,14 @@ import type { Reply } from '../http/exchange.js';
 import { publicCodeOf, sendBody } from '../http/send-json.js';
 import type { JobOrder } from '../jobs/job-order.js';
 import { type Answer, type JobParts, type RunningJob, runJob } from '../jobs/running-job.js';
+import { type FailureWords, inWordsOf } from './failures.js';
+import { noteIgnoredTools, tellIgnored } from './ignored.js';
 
 /** A job for a door: of operation `ask`, with the conversation that the caller keeps. */
 export type DoorOrder = Omit<JobOrder, 'operation' | 'conversationId' | 'isEffortNeeded'>;
 
 /** What a foreign request asks for. */
-export interface Asked {
+export interface Asked extends FailureWords {
   readonly order: DoorOrder;
   /** The model by the name that the caller gave it. */
   readonly model: string;
@@ -72,6 +74,7 @@ export type DoorParts = Omit<JobParts, 'bodies'>;
 /** Has the job run, and tells its answer in the form of a dialect. Throws what can still be sent as an error body. */
 export async function answerThroughDoor(parts: DoorParts, res: Reply, asked: Asked, form: AnswerForm): Promise<void> {
   const order = orderOf(asked);
+  noteIgnoredTools(parts.primary, res, asked.ignored);
   await runJob(parts, res, order, async (job) => {
     const telling = new Telling(job, asked, res);
     try {
@@ -149,7 +152,7 @@ class Telling {
         await onEvent(event);
       });
     } catch (error) {
-      if (!(error instanceof RelayError) || error.reason !== 'refused') throw error;
+      if (!(error instanceof RelayError) || error.reason !== 'refused') throw inWordsOf(this.#asked, error);
       this.#isRefusal = true;
       return refusedAnswer;
     }
@@ -200,23 +203,4 @@ function usageOf({ usage, estimate }: JobDone): DoorUsage {
     cacheRead: usage.cacheReadTokens ?? 0,
     cacheWrite: usage.cacheWriteTokens ?? 0,
   };
-}
-
-/** As many as fit into the 4 KB that proxies have for all headers. */
-const maxIgnored = 40;
-
-/** Must come before the response begins. */
-export function tellIgnored(res: Reply, fields: readonly string[]): void {
-  if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
-}
-
-/** What can stand in a header, and is long enough for any field that an SDK sends. */
-const fieldName = /^[\w.$-]{1,64}$/;
-
-/** The fields of a body that mean nothing here, apart from those that say nothing. */
-export function ignoredFields(body: Readonly<Record<string, unknown>>, known: ReadonlySet<string>): string[] {
-  const others = Object.entries(body).filter(
-    ([name, value]) => !known.has(name) && value !== undefined && value !== null,
-  );
-  return others.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
 }

@@ -3,7 +3,6 @@ import { cliError, RelayError, toWire } from '../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../src/shared/job.js';
 import { withResolvers } from '../../../src/shared/resolvers.js';
 import { SpillFolder } from '../../../src/worker/answer/spill-folder.js';
-import { ignoredFields } from '../../../src/worker/doors/door.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 import { LogBook } from '../../support/log-book.js';
 import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../support/openai-door.js';
@@ -102,15 +101,6 @@ describe('A door', () => {
       expect([status, headers.get('x-ignored-parameters'), headers.get('x-session')]).toEqual([200, ignored, session]);
     },
   );
-
-  it('names forty ignored fields at most, and none that is no name', () => {
-    const body = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
-    expect(ignoredFields(body, new Set())).toHaveLength(40);
-    expect(ignoredFields({ a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 }, new Set(['c']))).toEqual([
-      'a',
-      '(odd name)',
-    ]);
-  });
 });
 
 describe('A stream of a door', () => {

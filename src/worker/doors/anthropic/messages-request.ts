@@ -1,9 +1,10 @@
 import { invalid } from '../../../shared/errors.js';
 import type { OrderedSchema } from '../../jobs/job-order.js';
-import { type Asked, ignoredFields } from '../door.js';
+import type { Asked } from '../door.js';
+import { ignoredFields, ignoredIn } from '../ignored.js';
 import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../tools.js';
 import { effortOf } from './effort.js';
-import { spokenIn } from './messages-content.js';
+import { ignoredInMessages, imageFieldOf, spokenIn } from './messages-content.js';
 import type { MessagesRequest } from './messages-schema.js';
 
 /** Fields that are followed, or are said of below where they mean nothing. */
@@ -20,6 +21,7 @@ const known = new Set([
   'thinking',
 ]);
 const knownOutput = new Set(['format', 'effort']);
+const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
 /** The job that a request for a message asks for. Throws `validation_error` for what this service can't do. */
 export function askedByMessages(body: MessagesRequest): Asked {
@@ -46,11 +48,14 @@ export function askedByMessages(body: MessagesRequest): Asked {
     tool: called?.name ?? null,
     ignored: [
       ...ignoredFields(body, known),
-      ...ignoredFields(body.output_config ?? {}, knownOutput).map((name) => `output_config.${name}`),
+      ...ignoredIn('output_config', [body.output_config], knownOutput),
       ...meaningless(body, called !== null, schema !== undefined),
       ...effort.ignored,
+      ...ignoredInMessages(body),
     ],
     effortField: effort.field,
+    imageField: imageFieldOf(body),
+    schemaWish: null,
   };
 }
 
@@ -64,6 +69,8 @@ function meaningless(body: MessagesRequest, isCall: boolean, hasSchema: boolean)
     ...(config?.format != null && isCall ? ['output_config.format'] : []),
     ...(format != null && (isCall || config?.format != null) ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
+    ...(isTold ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
+    ...(isCall ? ignoredIn('tool_choice', [choice], new Set(['type', 'name'])) : []),
   ];
 }
 

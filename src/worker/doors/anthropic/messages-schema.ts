@@ -5,10 +5,10 @@ import { askedModel, stopSequences } from '../parts.js';
 const block = z.looseObject({ type: z.string('must be a string') });
 export type Block = z.infer<typeof block>;
 
-const content = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
-export type BlockContent = z.infer<typeof content>;
+export const blockContent = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
+export type BlockContent = z.infer<typeof blockContent>;
 
-const said = z.looseObject({ role: z.string('must be a string'), content });
+const said = z.looseObject({ role: z.string('must be a string'), content: blockContent });
 
 const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
 
@@ -25,7 +25,7 @@ const outputFormat = z.looseObject({ type: z.string('must be a string'), schema:
 export const messagesRequest = z.looseObject({
   model: askedModel,
   messages: z.array(said, 'must be a list'),
-  system: content.nullish(),
+  system: blockContent.nullish(),
   stream: z.boolean('must be true or false').nullish(),
   stop_sequences: stopSequences.nullish(),
   tools: z.array(tool, 'must be a list').nullish(),

@@ -17,24 +17,37 @@ function usageOf({ usage }: Told): object {
   };
 }
 
+interface ChatManner {
+  readonly wantsUsage: boolean;
+  /** Whether a call is told as it was before there were tools. */
+  readonly isLegacyCall: boolean;
+}
+
 /** `nowSeconds` is the time of the answer, since the epoch. */
-export function chatCompletionForm(nowSeconds: number, wantsUsage: boolean): AnswerForm {
+export function chatCompletionForm(nowSeconds: number, wantsUsage: boolean, isLegacyCall = false): AnswerForm {
+  const manner = { wantsUsage, isLegacyCall };
   return {
-    body: (told) => bodyOf(told, nowSeconds),
-    stream: (opening) => new ChatCompletionStream(opening, nowSeconds, wantsUsage),
+    body: (told) => bodyOf(told, nowSeconds, manner),
+    stream: (opening) => new ChatCompletionStream(opening, nowSeconds, manner),
   };
 }
 
-function bodyOf(told: Told, created: number): object {
-  const { requestId, model, ending } = told;
-  const choice = { index: 0, message: messageOf(told), logprobs: null, finish_reason: finishReasons[ending] };
+function bodyOf(told: Told, created: number, { isLegacyCall }: ChatManner): object {
+  const { requestId, model } = told;
+  const finish = finishOf(told, isLegacyCall);
+  const choice = { index: 0, message: messageOf(told, isLegacyCall), logprobs: null, finish_reason: finish };
   return { id: idOf(requestId), object: 'chat.completion', created, model, choices: [choice], usage: usageOf(told) };
 }
 
-function messageOf({ requestId, text, tool, ending }: Told): object {
+function finishOf({ ending }: Told, isLegacyCall: boolean): string {
+  return isLegacyCall && ending === 'tool-call' ? 'function_call' : finishReasons[ending];
+}
+
+function messageOf({ requestId, text, tool, ending }: Told, isLegacyCall: boolean): object {
   if (tool === null || ending === 'refusal') return { role: 'assistant', content: text, refusal: null };
-  const call = { id: callId(requestId), type: 'function', function: { name: tool, arguments: text } };
-  return { role: 'assistant', content: null, refusal: null, tool_calls: [call] };
+  const made = { name: tool, arguments: text };
+  const calls = { tool_calls: [{ id: callId(requestId), type: 'function', function: made }] };
+  return { role: 'assistant', content: null, refusal: null, ...(isLegacyCall ? { function_call: made } : calls) };
 }
 
 function idOf(requestId: string): string {
@@ -52,13 +65,13 @@ function callId(requestId: string): string {
 class ChatCompletionStream implements StreamForm {
   readonly #opening: Opening;
   readonly #created: number;
-  readonly #wantsUsage: boolean;
+  readonly #manner: ChatManner;
   #hasCall = false;
 
-  constructor(opening: Opening, created: number, wantsUsage: boolean) {
+  constructor(opening: Opening, created: number, manner: ChatManner) {
     this.#opening = opening;
     this.#created = created;
-    this.#wantsUsage = wantsUsage;
+    this.#manner = manner;
   }
 
   begin(): string {
@@ -67,12 +80,12 @@ class ChatCompletionStream implements StreamForm {
 
   delta(text: string): string {
     if (this.#opening.tool === null) return this.#choice({ content: text });
-    return this.#callStart() + this.#choice({ tool_calls: [{ index: 0, function: { arguments: text } }] });
+    return this.#callStart() + this.#call({ arguments: text });
   }
 
   end(told: Told): string {
-    const last = this.#choice({}, finishReasons[told.ending]);
-    const usage = this.#wantsUsage ? this.#chunk({ choices: [], usage: usageOf(told) }) : '';
+    const last = this.#choice({}, finishOf(told, this.#manner.isLegacyCall));
+    const usage = this.#manner.wantsUsage ? this.#chunk({ choices: [], usage: usageOf(told) }) : '';
     return `${last}${usage}data: [DONE]\n\n`;
   }
 
@@ -84,8 +97,12 @@ class ChatCompletionStream implements StreamForm {
     if (this.#hasCall) return '';
     this.#hasCall = true;
     const { tool, requestId } = this.#opening;
-    const call = { index: 0, id: callId(requestId), type: 'function', function: { name: tool, arguments: '' } };
-    return this.#choice({ tool_calls: [call] });
+    return this.#call({ name: tool, arguments: '' }, { id: callId(requestId), type: 'function' });
+  }
+
+  #call(made: object, more: object = {}): string {
+    if (this.#manner.isLegacyCall) return this.#choice({ function_call: made });
+    return this.#choice({ tool_calls: [{ index: 0, ...more, function: made }] });
   }
 
   #choice(delta: object, reason: string | null = null): string {

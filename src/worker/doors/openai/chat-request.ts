@@ -1,12 +1,12 @@
 import { invalid } from '../../../shared/errors.js';
-import type { Message } from '../../../shared/job.js';
-import type { OrderedSchema } from '../../jobs/job-order.js';
-import { type Asked, ignoredFields } from '../door.js';
-import { joined, lastOfUser, messageOf } from '../parts.js';
-import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../tools.js';
-import type { ChatCompletionRequest, ChatMessage } from './chat-schema.js';
-import { type PartForms, partsOf, textOf } from './content.js';
-import { effortOf, schemaOf } from './options.js';
+import type { Asked } from '../door.js';
+import { ignoredFields, ignoredIn } from '../ignored.js';
+import { argumentsSchema } from '../tools.js';
+import { formatIn } from './chat-format.js';
+import { ignoredInMessages, imageFieldOf, spokenIn } from './chat-messages.js';
+import type { ChatCompletionRequest } from './chat-schema.js';
+import { toolsIn } from './chat-tools.js';
+import { effortOf } from './options.js';
 
 /** Fields that are followed, refused where they ask for too much, or said of below where they mean nothing. */
 const known = new Set([
@@ -19,35 +19,31 @@ const known = new Set([
   'logprobs',
   'modalities',
   'response_format',
+  'guided_json',
   'reasoning_effort',
   'tools',
   'tool_choice',
+  'functions',
+  'function_call',
 ]);
-
-const chatParts: PartForms = {
-  texts: { text: 'text', refusal: 'refusal' },
-  image: {
-    type: 'image_url',
-    urlIn: ({ image_url: image }) => (isObject(image) ? image.url : image),
-    urlField: 'image_url.url',
-  },
-};
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null;
-}
 
 export interface AskedChat extends Asked {
   readonly wantsUsage: boolean;
+  /** Whether a call is told as it was before there were tools. */
+  readonly isLegacyCall: boolean;
 }
+
+const schemaWish =
+  'response_format: {"type": "json_schema", "json_schema": {"name": …, "schema": …}} (Vercel AI SDK: supportsStructuredOutputs: true)';
 
 /** The job that a chat completion asks for. Throws `validation_error` for what this service can't do. */
 export function askedByChat(body: ChatCompletionRequest): AskedChat {
   refuseUnable(body);
   const { model } = body;
   const { system, asked, history } = spokenIn(body);
-  const called = calledTool(toolsOf(body), wishOf(body));
-  const schema = called === null ? formatOf(body) : { path: 'tools', value: argumentsSchema(called) };
+  const { called, isLegacy, field, ignored } = toolsIn(body);
+  const format = formatIn(body, called !== null);
+  const schema = called === null ? format.schema : { path: field, value: argumentsSchema(called) };
   const effort = effortOf(body.reasoning_effort);
   const stop = schema === undefined ? stopsOf(body) : [];
   const stream = body.stream === true;
@@ -55,9 +51,18 @@ export function askedByChat(body: ChatCompletionRequest): AskedChat {
     order: { text: asked.text, images: asked.images, history, system, model, schema, effort, stop, stream },
     model,
     tool: called?.name ?? null,
-    ignored: [...ignoredFields(body, known), ...meaningless(body, called !== null, schema !== undefined)],
+    ignored: [
+      ...ignoredFields(body, known),
+      ...ignored,
+      ...format.ignored,
+      ...meaningless(body, called !== null, schema !== undefined),
+      ...ignoredInMessages(body),
+    ],
     effortField: 'reasoning_effort',
+    imageField: imageFieldOf(body),
+    schemaWish: format.isBare ? schemaWish : null,
     wantsUsage: body.stream_options?.include_usage === true,
+    isLegacyCall: isLegacy,
   };
 }
 
@@ -69,68 +74,20 @@ function refuseUnable({ n, logprobs, top_logprobs, audio, modalities }: ChatComp
   if (modalities?.some((each) => each !== 'text')) throw invalid('modalities', 'must be text alone');
 }
 
+const knownOfTool = new Set(['type', 'function']);
+
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: ChatCompletionRequest, isCall: boolean, hasSchema: boolean): string[] {
-  const { tools, tool_choice: choice, response_format: format, reasoning_effort: effort } = body;
+  const { reasoning_effort: effort, stream_options: options, tools } = body;
   return [
-    ...((tools ?? []).length > 0 && !isCall ? ['tools'] : []),
-    ...(choice != null && !isCall ? ['tool_choice'] : []),
-    ...(format != null && format.type !== 'text' && isCall ? ['response_format'] : []),
     ...(stopsOf(body).length > 0 && hasSchema ? ['stop'] : []),
     ...(effort != null && effortOf(effort) === undefined ? ['reasoning_effort'] : []),
+    ...ignoredIn('stream_options', [options], new Set(['include_usage'])),
+    ...(isCall ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
   ];
-}
-
-/** What is said in the request. */
-function spokenIn({ messages }: ChatCompletionRequest) {
-  const told = messages.flatMap((each, index) =>
-    isSystem(each) ? [textOf(each.content ?? '', `messages.${index}.content`, chatParts)] : [],
-  );
-  const spoken = messages.flatMap((each, index) => (isSystem(each) ? [] : [messageSaid(each, `messages.${index}`)]));
-  return { system: joined(told), ...lastOfUser(spoken, 'messages') };
-}
-
-function isSystem({ role }: ChatMessage): boolean {
-  return role === 'system' || role === 'developer';
-}
-
-/** A call that was made stands in the history as its arguments, as which the model has said it. */
-function messageSaid({ role, content, tool_calls: calls }: ChatMessage, path: string): Message {
-  if (role === 'tool' || role === 'function')
-    throw invalid(`${path}.role`, `${role} is not possible: there are no tools here`);
-  if (role !== 'user' && role !== 'assistant')
-    throw invalid(`${path}.role`, 'must be system, developer, user or assistant');
-  if (role === 'user' && content == null) throw invalid(`${path}.content`, 'must be sent');
-  const called = (calls ?? []).map((call) => ({ type: 'text' as const, text: call.function?.arguments ?? '' }));
-  return messageOf(role, [...partsOf(content ?? '', `${path}.content`, chatParts, role === 'user'), ...called]);
 }
 
 function stopsOf({ stop }: ChatCompletionRequest): string[] {
   const sequences = typeof stop === 'string' ? [stop] : (stop ?? []);
   return sequences.filter((sequence) => sequence !== '');
-}
-
-function toolsOf({ tools }: ChatCompletionRequest): OfferedTool[] {
-  return (tools ?? []).flatMap(({ function: offered }) => {
-    if (offered === undefined) return [];
-    const { name, description, parameters } = offered;
-    return [{ name, description: description ?? undefined, schema: parameters ?? undefined }];
-  });
-}
-
-function wishOf({ tool_choice: choice }: ChatCompletionRequest): ToolWish {
-  if (choice === 'required') return { kind: 'any' };
-  if (choice == null || typeof choice === 'string') return { kind: 'free' };
-  return { kind: 'named', name: choice.function.name };
-}
-
-function formatOf({ response_format: format }: ChatCompletionRequest): OrderedSchema | undefined {
-  if (format == null) return undefined;
-  const path = 'response_format';
-  return schemaOf({
-    type: format.type,
-    path,
-    schema: format.json_schema?.schema,
-    schemaPath: `${path}.json_schema.schema`,
-  });
 }

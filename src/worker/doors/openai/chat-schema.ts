@@ -3,18 +3,19 @@ import { askedModel, plainText, stopSequence, stopSequences } from '../parts.js'
 import { content } from './content.js';
 import { jsonSchema, named, streamed } from './options.js';
 
-const toolCall = z.looseObject({ function: z.looseObject({ arguments: plainText }).optional() });
+const madeCall = z.looseObject({ arguments: plainText });
+const customCall = z.looseObject({ input: plainText });
+const toolCall = z.looseObject({ function: madeCall.optional(), custom: customCall.optional() });
 
 const message = z.looseObject({
   role: z.string('must be a string'),
   content: content.nullish(),
   tool_calls: z.array(toolCall, 'must be a list').nullish(),
+  function_call: madeCall.nullish(),
 });
 
-const tool = z.looseObject({
-  type: named,
-  function: z.looseObject({ name: named, description: named.nullish(), parameters: jsonSchema.nullish() }).optional(),
-});
+const offered = z.looseObject({ name: named, description: named.nullish(), parameters: jsonSchema.nullish() });
+const tool = z.looseObject({ type: named, function: offered.optional() });
 
 const unknownChoice = 'must be none, auto, required or one function';
 const toolChoice = z.union(
@@ -25,9 +26,15 @@ const toolChoice = z.union(
   unknownChoice,
 );
 
+const functionCall = z.union(
+  [z.enum(['none', 'auto']), z.looseObject({ name: z.string() })],
+  'must be none, auto or one function',
+);
+
 const responseFormat = z.looseObject({
   type: named,
   json_schema: z.looseObject({ schema: jsonSchema.nullish() }).nullish(),
+  schema: jsonSchema.nullish(),
 });
 
 const stop = z.union(
@@ -47,7 +54,10 @@ export const chatCompletionRequest = z.looseObject({
   modalities: z.array(z.string(), 'must be a list').nullish(),
   tools: z.array(tool, 'must be a list').nullish(),
   tool_choice: toolChoice.nullish(),
+  functions: z.array(offered, 'must be a list').nullish(),
+  function_call: functionCall.nullish(),
   response_format: responseFormat.nullish(),
+  guided_json: z.union([z.string(), jsonSchema], 'must be a JSON Schema, an object, or its JSON').nullish(),
   reasoning_effort: named.nullish(),
   user: named.nullish(),
 });

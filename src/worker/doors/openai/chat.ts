@@ -13,6 +13,7 @@ export function postChatCompletions(parts: DoorRouteParts): AsyncHandler {
     const usesUser = await subClientByBody(req, res, body.user ?? undefined, parts.take);
     const asked = askedByChat(usesUser ? { ...body, user: undefined } : body);
     const nowSeconds = Math.floor(parts.clock.now() / 1000);
-    await answerThroughDoor(parts, res, asked, chatCompletionForm(nowSeconds, asked.wantsUsage));
+    const form = chatCompletionForm(nowSeconds, asked.wantsUsage, asked.isLegacyCall);
+    await answerThroughDoor(parts, res, asked, form);
   };
 }

@@ -19,7 +19,8 @@ export interface AskedFormat {
 /** Undefined for plain text. Throws `validation_error`. */
 export function schemaOf({ type, path, schema, schemaPath }: AskedFormat): OrderedSchema | undefined {
   if (type === 'text') return undefined;
-  if (type === 'json_object') return { path, value: { type: 'object' } };
+  if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
+  if (type === 'json_object' && schema != null) return { path: schemaPath, value: schema };
   if (type !== 'json_schema') throw invalid(`${path}.type`, 'must be text, json_object or json_schema');
   if (schema == null) throw invalid(schemaPath, 'must be sent');
   return { path: schemaPath, value: schema };

@@ -1,7 +1,10 @@
 import { invalid } from '../../../shared/errors.js';
 import type { Message } from '../../../shared/job.js';
+import { partFieldIn } from '../failures.js';
+import { ignoredIn } from '../ignored.js';
 import { joined, lastOfUser, messageOf, textAt } from '../parts.js';
-import { type PartForms, partsOf, textOf } from './content.js';
+import { namesOfCalls, resultParts } from '../tools.js';
+import { content, type PartForms, partsOf, textOf } from './content.js';
 import type { InputItem, ResponsesRequest } from './responses-schema.js';
 
 const responseParts: PartForms = {
@@ -13,8 +16,6 @@ const responseParts: PartForms = {
 const refused: Readonly<Record<string, string>> = {
   item_reference:
     'item_reference is not possible: nothing is kept here. Send the messages themselves (Vercel AI SDK: set store to false)',
-  function_call_output:
-    'function_call_output is not possible: there are no tools here. Send the result in a message of the user',
 };
 
 type SaidItem =
@@ -24,7 +25,7 @@ type SaidItem =
 
 /** What is said in the request. Throws `validation_error` that names the field. */
 export function spokenIn({ input, instructions }: ResponsesRequest) {
-  const said = typeof input === 'string' ? [ofUser(input)] : input.map((item, index) => saidBy(item, `input.${index}`));
+  const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input);
   const told = said.flatMap((each) => (each.kind === 'told' ? [each.text] : []));
   const spoken = said.flatMap((each) => (each.kind === 'spoken' ? [each.message] : []));
   const system = joined([textAt(instructions ?? '', 'instructions'), ...told]);
@@ -35,23 +36,77 @@ function ofUser(input: string): SaidItem {
   return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };
 }
 
-/** What the model once thought is not told to it again. A call that was made stands in the history as its arguments. */
-function saidBy(item: InputItem, path: string): SaidItem {
-  const type = item.type ?? 'message';
-  if (type === 'message') return messageSaid(item, path);
-  if (type === 'reasoning') return { kind: 'passed-over' };
-  if (type !== 'function_call')
-    throw invalid(`${path}.type`, Object.hasOwn(refused, type) ? (refused[type] ?? '') : unknownItem);
-  return { kind: 'spoken', message: { role: 'assistant', text: textAt(item.arguments, `${path}.arguments`) } };
+function saidIn(items: readonly InputItem[]): SaidItem[] {
+  const names = namesOfCalls(items.map(({ type, call_id: id, name }) => [isCall(type) ? id : null, name] as const));
+  return items.map((item, index) => saidBy(item, `input.${index}`, names));
 }
 
-const unknownItem = 'must be message: there are no tools here, and nothing is kept';
+function isCall(type: unknown): boolean {
+  return type === 'function_call' || type === 'custom_tool_call';
+}
 
-function messageSaid({ role, content }: InputItem, path: string): SaidItem {
-  if (content == null) throw invalid(`${path}.content`, 'must be sent');
+/**
+ * What the model once thought is not told to it again. A call that was made stands in the history as its arguments, and
+ * its result as text.
+ */
+function saidBy(item: InputItem, path: string, names: ReadonlyMap<unknown, unknown>): SaidItem {
+  const type = item.type ?? 'message';
+  switch (type) {
+    case 'message':
+      return messageSaid(item, path);
+    case 'reasoning':
+      return { kind: 'passed-over' };
+    case 'function_call':
+      return called(item.arguments, `${path}.arguments`);
+    case 'custom_tool_call':
+      return called(item.input, `${path}.input`);
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return { kind: 'spoken', message: messageOf('user', resultSaid(item, path, names)) };
+    default:
+      throw invalid(`${path}.type`, Object.hasOwn(refused, type) ? (refused[type] ?? '') : unknownItem);
+  }
+}
+
+function called(told: unknown, path: string): SaidItem {
+  return { kind: 'spoken', message: { role: 'assistant', text: textAt(told, path) } };
+}
+
+function resultSaid({ output, call_id: id }: InputItem, path: string, names: ReadonlyMap<unknown, unknown>) {
+  const at = `${path}.output`;
+  const { data } = content.safeParse(output);
+  if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
+  return resultParts(names.get(id), partsOf(data, at, responseParts, true));
+}
+
+const unknownItem = 'must be message, or a call of a function or its output: nothing is kept here';
+
+function messageSaid({ role, content: said }: InputItem, path: string): SaidItem {
+  if (said == null) throw invalid(`${path}.content`, 'must be sent');
   const at = `${path}.content`;
-  if (role === 'system' || role === 'developer') return { kind: 'told', text: textOf(content, at, responseParts) };
+  if (role === 'system' || role === 'developer') return { kind: 'told', text: textOf(said, at, responseParts) };
   if (role !== 'user' && role !== 'assistant')
     throw invalid(`${path}.role`, 'must be system, developer, user or assistant');
-  return { kind: 'spoken', message: messageOf(role, partsOf(content, at, responseParts, role === 'user')) };
+  return { kind: 'spoken', message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
+}
+
+/** The field of the first image; null where there is none. */
+export function imageFieldOf({ input }: ResponsesRequest): string | null {
+  const items = typeof input === 'string' ? [] : input;
+  const contents = items.flatMap(({ content: said, output }, at) => [
+    [`input.${at}.content`, said] as const,
+    [`input.${at}.output`, output] as const,
+  ]);
+  return partFieldIn(contents, responseParts.image.type);
+}
+
+const labels = ['id', 'status', 'call_id', 'name']; // of an item of an answer that comes back
+const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', ...labels]);
+const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
+
+/** Fields of the input that mean nothing here. */
+export function ignoredInInput({ input }: ResponsesRequest): string[] {
+  const items = typeof input === 'string' ? [] : input.filter(({ type }) => type !== 'reasoning');
+  const parts = items.flatMap(({ content: said }) => (Array.isArray(said) ? said : []));
+  return [...ignoredIn('input', items, knownOfItem), ...ignoredIn('input.content', parts, knownOfPart)];
 }

@@ -1,9 +1,10 @@
 import { invalid } from '../../../shared/errors.js';
 import type { OrderedSchema } from '../../jobs/job-order.js';
-import { type Asked, ignoredFields } from '../door.js';
+import type { Asked } from '../door.js';
+import { ignoredFields, ignoredIn } from '../ignored.js';
 import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../tools.js';
 import { effortOf, schemaOf } from './options.js';
-import { spokenIn } from './responses-input.js';
+import { ignoredInInput, imageFieldOf, spokenIn } from './responses-input.js';
 import type { ResponsesRequest } from './responses-schema.js';
 
 /** Fields that are followed, refused where they ask for too much, or said of below where they mean nothing. */
@@ -21,6 +22,7 @@ const known = new Set([
 ]);
 
 const effortField = 'reasoning.effort';
+const schemaWish = 'text.format: {"type": "json_schema", "name": …, "schema": …}';
 
 /** The job that a request for a response asks for. Throws `validation_error` for what this service can't do. */
 export function askedByResponses(body: ResponsesRequest): Asked {
@@ -37,12 +39,20 @@ export function askedByResponses(body: ResponsesRequest): Asked {
     tool: called?.name ?? null,
     ignored: [
       ...ignoredFields(body, known),
-      ...ignoredIn('text', body.text, 'format'),
-      ...ignoredIn('reasoning', body.reasoning, 'effort'),
+      ...ignoredIn('text', [body.text], new Set(['format'])),
+      ...ignoredIn('reasoning', [body.reasoning], new Set(['effort'])),
       ...meaningless(body, called !== null),
+      ...ignoredInInput(body),
     ],
     effortField,
+    imageField: imageFieldOf(body),
+    schemaWish: called === null && isBare(body) ? schemaWish : null,
   };
+}
+
+/** Whether the answer is to be a JSON object that nothing more is said of. */
+function isBare({ text }: ResponsesRequest): boolean {
+  return text?.format?.type === 'json_object' && text.format.schema == null;
 }
 
 function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
@@ -54,24 +64,19 @@ function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
 }
 
-/** The fields of a part of the body, apart from the one that is followed. */
-function ignoredIn(
-  name: string,
-  part: Readonly<Record<string, unknown>> | null | undefined,
-  followed: string,
-): string[] {
-  return ignoredFields(part ?? {}, new Set([followed])).map((field) => `${name}.${field}`);
-}
+const knownOfTool = new Set(['type', 'name', 'description', 'parameters', 'strict']);
 
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: ResponsesRequest, isCall: boolean): string[] {
   const { tools, tool_choice: choice, reasoning, text } = body;
+  const knownOfFormat = new Set(['type', ...(text?.format?.type === 'text' ? [] : ['name', 'schema', 'strict'])]);
   const isToolIgnored = (tools ?? []).some((tool) => !isCall || !isFunction(tool));
   const format = text?.format?.type ?? 'text';
   return [
     ...(isToolIgnored ? ['tools'] : []),
     ...(choice != null && !isCall ? ['tool_choice'] : []),
-    ...(format !== 'text' && isCall ? ['text.format'] : []),
+    ...(format !== 'text' && isCall ? ['text.format'] : ignoredIn('text.format', [text?.format], knownOfFormat)),
+    ...(isCall ? ignoredIn('tools', (tools ?? []).filter(isFunction), knownOfTool) : []),
     ...(reasoning?.effort != null && effortOf(reasoning.effort) === undefined ? [effortField] : []),
   ];
 }

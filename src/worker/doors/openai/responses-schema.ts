@@ -9,6 +9,8 @@ const item = z.looseObject({
   role: named.nullish(),
   content: content.nullish(),
   arguments: z.unknown().optional(),
+  input: z.unknown().optional(),
+  output: z.unknown().optional(),
 });
 
 const tool = z.looseObject({

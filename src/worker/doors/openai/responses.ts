@@ -1,8 +1,11 @@
+import type { AcceptedView } from '../../../shared/background.js';
 import { invalid } from '../../../shared/errors.js';
 import { acceptJob, prefersAsync } from '../../background/accept.js';
 import { readBody } from '../../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../../http/exchange.js';
-import { type Asked, answerThroughDoor, orderOf, tellIgnored } from '../door.js';
+import { type Asked, answerThroughDoor, orderOf } from '../door.js';
+import { inWordsOf } from '../failures.js';
+import { noteIgnoredTools, tellIgnored } from '../ignored.js';
 import type { DoorRouteParts } from '../routes.js';
 import { subClientByBody } from '../sub-clients.js';
 import { openResponse, responseForm } from './responses-answer.js';
@@ -27,8 +30,11 @@ export function postResponses(parts: DoorRouteParts): AsyncHandler {
 async function acceptResponse(primary: Primary, res: Reply, asked: Asked): Promise<void> {
   const { model, tool, ignored } = asked;
   tellIgnored(res, ignored);
+  noteIgnoredTools(primary, res, ignored);
   const form = { route: '/v1/responses', model, tool } as const;
-  await acceptJob(primary, res, orderOf(asked), form, ({ id, createdAt }) =>
-    openResponse({ requestId: id, model, tool }, Math.floor(createdAt / 1000), 'queued'),
-  );
+  const told = ({ id, createdAt, model: target }: AcceptedView) =>
+    openResponse({ requestId: id, model: target ?? model, tool }, Math.floor(createdAt / 1000), 'queued');
+  await acceptJob(primary, res, orderOf(asked), form, told).catch((error: unknown) => {
+    throw inWordsOf(asked, error);
+  });
 }

@@ -47,7 +47,7 @@ describe('A request for a message', () => {
       stream: true,
     });
     expect([model, tool]).toEqual(['eliza', null]);
-    expect(ignored).toEqual(['metadata', 'max_tokens', 'temperature', 'top_k']);
+    expect(ignored).toEqual(['metadata', 'max_tokens', 'temperature', 'top_k', 'system.cache_control']);
   });
 
   it.each<[string, object, Partial<Asked['order']>]>([
@@ -77,6 +77,32 @@ describe('A request for a message', () => {
           { role: 'user', text: 'Hi' },
           { role: 'assistant', text: 'I see.\n\n{"city":"Bonn"}' },
         ],
+      },
+    ],
+    [
+      'the results of calls, which are told as text',
+      {
+        messages: [
+          user('Hi'),
+          assistant([
+            { type: 'tool_use', id: '1', name: 'weather', input: {} },
+            { type: 'tool_use', id: '2', name: 'map', input: {} },
+          ]),
+          user([
+            { type: 'tool_result', tool_use_id: '2', content: [text('Here'), image] },
+            { type: 'tool_result', tool_use_id: '1', content: 'no wind', is_error: true },
+            { type: 'tool_result', tool_use_id: '3' },
+            text('So?'),
+          ]),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: '{}\n\n{}' },
+        ],
+        text: 'Result of map:\n\nHere\n\nError of weather:\n\nno wind\n\nResult of the function:\n\nSo?',
+        images: [{ mediaType: 'image/png', data: png, at: 20 }],
       },
     ],
     [
@@ -148,9 +174,26 @@ describe('A request for a message', () => {
     [{ output_config: { format }, stop_sequences: ['x'] }, ['stop_sequences']],
     [{ thinking: { type: 'disabled' } }, ['thinking']],
     [{ thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } }, ['thinking']],
+    [
+      { messages: [{ ...user([{ ...text('Hi'), cache_control: {}, citations: null, spans: [] }]), name: 'ada' }] },
+      ['messages.name', 'messages.content.cache_control'],
+    ],
+    [
+      { tools: [{ ...weather, cache_control: {} }], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+      ['tools.cache_control', 'tool_choice.disable_parallel_tool_use'],
+    ],
     [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
   ])('tells of %j what it ignores', (fields, expected) => {
     expect(asked(fields).ignored).toEqual(expected);
+  });
+
+  it('names the field of its first image', () => {
+    const result = { type: 'tool_result', tool_use_id: '1', content: [image] };
+    expect(asked({ messages: [user('Hi'), assistant('Hi'), user([text('a'), image])] }).imageField).toBe(
+      'messages.2.content.1',
+    );
+    expect(asked({ messages: [user([text('a'), result])] }).imageField).toBe('messages.0.content.1.content.0');
+    expect(asked({}).imageField).toBeNull();
   });
 
   it('names the field of the effort', () => {
@@ -173,7 +216,12 @@ describe('A request for a message', () => {
     ['messages.0.content.0.text', { messages: [user([text('a\0')])] }],
     ['messages.0.content.1.text', { messages: [user([text('a'), text(lone)])] }],
     ['messages.0.content.0.type', { messages: [user([{ type: 'document', source: {} }])] }],
-    ['messages.0.content.0.type', { messages: [user([{ type: 'tool_result', tool_use_id: '1' }])] }],
+    ['messages.0.content.0.content', { messages: [user([{ type: 'tool_result', content: 5 }])] }],
+    [
+      'messages.0.content.0.content.0.type',
+      { messages: [user([{ type: 'tool_result', content: [{ type: 'document' }] }])] },
+    ],
+    ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'tool_result' }]), user('?')] }],
     ['messages.0.content.0.source', { messages: [user([{ type: 'image' }])] }],
     [
       'messages.0.content.0.source.type',

@@ -47,10 +47,55 @@ describe('A chat completion asks for', () => {
       },
       model: 'eliza',
       tool: null,
-      ignored: [],
+      ignored: ['messages.name', 'messages.content.image_url.detail'],
       effortField: 'reasoning_effort',
+      imageField: 'messages.4.content.1',
+      schemaWish: null,
       wantsUsage: false,
+      isLegacyCall: false,
     });
+  });
+
+  it('an answer after the results of calls, which are told as text', () => {
+    const call = (id: string, name: string) => ({ id, type: 'function', function: { name, arguments: '{}' } });
+    const parts = [{ type: 'text', text: '12 o’clock' }, image];
+    const messages = [
+      ...hi,
+      { role: 'assistant', content: null, tool_calls: [call('a', 'weather'), call('b', 'time')] },
+      { role: 'tool', tool_call_id: 'b', content: parts },
+      { role: 'tool', tool_call_id: 'a', content: 'Rain' },
+      { role: 'tool', tool_call_id: 'unknown', content: null },
+      { role: 'assistant', content: null, function_call: { name: 'weather', arguments: '{"city":"Ulm"}' } },
+      { role: 'function', name: 'weather', content: 'Sun' },
+      {
+        role: 'assistant',
+        content: null,
+        tool_calls: [{ id: 'c', type: 'custom', custom: { name: 'run', input: 'ls' } }],
+      },
+      { role: 'tool', tool_call_id: 'c', content: 'a.txt' },
+    ];
+    const { order, ignored } = asked({ messages });
+    expect(order.history).toEqual([
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: '{}\n\n{}' },
+      {
+        role: 'user',
+        text: 'Result of time:\n\n12 o’clock\n\nResult of weather:\n\nRain\n\nResult of the function:',
+        images: [{ mediaType: 'image/png', data: png, at: 27 }],
+      },
+      { role: 'assistant', text: '{"city":"Ulm"}' },
+      { role: 'user', text: 'Result of weather:\n\nSun' },
+      { role: 'assistant', text: 'ls' },
+    ]);
+    expect([order.text, ignored]).toEqual(['Result of run:\n\na.txt', ['messages.content.image_url.detail']]);
+  });
+
+  it('an answer after a result, whatever the name of its function is', () => {
+    const named = (name: unknown) => asked({ messages: [{ role: 'function', name, content: 'x' }] }).order.text;
+    expect([named('weather.of-city'), named('a\0b'), named(5), named('x'.repeat(200))]).toEqual([
+      'Result of weather.of-city:\n\nx',
+      ...Array.from({ length: 3 }, () => 'Result of the function:\n\nx'),
+    ]);
   });
 
   it.each([
@@ -108,6 +153,36 @@ describe('A chat completion asks for', () => {
     [{ response_format: { type: 'json_object' } }, { schema: { path: 'response_format', value: { type: 'object' } } }],
     [{ response_format: format }, { schema: { path: 'response_format.json_schema.schema', value: schema } }],
     [
+      { response_format: { type: 'json_object', schema } },
+      { schema: { path: 'response_format.schema', value: schema }, schemaWish: null, ignored: [] },
+    ],
+    [
+      { response_format: { type: 'json_schema', schema } },
+      { schema: { path: 'response_format.schema', value: schema } },
+    ],
+    [
+      { response_format: { type: 'json_object' } },
+      { schemaWish: expect.stringMatching(/json_schema.*supportsStruct/) },
+    ],
+    [
+      { response_format: { type: 'text', schema }, stream_options: { include_obfuscation: true } },
+      { schema: undefined, ignored: ['response_format.schema', 'stream_options.include_obfuscation'] },
+    ],
+    [
+      { response_format: { ...format, schema, json_schema: { ...format.json_schema, description: 'x' } } },
+      { ignored: ['response_format.schema', 'response_format.json_schema.description'] },
+    ],
+    [{ guided_json: schema }, { schema: { path: 'guided_json', value: schema }, schemaWish: null, ignored: [] }],
+    [{ guided_json: JSON.stringify(schema) }, { schema: { path: 'guided_json', value: schema } }],
+    [
+      { guided_json: schema, response_format: { type: 'text' } },
+      { schema: { path: 'guided_json', value: schema }, ignored: [] },
+    ],
+    [
+      { guided_json: { type: 'object' }, response_format: format, guided_regex: 'x' },
+      { schema: { value: schema }, ignored: ['guided_regex', 'guided_json'] },
+    ],
+    [
       { response_format: format, stop: 'X' },
       { stop: [], ignored: ['stop'] },
     ],
@@ -133,6 +208,32 @@ describe('A chat completion asks for', () => {
       },
       { tool: 'weather', schema: weatherSchema, stop: [], ignored: ['response_format', 'stop'] },
     ],
+    [
+      { functions: [time.function, weather.function], function_call: { name: 'weather' }, guided_json: schema },
+      {
+        tool: 'weather',
+        isLegacyCall: true,
+        schema: { ...weatherSchema, path: 'functions' },
+        ignored: ['guided_json'],
+      },
+    ],
+    [{ functions: [weather.function] }, { tool: null, isLegacyCall: true, ignored: ['functions'] }],
+    [
+      { functions: [weather.function], function_call: 'auto' },
+      { tool: null, schema: undefined, ignored: ['functions', 'function_call'] },
+    ],
+    [
+      { tools: [weather], tool_choice: 'required', functions: [time.function], function_call: { name: 'time' } },
+      { tool: 'weather', isLegacyCall: false, ignored: ['functions', 'function_call'] },
+    ],
+    [
+      { tools: [{ ...weather, cache_control: { type: 'ephemeral' } }], tool_choice: 'required' },
+      { tool: 'weather', ignored: ['tools.cache_control'] },
+    ],
+    [
+      { functions: [], function_call: 'none', tools: [] },
+      { tool: null, ignored: ['function_call'] },
+    ],
   ])('what %j says', (body, expected) => {
     const { order, ...rest } = asked(body);
     expect({ ...order, ...rest }).toMatchObject(expected);
@@ -153,9 +254,9 @@ describe('A chat completion is refused, and the field named,', () => {
     [{ messages: [...hi, { role: 'assistant', content: 'So' }] }, 'messages', 'must end with a message of the user'],
     [{ messages: [5] }, 'messages[0]', 'expected object'],
     [{ messages: [{ content: 'Hi' }] }, 'messages[0].role', 'must be sent'],
-    [earlier({ role: 'tool', content: 'x', tool_call_id: 'y' }), 'messages[0].role', 'tool is not possible'],
-    [earlier({ role: 'function', name: 'f', content: 'x' }), 'messages[0].role', 'function is not possible'],
-    [earlier({ role: 'bot', content: 'x' }), 'messages[0].role', 'must be system, developer, user or assistant'],
+    [earlier({ role: 'tool', content: [{ type: 'audio' }] }), 'messages[0].content[0].type', 'must be one of text'],
+    [earlier({ role: 'tool', content: 5 }), 'messages[0].content', 'must be text, or a list of parts'],
+    [earlier({ role: 'bot', content: 'x' }), 'messages[0].role', 'must be system, developer, user, assistant or tool'],
     [earlier({ role: 'system', content: [image] }), 'messages[0].content[0].type', 'must be one of text, refusal'],
     [earlier({ role: 'assistant', content: [image] }), 'messages[0].content[0].type', 'must be one of text, refusal'],
     [
@@ -231,6 +332,24 @@ describe('A chat completion is refused, and the field named,', () => {
         tool_choice: 'required',
       },
       'tools',
+      'must have an object at its root',
+    ],
+    [{ functions: {} }, 'functions', 'must be a list'],
+    [{ functions: [{}] }, 'functions[0].name', 'must be sent'],
+    [{ function_call: 'weather' }, 'function_call', 'must be none, auto or one function'],
+    [{ function_call: { name: 'weather' } }, 'function_call', 'must name one of the functions'],
+    [
+      { functions: [{ name: 'f', parameters: { type: 'string' } }], function_call: { name: 'f' } },
+      'functions',
+      'must have an object at its root',
+    ],
+    [{ guided_json: [] }, 'guided_json', 'must be a JSON Schema'],
+    [{ guided_json: '[1]' }, 'guided_json', 'must be a JSON Schema'],
+    [{ guided_json: '{' }, 'guided_json', 'must be a JSON Schema'],
+    [{ guided_json: { type: 'array' } }, 'guided_json', 'must have an object at its root'],
+    [
+      { response_format: { type: 'json_object', schema: { type: 'array' } } },
+      'response_format.schema',
       'must have an object at its root',
     ],
     [{ response_format: { type: 'xml' } }, 'response_format.type', 'must be text, json_object or json_schema'],

@@ -32,7 +32,29 @@ describe('A response asks for', () => {
       tool: null,
       ignored: [],
       effortField: 'reasoning.effort',
+      imageField: null,
+      schemaWish: null,
     });
+  });
+
+  it('an answer after the results of calls, which are told as text', () => {
+    const input = [
+      hi,
+      { type: 'function_call', call_id: 'a', name: 'weather', arguments: '{}' },
+      { type: 'custom_tool_call', call_id: 'b', name: 'run', input: 'ls' },
+      { type: 'function_call_output', call_id: 'a', output: 'Rain' },
+      { type: 'custom_tool_call_output', call_id: 'b', output: [{ type: 'input_text', text: 'a.txt' }, image] },
+    ];
+    const { order, imageField, ignored } = asked({ input });
+    expect(order).toMatchObject({
+      history: [
+        { role: 'user', text: 'Hi' },
+        { role: 'assistant', text: '{}\n\nls' },
+      ],
+      text: 'Result of weather:\n\nRain\n\nResult of run:\n\na.txt',
+      images: [{ mediaType: 'image/png', data: png, at: 47 }],
+    });
+    expect([imageField, ignored]).toEqual(['input.4.output.1', []]);
   });
 
   it('one answer to the last of several items', () => {
@@ -77,6 +99,18 @@ describe('A response asks for', () => {
     [{ text: { format: { type: 'text' }, verbosity: 'low' } }, { schema: undefined, ignored: ['text.verbosity'] }],
     [{ text: { format: { type: 'json_object' } } }, { schema: { path: 'text.format', value: { type: 'object' } } }],
     [{ text: { format } }, { schema: { path: 'text.format.schema', value: parameters }, ignored: [] }],
+    [{ text: { format: { ...format, description: 'x' } } }, { ignored: ['text.format.description'] }],
+    [{ text: { format: { type: 'text', schema: {} } } }, { schema: undefined, ignored: ['text.format.schema'] }],
+    [{ text: { format: { type: 'json_object' } } }, { schemaWish: expect.stringContaining('text.format') }],
+    [
+      { text: { format: { type: 'json_object', schema: parameters } } },
+      { schema: { path: 'text.format.schema', value: parameters }, schemaWish: null, ignored: [] },
+    ],
+    [{ input: [{ ...hi, phase: 'x' }] }, { ignored: ['input.phase'] }],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_text', text: 'a' }, image] }] },
+      { imageField: 'input.0.content.1', ignored: ['input.content.detail'] },
+    ],
     [{ reasoning: { effort: 'high', summary: 'auto' } }, { effort: 'high', ignored: ['reasoning.summary'] }],
     [{ reasoning: { effort: 'none' } }, { effort: undefined, ignored: ['reasoning.effort'] }],
     [
@@ -119,11 +153,6 @@ describe('A response is refused, and the field named,', () => {
     [items({ role: 'user' }), 'input[0].content', 'must be sent'],
     [items({ role: 'system', content: [image] }, hi), 'input[0].content[0].type', 'must be one of input_text'],
     [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].type', 'Send the messages themselves'],
-    [
-      items(hi, { type: 'function_call_output', call_id: 'x', output: '5' }),
-      'input[1].type',
-      'Send the result in a message',
-    ],
     [items(hi, { type: 'web_search_call' }), 'input[1].type', 'must be message'],
     [items(hi, { type: 'toString' }), 'input[1].type', 'must be message'],
     [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
