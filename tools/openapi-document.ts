@@ -125,7 +125,7 @@ const responseId = {
 };
 
 const messageExample = {
-  model: 'eliza',
+  model: 'default',
   max_tokens: 1024,
   messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
 };
@@ -323,7 +323,13 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     okText: 'What is gone.',
   },
   'GET /version': { summary: 'What is running', ok: versionBody, okText: 'Versions.' },
-  'GET /models': { summary: 'The models a request may name', ok: modelsBody, okText: 'The models.' },
+  'GET /models': {
+    summary: 'The models a request may name',
+    description:
+      'With the names that stand for models. In `object` and `data` the same as `GET /v1/models`, because a base URL without /v1 leads here; with an `anthropic-version` it is that very answer.',
+    ok: modelsBody,
+    okText: 'The models.',
+  },
   'GET /v1/models': {
     summary: 'The models, for SDKs of OpenAI and Anthropic',
     description: 'In the form of Anthropic where the request has an `anthropic-version`, else in that of OpenAI.',
@@ -342,7 +348,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     summary: 'Chat completions, as the OpenAI API has them',
     requestParams: once,
     requestBody: json(chatCompletionRequest, {
-      model: 'eliza',
+      model: 'default',
       messages: [{ role: 'user', content: 'Hello, my name is Ada' }],
     }),
     security: keyNeededIfConfigured,
@@ -354,7 +360,7 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
     description:
       'Of the conversation nothing is kept: all of it is sent as `input` each time. With `background` the answer is a 202 at once, and the response can be asked for.',
     requestParams: preferring,
-    requestBody: json(responsesRequest, { model: 'eliza', input: 'Hello, my name is Ada' }),
+    requestBody: json(responsesRequest, { model: 'default', input: 'Hello, my name is Ada' }),
     security: keyNeededIfConfigured,
     ok: z.looseObject({ object: z.literal('response'), output: z.array(z.looseObject({ type: z.string() })) }),
     okText: 'The answer. Streamed, the events from `response.created` to `response.completed`.',

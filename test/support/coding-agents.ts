@@ -75,7 +75,7 @@ const forms: Readonly<Record<CodingAgent, AgentForm>> = {
 
 const page = readFileSync(join(root, 'docs', 'sdks.md'), 'utf8');
 const section = /^## Coding agents$(.*?)^## /ms.exec(page)?.[1] ?? '';
-const documented = { url: 'http://127.0.0.1:5051', model: 'eliza' };
+const documented = { url: 'http://127.0.0.1:5051', model: 'default' };
 
 /** The settings that docs/sdks.md shows for this program. */
 function snippetOf(agent: CodingAgent): string {
