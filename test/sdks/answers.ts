@@ -87,6 +87,23 @@ export function describeAnswers(lab: SdkLab, face: SdkFace): void {
       expect(answer.finish).toBe(face.endings.tool);
     });
 
+    it('sends the result of a call, and is answered', async () => {
+      const input = { model: 'echo', prompt: 'Ada', result: 'Noted.' };
+      const { result, seen } = await lab.client.call<{ text: string }>(lab.demo, face.name, 'loop', input);
+      expect([result.text, seen.map(({ status }) => status)]).toEqual([`Result of ${tool}:\n\nNoted.`, [200, 200]]);
+    });
+
+    it.each(['', '/', '/v1', '/v1/', '/v1/v1'])('may be given this base URL: %j', async (base) => {
+      expect(await ask(lab.demo, 'ask', { ...echo, base })).toMatchObject({ text: echo.prompt, model: 'echo' });
+      if (!face.has.includes('models')) return;
+      const { result } = await lab.client.call<string[]>(lab.demo, face.name, 'models', { base });
+      expect(result).toEqual(['eliza', 'echo']);
+    });
+
+    it('names the default model as default', async () => {
+      expect((await ask(lab.demo, 'ask', { ...echo, model: 'default' })).model).toBe('eliza');
+    });
+
     it('shows an image', async () => {
       const { text } = await ask(lab.demo, 'ask', { prompt: 'What is it?', image: pixel });
       expect(text).toMatch(/^I was given an image \(image\/png, 70 bytes\)/);

@@ -41,12 +41,18 @@ describe('the snippets of docs/sdks.md', () => {
     expect(stdout).toContain('Nice to meet you, Ada.');
   });
 
+  it('shows how the AI SDK is told of schemas', () => {
+    const [code] = snippets('js').filter((each) => each.includes('generateObject'));
+    expect(code).toContain('supportsStructuredOutputs: true');
+  });
+
   it.each(snippets('js'))('works as it stands: %s', async (code) => {
     const path = join(dirname(packages.clients), `snippet-${process.pid}.mjs`); // beside the packages that it imports
     await writeFile(path, code.replaceAll(documentedUrl, service.url));
     try {
       const { stdout } = await run(packages.node, [path], { timeout: snippetLimitMs });
       expect(stdout).toContain('Nice to meet you, Ada.');
+      if (code.includes('generateObject')) expect(stdout).toMatch(/\{\s+name: '[^']+',\s+age: 0\s+\}/);
     } finally {
       await rm(path);
     }

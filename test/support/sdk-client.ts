@@ -7,6 +7,8 @@ import type { Service } from './service.js';
 
 /** What one call of an SDK is told. The programs in test/sdks/clients know what to make of it. */
 export interface SdkInput {
+  /** What stands behind the address of the service in the base URL; else what each SDK wants there. */
+  readonly base?: string;
   readonly key?: string;
   readonly model?: string;
   readonly prompt?: string;
@@ -20,6 +22,8 @@ export interface SdkInput {
   readonly headers?: Readonly<Record<string, string>>;
   /** Whether the first answer is lost with its connection, after the service has sent all of it. */
   readonly losesFirst?: boolean;
+  /** What a called function gives back. */
+  readonly result?: string;
   /** Further fields of the request. */
   readonly extra?: Readonly<Record<string, unknown>>;
 }

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { type Service, startService } from '../support/service.js';
+import { type Service, startService, startWithProgram } from '../support/service.js';
 import { root } from '../support/sources.js';
 import { until } from '../support/until.js';
 
@@ -45,5 +45,28 @@ describe('the examples of docs/api.md', () => {
       const [shown, real] = [answer, stdout].map((json) => (JSON.parse(json) as Record<string, string>)[name]);
       if (shown !== undefined && real !== undefined) ids.set(shown, real);
     }
+  });
+});
+
+describe('the questions of the README', () => {
+  const readme = readFileSync(join(root, 'README.md'), 'utf8');
+  const questions = [...readme.matchAll(/^```sh\n(curl .*)\n```/gm)].map(([, command = '']) => command);
+  let service: Service;
+
+  beforeAll(async () => {
+    service = await startWithProgram('cat'); // no demo: its only model has another name than those of the demo
+  });
+  afterAll(() => service.stop());
+
+  it('are all found', () => {
+    expect(questions.map((command) => new URL(/http\S+/.exec(command)?.[0] ?? '').pathname)).toEqual([
+      '/ask',
+      '/v1/chat/completions',
+    ]);
+  });
+
+  it.each(questions)('are answered by whatever model CLI there is: %s', async (command) => {
+    const { stdout } = await run('bash', ['-c', `${command.replaceAll(documentedUrl, service.url)} -w '%{http_code}'`]);
+    expect(stdout).toMatch(/Hello, my name is Ada.*200$/);
   });
 });

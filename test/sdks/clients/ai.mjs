@@ -1,17 +1,17 @@
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
-import { generateObject, generateText, Output, RetryError, streamObject, streamText, tool } from 'ai';
+import { generateObject, generateText, Output, RetryError, stepCountIs, streamObject, streamText, tool } from 'ai';
 import { person, personName, personTool, personUse } from './person.mjs';
 
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
-function compatibleModel({ url, key, fetch, model }) {
-  const options = { name: 'prompt-relay', baseURL: `${url}/v1`, apiKey: key, fetch };
+function compatibleModel({ url, base = '/v1', key, fetch, model }) {
+  const options = { name: 'prompt-relay', baseURL: `${url}${base}`, apiKey: key, fetch };
   return createOpenAICompatible({ ...options, includeUsage: true, supportsStructuredOutputs: true })(model);
 }
 
-function openAiModel({ url, key, fetch, model }) {
-  return createOpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch })(model);
+function openAiModel({ url, base = '/v1', key, fetch, model }) {
+  return createOpenAI({ baseURL: `${url}${base}`, apiKey: key, fetch })(model);
 }
 
 /** Of a request that was sent several times, the last failure counts. */
@@ -103,6 +103,18 @@ function faceOf(modelOf) {
 
     async tool(input) {
       return told(await generateText({ ...requestOf(input), ...calling, model: modelOf(input) }));
+    },
+
+    /** Its own loop: the first step has to call, the second one gets the result. */
+    async loop(input) {
+      const tools = {
+        [personTool]: tool({ description: personUse, inputSchema: person, execute: async () => input.result }),
+      };
+      const prepareStep = ({ stepNumber }) => ({ toolChoice: stepNumber === 0 ? calling.toolChoice : 'auto' });
+      const stopWhen = stepCountIs(2);
+      const providerOptions = { openai: { store: false } }; // else it sends references to what it thinks is kept
+      const options = { ...requestOf(input), model: modelOf(input), tools, prepareStep, stopWhen, providerOptions };
+      return told(await generateText(options));
     },
 
     async toolStream(input) {

@@ -3,8 +3,8 @@ import { zodOutputFormat } from '@anthropic-ai/sdk/helpers/zod';
 import { z } from 'zod';
 import { person, personTool, personUse } from './person.mjs';
 
-function clientOf({ url, key, fetch, headers, maxRetries = 0 }) {
-  return new Anthropic({ baseURL: url, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
+function clientOf({ url, base = '', key, fetch, headers, maxRetries = 0 }) {
+  return new Anthropic({ baseURL: `${url}${base}`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
 }
 
 export function describeFailure({ status, type, error, requestID, message, name }) {
@@ -82,6 +82,15 @@ const messages = {
   parseStream: async (input) => told(await clientOf(input).messages.stream(personRequestOf(input)).finalMessage()),
   tool: async (input) => told(await clientOf(input).messages.create(toolRequestOf(input))),
   toolStream: async (input) => told(await clientOf(input).messages.stream(toolRequestOf(input)).finalMessage()),
+
+  async loop(input) {
+    const { tools, ...request } = toolRequestOf(input);
+    const { content } = await clientOf(input).messages.create({ ...request, tools });
+    const { id } = content.find(({ type }) => type === 'tool_use');
+    const result = { role: 'user', content: [{ type: 'tool_result', tool_use_id: id, content: input.result }] };
+    const said = [...request.messages, { role: 'assistant', content }, result];
+    return told(await clientOf(input).messages.create({ ...requestOf({ ...input, messages: said }), tools }));
+  },
 
   async countTokens(input) {
     const { max_tokens: _, ...request } = requestOf(input);

@@ -1,10 +1,10 @@
-import { AIMessage, HumanMessage, SystemMessage } from '@langchain/core/messages';
+import { AIMessage, HumanMessage, SystemMessage, ToolMessage } from '@langchain/core/messages';
 import { tool } from '@langchain/core/tools';
 import { ChatOpenAI } from '@langchain/openai';
 import { person, personName, personTool, personUse } from './person.mjs';
 
-function modelOf({ url, key, fetch, model, maxRetries = 0 }, useResponsesApi) {
-  const configuration = { baseURL: `${url}/v1`, fetch };
+function modelOf({ url, base = '/v1', key, fetch, model, maxRetries = 0 }, useResponsesApi) {
+  const configuration = { baseURL: `${url}${base}`, fetch };
   return new ChatOpenAI({ model, apiKey: key, configuration, maxRetries, useResponsesApi, streamUsage: true });
 }
 
@@ -76,6 +76,13 @@ function faceOf(useResponsesApi) {
     parse: structured(undefined),
 
     tool: async (input) => told(await calling(input).invoke(messagesOf(input))),
+
+    async loop(input) {
+      const said = messagesOf(input);
+      const called = await calling(input).invoke(said);
+      const result = new ToolMessage({ content: input.result, tool_call_id: called.tool_calls[0].id });
+      return told(await modelOf(input, useResponsesApi).invoke([...said, called, result]));
+    },
 
     async toolStream(input) {
       let whole;

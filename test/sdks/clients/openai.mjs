@@ -2,8 +2,8 @@ import OpenAI from 'openai';
 import { zodFunction, zodResponseFormat, zodResponsesFunction, zodTextFormat } from 'openai/helpers/zod';
 import { person, personName, personTool, personUse } from './person.mjs';
 
-export function clientOf({ url, key, fetch, headers, maxRetries = 0 }) {
-  return new OpenAI({ baseURL: `${url}/v1`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
+export function clientOf({ url, base = '/v1', key, fetch, headers, maxRetries = 0 }) {
+  return new OpenAI({ baseURL: `${url}${base}`, apiKey: key, fetch, maxRetries, defaultHeaders: headers });
 }
 
 export function describeFailure({ status, code, type, param, requestID, message, name }) {
@@ -101,7 +101,19 @@ const chat = {
     const stream = clientOf(input).chat.completions.stream(toolChatOf(input));
     return told(await stream.finalChatCompletion());
   },
+
+  loop: chatLoop,
 };
+
+/** Sends the result of the call, and asks on with the same tool. */
+async function chatLoop(input) {
+  const { tools, ...request } = toolChatOf(input);
+  const { choices } = await clientOf(input).chat.completions.create({ ...request, tools });
+  const [call] = choices[0].message.tool_calls;
+  const result = { role: 'tool', tool_call_id: call.id, content: input.result };
+  const messages = [...request.messages, choices[0].message, result];
+  return told(await clientOf(input).chat.completions.create({ model: input.model, messages, tools }));
+}
 
 function toolChatOf(input) {
   const tool = zodFunction({ name: personTool, description: personUse, parameters: person });
@@ -181,7 +193,18 @@ const responses = {
   async toolStream(input) {
     return toldOfResponse(await clientOf(input).responses.stream(toolResponseOf(input)).finalResponse());
   },
+
+  loop: responseLoop,
 };
+
+async function responseLoop(input) {
+  const { tools, ...request } = toolResponseOf(input);
+  const { output } = await clientOf(input).responses.create({ ...request, tools });
+  const { call_id } = output.find(({ type }) => type === 'function_call');
+  const result = { type: 'function_call_output', call_id, output: input.result };
+  const said = [{ role: 'user', content: request.input }, ...output, result];
+  return toldOfResponse(await clientOf(input).responses.create({ model: input.model, input: said, tools }));
+}
 
 function toolResponseOf(input) {
   const tool = zodResponsesFunction({ name: personTool, description: personUse, parameters: person });
