@@ -36,6 +36,10 @@ export class Client {
     return this.#address.url;
   }
 
+  get hasKey(): boolean {
+    return this.#address.key !== null;
+  }
+
   get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
     return this.#read({ method: 'GET', path, idleTimeoutMs: cliTimeoutMs }, schema);
   }

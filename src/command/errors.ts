@@ -60,6 +60,10 @@ export class ServiceError extends CommandError {
     this.#body = body;
   }
 
+  get code(): PublicCode {
+    return this.#body.error;
+  }
+
   /** Whether the service refused this field of the request. */
   concerns(field: string): boolean {
     return this.#body.details?.some(({ path }) => path === field) === true;

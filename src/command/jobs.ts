@@ -16,10 +16,11 @@ import { collectJob } from './job.js';
 import { renderJobs } from './render/jobs.js';
 import { renderOwnJobs, renderShownJob } from './render/own-jobs.js';
 
-/** The figures of background jobs are not told by an older service. */
+/** An older service sends no figures of background jobs, and fewer of the queue. */
 const jobsBody = statusBody
   .pick({ slots: true, queue: true, background_jobs: true })
-  .partial({ background_jobs: true });
+  .partial({ background_jobs: true })
+  .extend({ queue: statusBody.shape.queue.partial({ full_since: true, refused_last_5_minutes: true }) });
 
 export const jobs: Command = {
   name: 'jobs',

@@ -1,9 +1,13 @@
 import { type HealthBody, healthBody, historyBody, type ReadinessBody } from '../shared/api/health.js';
 import { setupReport } from '../shared/api/setup.js';
+import { statusBody } from '../shared/api/status.js';
 import { type VersionBody, versionBody } from '../shared/api/version.js';
 import type { Clock } from '../shared/clock.js';
 import type { Client } from './client.js';
-import { parseTotals, type Totals, type TotalsChange, totalsChange } from './totals.js';
+import { ServiceError } from './errors.js';
+import { type HourTotals, hourTotals, parseTotals, type Totals, type TotalsChange, totalsChange } from './totals.js';
+
+const statusOfHour = statusBody.pick({ last_hour: true });
 
 /** The state of a service at one moment. */
 export interface ServiceSnapshot {
@@ -16,7 +20,10 @@ export interface ServiceSnapshot {
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
-  readonly totals: Totals;
+  /** Null where this client may not read the metrics. */
+  readonly totals: Totals | null;
+  /** Read where there are no totals, if this client may read the status. */
+  readonly lastHour: HourTotals | null;
   /** Since the previous snapshot; null for the first one. */
   readonly change: TotalsChange | null;
 }
@@ -36,18 +43,38 @@ export class SnapshotReader {
 
   /** Throws a CommandError, or the reason of the signal. */
   async read(signal?: AbortSignal): Promise<ServiceSnapshot> {
-    const [health, version, { history }, metrics] = await Promise.all([
+    const [health, version, { history }, totals] = await Promise.all([
       this.#client.getState('/health', healthBody, signal),
       this.#client.getState('/version', versionBody, signal),
       this.#client.getState('/health/history', historyBody, signal),
-      this.#client.getText('/metrics', signal),
+      this.#totals(signal),
     ]);
-    const totals = parseTotals(metrics);
+    const lastHour = totals === null ? await this.#lastHour(signal) : null;
     const { started_at: startedAt } = health.observability;
     const command = await this.#commandOf(startedAt, signal);
-    const change = this.#changeTo(totals, startedAt);
+    const change = totals && this.#changeTo(totals, startedAt);
     const takenAt = this.#clock.now();
-    return { url: this.#client.url, takenAt, health, version, command, checks: history, totals, change };
+    const { url } = this.#client;
+    return { url, takenAt, health, version, command, checks: history, totals, lastHour, change };
+  }
+
+  async #totals(signal?: AbortSignal): Promise<Totals | null> {
+    try {
+      return parseTotals(await this.#client.getText('/metrics', signal));
+    } catch (error) {
+      if (error instanceof ServiceError && this.#isNotForUs(error)) return null;
+      throw error;
+    }
+  }
+
+  /** The key lacks the scope, or none was given. A key that is not valid is a fault of the user. */
+  #isNotForUs({ code }: ServiceError): boolean {
+    return code === 'forbidden' || (code === 'unauthorized' && !this.#client.hasKey);
+  }
+
+  async #lastHour(signal?: AbortSignal): Promise<HourTotals | null> {
+    const status = await this.#client.getIfTold('/status', statusOfHour, signal);
+    return status && hourTotals(status.last_hour);
   }
 
   /** It changes with the service only. */

@@ -1,6 +1,8 @@
+import type { StatusBody } from '../shared/api/status.js';
+
 /** What the service has counted since its start. The names appear in the output of `status --json`. */
 export interface Totals {
-  /** Without those that look at the service itself. */
+  /** Without those that look at the service itself, and without the files of the console. */
   readonly requests: number;
   readonly jobs: number;
   readonly failed: number;
@@ -15,7 +17,7 @@ export interface Totals {
 /** What was counted in a period of this length. */
 export type TotalsChange = Totals & { readonly seconds: number };
 
-const isMonitoring = /route="\/(health(\/history)?|metrics|version|setup|status(\/stream)?)"/;
+const isMonitoring = /route="\/(health(\/history)?|metrics|version|setup|status(\/stream)?|console\/)"/;
 const samplePattern = /^model_api_(\w+)(?:\{(.*)\})? (\S+)/;
 
 /** Sums up the samples of a scrape in the Prometheus text format. */
@@ -44,4 +46,18 @@ export function totalsChange(before: Totals | null, after: Totals, seconds: numb
   const names = Object.keys(after) as (keyof Totals)[];
   const increases = Object.fromEntries(names.map((name) => [name, after[name] - (before?.[name] ?? 0)]));
   return { ...(increases as Record<keyof Totals, number>), seconds };
+}
+
+/** What was counted in the last hour. */
+export type HourTotals = Pick<Totals, 'requests' | 'jobs' | 'failed' | 'refused'>;
+
+export function hourTotals(minutes: StatusBody['last_hour']): HourTotals {
+  const sum = (figureOf: (minute: StatusBody['last_hour'][number]) => number) =>
+    minutes.reduce((total, minute) => total + figureOf(minute), 0);
+  return {
+    requests: sum(({ requests }) => requests),
+    jobs: sum(({ jobs }) => jobs),
+    failed: sum(({ failed_jobs: failed }) => failed),
+    refused: sum(({ refused }) => refused ?? 0), // an older service does not count them
+  };
 }

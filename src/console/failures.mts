@@ -59,7 +59,7 @@ export function titleOf(error: Error): string {
 }
 
 /** The message as a sentence of its own. */
-export function sentenceOf({ message }: Error): string {
+export function sentenceOf({ message }: Pick<Error, 'message'>): string {
   const sentence = message.charAt(0).toUpperCase() + message.slice(1);
   return /[.!?…]$/.test(sentence) ? sentence : `${sentence}.`;
 }

@@ -142,9 +142,11 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
 type HoldingParts = 'breakers' | 'cliGates';
 
 export function createBackground(
-  parts: Setup & Pick<Parts, HoldingParts | 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'metrics'>,
+  parts: Setup &
+    Pick<Parts, HoldingParts | 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
 ): Pick<Parts, 'background' | 'backgroundRunner' | 'feeder'> {
-  const { config, host, store, slots, breakers, cliGates, conversations, shared, runner, usage, metrics } = parts;
+  const { config, host, store, slots, breakers, cliGates, conversations, shared, runner } = parts;
+  const { usage, lastHour, metrics } = parts;
   const { clock, log } = host;
   const waiting = new WaitingJobs();
   const observer: BackgroundObserver = {
@@ -157,6 +159,7 @@ export function createBackground(
       log.info('background_job_ended', { ...ids, operation, outcome, error, ...figures });
     },
     refused: (client) => {
+      lastHour.refused();
       usage.refused(client);
       metrics.clients.refused(client);
     },

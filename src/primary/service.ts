@@ -123,6 +123,7 @@ export class Service {
       jobMetrics: metrics.jobs,
       toolsIgnored: toolsIgnored(this.#parts),
       clientMetrics: metrics.clients,
+      lastHour: this.#parts.lastHour,
       usage: {
         refused: (client) => usage.refused(client),
         report: (client, period) => keptUsage.report(client, period),

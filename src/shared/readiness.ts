@@ -15,4 +15,6 @@ export interface ReadinessEntry {
   readonly adapter: string;
   readonly version: string | null;
   readonly error: string | null;
+  /** It is not ready because the breaker holds its jobs back. */
+  readonly isHeld?: boolean;
 }

@@ -1,10 +1,11 @@
-import { parseTotals, totalsChange } from '../../src/command/totals.js';
+import { hourTotals, parseTotals, totalsChange } from '../../src/command/totals.js';
 
 const metrics = `# HELP model_api_http_requests_total Requests.
 # TYPE model_api_http_requests_total counter
 model_api_http_requests_total{method="POST",route="/ask",code="200"} 7
 model_api_http_requests_total{method="GET",route="/metrics",code="200"} 100
 model_api_http_requests_total{method="GET",route="/health/history",code="200"} 100
+model_api_http_requests_total{method="GET",route="/console/",code="200"} 100
 model_api_jobs_total{operation="ask",outcome="ok"} 4
 model_api_jobs_total{operation="chat",outcome="timeout"} 2
 model_api_jobs_total{operation="chat",outcome="cancelled"} 1
@@ -41,5 +42,15 @@ describe('the totals of a scrape', () => {
     const later = { ...totals, requests: 12, tokensOut: 1600 };
     expect(totalsChange(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
     expect(totalsChange(null, later, 2)).toMatchObject({ requests: 12 });
+  });
+});
+
+describe('The last hour of a service', () => {
+  const minute = { at: '', requests: 2, errors: 1, jobs: 3, failed_jobs: 1, refused: 4, job_ms: null };
+
+  it('is the sum of its minutes, also where an older service counts no refusals', () => {
+    expect(hourTotals([minute, minute])).toEqual({ requests: 4, jobs: 6, failed: 2, refused: 8 });
+    const { refused: _, ...older } = minute;
+    expect(hourTotals([older as typeof minute])).toMatchObject({ jobs: 3, refused: 0 });
   });
 });

@@ -50,18 +50,26 @@ describe('The last hour', () => {
     minutesBefore(minutes: readonly object[]): number[];
   }
   const parts = consolePart<Figures>('now/hour-figures.mjs');
-  const minute = (values: object) => ({ at: at(0), requests: 0, errors: 0, jobs: 0, failed_jobs: 0, ...values });
+  const minute = (values: object) => ({
+    at: at(0),
+    requests: 0,
+    errors: 0,
+    jobs: 0,
+    failed_jobs: 0,
+    refused: 0,
+    ...values,
+  });
 
   it('is summed up', async () => {
     const { hourFigures } = await parts;
     const minutes = [
       minute({ requests: 3, errors: 1, jobs: 2, failed_jobs: 1, job_ms: { p50: 40, p95: 90 } }),
-      minute({ requests: 5, job_ms: null }),
+      minute({ requests: 5, refused: 4, job_ms: null }),
       minute({ requests: 1, jobs: 1, job_ms: { p50: 60, p95: 70 } }),
     ];
     expect(hourFigures(minutes)).toEqual({
-      ...{ requests: 9, errors: 1, jobs: 3, failedJobs: 1 },
-      ...{ maxRequests: 5, maxErrors: 1, maxP50: 60, maxP95: 90 },
+      ...{ requests: 9, errors: 1, jobs: 3, failedJobs: 1, refused: 4 },
+      ...{ maxRequests: 5, maxWrong: 4, maxP50: 60, maxP95: 90 },
     });
     expect(hourFigures([])).toMatchObject({ requests: 0, maxP95: 0 });
   });
@@ -72,5 +80,59 @@ describe('The last hour', () => {
     expect(missing).toEqual([start - 120_000, start - 60_000]);
     expect(minutesBefore(Array.from({ length: 60 }, () => minute({})))).toEqual([]);
     expect(minutesBefore([])).toEqual([]);
+  });
+});
+
+describe('How the service is', () => {
+  interface Reasons {
+    standingOf(status: object): readonly [tone: string, label: string];
+    reasonText(reason: object, nowMs: number): string;
+    pressureTexts(queue: object, nowMs: number): string[];
+  }
+  const parts = consolePart<Reasons>('now/reasons.mjs');
+  const well = { full_since: null, refused_last_5_minutes: 0 };
+  const clock = (text: string) => text.replace(/\d\d:\d\d:\d\d/, 'TIME'); // in the zone of the reader
+
+  it.each([
+    ['ok', {}, ['good', 'Healthy']],
+    ['ok', { refused_last_5_minutes: 1 }, ['warn', 'Requests refused']],
+    ['ok', { refused_last_5_minutes: 1, full_since: at(-20) }, ['warn', 'Queue full']],
+    ['degraded', { full_since: at(-20) }, ['bad', 'Degraded']],
+    ['draining', { full_since: at(-20) }, ['warn', 'Draining']],
+  ])('is one word where it is %s, and the queue is %j', async (status, queue, standing) => {
+    const { standingOf } = await parts;
+    expect(standingOf({ service: { status }, queue: { ...well, ...queue } })).toEqual(standing);
+  });
+
+  it('has its reasons in sentences, with the time at which jobs are started again', async () => {
+    const { reasonText } = await parts;
+    expect(reasonText({ message: 'the model CLI codex is not ready: no' }, start)).toBe(
+      'The model CLI codex is not ready: no.',
+    );
+    expect(clock(reasonText({ message: 'the quota is used up', until: at(60) }, start))).toBe(
+      'The quota is used up. No job is started before TIME.',
+    );
+  });
+
+  it('has since when the queue is full, and how many were refused', async () => {
+    const { pressureTexts } = await parts;
+    expect(pressureTexts(well, start)).toEqual([]);
+    const texts = pressureTexts({ full_since: at(-34), refused_last_5_minutes: 1200 }, start);
+    expect(texts.map(clock)).toEqual([
+      'The queue has been full since TIME.',
+      '1,200 requests were refused in the last 5 minutes.',
+    ]);
+    expect(pressureTexts({ ...well, refused_last_5_minutes: 1 }, start)).toEqual([
+      '1 request was refused in the last 5 minutes.',
+    ]);
+  });
+});
+
+describe('The last checks of several CLIs', () => {
+  it('are one for each, by name', async () => {
+    const { lastOfEach } = await consolePart<{ lastOfEach(checks: readonly object[]): object[] }>('now/readiness.mjs');
+    const check = (cli: string, status: string) => ({ cli, status });
+    const checks = [check('b', 'ready'), check('a', 'ready'), check('b', 'not_ready')];
+    expect(lastOfEach(checks)).toEqual([check('a', 'ready'), check('b', 'not_ready')]);
   });
 });

@@ -1,10 +1,14 @@
+import { Account } from '../support/account.js';
 import { untilEnded } from '../support/background.js';
 import { type Browser, startBrowser } from '../support/browser.js';
 import { expectClean, expectGoodLooks, openConsole } from '../support/console.js';
+import { temporaryFolder } from '../support/folder.js';
 import { freePort } from '../support/free-port.js';
 import { createGate } from '../support/gate.js';
 import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../support/named-keys.js';
+import { describeWith } from '../support/needs.js';
 import { NowPage } from '../support/now-page.js';
+import { redisServer, startRedis } from '../support/redis-server.js';
 import { type Service, startService, startWithProgram } from '../support/service.js';
 
 describe('The page Now', () => {
@@ -17,7 +21,7 @@ describe('The page Now', () => {
   });
   afterAll(() => browser[Symbol.asyncDispose]());
 
-  it('shows an idle service, and says which setting lets an operator ask for a check', async () => {
+  it('shows an idle service, and offers no check where no key could ask for one', async () => {
     await using service = await startService({ env: { MODEL_API_MAX_CONCURRENT: '4' } });
     await openConsole(browser, service, '/now');
     await now.card('Slots').getByText('0 of 4 busy').waitFor();
@@ -29,9 +33,9 @@ describe('The page Now', () => {
       .waitFor();
     await now.card('Readiness of the model CLI').getByText('Last check: ready').waitFor();
     await expectGoodLooks(now.page, 'now-idle');
-    await now.recheck();
-    await now.says(/none is configured: set MODEL_API_KEY/);
-    expectClean(browser, service, /status of 401/);
+    await now.says('Healthy');
+    expect(await now.page.getByRole('button', { name: 'Check now' }).count()).toBe(0);
+    expectClean(browser, service);
   });
 
   it('follows jobs from the queue into the slots to their end, second by second', async () => {
@@ -108,6 +112,63 @@ describe('The page Now', () => {
     expectClean(browser, second, /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE|ERR_EMPTY/);
   });
 
+  describeWith(redisServer)('with much that is wrong at once', () => {
+    it('names the broken CLI and the store, and says since when the queue is full and how many were refused', async () => {
+      await using redis = await startRedis();
+      await using gate = await createGate();
+      await using service = await startService({
+        env: {
+          MODEL_API_CLI: 'auto',
+          MODEL_API_CLIS: `good=command:${gate.command},broken=command:/nowhere/model,other=demo`,
+          MODEL_API_STORE: redis.url,
+          MODEL_API_MAX_CONCURRENT: '1',
+          MODEL_API_MAX_QUEUE: '2',
+        },
+      });
+      await service.log('readiness_checked', ({ cli }) => cli === 'broken');
+      await openConsole(browser, service, '/now');
+      await now.says('Degraded');
+      await now.says(/^The model CLI broken is not ready: .*is not installed on this host/);
+      for (const check of ['broken: not ready', 'good: ready', 'other: ready']) {
+        await now.card('Readiness of the model CLI').getByText(check, { exact: true }).waitFor();
+      }
+      const jobs = Array.from({ length: 3 }, () => service.post('/ask', { prompt: 'a' }));
+      await now.card('Queue').getByText('2 of 2 places taken').waitFor();
+      await Promise.all(Array.from({ length: 3 }, () => service.post('/ask', { prompt: 'b' })));
+      await now.says('3 requests were refused in the last 5 minutes.');
+      await redis.end('SIGKILL');
+      await now.says('The store (redis) is down: conversations and background jobs are refused.');
+      await now.says(/^The queue has been full since \d\d:\d\d:\d\d\.$/);
+      await now.says(/^0 errors, 0 failed jobs, 3 refused$/);
+      await expectGoodLooks(now.page, 'now-troubled');
+      await gate.open();
+      await Promise.all(jobs);
+      await now.page.getByText(/^The queue has been full/).waitFor({ state: 'detached' });
+      await redis.start();
+      await now.page.getByText(/^The store/).waitFor({ state: 'detached' });
+      expectClean(browser, service);
+    });
+  });
+
+  it('says once that a quota is used up, and when the next job is let through', async () => {
+    await using folder = await temporaryFolder();
+    const account = new Account(folder.path);
+    await account.set(`quota ${Math.ceil(Date.now() / 1000) + 1800}`);
+    await using service = await account.start();
+    await openConsole(browser, service, '/now');
+    await now.says('Healthy');
+    await service.post('/ask', { prompt: 'a' });
+    await now.says(
+      /^The account of the model CLI claude has used up its quota\. No job is started before .*\d\d:\d\d\.$/,
+    );
+    await now.says('Degraded');
+    await now.card('Readiness of the model CLI').getByText('Last check: not ready').waitFor();
+    expect(await now.page.getByText(/held back|The breaker is/).count()).toBe(0);
+    expect(await now.page.getByText(/is not ready:/).count()).toBe(0);
+    await expectGoodLooks(now.page, 'now-quota');
+    expectClean(browser, service);
+  });
+
   describe('with named keys', () => {
     const openAs = async (service: Service, holder: KeyHolder) => {
       await openConsole(browser, service, '/now');
@@ -141,12 +202,11 @@ describe('The page Now', () => {
         .getByRole('row', { name: /^another client 2 / })
         .waitFor();
       expect(await now.page.locator('main').innerText()).not.toMatch(/alice|bob|pid/);
-      await now.recheck();
-      await now.says('This API key lacks the scope admin (MODEL_API_KEYS_FILE).');
+      expect(await now.page.getByRole('button', { name: 'Check now' }).count()).toBe(0);
       await expectGoodLooks(now.page, 'now-plain-key');
       await gate.open();
       await Promise.all(jobs);
-      expectClean(browser, service, /status of 40[13]/);
+      expectClean(browser, service, /status of 401/);
     });
 
     it('says that a key is needed where none is given', async () => {

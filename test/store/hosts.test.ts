@@ -53,7 +53,8 @@ describe('Two hosts on one Redis', () => {
     expect((await host.post('/chat', { message: 'new' })).body.error).toBe('store_unavailable');
     expect((await host.get(`/chat/${id}`)).body.error).toBe('store_unavailable');
     expect((await host.post('/ask', { prompt: 'Hi' })).status).toBe(200);
-    expect((await host.get('/health')).body.status).toBe('degraded');
+    const reasons = [{ part: 'store', name: 'redis' }];
+    expect((await host.get('/health')).body).toMatchObject({ status: 'degraded', reasons });
     expect(await metric(host, 'store_up')).toBe(0);
     redis.goOn();
     await host.log('store_back');

@@ -181,7 +181,10 @@ if (!isRoot) process.stderr.write('Skipped, because only root can mount a disk: 
       const turns =
         /^(POST \/chat|DELETE \/chat\/{conversation_id}|POST \/chat\/{conversation_id}\/fork) 503 store_unavailable$/;
       expect(service.contract.unseen.filter((answer) => turns.test(answer))).toEqual([]);
-      expect((await service.get('/health')).body.status).toBe('degraded');
+      expect((await service.get('/health')).body).toMatchObject({
+        status: 'degraded',
+        reasons: [{ part: 'store', name: 'sqlite', message: expect.stringContaining('the store (sqlite) is down') }],
+      });
       expect(await metric(service, 'store_up')).toBe(0);
       expect(service.logs.filter(({ event }) => event === 'store_down')).toHaveLength(1);
       expect((await service.get(`/chat/${id}`)).body.message_count).toBe(2);

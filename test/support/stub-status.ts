@@ -1,12 +1,13 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import type { ReasonBody } from '../../src/shared/api/health.js';
 import type { SetupReport } from '../../src/shared/api/setup.js';
 
 /** A stand-in for a busy service: what it tells is always the same, so that a screen can be compared with a file. */
-export async function stubStatus(): Promise<AsyncDisposable & { readonly port: number }> {
+export async function stubStatus(isTroubled = false): Promise<AsyncDisposable & { readonly port: number }> {
   const server = createServer((req, res) => {
-    const body = bodies()[req.url ?? ''] ?? { error: 'not_found', message: 'no such path', request_id: 'x' };
+    const body = bodies(isTroubled)[req.url ?? ''] ?? { error: 'not_found', message: 'no such path', request_id: 'x' };
     res.writeHead('error' in Object(body) ? 404 : 200, { 'Content-Type': 'application/json', Connection: 'close' });
     res.end(typeof body === 'string' ? body : JSON.stringify(body));
   });
@@ -19,7 +20,7 @@ function ago(seconds: number): string {
   return new Date(Date.now() - seconds * 1000).toISOString();
 }
 
-function bodies(): Readonly<Record<string, unknown>> {
+function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
   const check = { checked_at: ago(1230), duration_ms: 410, trigger: 'interval', adapter: 'claude', version: '2.1.328' };
   const ready = { ...check, status: 'ready' };
   const version = { name: 'prompt-relay', version: '0.1.0', commit: null, node: 'v20.20.2', termination: 'cgroup' };
@@ -27,14 +28,21 @@ function bodies(): Readonly<Record<string, unknown>> {
   const observability = {
     started_at: ago(86_400),
     uptime_seconds: 86_400 + 3 * 3600,
-    model_runtime: { ...slots, rejected_total: 0, queue_timeouts_total: 0, active_ages_ms: [78_700, 68_300] },
+    model_runtime: {
+      ...slots,
+      rejected_total: 0,
+      queue_timeouts_total: 0,
+      active_ages_ms: [78_700, 68_300],
+      ...(isTroubled && { queued_requests: 100, queue_full_since: ago(84), refused_last_5_minutes: 1234 }),
+    },
     cli_processes: { standby: 1, live: 2, busy: 2, stopping: 0 },
     workers: [1, 2].map((id) => ({ id, pid: 16_468 + id, state: 'ready', restarts: 0 })),
   };
   const job = { client: 'user ada', operation: 'ask', model: 'opus', started_at: ago(1230) };
   return {
     '/health': {
-      status: 'ok',
+      status: isTroubled ? 'degraded' : 'ok',
+      reasons: isTroubled ? reasonsNow() : [],
       strict_mode: false,
       readiness: { model_cli: ready },
       store: { kind: 'memory', up: true },
@@ -50,6 +58,24 @@ function bodies(): Readonly<Record<string, unknown>> {
       background_jobs: { max: 1000, waiting: 12, running: 1 },
     },
   };
+}
+
+/** No job is started for ten minutes and a half. */
+function reasonsNow(): readonly ReasonBody[] {
+  return [
+    { part: 'cli', name: 'codex', message: 'the model CLI codex is not ready: the model CLI is not logged in' },
+    {
+      part: 'quota',
+      name: 'claude',
+      message: 'the account of the model CLI claude has used up its quota',
+      until: ago(-630),
+    },
+    {
+      part: 'store',
+      name: 'redis',
+      message: 'the store (redis) is down: conversations and background jobs are refused',
+    },
+  ];
 }
 
 const verdict = { adapter: 'claude', version: '2.1.328', ready: true, duration_ms: 410, error: null };

@@ -87,6 +87,12 @@ describeWith('/usr/bin/tmux').each(widths)('a terminal of %s columns', (columns)
     await expectGolden(`${name}-${columns}`, await screen.shows('ended with 0'));
   });
 
+  it('shows a service that is not well, and why', async () => {
+    await using service = await stubStatus(true);
+    await using screen = await Screen.open(service, ['status'], size);
+    await expectGolden(`troubled-${columns}`, await screen.shows('ended with 1'));
+  });
+
   it('says that no service answers', async () => {
     await using screen = await Screen.open(nowhere, ['status'], size);
     await expectGolden(`nobody-${columns}`, await screen.shows('ended with 69'));

@@ -4,7 +4,8 @@ import { escaped, type Paint } from '../../shared/paint.js';
 
 type BackgroundNow = StatusBody['background_jobs'];
 
-interface JobsNow extends Pick<StatusBody, 'slots' | 'queue'> {
+interface JobsNow extends Pick<StatusBody, 'slots'> {
+  readonly queue: Pick<StatusBody['queue'], 'max' | 'waiting' | 'clients'>;
   readonly background_jobs?: BackgroundNow | undefined;
 }
 

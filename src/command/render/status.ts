@@ -1,12 +1,13 @@
-import type { HealthBody, ReadinessBody } from '../../shared/api/health.js';
+import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import { formatCount, formatDuration, formatNumber, wrapped, wrappedRows } from '../../shared/format.js';
 import { escaped, type Paint, plain } from '../../shared/paint.js';
 import type { ServiceSnapshot } from '../snapshot.js';
-import type { Totals, TotalsChange } from '../totals.js';
+import type { HourTotals, Totals, TotalsChange } from '../totals.js';
 import { accountLine } from './account.js';
 import { shellWord } from './shell.js';
 
 type Observability = HealthBody['observability'];
+type Runtime = Observability['model_runtime'];
 
 /** The output of `status`, in lines of at most this many columns where words can be broken apart. */
 export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = Number.POSITIVE_INFINITY): string[] {
@@ -16,16 +17,22 @@ export function renderStatus(snapshot: ServiceSnapshot, paint: Paint, columns = 
   const queue = ratio(runtime.queued_requests, runtime.max_queue);
   const width = Math.max(slots.length, queue.length);
   const rows: [string, string][] = [
+    ...(health.reasons ?? []).map((reason): [string, string] => ['why', reasonLine(reason, takenAt, paint)]),
     ...clisOf(health).map((cli): [string, string] => ['model CLI', readinessLine(cli, takenAt, paint)]),
     ['command', snapshot.command === null ? '' : escaped(snapshot.command.map(shellWord).join(' '))],
     ['account', runtime.breaker === undefined ? '' : accountLine(runtime.breaker, takenAt, paint)],
     ['checks', readinessStrip(snapshot.checks, paint)],
     ['slots', `${slots.padEnd(width)}  ${gauge(runtime.active_requests, runtime.max_concurrent, paint)}`],
     ['job ages', agesLine(runtime.active_ages_ms ?? [])],
-    ['queue', `${queue.padEnd(width)}  ${gauge(runtime.queued_requests, runtime.max_queue, paint)}`],
+    [
+      'queue',
+      `${queue.padEnd(width)}  ${gauge(runtime.queued_requests, runtime.max_queue, paint)}${fullText(runtime, takenAt, paint)}`,
+    ],
+    ['refused', refusedText(runtime, paint)],
     ['processes', processes === undefined ? '' : processLine(processes, paint)],
     ['workers', workers.map((worker) => workerLabel(worker, paint)).join('   ')],
-    ['total', totalsLine(snapshot.totals, paint)],
+    ['total', snapshot.totals === null ? '' : totalsLine(snapshot.totals, paint)],
+    ['last hour', snapshot.lastHour === null ? '' : hourLine(snapshot.lastHour, paint)],
     ['now', snapshot.change === null ? '' : ratesLine(snapshot.change, paint)],
   ];
   const shown = rows.filter(([, text]) => text !== '');
@@ -42,6 +49,22 @@ export function clisOf({ readiness }: HealthBody): readonly ReadinessBody[] {
 
 function statusLabel(status: HealthBody['status'], paint: Paint): string {
   return { ok: paint.green, degraded: paint.red, draining: paint.yellow }[status](status);
+}
+
+/** The message may hold what a program wrote. */
+function reasonLine({ message, until }: ReasonBody, now: number, paint: Paint): string {
+  const next =
+    until === undefined ? '' : `; no job is started for ${formatDuration(Math.max(0, Date.parse(until) - now))}`;
+  return paint.red(`${escaped(message)}${next}`);
+}
+
+function fullText({ queue_full_since: since = null }: Runtime, now: number, paint: Paint): string {
+  if (since === null) return '';
+  return paint.red(`  full for ${formatDuration(Math.max(0, now - Date.parse(since)))}`);
+}
+
+function refusedText({ refused_last_5_minutes: count = 0 }: Runtime, paint: Paint): string {
+  return count === 0 ? '' : paint.red(`${formatNumber(count)} in the last 5 minutes`);
 }
 
 /** The server may be any: nothing that it says may steer the terminal. */
@@ -115,6 +138,15 @@ function totalsLine(totals: Totals, paint: Paint): string {
     `${formatNumber(totals.cancelled)} cancelled`,
     redIfAny(totals.refused, `${formatNumber(totals.refused)} refused`, paint),
     formatCount(totals.tokensOut, 'output token'),
+  ].join(paint.dim(' · '));
+}
+
+function hourLine({ requests, jobs, failed, refused }: HourTotals, paint: Paint): string {
+  return [
+    formatCount(requests, 'request'),
+    formatCount(jobs, 'job'),
+    redIfAny(failed, `${formatNumber(failed)} failed`, paint),
+    redIfAny(refused, `${formatNumber(refused)} refused`, paint),
   ].join(paint.dim(' · '));
 }
 

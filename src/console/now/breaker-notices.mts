@@ -1,22 +1,27 @@
-import type { BreakerBody } from '../../shared/api/health.js';
+import type { BreakerBody, ReasonBody } from '../../shared/api/health.js';
 import { momentText } from '../times.mjs';
 import { html } from '../ui/html.mjs';
 
 interface BreakerProps {
   readonly breaker: BreakerBody;
+  /** What the page says already. */
+  readonly reasons: readonly ReasonBody[];
   /** By the clock of the server. */
   readonly nowMs: number;
 }
 
 type CircuitBody = Pick<BreakerBody, 'state' | 'reason' | 'since' | 'until'>;
+type ModelCircuit = BreakerBody['models'][number];
 
-/** What holds jobs back, and which windows of the quota are near their end. Nothing where all is well. */
-export function BreakerNotices({ breaker, nowMs }: BreakerProps) {
+/** What holds jobs back and does not degrade the service, and which windows of the quota are near their end. */
+export function BreakerNotices({ breaker, reasons, nowMs }: BreakerProps) {
   const { models, windows } = breaker;
-  const held = models.filter(({ state }) => state !== 'closed');
+  const isSaid = ({ model, state }: ModelCircuit) =>
+    state === 'open' && (model === '' || reasons.some(({ name, until }) => name === model && until !== undefined));
+  const held = models.filter((circuit) => circuit.state !== 'closed' && !isSaid(circuit));
   const tight = windows.filter(({ status }) => status !== 'allowed');
   return html`
-    ${breaker.state !== 'closed' && html`<${Held} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
+    ${breaker.state === 'half_open' && html`<${Held} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
     ${held.map(({ model, ...circuit }) => html`<${Held} key=${model} what=${whatOf(model)} circuit=${circuit} nowMs=${nowMs} />`)}
     ${tight.length > 0 && html`<${QuotaNotice} windows=${tight} nowMs=${nowMs} />`}
   `;

@@ -1,28 +1,24 @@
 import type { StatusBody } from '../../shared/api/status.js';
 import { ageText, momentText } from '../times.mjs';
 import { html } from '../ui/html.mjs';
-import { StatusDot, type Tone } from '../ui/status-dot.mjs';
+import { StatusDot } from '../ui/status-dot.mjs';
+import { standingOf } from './reasons.mjs';
 import type { FollowedStatus } from './status-follower.mjs';
 
 type ServiceBody = StatusBody['service'];
 
-const words: Readonly<Record<ServiceBody['status'], readonly [Tone, label: string]>> = {
-  ok: ['good', 'Healthy'],
-  degraded: ['bad', 'Degraded: the model CLI is not ready'],
-  draining: ['warn', 'Draining'],
-};
-
 interface HeadlineProps {
   readonly service: ServiceBody;
+  readonly queue: StatusBody['queue'];
   readonly isLive: boolean;
   /** By the clock of the server. */
   readonly nowMs: number;
 }
 
 /** How the service is, in one line. */
-export function Headline({ service, isLive, nowMs }: HeadlineProps) {
-  const { status, version, started_at: startedAt } = service;
-  const [tone, label] = words[status];
+export function Headline({ service, queue, isLive, nowMs }: HeadlineProps) {
+  const { version, started_at: startedAt } = service;
+  const [tone, label] = standingOf({ service, queue });
   return html`<div class="row between">
     <div class="row headline">
       <h1>Now</h1>

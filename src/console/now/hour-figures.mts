@@ -11,9 +11,10 @@ export function hourFigures(minutes: readonly HourMinute[]) {
     requests: sumOf(({ requests }) => requests),
     errors: sumOf(({ errors }) => errors),
     jobs: sumOf(({ jobs }) => jobs),
+    refused: sumOf(({ refused }) => refused),
     failedJobs: sumOf(({ failed_jobs: failed }) => failed),
     maxRequests: maxOf(({ requests }) => requests),
-    maxErrors: maxOf(({ errors }) => errors),
+    maxWrong: maxOf(({ errors, refused }) => errors + refused),
     maxP50: maxOf(({ job_ms: ms }) => ms?.p50 ?? 0),
     maxP95: maxOf(({ job_ms: ms }) => ms?.p95 ?? 0),
   };

@@ -10,7 +10,7 @@ import { type HourMinute, hourFigures, minutesBefore } from './hour-figures.mjs'
 
 type Minutes = StatusBody['last_hour'];
 
-/** The last hour, minute by minute: what was asked, what has failed, how long it took. */
+/** The last hour, minute by minute: what was asked, what has failed or was refused, how long it took. */
 export function LastHour({ minutes }: { readonly minutes: Minutes }) {
   const [pointed, setPointed] = useState<number | null>(null);
   const charts = [requestChart(minutes), errorChart(minutes), timeChart(minutes)];
@@ -54,15 +54,20 @@ function requestChart(minutes: Minutes): ChartOfMinutes {
 }
 
 function errorChart(minutes: Minutes): ChartOfMinutes {
-  const { errors, failedJobs, maxErrors } = hourFigures(minutes);
+  const { errors, failedJobs, refused, maxWrong } = hourFigures(minutes);
   return {
     title: 'Errors a minute',
-    summary: `${errors === 0 ? 'No answer' : plural(errors, 'answer')} of 500 or more, ${plural(failedJobs, 'failed job')}`,
-    looks: ['wrong'],
-    columns: chartColumns(minutes, (minute) => [minute.errors]),
-    ticks: countTicks(maxErrors),
+    // Short enough for one line: the chart must not move when somebody points at it.
+    summary: `${plural(errors, 'error')}, ${plural(failedJobs, 'failed job')}, ${countText(refused)} refused`,
+    looks: ['refused', 'wrong'],
+    legend: [
+      ['wrong', 'errors'],
+      ['refused', 'refused'],
+    ],
+    columns: chartColumns(minutes, (minute) => [minute.errors + minute.refused, minute.errors]),
+    ticks: countTicks(maxWrong),
     tickText: countText,
-    textOf: ({ values }) => (values === null ? notThere : plural(values[0] ?? 0, 'error')),
+    textOf: ({ values }) => wrongText(values),
   };
 }
 
@@ -84,6 +89,12 @@ function timeChart(minutes: Minutes): ChartOfMinutes {
     tickText: durationTickText,
     textOf: ({ values }) => timesText(values),
   };
+}
+
+function wrongText(values: ChartColumn['values']): string {
+  if (values === null) return notThere;
+  const [all = 0, errors = 0] = values;
+  return `${plural(errors, 'error')}, ${countText(all - errors)} refused`;
 }
 
 function timesText(values: ChartColumn['values']): string {
@@ -116,6 +127,7 @@ const columns: readonly Column<HourMinute>[] = [
   { title: 'Errors', isNumber: true, cell: ({ errors }) => countText(errors) },
   { title: 'Jobs', isNumber: true, cell: ({ jobs }) => countText(jobs) },
   { title: 'Failed jobs', isNumber: true, cell: ({ failed_jobs: failed }) => countText(failed) },
+  { title: 'Refused', isNumber: true, cell: ({ refused }) => countText(refused) },
   { title: 'p50', isNumber: true, cell: ({ job_ms: ms }) => (ms === null ? '–' : durationText(ms.p50)) },
   { title: 'p95', isNumber: true, cell: ({ job_ms: ms }) => (ms === null ? '–' : durationText(ms.p95)) },
 ];

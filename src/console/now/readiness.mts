@@ -13,16 +13,24 @@ import { triggerTexts, wordOf } from './check-text.mjs';
 
 const places = 100;
 
-/** What the last checks of the model CLI have found, oldest first, and a way to ask for one more. */
-export function ReadinessCard({ checks }: { readonly checks: StatusBody['checks'] }) {
+interface ReadinessProps {
+  readonly checks: StatusBody['checks'];
+  readonly mayRecheck: boolean;
+}
+
+/** What the last checks of the model CLIs have found, oldest first. An operator can ask for one more. */
+export function ReadinessCard({ checks, mayRecheck }: ReadinessProps) {
   const [pointed, setPointed] = useState<number | null>(null);
   const shown = checks.at(pointed ?? -1);
+  const last = lastOfEach(checks);
+  const lines = pointed !== null || last.length < 2 ? [shown] : last;
+  const labelOf = (check: ReadinessBody | undefined) => checkLabel(check, pointed === null, last.length > 1);
   const point = (place: number | null) => setPointed(place === null ? null : Math.max(0, place - empty));
   const empty = Math.max(0, places - checks.length);
   return html`<section class="card" aria-labelledby="now-readiness">
     <div class="row between">
       <h2 id="now-readiness">Readiness of the model CLI</h2>
-      <${Recheck} />
+      ${mayRecheck && html`<${Recheck} />`}
     </div>
     <div class="strip">
       ${Array.from({ length: empty }, () => html`<span class="check none" aria-hidden="true" />`)}
@@ -38,7 +46,7 @@ export function ReadinessCard({ checks }: { readonly checks: StatusBody['checks'
         onPoint=${point}
       />
     </div>
-    <${CheckLine} check=${shown} isLast=${pointed === null} />
+    ${lines.map((check) => html`<${CheckLine} key=${check?.cli} check=${check} label=${labelOf(check)} />`)}
   </section>`;
 }
 
@@ -49,20 +57,32 @@ function spokenText(check: ReadinessBody): string {
     .join(', ');
 }
 
+/** The last check of each CLI, by name. */
+export function lastOfEach(checks: StatusBody['checks']): ReadinessBody[] {
+  const last = new Map(checks.map((check) => [check.cli ?? check.adapter, check]));
+  return [...last].toSorted(([a], [b]) => a.localeCompare(b)).map(([, check]) => check);
+}
+
+function checkLabel(check: ReadinessBody | undefined, isLast: boolean, areSeveral: boolean): string {
+  if (check === undefined) return '';
+  const word = wordOf(check);
+  if (areSeveral) return `${check.cli ?? check.adapter}: ${word}`;
+  return isLast ? `Last check: ${word}` : word;
+}
+
 interface CheckLineProps {
   readonly check: ReadinessBody | undefined;
-  readonly isLast: boolean;
+  readonly label: string;
 }
 
 /** The check that is pointed at, else the last one. */
-function CheckLine({ check, isLast }: CheckLineProps) {
+function CheckLine({ check, label }: CheckLineProps) {
   const { clock } = useParts();
   if (check === undefined || check.checked_at === null) return html`<p class="muted">No check has ended yet.</p>`;
   const { status, checked_at: at, duration_ms: ms, trigger, version, error } = check;
-  const word = wordOf(check);
   return html`<div class="check-line">
     <p>
-      <${StatusDot} tone=${status === 'ready' ? 'good' : 'bad'} label=${isLast ? `Last check: ${word}` : word} />
+      <${StatusDot} tone=${status === 'ready' ? 'good' : 'bad'} label=${label} />
       <span class="muted">
         ${momentText(at, clock.now())} · ${triggerTexts[trigger]} · took ${durationText(ms)} · ${[check.cli ?? check.adapter, version].filter(Boolean).join(' ')}
       </span>
@@ -73,7 +93,7 @@ function CheckLine({ check, isLast }: CheckLineProps) {
 
 type RecheckState = 'idle' | 'checking' | 'checked' | { readonly failure: Error };
 
-/** A check now, for an operator only: the service refuses it without a key of its own. */
+/** A check now, for an operator only. */
 function Recheck() {
   const { api } = useParts();
   const [state, setState] = useState<RecheckState>('idle');

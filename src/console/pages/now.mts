@@ -6,6 +6,7 @@ import { LastHour } from '../now/last-hour.mjs';
 import { CliProcesses, Workers } from '../now/processes.mjs';
 import { Queue } from '../now/queue.mjs';
 import { ReadinessCard } from '../now/readiness.mjs';
+import { Reasons } from '../now/reasons.mjs';
 import { Slots } from '../now/slots.mjs';
 import { type FollowedStatus, StatusFollower } from '../now/status-follower.mjs';
 import { useValue } from '../observable.mjs';
@@ -37,12 +38,17 @@ function Board({ view }: { readonly view: ShownStatus }) {
   const { status, aheadMs } = view;
   const nowMs = (view.kind === 'old' ? view.sinceMs : now) + aheadMs;
   const hour = useMemo(() => html`<${LastHour} minutes=${status.last_hour} />`, [status.last_hour]);
-  const readiness = useMemo(() => html`<${ReadinessCard} checks=${status.checks} />`, [status.checks]);
+  const { may_recheck: mayRecheck } = status.service;
+  const readiness = useMemo(
+    () => html`<${ReadinessCard} checks=${status.checks} mayRecheck=${mayRecheck} />`,
+    [status.checks, mayRecheck],
+  );
   return html`
-    <${Headline} service=${status.service} isLive=${view.kind === 'live'} nowMs=${nowMs} />
+    <${Headline} service=${status.service} queue=${status.queue} isLive=${view.kind === 'live'} nowMs=${nowMs} />
     <${OldNotice} view=${view} nowMs=${now} />
     <${DrainNotice} service=${status.service} nowMs=${nowMs} />
-    <${BreakerNotices} breaker=${status.breaker} nowMs=${nowMs} />
+    <${Reasons} service=${status.service} queue=${status.queue} nowMs=${nowMs} />
+    <${BreakerNotices} breaker=${status.breaker} reasons=${status.service.reasons} nowMs=${nowMs} />
     <div class="board">
       <${Slots} slots=${status.slots} nowMs=${nowMs} />
       <${Queue} queue=${status.queue} background=${status.background_jobs} nowMs=${nowMs} />

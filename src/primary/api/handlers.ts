@@ -19,6 +19,7 @@ import type { KeyBrake } from '../limits/key-brake.js';
 import type { RateLimit } from '../limits/rate-limit.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
+import type { LastHour } from '../metrics/last-hour.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import type { TokenCounter } from '../tokens/token-counter.js';
 import type { KeptUsage } from '../usage/kept-usage.js';
@@ -47,6 +48,7 @@ export interface Services {
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<KeptUsage, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
+  readonly lastHour: Pick<LastHour, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
   /** The live status, and what tells of its changes: with names of clients and process ids, and without. */
   readonly live: Readonly<Record<'named' | 'nameless', LiveStatus>>;
@@ -230,7 +232,8 @@ function refuseDraining(services: Services, client: string): { readonly retryAft
   return { retryAfterSeconds: services.runner.busySeconds };
 }
 
-function countRefusal({ usage, clientMetrics }: Services, client: string): void {
+function countRefusal({ usage, clientMetrics, lastHour }: Services, client: string): void {
+  lastHour.refused();
   usage.refused(client);
   clientMetrics.refused(client);
 }

@@ -1,6 +1,7 @@
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelClis } from '../cli/model-clis.js';
 import type { Fleet } from '../fleet/fleet.js';
@@ -19,7 +20,8 @@ const maxChecks = 100;
 
 /** The owners of what is shown. */
 export interface LiveSources {
-  readonly status: Pick<Status, 'word' | 'startedAt'>;
+  readonly status: Pick<Status, 'word' | 'reasons' | 'pressure' | 'startedAt'>;
+  readonly config: Pick<Config, 'needsKey'>;
   readonly version: string;
   readonly supervisor: Pick<Supervisor, 'drainEndsAt'>;
   readonly slots: Pick<SlotQueue, 'limits' | 'waiting' | 'waitingClients'>;
@@ -40,12 +42,14 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, version, supervisor, slots, runner, background, fleet, clis, breakers, readiness, lastHour } =
+  const { status, config, version, supervisor, slots, runner, background, fleet, clis, breakers, readiness, lastHour } =
     sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
       status: status.word,
+      reasons: [...status.reasons],
+      may_recheck: withNames && config.needsKey,
       version,
       started_at: status.startedAt,
       drain_ends_at: supervisor.drainEndsAt === null ? null : timestamp(supervisor.drainEndsAt),
@@ -54,6 +58,8 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
     queue: () => ({
       max: slots.limits.maxWaiting,
       waiting: slots.waiting,
+      full_since: status.pressure.queue_full_since,
+      refused_last_5_minutes: status.pressure.refused_last_5_minutes,
       clients: waitingBodies(slots, nameOf),
     }),
     background_jobs: () => background.load,

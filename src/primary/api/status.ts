@@ -1,4 +1,4 @@
-import type { HealthBody, HistoryBody } from '../../shared/api/health.js';
+import type { HealthBody, HistoryBody, PressureBody, ReasonBody } from '../../shared/api/health.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
@@ -11,23 +11,26 @@ import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Breakers } from '../limits/breakers.js';
+import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { ReadinessBoard } from '../readiness/readiness-board.js';
 import type { Store } from '../store/store.js';
 import { breakerBodyOf, readinessBodyOf } from './bodies.js';
+import { degradedReasons } from './reasons.js';
 
 /** The owners of what is shown. */
 export interface StatusSources {
   readonly supervisor: { readonly phase: Phase };
-  readonly slots: SlotQueue;
-  readonly breakers: Pick<Breakers, 'status' | 'windows'>;
+  readonly slots: Pick<SlotQueue, 'active' | 'waiting' | 'limits' | 'fullSince'>;
+  readonly lastHour: Pick<LastHour, 'recentlyRefused'>;
+  readonly breakers: Pick<Breakers, 'status' | 'windows' | 'openFor'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
   readonly clis: Pick<ModelClis, 'counts'> & {
     readonly all: AtLeastOne<Pick<ModelCli, 'name' | 'adapter' | 'program'>>;
   };
-  readonly readiness: ReadinessBoard;
+  readonly readiness: Pick<ReadinessBoard, 'current' | 'history' | 'isAnyReady'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
@@ -52,6 +55,7 @@ export class Status {
     const all = others.length > 0 && { model_clis: [first, ...others].map(readinessBodyOf) };
     return {
       status: this.word,
+      reasons: [...this.reasons],
       strict_mode: config.strictHealth,
       readiness: { model_cli: readinessBodyOf(first), ...all },
       store: { kind: store.kind, up: store.isUp },
@@ -88,11 +92,26 @@ export class Status {
     };
   }
 
+  /** Why it is degraded, in a sentence each. */
+  get reasons(): readonly ReasonBody[] {
+    return degradedReasons(this.#sources);
+  }
+
+  /** That more is asked of it than it can do. */
+  get pressure(): PressureBody {
+    const { slots, lastHour } = this.#sources;
+    const { fullSince } = slots;
+    return {
+      queue_full_since: fullSince === null ? null : timestamp(fullSince),
+      refused_last_5_minutes: lastHour.recentlyRefused,
+    };
+  }
+
   /** How the service is, in one word. */
   get word(): HealthBody['status'] {
-    const { supervisor, readiness, store } = this.#sources;
+    const { supervisor } = this.#sources;
     if (supervisor.phase === 'draining' || supervisor.phase === 'stopped') return 'draining';
-    return readiness.areAllReady && store.isUp ? 'ok' : 'degraded';
+    return this.reasons.length === 0 ? 'ok' : 'degraded';
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
@@ -108,6 +127,7 @@ export class Status {
         max_queue: slots.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
+        ...this.pressure,
         breaker: breakerBodyOf(breakers),
       },
       cli_processes: clis.counts(),

@@ -45,6 +45,8 @@ export interface Verdict {
   readonly version: string | null;
   /** Why jobs can't be run; null when they can. */
   readonly error: string | null;
+  /** That is because of the account, not of the program. */
+  readonly isHeld?: boolean;
 }
 
 /** As `Consult`, with the program's path. */

@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import { FairOrder } from '../../shared/fair-order.js';
 import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
+import { FullQueue } from './full-queue.js';
 import { type Positions, PositionTeller } from './position-teller.js';
 import { type PlaceLimits, QueuePlaces, type WaitingClient } from './queue-places.js';
 import { Ticket } from './ticket.js';
@@ -19,6 +20,7 @@ export class SlotQueue {
   readonly limits: SlotLimits;
   readonly #boundsOf: BoundsOf;
   readonly #places: QueuePlaces;
+  readonly #full: FullQueue;
   readonly #teller: PositionTeller;
   readonly #order = new FairOrder<Ticket>();
   /** Admitted and not in order yet: they wait for something else first. */
@@ -34,6 +36,7 @@ export class SlotQueue {
     this.#teller = new PositionTeller(clock, () => this.#positions());
     this.#boundsOf = boundsOf;
     this.#places = new QueuePlaces(limits, boundsOf, clock);
+    this.#full = new FullQueue(clock);
   }
 
   get active(): number {
@@ -52,6 +55,11 @@ export class SlotQueue {
   /** The same, with since when each client waits. */
   get waitingClients(): WaitingClient[] {
     return this.#places.clients;
+  }
+
+  /** Since when the queue has been full, milliseconds since the epoch; null where it is not, or not for long enough. */
+  get fullSince(): number | null {
+    return this.#full.since;
   }
 
   /** Jobs refused because the queue was full, since the start. */
@@ -132,7 +140,14 @@ export class SlotQueue {
     if (this.#active + this.waiting === 0) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
 
+  /** A queue without places can not be full. */
+  #lookForPlace(): void {
+    const { maxWaiting } = this.limits;
+    this.#full.changed(maxWaiting === 0 || this.#places.taken < maxWaiting);
+  }
+
   #changed(): void {
+    this.#lookForPlace();
     this.#onChange();
     if (this.waiting > 0) this.#teller.changed();
   }
@@ -145,6 +160,7 @@ export class SlotQueue {
 
   #takePlace(ticket: Ticket): void {
     this.#places.take(ticket);
+    this.#lookForPlace();
     this.#parked.add(ticket);
   }
 

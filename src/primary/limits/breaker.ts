@@ -76,16 +76,17 @@ export class Breaker {
 
   /**
    * Learns from what a readiness check has found. Without an error the model CLI says that it can run jobs; returns that
-   * with the error of the breaker, where it knows better.
+   * with the error of the breaker, where it knows better: then `isHeld` is true.
    */
-  checked<Verdict extends CheckedError>(verdict: Verdict): Verdict {
+  checked<Verdict extends CheckedError>(verdict: Verdict): Verdict & { readonly isHeld?: true } {
     const { error } = verdict;
     const { state } = this.#account;
     const isAuth = state.name !== 'closed' && state.reason === 'auth';
     if (error !== null && (this.#suspectedMs !== null || isAuth)) this.#account.refused(null, 'auth', null);
     if (error === null && this.#saysNotReady && isAuth) this.#account.tryAgain();
     this.#saysNotReady = error !== null;
-    return { ...verdict, error: error ?? this.error };
+    const held = error === null ? this.error : null;
+    return held === null ? verdict : { ...verdict, error: held, isHeld: true };
   }
 
   /** The model CLI has told of its account. */

@@ -1,10 +1,19 @@
-import type { QuotaWindow } from '../../shared/breaker.js';
+import type { BreakerReason, QuotaWindow } from '../../shared/breaker.js';
 import type { Clock } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { AtLeastOne, ModelRouter, OwnModel } from '../cli/model-router.js';
 import { Breaker } from './breaker.js';
 import type { CircuitStatus } from './circuit.js';
+
+/** What holds jobs back. */
+export interface OpenCircuit {
+  /** Null for the whole account. */
+  readonly model: string | null;
+  readonly reason: BreakerReason;
+  /** Milliseconds since the epoch. */
+  readonly until: number | null;
+}
 
 const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
 
@@ -59,9 +68,25 @@ export class Breakers {
     ];
   }
 
+  /** What keeps all jobs of one CLI from being started, or those that name no model. */
+  openFor(index: number): readonly OpenCircuit[] {
+    const usual = this.#router.split(this.#router.choice.fallback);
+    const isUsual = (model: string) => model === '' || (index === usual.index && model === usual.model);
+    return (this.all[index]?.status ?? []).flatMap(({ state, model, reason, until }) => {
+      if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];
+      return [{ model: model === null ? null : this.#nameOf(index, model), reason, until }];
+    });
+  }
+
   /** With the public name of the model that it holds. */
   named(index: number, status: CircuitStatus): CircuitStatus {
     return this.#router.isPlain ? status : { ...status, model: this.#router.publicName(index, status.model || null) };
+  }
+
+  /** Never empty: jobs that name no model have one too. */
+  #nameOf(index: number, model: string): string {
+    const { fallback, label } = this.#router.choice;
+    return this.#router.publicName(index, model || null) ?? fallback ?? label ?? 'default';
   }
 
   get windows(): readonly QuotaWindow[] {

@@ -35,6 +35,9 @@ const maxResetMs = 8 * 24 * 60 * 60_000;
 /** How long a job that comes while a probe runs is asked to wait. */
 const probeRetrySeconds = 5;
 
+/** A larger change is a jump of the wall clock. */
+const wobbleMs = 50;
+
 const faults: Readonly<Record<BreakerReason, string>> = {
   quota: 'the account of the model CLI has used up its quota',
   auth: 'the credential of the model CLI is refused',
@@ -49,6 +52,8 @@ export class Circuit {
   /** Openings since it was last closed. */
   #tries = 0;
   #stopTimer: StopTimer = () => {};
+  /** How far the wall clock is ahead of the monotonic one. */
+  #aheadMs = Number.NEGATIVE_INFINITY;
 
   /** `model` is null for the whole account. */
   constructor(model: string | null, clock: Clock, onChange: (circuit: Circuit) => void) {
@@ -148,8 +153,10 @@ export class Circuit {
     this.#onChange(this);
   }
 
-  /** Of a time of the monotonic clock, as the wall clock goes now. */
+  /** Of a time of the monotonic clock, as the wall clock goes now. Without the wobble of the two it is always the same. */
   #epochMs(monotonicMs: number): number {
-    return Math.round(this.#clock.now() + monotonicMs - this.#clock.monotonicMs());
+    const aheadMs = this.#clock.now() - this.#clock.monotonicMs();
+    if (Math.abs(aheadMs - this.#aheadMs) > wobbleMs) this.#aheadMs = aheadMs;
+    return Math.round(this.#aheadMs + monotonicMs);
   }
 }

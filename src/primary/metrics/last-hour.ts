@@ -7,6 +7,9 @@ import { DurationSketch } from './duration-sketch.js';
 
 const minuteMs = 60_000;
 const maxMinutes = 60;
+const recentMinutes = 5;
+/** The files of the console: nobody asked the service for anything. */
+const consoleRoute = '/console/';
 const requestsFamily = `${metricPrefix}http_requests_total`;
 
 type MinuteBody = StatusBody['last_hour'][number];
@@ -17,6 +20,7 @@ interface Minute {
   errors: number;
   jobs: number;
   failedJobs: number;
+  refused: number;
   readonly durations: DurationSketch;
 }
 
@@ -37,7 +41,8 @@ export class LastHour {
 
   /** What a worker has counted since it last told. */
   counted(families: readonly FamilyFigures[]): void {
-    const values = families.find(({ name }) => name === requestsFamily)?.values.filter(({ value }) => value > 0) ?? [];
+    const family = families.find(({ name }) => name === requestsFamily);
+    const values = family?.values.filter(({ labels, value }) => value > 0 && labels.route !== consoleRoute) ?? [];
     if (values.length === 0) return;
     const minute = this.#minute();
     minute.requests += sumOf(values);
@@ -49,6 +54,18 @@ export class LastHour {
     minute.jobs++;
     if (outcome !== 'ok' && outcome !== 'cancelled') minute.failedJobs++;
     minute.durations.add(queueMs + executionMs);
+  }
+
+  /** A request was refused before it became a job. */
+  refused(): void {
+    this.#minute().refused++;
+  }
+
+  /** Requests refused in this minute and the four before it. */
+  get recentlyRefused(): number {
+    const last = this.#current;
+    const recent = Array.from({ length: recentMinutes }, (_, index) => this.#minutes.get(last - index));
+    return recent.reduce((sum, minute) => sum + (minute?.refused ?? 0), 0);
   }
 
   /** From the start of the service on, an hour at most; the minute that runs is the last. */
@@ -73,7 +90,7 @@ export class LastHour {
   #open(current: number): Minute {
     for (const known of this.#minutes.keys())
       if (known > current || known <= current - maxMinutes) this.#minutes.delete(known);
-    const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, durations: new DurationSketch() };
+    const minute = { requests: 0, errors: 0, jobs: 0, failedJobs: 0, refused: 0, durations: new DurationSketch() };
     this.#minutes.set(current, minute);
     return minute;
   }
@@ -85,8 +102,8 @@ function sumOf(values: readonly FigureValue[]): number {
 
 function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
   const at = timestamp(number * minuteMs);
-  if (minute === undefined) return { at, requests: 0, errors: 0, jobs: 0, failed_jobs: 0, job_ms: null };
-  const { requests, errors, jobs, failedJobs, durations } = minute;
+  if (minute === undefined) return { at, requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
+  const { requests, errors, jobs, failedJobs, refused, durations } = minute;
   const [p50, p95] = [durations.quantile(0.5), durations.quantile(0.95)];
   return {
     at,
@@ -94,6 +111,7 @@ function bodyOf(number: number, minute: Minute | undefined): MinuteBody {
     errors,
     jobs,
     failed_jobs: failedJobs,
+    refused,
     job_ms: p50 === null || p95 === null ? null : { p50, p95 },
   };
 }

@@ -16,10 +16,6 @@ export class ReadinessBoard {
     return [first.current, ...others.map(({ current }) => current)];
   }
 
-  get areAllReady(): boolean {
-    return this.current.every(({ status }) => status === 'ready');
-  }
-
   get isAnyReady(): boolean {
     return this.current.some(({ status }) => status === 'ready');
   }

@@ -150,12 +150,13 @@ export class Readiness {
   async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
     const startedMs = this.#clock.monotonicMs();
     const checkedAt = this.#clock.now();
-    const { version, error: ownError } = await this.#verdict();
+    const { version, error: ownError, isHeld = false } = await this.#verdict();
     if (this.#isOver) return this.current;
     const error = ownError ?? (this.#credential.isRefused ? refusal : this.#streak.fault);
     const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
     const status = error === null ? 'ready' : 'not_ready';
-    const entry = { ...this.#unchecked, status, checkedAt, durationMs, trigger, version, error } as const;
+    const found = { status, checkedAt, durationMs, trigger, version, error, ...(isHeld && { isHeld }) } as const;
+    const entry = { ...this.#unchecked, ...found };
     this.#history.push(entry);
     if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
     this.#onChecked(entry);

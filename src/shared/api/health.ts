@@ -49,6 +49,36 @@ export const breakerBody = z
   .meta({ id: 'Breaker' });
 export type BreakerBody = z.infer<typeof breakerBody>;
 
+/** What may be wrong with a service that still answers. */
+export const reasonParts = ['cli', 'store', 'quota'] as const;
+
+export const reasonBody = z
+  .strictObject({
+    part: z.enum(reasonParts).meta({
+      description:
+        '`cli`: a model CLI can not be used; `store`: what is to outlive the service can not be stored; `quota`: an account has used up its quota.',
+    }),
+    name: z.string().meta({
+      description:
+        'Of the CLI, or the kind of the store; for `quota` the CLI whose account holds all its jobs back, or the model whose jobs it holds back.',
+    }),
+    message: z.string().meta({ description: 'One sentence that names all of this.' }),
+    until: time.optional().meta({ description: 'No job is started before this time.' }),
+  })
+  .meta({ id: 'Reason' });
+export type ReasonBody = z.infer<typeof reasonBody>;
+
+/** What shows that more was asked of the service than it can do. */
+export const pressureShape = {
+  queue_full_since: time.nullable().meta({
+    description: 'Since when the queue has had no free place, once that has lasted for 10 s; else null.',
+  }),
+  refused_last_5_minutes: count.meta({
+    description:
+      'Requests refused in this minute and the four before it: because of the queue, the bounds or the rate cap of a client, or a drain.',
+  }),
+};
+
 export const observabilityBody = z
   .strictObject({
     started_at: time,
@@ -62,6 +92,8 @@ export const observabilityBody = z
       max_queue: count,
       rejected_total: count,
       queue_timeouts_total: count,
+      queue_full_since: pressureShape.queue_full_since.optional(),
+      refused_last_5_minutes: pressureShape.refused_last_5_minutes.optional(),
       breaker: breakerBody.optional(),
     }),
     cli_processes: z.strictObject({ standby: count, live: count, busy: count, stopping: count }),
@@ -77,6 +109,8 @@ export const observabilityBody = z
   })
   .meta({ id: 'Observability' });
 
+export type PressureBody = z.infer<z.ZodObject<typeof pressureShape>>;
+
 /** Kinds of stores: what outlives the service, and what does not. */
 export const storeKinds = ['memory', 'sqlite', 'redis'] as const;
 export type StoreKind = (typeof storeKinds)[number];
@@ -91,6 +125,10 @@ const storeBody = z
 export const healthBody = z
   .strictObject({
     status: z.enum(['ok', 'degraded', 'draining']),
+    reasons: z
+      .array(reasonBody)
+      .meta({ description: 'Why the service is degraded; there is none while it is `ok`.' })
+      .optional(),
     strict_mode: z.boolean(),
     readiness: z.strictObject({
       model_cli: readinessBody,

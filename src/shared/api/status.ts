@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { operations } from '../job.js';
-import { breakerBody, observabilityBody, readinessBody } from './health.js';
+import { breakerBody, observabilityBody, pressureShape, readinessBody, reasonBody } from './health.js';
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });
@@ -28,6 +28,8 @@ const slotsBody = z.strictObject({
 const queueBody = z.strictObject({
   max: count,
   waiting: count,
+  full_since: pressureShape.queue_full_since,
+  refused_last_5_minutes: pressureShape.refused_last_5_minutes,
   clients: z
     .array(z.strictObject({ client: clientName, waiting: z.int().positive(), oldest_since: time }))
     .meta({ description: 'The one who has waited longest first; at most 50.' }),
@@ -44,10 +46,15 @@ const backgroundBody = z.strictObject({
 /** One minute of the last hour. */
 const minuteBody = z.strictObject({
   at: time.meta({ description: 'Its begin.' }),
-  requests: count.meta({ description: 'Answers sent; workers tell of them up to ten seconds later.' }),
+  requests: count.meta({
+    description: 'Answers sent, without the files of the console; workers report them up to ten seconds later.',
+  }),
   errors: count.meta({ description: 'Answers with a status of 500 or more.' }),
   jobs: count.meta({ description: 'Jobs that have ended.' }),
   failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
+  refused: count.meta({
+    description: 'Requests refused: because of the queue, the bounds or the rate cap of a client, or a drain.',
+  }),
   job_ms: z
     .strictObject({ p50: count, p95: count })
     .nullable()
@@ -59,6 +66,10 @@ export const statusBody = z
   .strictObject({
     service: z.strictObject({
       status: z.enum(['ok', 'degraded', 'draining']),
+      reasons: z.array(reasonBody).meta({ description: 'As GET /health has them.' }),
+      may_recheck: z.boolean().meta({
+        description: 'Whether POST /health/recheck is open to those who see this: with the scope `admin`.',
+      }),
       version: z.string(),
       started_at: time,
       drain_ends_at: time.nullable().meta({ description: 'Until when the drain may last; null before it.' }),

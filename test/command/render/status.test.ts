@@ -70,6 +70,7 @@ const snapshot: ServiceSnapshot = {
   },
   checks: [check({ status: 'not_ready', error: 'not logged in' }), check()],
   totals,
+  lastHour: null,
   change: null,
 };
 
@@ -150,6 +151,38 @@ describe('the output of status', () => {
     const [head, line] = renderStatus({ ...snapshot, health }, paint);
     expect(head).toContain('degraded');
     expect(line).toContain('claude 2.1.328: not ready: not \\x1b[2Jlogged in (checked');
+  });
+
+  it('says first why the service is degraded, and for how long no job is started', () => {
+    const reasons = [
+      { part: 'cli' as const, name: 'codex', message: 'the model CLI codex is not ready: \u001b[2Jno' },
+      { part: 'quota' as const, name: 'claude', message: 'no quota', until: '2026-01-31T12:05:12.000Z' },
+    ];
+    const health = { ...snapshot.health, status: 'degraded' as const, reasons };
+    expect(renderStatus({ ...snapshot, health }, paint).slice(1, 3)).toEqual([
+      'why        the model CLI codex is not ready: \\x1b[2Jno',
+      'why        no quota; no job is started for 5 min',
+    ]);
+  });
+
+  it('shows since when the queue is full, and how many were refused', () => {
+    const { observability } = snapshot.health;
+    const pressure = { queue_full_since: '2026-01-31T11:59:38.000Z', refused_last_5_minutes: 1200 };
+    const runtime = { ...observability.model_runtime, queued_requests: 100, ...pressure };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    expect(renderStatus({ ...snapshot, health }, paint)).toEqual(
+      expect.arrayContaining([
+        `queue      100 of 100  ${'█'.repeat(20)}  full for 34 s`,
+        'refused    1,200 in the last 5 minutes',
+      ]),
+    );
+  });
+
+  it('shows the last hour to a key that may not read the metrics', () => {
+    const lastHour = { requests: 1300, jobs: 1234, failed: 2, refused: 1 };
+    const lines = renderStatus({ ...snapshot, totals: null, lastHour }, paint);
+    expect(lines).toContain('last hour  1,300 requests · 1,234 jobs · 2 failed · 1 refused');
+    expect(lines.filter((line) => line.startsWith('total'))).toEqual([]);
   });
 
   it('shows that no check has been made yet', () => {

@@ -11,7 +11,8 @@ function createHandlers(services: object = {}) {
   const jobMetrics = { refusedDraining: () => told.push('refused'), rateLimited: () => told.push('rate limited') };
   const usage = { refused: (client: string) => told.push(`refused ${client}`) };
   const clientMetrics = { refused: () => told.push('refused client') };
-  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, usage, clientMetrics, ...services };
+  const lastHour = { refused: () => told.push('refused lately') };
+  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, usage, clientMetrics, lastHour, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
 
@@ -35,18 +36,18 @@ describe('a job that a worker asks for', () => {
       expect(told).toEqual(['run']);
     } else {
       expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 7 }));
-      expect(told).toEqual(['refused', 'refused a', 'refused client']);
+      expect(told).toEqual(['refused', 'refused lately', 'refused a', 'refused client']);
     }
   });
 
   it('is counted where a worker has refused it', async () => {
     const { handlers, told } = createHandlers({ runner: { busySeconds: 7 } });
     expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
-    expect(told).toEqual(['refused', 'refused key alice', 'refused client']);
+    expect(told).toEqual(['refused', 'refused lately', 'refused key alice', 'refused client']);
   });
 
   it.each([
-    [new RelayError('concurrency_limited', 'full'), ['refused a', 'refused client']],
+    [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
     [invalid('model', 'is not known'), []],
   ])('is counted for its client where there is no room for it, and only there: %s', (failure, counted) => {
     const run = () => {
@@ -61,7 +62,7 @@ describe('a job that a worker asks for', () => {
 describe('a request of an address', () => {
   it.each([
     [true, []],
-    [false, ['rate limited', 'refused address 192.0.2.1', 'refused client']],
+    [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
   ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
     const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
     const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });

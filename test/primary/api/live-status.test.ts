@@ -1,13 +1,20 @@
 import { type LiveSources, liveSections } from '../../../src/primary/api/live-status.js';
 import { statusOf } from '../../../src/primary/api/status-feed.js';
 import { statusBody } from '../../../src/shared/api/status.js';
+import { timestamp } from '../../../src/shared/clock.js';
 import { jobRequest } from '../../support/job-records.js';
 
 const at = Date.UTC(2026, 0, 1);
 
 function statusWith(withNames: boolean, sources: object = {}) {
   const all = {
-    status: { word: 'ok', startedAt: '2026-01-01T00:00:00.000Z' },
+    status: {
+      word: 'ok',
+      reasons: [],
+      pressure: { queue_full_since: null, refused_last_5_minutes: 4 },
+      startedAt: '2026-01-01T00:00:00.000Z',
+    },
+    config: { needsKey: true },
     version: '1.2.3',
     supervisor: { drainEndsAt: null },
     slots: {
@@ -35,7 +42,7 @@ function statusWith(withNames: boolean, sources: object = {}) {
   return statusOf(liveSections(all as unknown as LiveSources, withNames));
 }
 
-const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, job_ms: null };
+const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
 
 describe('The live status', () => {
   it('shows who runs, who waits and since when, as its schema says', () => {
@@ -53,6 +60,8 @@ describe('The live status', () => {
       queue: {
         max: 100,
         waiting: 3,
+        full_since: null,
+        refused_last_5_minutes: 4,
         clients: [
           { client: 'alice/anna', waiting: 2, oldest_since: '2026-01-01T00:00:01.000Z' },
           { client: 'bob', waiting: 1, oldest_since: '2026-01-01T00:00:02.000Z' },
@@ -76,6 +85,25 @@ describe('The live status', () => {
       [null, 1],
     ]);
     expect(JSON.stringify(statusWith(true))).not.toContain('secret');
+  });
+
+  it('offers a check to those who see names, where there are keys', () => {
+    const offers = (withNames: boolean, needsKey: boolean) =>
+      statusWith(withNames, { config: { needsKey } }).service.may_recheck;
+    expect([offers(true, true), offers(false, true), offers(true, false), offers(false, false)]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it('says why the service is degraded, and since when the queue is full', () => {
+    const reasons = [{ part: 'store', name: 'redis', message: 'the store is down' }];
+    const pressure = { queue_full_since: '2026-01-01T00:00:00.000Z', refused_last_5_minutes: 4 };
+    const status = statusWith(false, { status: { word: 'degraded', reasons, pressure, startedAt: timestamp(at) } });
+    expect(statusBody.parse(status)).toEqual(status);
+    expect([status.service.reasons, status.queue.full_since]).toEqual([reasons, '2026-01-01T00:00:00.000Z']);
   });
 
   it('tells until when a drain may last', () => {

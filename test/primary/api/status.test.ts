@@ -33,13 +33,15 @@ const held: StatusSources['breakers'] = {
     { state: 'half_open', model: 'opus', reason: 'quota', since: Date.UTC(2026, 0, 1), until: null },
   ],
   windows: [{ name: 'five_hour', status: 'rejected', utilization: 1, resetsAt: Date.UTC(2026, 0, 2) }],
+  openFor: () => [],
 };
 
 function createStatus({ phase = 'ready', readiness = ready, strictHealth = false, isStoreUp = true }: Options = {}) {
   const clock = new FakeClock();
   const sources = {
     supervisor: { phase },
-    slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 } },
+    slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
+    lastHour: { recentlyRefused: 7 },
     breakers: held,
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
@@ -78,6 +80,22 @@ describe('GET /health', () => {
   ])('tells by status and usability where the service stands (%#)', (options, word, isUsable) => {
     const { status } = createStatus(options);
     expect([status.health(true).status, status.isUsable]).toEqual([word, isUsable]);
+  });
+
+  it('says why it is degraded, also while it drains, and nothing else while it is ok', () => {
+    expect(createStatus().status.health(true).reasons).toEqual([]);
+    const both = { readiness: notReady, isStoreUp: false };
+    const reasons = [
+      { part: 'cli', name: 'demo', message: 'the model CLI demo is not ready: nobody is logged in' },
+      {
+        part: 'store',
+        name: 'sqlite',
+        message: 'the store (sqlite) is down: conversations and background jobs are refused',
+      },
+    ];
+    for (const phase of ['ready', 'draining'] as const) {
+      expect(createStatus({ ...both, phase }).status.health(true).reasons).toEqual(reasons);
+    }
   });
 
   it('names the store, and tells whether it is up', () => {
@@ -123,6 +141,8 @@ describe('GET /health', () => {
         max_queue: 100,
         rejected_total: 6,
         queue_timeouts_total: 1,
+        queue_full_since: '2026-01-01T00:00:00.000Z',
+        refused_last_5_minutes: 7,
         breaker: expect.anything(),
       },
       cli_processes: { standby: 1, live: 2, busy: 3, stopping: 4 },

@@ -235,7 +235,7 @@ describe('A refused credential', () => {
     expect(breaker.checked({ version: '1', error: null })).toEqual({ version: '1', error: null });
     run(quota(minute));
     const error = expect.stringContaining('has used up its quota; no job is started before');
-    expect(breaker.checked({ version: '1', error: null })).toEqual({ version: '1', error });
+    expect(breaker.checked({ version: '1', error: null })).toEqual({ version: '1', error, isHeld: true });
     expect(breaker.checked({ error: 'gone' })).toEqual({ error: 'gone' });
   });
 
@@ -293,5 +293,20 @@ describe('The status', () => {
     expect(breaker.status).toEqual([{ state: 'open', model: null, reason: 'quota', since, until }]);
     await clock.advance(minute);
     expect(breaker.status).toEqual([{ state: 'half_open', model: null, reason: 'quota', since, until: null }]);
+  });
+
+  it('is the same from look to look, though the two clocks are read one after the other, and follows a jump', () => {
+    let aheadMs = 0;
+    const wobbling = { ...clock, now: () => clock.now() + aheadMs, monotonicMs: () => clock.monotonicMs() };
+    const timers = { after: clock.after.bind(clock), every: clock.every.bind(clock) };
+    breaker = new Breaker({ ...wobbling, ...timers });
+    run(quota(minute));
+    const statuses = [0, 1, 0, -1].map((wobble) => {
+      aheadMs = wobble;
+      return breaker.status[0];
+    });
+    expect(statuses).toEqual(statuses.map(() => statuses[0]));
+    aheadMs = hour;
+    expect(breaker.status[0].until).toBe(clock.now() + hour + minute);
   });
 });

@@ -58,6 +58,45 @@ describe('The breakers of several CLIs', () => {
     breakers.stop();
   });
 
+  it('say what is open for all jobs of a CLI, or for those that name no model, and until when', async () => {
+    const breakers = await breakersOf(['claude', 'codex'], undefined, { MODEL_API_DEFAULT_MODEL: 'claude/opus' });
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota' } as const;
+    const hold = (model: string, scope: 'account' | 'model') => {
+      const request = jobRequest({ model });
+      breakers.admitted(request);
+      const quota = { scope, resetsAt: null };
+      breakers.ended(request, jobFailed('cli_error', { failure: { ...failure, quota } }), true);
+    };
+    hold('claude/haiku', 'model');
+    expect(breakers.openFor(0)).toEqual([]);
+    hold('claude/opus', 'model');
+    hold('codex/gpt', 'account');
+    const until = Date.UTC(2026, 0, 1) + 30_000;
+    expect([0, 1].map((index) => breakers.openFor(index))).toEqual([
+      [{ model: 'claude/opus', reason: 'quota', until }],
+      [{ model: null, reason: 'quota', until }],
+    ]);
+    breakers.all[1]?.tryAgain();
+    expect(breakers.openFor(1)).toEqual([]);
+    breakers.stop();
+  });
+
+  it.each([
+    [{ MODEL_API_DEFAULT_MODEL: 'opus' }, null, 'opus'],
+    [{ MODEL_API_DEFAULT_MODEL: 'opus' }, 'opus', 'opus'],
+    [{}, null, 'default'],
+    [{}, 'opus', null],
+  ])('with one CLI and %j, tell of the circuit of the model %s as that of %s', async (env, model, name) => {
+    const breakers = await breakersOf(['claude'], undefined, env);
+    const request = jobRequest({ model });
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota' } as const;
+    breakers.admitted(request);
+    const quota = { scope: 'model', resetsAt: null } as const;
+    breakers.ended(request, jobFailed('cli_error', { failure: { ...failure, quota } }), true);
+    expect(breakers.openFor(0).map((open) => open.model)).toEqual(name === null ? [] : [name]);
+    breakers.stop();
+  });
+
   it('are those of its account where there is but one', async () => {
     const breakers = await breakersOf(['claude']);
     const request = jobRequest({ model: 'opus' });

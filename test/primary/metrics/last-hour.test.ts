@@ -21,7 +21,7 @@ function ended(hour: LastHour, ...ends: readonly JobEnd[]): void {
 describe('The last hour', () => {
   it('begins with the minute of the start, with nothing in it', () => {
     const hour = new LastHour(new FakeClock());
-    const nothing = { requests: 0, errors: 0, jobs: 0, failed_jobs: 0, job_ms: null };
+    const nothing = { requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
     expect(hour.body).toEqual([{ at: '2026-01-01T00:00:00.000Z', ...nothing }]);
   });
 
@@ -31,6 +31,27 @@ describe('The last hour', () => {
     hour.counted(answers(['200', 1]));
     hour.counted([]);
     expect(hour.body).toMatchObject([{ requests: 12, errors: 4 }]);
+  });
+
+  it('counts no file of the console, however it was answered', () => {
+    const hour = new LastHour(new FakeClock());
+    const [, family] = answers(['200', 2]);
+    const values = ['200', '500'].map((code) => ({ labels: { method: 'GET', route: '/console/', code }, value: 30 }));
+    hour.counted([{ ...(family as FamilyFigures), values: [...(family?.values ?? []), ...values] }]);
+    expect(hour.body).toMatchObject([{ requests: 2, errors: 0 }]);
+  });
+
+  it('counts refusals, and those of the last five minutes together', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    const recent: number[] = [];
+    for (let minute = 0; minute < 8; minute++) {
+      if (minute < 3) for (let count = 0; count <= minute; count++) hour.refused();
+      recent.push(hour.recentlyRefused);
+      await clock.advance(minuteMs);
+    }
+    expect(recent).toEqual([1, 3, 6, 6, 6, 5, 3, 0]);
+    expect(hour.body.map(({ refused }) => refused)).toEqual([1, 2, 3, 0, 0, 0, 0, 0, 0]);
   });
 
   it('counts jobs, those that failed, and how long they took from their arrival', () => {
