@@ -411,7 +411,8 @@ const operations: Readonly<Record<EndpointName, Operation>> = {
   'GET /docs': { summary: 'This document as a page to try it out', ok: 'text/html', okText: 'Swagger UI.' },
   'GET /console/': {
     summary: 'The web console',
-    description: 'GET / leads here. Not there with `MODEL_API_CONSOLE=off`.',
+    description:
+      'GET / leads here. Not there with `MODEL_API_CONSOLE=off`. Its files are below it, in a folder that is named by their content: browsers may store them for good.',
     ok: 'text/html',
     okText: 'A page that uses this API.',
   },

@@ -9,6 +9,9 @@ import { hrefOf, usePlace } from './router.mjs';
 import { ErrorNotice } from './ui/error-notice.mjs';
 import { html } from './ui/html.mjs';
 
+/** Beside this file: its folder has another name in each version. */
+const icon = new URL('icon.svg', import.meta.url).href;
+
 /** The whole console: what stands around the pages, and the page of the address. */
 export function App() {
   const { page, params } = usePlace();
@@ -49,7 +52,7 @@ function Header({ current, onSkip }: { readonly current: PageEntry; readonly onS
   };
   return html`<header class="top">
     <a class="skip" href="#main" onClick=${skip}>Skip to the page</a>
-    <a class="brand" href=${hrefOf(pages[0].id)}><img src="icon.svg" alt="" width="22" height="22" />prompt-relay</a>
+    <a class="brand" href=${hrefOf(pages[0].id)}><img src=${icon} alt="" width="22" height="22" />prompt-relay</a>
     <nav aria-label="Pages">
       ${pages.map(
         ({ id, title }) =>

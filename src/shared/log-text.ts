@@ -32,7 +32,7 @@ class TextLog implements LogDestination {
 
   write(line: string): void {
     const record = JSON.parse(line) as ReadRecord;
-    if (record.event === 'service_ready' || this.#isKnown(record) || isPartOfPage(record)) return; // a banner tells of the first
+    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner tells of the first
     this.#output.write(`${renderRecord(record, this.#paint)}\n`);
   }
 
@@ -47,11 +47,6 @@ class TextLog implements LogDestination {
     this.#lastReadiness = found;
     return isKnown;
   }
-}
-
-/** A page of the console loads dozens of files: that it was opened is told, each of them is not. */
-function isPartOfPage({ event, path, status_code: status }: ReadRecord): boolean {
-  return event === 'http_request_completed' && status === 200 && /^\/console\/.*\.\w+$/.test(String(path));
 }
 
 /** One line. No field of the record can steer a terminal, or look like another line. */

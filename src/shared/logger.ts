@@ -33,7 +33,7 @@ export const logEvents = {
   workers_unavailable: 'no worker could listen; the service gives up (exit 69)',
   listen_failed: 'the configured address cannot be used: error, with the way out (exit 69)',
   http_request_completed:
-    'a request was answered, or its client disconnected first (status 499): client, and the code of an error',
+    'a request was answered, or its client disconnected first (status 499): client, and the code of an error. The files of the console are logged at level debug',
   breaker_open:
     'jobs are held back: reason (quota or auth), until when the next one is let through, and the model if it is about one alone',
   breaker_closed: 'jobs are let through again: a job was answered',

@@ -25,13 +25,6 @@ describe('the log for people', () => {
     expect(written('plain', (log) => log.info('http_request_completed', failed))[0]).toMatch(/ 403 .* forbidden\n$/);
   });
 
-  it('leaves out the files of the console, as long as they are there', () => {
-    const tell = (path: string, status: number) =>
-      written('plain', (log) => log.info('http_request_completed', { ...request, path, status_code: status })).length;
-    expect([tell('/console/', 200), tell('/console/ui/html.mjs', 404)]).toEqual([1, 1]);
-    expect([tell('/console/ui/html.mjs', 200), tell('/console/icon.svg', 200)]).toEqual([0, 0]);
-  });
-
   it('has colours where they are wanted, and none else', () => {
     const tell = (log: ReturnType<typeof createLogger>) => log.info('http_request_completed', request);
     expect(written('coloured', tell)[0]).toContain('\u001b[32m200\u001b[39m');

@@ -43,7 +43,7 @@ export type Reply = Response<unknown, Exchange>;
 export type Handler = (req: Request, res: Reply, next: NextFunction) => void;
 export type AsyncHandler = (req: Request, res: Reply, next: NextFunction) => Promise<void>;
 
-/** On every response. */
+/** On every response, but that the files of the console may be stored. */
 export const commonHeaders = { 'Cache-Control': 'no-store', 'X-Content-Type-Options': 'nosniff' } as const;
 
 const commonLines = Object.entries(commonHeaders);
@@ -88,7 +88,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
       const durationMs = clock.monotonicMs() - startedMs;
       heap.worked();
       count(metrics, method, res, durationMs / 1000);
-      log.info('http_request_completed', record(res, method, pathOf(url), durationMs));
+      log[levelOf(res)]('http_request_completed', record(res, method, pathOf(url), durationMs));
     });
     next();
   };
@@ -101,6 +101,11 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
  */
 function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['headers']): boolean {
   return expect !== undefined || upgrade !== undefined || (coding ?? 'chunked').toLowerCase() !== 'chunked';
+}
+
+/** The files of the console are no request of anybody: a visit would fill the log with them. */
+function levelOf({ locals: { route, error } }: Reply): 'debug' | 'info' {
+  return route === '/console/' && error === null ? 'debug' : 'info';
 }
 
 function count(metrics: HttpMetrics, method: string, res: Reply, seconds: number): void {

@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import { readdir, readFile } from 'node:fs/promises';
 import { dirname, extname, join, relative } from 'node:path';
 import { promisify } from 'node:util';
@@ -43,6 +44,12 @@ const headers = {
 
 const compress = promisify(gzip);
 
+/** The name of a file changes with the content of any: what a browser has under a name holds for good. */
+const forGood = 'public, max-age=31536000, immutable';
+const hashLength = 16;
+/** Of another version, as a page that was opened before an update names it. */
+const ofEdition = new RegExp(`^/[0-9a-f]{${hashLength}}(?=/)`);
+
 interface ConsoleFile {
   readonly type: string;
   readonly content: Buffer;
@@ -50,18 +57,34 @@ interface ConsoleFile {
   readonly compressed: Buffer;
 }
 
-/** The files of the console by their path below /console, read when this is called and only then. Nothing else can be had. */
+/** What is served below /console. */
+interface Edition {
+  readonly page: ConsoleFile;
+  /** By their path below the folder that is named by the hash. */
+  readonly files: ReadonlyMap<string, ConsoleFile>;
+  readonly folder: string;
+}
+
+/** The page of the console and its files, read when this is called and only then. Nothing else can be had. */
 export function consoleFiles(): AsyncHandler {
-  const reading = readFiles();
+  const reading = readEdition();
   reading.catch(() => {}); // reported to the clients that ask for them
   return async (req, res, next) => {
-    const file = (await reading).get(req.path); // as it was sent: no escape and no dot is resolved
+    const edition = await reading;
+    const file = fileAt(edition, req.path); // as it was sent: no escape and no dot is resolved
     if (file === undefined) return notFound(req, res, next);
     res.set(headers).vary('Accept-Encoding');
+    if (req.path.startsWith(`${edition.folder}/`)) res.set('Cache-Control', forGood);
     const takesGzip = req.acceptsEncodings('gzip') === 'gzip';
     if (takesGzip) res.set('Content-Encoding', 'gzip');
     sendTyped(res, file.type, takesGzip ? file.compressed : file.content);
   };
+}
+
+/** Hosts behind one front may have other versions for a while: each serves what it has, and lets nobody store that. */
+function fileAt({ page, files }: Edition, path: string): ConsoleFile | undefined {
+  if (path === '/' || path === '/index.html') return page;
+  return ofEdition.test(path) ? files.get(path.replace(ofEdition, '')) : undefined;
 }
 
 /** Relative, so that it holds behind a proxy that serves this at a path of its own. */
@@ -69,7 +92,7 @@ export const redirectToConsole: Handler = (_req, res) => {
   res.writeHead(302, { Location: 'console/', 'Content-Length': 0 }).end();
 };
 
-async function readFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
+async function readEdition(): Promise<Edition> {
   const found = await readdir(folder, { recursive: true, withFileTypes: true });
   const own = found
     .filter((entry) => entry.isFile() && extname(entry.name) in types)
@@ -77,17 +100,40 @@ async function readFiles(): Promise<ReadonlyMap<string, ConsoleFile>> {
     .map((file) => [`/${relative(folder, file)}`, file] as const);
   const ofPackages = Object.keys(packages).map((name) => [packagePath(name), packageFile(name)] as const);
   const read = [...own, ...ofPackages].map(async ([path, file]) => [path, await readOne(path, file)] as const);
-  const files = new Map(await Promise.all(read));
-  const page = files.get('/index.html');
+  const { [pagePath]: page, ...files } = Object.fromEntries(await Promise.all(read));
   if (page === undefined) throw new Error('the console has no page');
-  return files.set('/', page);
+  const hash = hashOf(files);
+  return {
+    page: await fileOf(
+      pagePath,
+      page.replace(reference, (_, name: string, path: string) => `${name}="${hash}/${path}"`),
+    ),
+    files: new Map(
+      await Promise.all(Object.entries(files).map(async ([path, text]) => [path, await fileOf(path, text)] as const)),
+    ),
+    folder: `/${hash}`,
+  };
 }
 
-async function readOne(path: string, file: string): Promise<ConsoleFile> {
-  const type = types[extname(path)] as string;
-  const read = await readFile(file);
-  const content = extname(path) === '.mjs' ? Buffer.from(withPaths(read.toString(), depthOf(path))) : read;
-  return { type, content, compressed: await compress(content) };
+const pagePath = '/index.html';
+
+/** To a file of the console, in its page. */
+const reference = /\b(href|src)="(\w+\.\w+)"/g;
+
+/** Of all files together, because they name each other. */
+function hashOf(files: Readonly<Record<string, string>>): string {
+  const sorted = Object.entries(files).sort(([a], [b]) => (a < b ? -1 : 1));
+  return createHash('sha256').update(JSON.stringify(sorted)).digest('hex').slice(0, hashLength);
+}
+
+async function readOne(path: string, file: string): Promise<string> {
+  const text = await readFile(file, 'utf8');
+  return extname(path) === '.mjs' ? withPaths(text, depthOf(path)) : text;
+}
+
+async function fileOf(path: string, text: string): Promise<ConsoleFile> {
+  const content = Buffer.from(text);
+  return { type: types[extname(path)] as string, content, compressed: await compress(content) };
 }
 
 /** An import in code as tsc and minifiers write it, of a package that is served. */
