@@ -1,5 +1,6 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ModelEntry } from '../../src/shared/api/models.js';
 import { codexVersion, installCodex } from '../support/codex-cli.js';
 import { startWithCodex, toStub } from '../support/codex-service.js';
 import { namesOf, stream, textOf } from '../support/event-stream.js';
@@ -89,8 +90,9 @@ describe('The service with the real codex', () => {
   it('lists the models that codex lists, to who is logged in', async () => {
     const env = { MODEL_API_CLI_ARGS: '', MODEL_API_CLI_ENV: 'OPENAI_API_KEY', OPENAI_API_KEY: 'sk-test' };
     await using service = await startWithCodex(api, { env });
-    const models = (await service.get('/models')).body.models as { id: string; name: string; default: boolean }[];
+    const models = (await service.get('/models')).body.models as ModelEntry[];
     expect(models.length).toBeGreaterThan(2);
+    expect(models.find((model) => model.default)?.capabilities).toEqual({ images: true, effort: true });
     expect(models.filter((model) => model.default)).toHaveLength(1);
     expect(models.every(({ id, name }) => /^gpt-/.test(id) && name !== '')).toBe(true);
     expect(api.requests).toEqual([]); // it asks the program, never the model

@@ -1,5 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { ModelEntry } from '../../src/shared/api/models.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import { startWithClaude } from '../support/claude-service.js';
 import { temporaryFolder } from '../support/folder.js';
@@ -75,8 +76,10 @@ describe('The service with the real claude', () => {
   it('lists the models that claude lists', async () => {
     await using service = await startWithClaude(api);
     const { body } = await service.get('/models');
-    const models = body.models as { id: string; name: string; default: boolean }[];
+    const models = body.models as ModelEntry[];
     expect(models.length).toBeGreaterThan(2);
+    expect(models.every(({ capabilities }) => capabilities?.images === true)).toBe(true);
+    expect(models.some(({ capabilities }) => capabilities?.effort === true)).toBe(true);
     expect(models.filter((model) => model.default).map(({ id }) => id)).toEqual(['default']);
     expect(models.every(({ id, name }) => id !== '' && name !== '')).toBe(true);
     expect(models.map(({ id }) => id).join()).toMatch(/sonnet|opus|haiku/);

@@ -23,14 +23,16 @@ export function findModel(
   const listed = models.find(({ id }) => id === name);
   if (listed !== undefined) return listed;
   const { id } = entryFor(target, models, spelled);
-  return models.some((model) => model.id === id) ? aliasOf(name, { id }) : null;
+  const model = models.find((each) => each.id === id);
+  return model === undefined ? null : aliasOf(name, model);
 }
 
 function entryFor(target: string, models: readonly ModelEntry[], spelled: (name: string) => string) {
   const usual = target === defaultModelName ? models.find((model) => model.default) : undefined;
-  return usual ?? { id: spelled(target) };
+  const id = spelled(target);
+  return usual ?? models.find((model) => model.id === id) ?? { id };
 }
 
-function aliasOf(name: string, { id }: Pick<ModelEntry, 'id'>): ModelEntry {
-  return { id: name, name, default: false, alias_of: id };
+function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'capabilities'>): ModelEntry {
+  return { id: name, name, default: false, ...(capabilities && { capabilities }), alias_of: id };
 }

@@ -1,3 +1,4 @@
+import type { ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import type { JobRequest, Usage } from '../../shared/job.js';
 import type { Extras } from './adapter.js';
 
@@ -6,6 +7,12 @@ export function untold(extras: Extras, request: JobRequest): 'images' | 'effort'
   const messages = [request, ...request.history];
   if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';
   return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
+}
+
+/** What its program can be told, unless the program itself lists that this model does not take it. */
+export function capabilitiesOf({ capabilities }: Pick<ModelEntry, 'capabilities'>, extras: Extras): ModelCapabilities {
+  const { images = true, effort = true } = capabilities ?? {};
+  return { images: images && extras.image !== undefined, effort: effort && extras.effort !== undefined };
 }
 
 /** Of two turns together. What one of them does not tell is not known of both. */

@@ -3,6 +3,7 @@ import { type Clock, delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Extras, Launch } from './adapter.js';
 import { findModel, withAliases } from './alias-list.js';
+import { capabilitiesOf } from './extras.js';
 import { type CliHost, createModelCli, type ModelCli } from './model-cli.js';
 import type { OwnModels } from './model-names.js';
 import type { AtLeastOne, ModelRouter } from './model-router.js';
@@ -144,7 +145,7 @@ export class ModelClis {
   /** Makes the list of what a request may name. */
   catalog(clock: Clock): () => Promise<ModelList> {
     const list = this.#catalogOfModels(clock);
-    return async () => withAliases(await list(), this.#aliases, (name) => this.#router.canonical(name));
+    return async () => withAliases(this.#withCapabilities(await list()), this.#aliases, (name) => this.#router.canonical(name));
   }
 
   /** The model that a request with this name is run with; null where it is not listed. */
@@ -168,6 +169,15 @@ export class ModelClis {
       const models = all.map((each) => ({ ...each, default: each.id === (ofCli ?? fallback) }));
       return { count: models.length, models };
     };
+  }
+
+  #withCapabilities({ count, models }: ModelList): ModelList {
+    return { count, models: models.map((model) => this.#withOwnCapabilities(model)) };
+  }
+
+  #withOwnCapabilities({ capabilities: listed, ...model }: ModelEntry): ModelEntry {
+    const extras = this.extras(model.id);
+    return extras === null ? model : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras) };
   }
 
   /** Starts nothing more. Resolves when nothing is left. */

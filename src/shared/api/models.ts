@@ -1,5 +1,13 @@
 import { z } from 'zod';
 
+const modelCapabilities = z
+  .strictObject({
+    images: z.boolean().meta({ description: 'A message may have images.' }),
+    effort: z.boolean().meta({ description: 'A request may have an `effort`.' }),
+  })
+  .meta({ description: 'What a request for it may have beside text. Left out while the model CLI is not known yet.' });
+export type ModelCapabilities = z.infer<typeof modelCapabilities>;
+
 export const modelEntry = z
   .strictObject({
     id: z.string(),
@@ -7,6 +15,7 @@ export const modelEntry = z
     default: z.boolean(),
     description: z.string().optional(),
     alias_of: z.string().optional().meta({ description: 'The model that this name stands for.' }),
+    capabilities: modelCapabilities.optional(),
   })
   .meta({ id: 'Model' });
 export type ModelEntry = z.infer<typeof modelEntry>;

@@ -1,4 +1,4 @@
-import type { Adapter, TurnEnd } from '../../../src/primary/cli/adapter.js';
+import type { Adapter, Extras, TurnEnd } from '../../../src/primary/cli/adapter.js';
 import { plainLaunch, unknownUsage } from '../../../src/primary/cli/adapter.js';
 import { ModelClis } from '../../../src/primary/cli/model-clis.js';
 import { type AtLeastOne, ModelRouter } from '../../../src/primary/cli/model-router.js';
@@ -12,23 +12,29 @@ import { clock, temporaryInstance } from '../../support/trees.js';
 
 const never = new AbortController().signal;
 
+const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
+
 /** Answers each line with an end that names the model it was started with. */
-function cli(name: string): NamedAdapter {
+function cli(name: string, extras: Extras = {}, command: Adapter['command'] = echo): NamedAdapter {
   const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
   const adapter: Adapter = {
     name,
-    command: ['sh', '-c', 'while read -r line; do echo "$0"; done'],
+    command,
     credentialVariable: null,
     env: {},
     models: null,
     learn: async () => ({
       ...lineDialect(),
+      extras,
       plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
       dialogue: () => ({
         writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
         decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
       }),
-      listModels: async () => [{ id: 'big', name: 'Big', default: true }],
+      listModels: async () => [
+        { id: 'big', name: 'Big', default: true },
+        { id: 'small', name: 'Small', default: false, capabilities: { images: false, effort: true } },
+      ],
     }),
   };
   return { name, adapter };
@@ -93,7 +99,9 @@ describe('Several CLIs', () => {
     const listed = async () => (await made.clis.catalog(clock)()).models.map(({ id, default: is }) => [id, is]);
     expect(await listed()).toEqual([
       ['claude/big', true],
+      ['claude/small', false],
       ['codex/big', false],
+      ['codex/small', false],
     ]);
     await using other = await create(all, {
       MODEL_API_DEFAULT_MODEL: 'codex/big',
@@ -108,7 +116,9 @@ describe('Several CLIs', () => {
     const { models } = await made.clis.catalog(clock)();
     expect(models.map(({ id, default: is }) => [id, is])).toEqual([
       ['claude/big', false],
+      ['claude/small', false],
       ['codex/big', true],
+      ['codex/small', false],
     ]);
     await using named = await create([cli('claude'), cli('codex')], { MODEL_API_ALLOWED_MODELS: 'codex,opus' });
     const allowed = await named.clis.catalog(clock)();
@@ -134,12 +144,27 @@ describe('Several CLIs', () => {
     const catalog = clis.catalog(clock);
     expect((await catalog()).models.map(({ id, alias_of: target }) => [id, target])).toEqual([
       ['claude/big', undefined],
+      ['claude/small', undefined],
       ['codex/big', undefined],
+      ['codex/small', undefined],
       ['mini', 'codex/small'],
     ]);
     expect(await clis.find('other', catalog)).toBeNull(); // the default of codex has no name in its list
     expect(await clis.find('big', catalog)).toMatchObject({ id: 'big', alias_of: 'claude/big' });
     expect(await clis.find('codex/big', catalog)).toMatchObject({ id: 'codex/big', name: 'Big' });
+  });
+
+  it('list what their models take beside text, once the program is known', async () => {
+    await using made = await create([cli('claude', { image: () => '' }), cli('codex')]);
+    const { models } = await made.clis.catalog(clock)();
+    expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
+      ['claude/big', { images: true, effort: false }],
+      ['claude/small', { images: false, effort: false }],
+      ['codex/big', { images: false, effort: false }],
+      ['codex/small', { images: false, effort: false }],
+    ]);
+    await using absent = await create([cli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
+    expect((await absent.clis.catalog(clock)()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);
   });
 
   it('are told which of the waiting jobs are theirs, as they know them', async () => {

@@ -12,14 +12,29 @@ export function controlLine(id: string, request: { readonly subtype: string; rea
 
 export const initializeLine = controlLine('models', { subtype: 'initialize' });
 
-const listed = z.object({ value: z.string(), displayName: z.string(), description: z.string().optional() });
+const listed = z.object({
+  value: z.string(),
+  displayName: z.string(),
+  description: z.string().optional(),
+  supportsEffort: z.boolean().optional().catch(undefined),
+});
+type ListedModel = z.infer<typeof listed>;
 
 export const modelList = z.object({
   type: z.literal('control_response'),
   response: z.object({ response: z.object({ models: z.array(listed) }) }),
 });
 
+/** A version that tells of effort leaves it out for a model that takes none. */
+export function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
+  const tellsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
+  return models.map((model) => ({
+    ...entryOf(model),
+    ...(tellsEffort && { capabilities: { images: true, effort: model.supportsEffort === true } }),
+  }));
+}
+
 /** In the program's list, its own choice is called `default`. */
-export function entryOf({ value, displayName, description }: z.infer<typeof listed>): ModelEntry {
+function entryOf({ value, displayName, description }: ListedModel): ModelEntry {
   return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }

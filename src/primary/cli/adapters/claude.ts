@@ -2,7 +2,7 @@ import { cliError } from '../../../shared/errors.js';
 import type { Adapter, Consult, Dialect, Effort, Extras, ModelEntry } from '../adapter.js';
 import { ClaudeDecoder } from './claude-decoder.js';
 import { type ClaudeProfile, effortFlag, planFor, profileFor } from './claude-launch.js';
-import { authStatus, entryOf, initializeLine, modelList } from './claude-queries.js';
+import { authStatus, entriesOf, initializeLine, modelList } from './claude-queries.js';
 import { findTellable } from './claude-trial.js';
 import { ClaudeWriter, imageBlock, schemaOf, type TellablePart } from './claude-writer.js';
 import { jsonOf } from './lines.js';
@@ -86,7 +86,7 @@ async function listModels(consult: Consult, profile: readonly string[]): Promise
   const { stdout } = await consult(profile, initializeLine);
   for (const line of stdout.split('\n')) {
     const { data } = modelList.safeParse(jsonOf(line));
-    if (data !== undefined) return data.response.response.models.map(entryOf);
+    if (data !== undefined) return entriesOf(data.response.response.models);
   }
   return null;
 }

@@ -45,9 +45,13 @@ const listed = z.object({
   displayName: z.string(),
   description: z.string().catch(''),
   isDefault: z.boolean().catch(false),
+  inputModalities: z.array(z.string()).nullish().catch(null),
+  supportedReasoningEfforts: z.array(z.unknown()).nullish().catch(null),
 });
 export const modelList = z.object({ data: z.array(listed) });
 
-export function entryOf({ model, displayName, description, isDefault }: z.infer<typeof listed>): ModelEntry {
-  return { id: model, name: displayName, default: isDefault, ...(description !== '' && { description }) };
+export function entryOf({ model, displayName, description, isDefault, ...told }: z.infer<typeof listed>): ModelEntry {
+  const { inputModalities: modalities, supportedReasoningEfforts: efforts } = told;
+  const capabilities = { images: modalities?.includes('image') ?? true, effort: efforts?.length !== 0 };
+  return { id: model, name: displayName, default: isDefault, capabilities, ...(description !== '' && { description }) };
 }

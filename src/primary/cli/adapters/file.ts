@@ -48,7 +48,15 @@ const planShape = z.object({
 const checkedVerdict = z.string().nullable();
 
 const modelsShape = z
-  .array(z.strictObject({ id: z.string(), name: z.string(), default: z.boolean(), description: z.string().optional() }))
+  .array(
+    z.strictObject({
+      id: z.string(),
+      name: z.string(),
+      default: z.boolean(),
+      description: z.string().optional(),
+      capabilities: z.strictObject({ images: z.boolean(), effort: z.boolean() }).optional(),
+    }),
+  )
   .nullable();
 
 const moduleShape = z.object({ createAdapter: z.custom<(options: unknown) => unknown>(isFunction) });

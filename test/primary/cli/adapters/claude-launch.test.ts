@@ -236,6 +236,20 @@ describe('what the claude adapter asks the program', () => {
     ]);
   });
 
+  it('is which of them take an effort, where the version tells of any', async () => {
+    const models = [
+      { value: 'opus', displayName: 'Opus', supportsEffort: true },
+      { value: 'haiku', displayName: 'Haiku' },
+    ];
+    const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
+    const { listModels } = await dialect();
+    const listed = await listModels(async () => ({ code: 0, stdout: written(response) }));
+    expect(listed?.map(({ id, capabilities }) => [id, capabilities?.effort])).toEqual([
+      ['opus', true],
+      ['haiku', false],
+    ]);
+  });
+
   it('is answered by no models where the program does not know the question', async () => {
     const { listModels } = await dialect();
     expect(await listModels(async () => ({ code: 1, stdout: written(init) }))).toBeNull();

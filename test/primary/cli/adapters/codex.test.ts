@@ -26,7 +26,10 @@ const settings = {
   include_environment_context: false,
   mcp_servers: {},
 };
-const listed = [{ model: 'gpt-x', displayName: 'GPT X', description: 'A model', isDefault: true }];
+const listed = [
+  { model: 'gpt-x', displayName: 'GPT X', description: 'A model', isDefault: true },
+  { model: 'gpt-t', displayName: 'GPT T', inputModalities: ['text'], supportedReasoningEfforts: [] },
+];
 
 interface FakeCodex {
   readonly features?: (args: readonly string[]) => readonly string[];
@@ -167,8 +170,11 @@ describe('The adapter of codex', () => {
 
   it('lists the models to who is logged in, and none of another API', async () => {
     const codex = new ConsultedCodex({ account: {} });
-    const entry = { id: 'gpt-x', name: 'GPT X', description: 'A model', default: true };
-    expect(await (await learn(codex)).listModels(codex.consult)).toEqual([entry]);
+    const all = { images: true, effort: true };
+    expect(await (await learn(codex)).listModels(codex.consult)).toEqual([
+      { id: 'gpt-x', name: 'GPT X', description: 'A model', default: true, capabilities: all },
+      { id: 'gpt-t', name: 'GPT T', default: false, capabilities: { images: false, effort: false } },
+    ]);
     const other = new ConsultedCodex({ needsLogin: false });
     expect(await (await learn(other)).listModels(other.consult)).toBeNull();
   });
