@@ -4,6 +4,7 @@ import type { Api } from './api.mjs';
 import type { KeyKeeper } from './key-keeper.mjs';
 import type { Link } from './link.mjs';
 import type { PageClock } from './page-clock.mjs';
+import type { TabMemory } from './tab-memory.mjs';
 
 /** What is made once, in main.mts, and used on every page. */
 export interface ConsoleParts {
@@ -11,6 +12,7 @@ export interface ConsoleParts {
   readonly keys: KeyKeeper;
   readonly link: Link;
   readonly clock: PageClock;
+  readonly memory: TabMemory;
 }
 
 export const ConsoleContext = createContext<ConsoleParts | null>(null);

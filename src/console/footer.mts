@@ -6,11 +6,12 @@ import { useLoad } from './use-load.mjs';
 
 /** Which service this is, and the way to its documents. */
 export function Footer() {
-  const { keys } = useParts();
+  const { keys, memory } = useParts();
   const [version] = useLoad<VersionBody>('/version');
   const hasKey = useValue(keys.hasKey);
   const forget = () => {
     keys.forget();
+    memory.forget();
     location.reload();
   };
   return html`<footer class="bottom">

@@ -5,6 +5,7 @@ import { ConsoleContext, type ConsoleParts } from './context.mjs';
 import { KeyKeeper } from './key-keeper.mjs';
 import { Link } from './link.mjs';
 import { browserClock } from './page-clock.mjs';
+import { TabMemory } from './tab-memory.mjs';
 import { html } from './ui/html.mjs';
 
 function consoleParts(): ConsoleParts {
@@ -15,7 +16,8 @@ function consoleParts(): ConsoleParts {
       () => false,
     );
   const link = new Link(isThere, browserClock);
-  return { api: new Api((...request) => fetch(...request), keys, link), keys, link, clock: browserClock };
+  const api = new Api((...request) => fetch(...request), keys, link);
+  return { api, keys, link, clock: browserClock, memory: new TabMemory(sessionStorage) };
 }
 
 const root = document.getElementById('console');

@@ -34,8 +34,10 @@ describe('The key of the console', () => {
       '',
       expect.not.stringContaining(key),
     ]);
+    await ask.message.fill('Do you still know me?'); // what is written is forgotten with the key
     await ask.button('Forget the key').click();
     await ask.button('Forget the key').waitFor({ state: 'detached' });
+    expect(await ask.message.inputValue()).toBe('');
     expect(await ask.page.evaluate('sessionStorage.length')).toBe(0);
     expectClean(browser, service, /status of 401/);
   });

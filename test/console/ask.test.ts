@@ -92,13 +92,56 @@ describe('The page Ask', () => {
       const field = ask.page.getByLabel('JSON Schema of the answer');
       await field.fill('{"type":');
       await ask.message.fill('Who am I?');
-      await ask.page.getByText('This is not JSON').waitFor();
-      expect(await ask.button('Send').isDisabled()).toBe(true);
+      await ask.page.getByText('This is not JSON').first().waitFor();
       await expectGoodLooks(ask.page, 'ask-options');
       await field.fill(schema);
       await ask.page.getByLabel('System text').fill('Be brief.');
       expect(await ask.ask('My name is Ada')).toMatch(/json[\s\S]*\{\s+"name": ".+"\s+\}/);
       expect(await ask.button('Options (2)').count()).toBe(1);
+    });
+
+    it('says beside Send why a message can not be sent, and leads to what is wrong', async () => {
+      const reason = ask.page.locator('.composer .why');
+      await ask.button('Send').click();
+      expect(await reason.innerText()).toBe('Write a message first.');
+      expect(await ask.page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Message');
+      await ask.message.fill('Who am I?');
+      await reason.waitFor({ state: 'detached' });
+      await ask.button('Options').click();
+      await ask.page.getByLabel('JSON Schema of the answer').fill('{"type":');
+      await ask.button('Options (1)').click();
+      expect(await ask.page.getByLabel('JSON Schema of the answer').count()).toBe(0);
+      expect(await reason.innerText()).toMatch(/^The JSON Schema can not be used\. This is not JSON: /);
+      await expectGoodLooks(ask.page, 'ask-bad-schema');
+      await ask.message.press('Enter');
+      const field = ask.page.getByLabel('JSON Schema of the answer');
+      await field.waitFor();
+      expect(await ask.page.evaluate('document.activeElement.dataset.field')).toBe('schema');
+      await ask.button('Ask in the background').click();
+      expect([await ask.message.inputValue(), await ask.turns.count()]).toEqual(['Who am I?', 0]);
+      await field.fill('');
+      await reason.waitFor({ state: 'detached' });
+      await ask.button('Send').click();
+      await ask.answer();
+    });
+
+    it('keeps a message that is being written over a reload, until it is sent', async () => {
+      await ask.message.fill('A long question');
+      await ask.button('Options').click();
+      await ask.page.getByLabel('System text').fill('Be brief.');
+      await ask.page
+        .locator('input[type=file]')
+        .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
+      await ask.page.getByAltText('file.png').waitFor();
+      await ask.page.reload();
+      await ask.page.getByAltText('file.png').waitFor();
+      expect(await ask.message.inputValue()).toBe('A long question');
+      await ask.button('Options (1)').waitFor();
+      await ask.button('Send').click();
+      await ask.answer();
+      await ask.page.reload();
+      await ask.turns.first().waitFor();
+      expect([await ask.message.inputValue(), await ask.page.getByAltText('file.png').count()]).toEqual(['', 0]);
     });
 
     it('takes images by file, by paste and by drop, and no other file', async () => {
@@ -184,6 +227,102 @@ describe('The page Ask', () => {
     expect(await ask.button('Send').count()).toBe(1);
     expect(await ask.ask('go')).toContain('begun: go done');
     expectClean(browser, service);
+  });
+
+  it.each(['after Stop', 'while it is answered'])(
+    'keeps a question and what had come over a reload: %s',
+    async (when) => {
+      await using service = await startWithProgram(script('begins-and-waits.pl'));
+      await openConsole(browser, service);
+      for (const question of ['wait for me', 'wait again']) {
+        await ask.send(question);
+        await ask.lastAnswer
+          .getByText(/begun:/)
+          .first()
+          .waitFor();
+        if (when === 'after Stop') {
+          await ask.button('Stop').click();
+          await ask.lastAnswer.getByText('Stopped.').waitFor();
+        }
+        await ask.page.reload();
+        await ask.lastAnswer.getByText('This answer was not finished.').waitFor();
+        expect(await ask.turns.last().innerText()).toMatch(new RegExp(`${question}[^]*begun:`));
+        await untilJobs(service, 0, 0);
+        if (question === 'wait again') break;
+        expect(await ask.ask('go')).toContain('begun: go done'); // the next one is a turn of a conversation that is kept
+        expect(ask.page.url()).toContain('conversation=');
+      }
+      const texts = await ask.turns.locator('.asked').allInnerTexts();
+      expect(texts.map((text) => text.replace(/^You\s*/, ''))).toEqual(['wait for me', 'go', 'wait again']);
+      await expectGoodLooks(ask.page, `ask-reloaded-${when === 'after Stop' ? 'stopped' : 'running'}`);
+      await ask.button('Ask again').last().click();
+      await ask.lastAnswer
+        .getByText(/begun:/)
+        .first()
+        .waitFor();
+      await ask.button('Stop').click();
+      await ask.button('New').click();
+      await ask.page.reload();
+      await ask.page.getByText('Ask the model').waitFor();
+      expect(await ask.turns.count()).toBe(0);
+      expectClean(browser, service);
+    },
+  );
+
+  it('offers images and effort for a model that takes them, and for no other', async () => {
+    const clis = `main=demo,plain=command:${script('begins-and-waits.pl')}`;
+    await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
+    await service.log('readiness_checked', ({ cli }) => cli === 'plain');
+    const { models } = (await service.get('/models')).body as { models: { id: string; capabilities: object }[] };
+    expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
+      ['main/eliza', { images: true, effort: false }],
+      ['main/echo', { images: true, effort: false }],
+      ['plain/begins-and-waits.pl', { images: false, effort: false }],
+    ]);
+    await openConsole(browser, service);
+    await ask.button('Image').waitFor();
+    await ask.page
+      .locator('input[type=file]')
+      .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
+    await ask.message.fill('What is this?');
+    await ask.page.getByLabel('Model', { exact: true }).selectOption('plain/begins-and-waits.pl');
+    await ask.button('Image').waitFor({ state: 'detached' });
+    await ask.page.getByText(/^The model .* takes no images\. Remove them, or choose another model\.$/).waitFor();
+    await ask.button('Options').click();
+    expect(await ask.page.getByLabel('Effort').count()).toBe(0);
+    await expectGoodLooks(ask.page, 'ask-no-images');
+    await ask.button('Send').click();
+    expect(await ask.turns.count()).toBe(0);
+    await ask.button('Remove file.png').click();
+    expect(await ask.ask('What is this?')).toContain('What is this?');
+    expectClean(browser, service);
+  });
+
+  it('sends an effort to a model that takes one, and none to another', async () => {
+    await using service = await startService();
+    const model = (id: string, effort: boolean) => ({
+      id,
+      name: id,
+      default: effort,
+      capabilities: { images: true, effort },
+    });
+    const list = { count: 2, models: [model('eliza', true), model('echo', false)] };
+    await ask.page.route('**/models', (route) => route.fulfill({ json: list }));
+    const sent = async () => {
+      const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Hello')]);
+      await ask.lastAnswer.locator('.row').first().waitFor();
+      return request.postDataJSON() as { effort?: string };
+    };
+    await openConsole(browser, service);
+    await ask.button('Options').click();
+    await ask.page.getByLabel('Effort').selectOption('high');
+    expect((await sent()).effort).toBe('high');
+    await ask.button('Stop').waitFor({ state: 'detached' });
+    await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+    await ask.button(/^Options$/).click(); // no option counts
+    expect(await ask.page.getByLabel('Effort').count()).toBe(0);
+    expect((await sent()).effort).toBeUndefined();
+    await ask.page.unroute('**/models');
   });
 
   it('shows the place in the queue, and the seconds there', async () => {

@@ -38,7 +38,8 @@ export class Browser implements AsyncDisposable {
       if (url.protocol !== 'data:') this.requests.push(url);
     });
     page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) this.complaints.push(message.text());
+      const isOfIcon = message.location().url.endsWith('/favicon.ico'); // which a browser asks for beside any answer
+      if (['error', 'warning'].includes(message.type()) && !isOfIcon) this.complaints.push(message.text());
     });
     page.on('pageerror', (error) => this.complaints.push(error.message));
   }

@@ -7,14 +7,19 @@ import { root } from './sources.js';
 
 const limitMs = 15_000;
 
-/** Shows the console anew, at a place of its own: `/ask`. What was asked and complained of before is forgotten. */
+/** Forgets what the tab remembers of the page, but for its key. */
+const forget = `Object.keys(sessionStorage).filter((name) => !name.endsWith('-key'))
+  .forEach((name) => sessionStorage.removeItem(name))`;
+
+/** Shows the console anew, at a place of its own: `/ask`. What was asked, complained of and remembered before is forgotten. */
 export async function openConsole(
   { page, requests, complaints }: Browser,
   service: Pick<Service, 'url'>,
   place = '',
 ): Promise<void> {
   page.setDefaultTimeout(limitMs);
-  await page.goto('about:blank'); // another part after # alone would load nothing
+  await page.goto(`${service.url}/version`); // of the same origin, and without the console
+  await page.evaluate(forget);
   requests.length = 0;
   complaints.length = 0;
   await page.goto(`${service.url}/console/#${place}`);

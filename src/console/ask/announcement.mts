@@ -17,6 +17,7 @@ function wordsOf(turn: ChatTurn, state: TurnState): string {
     running: () => 'The model is answering.',
     done: () => (state.kind === 'done' && state.result ? `Answer: ${turn.text.value.slice(0, readAloudLength)}` : ''),
     stopped: () => 'Stopped.',
+    unfinished: () => '',
     failed: () => '', // its notice is an alert
   };
   return words[state.kind]();

@@ -6,10 +6,12 @@ import type { StreamEvent } from '../events.mjs';
 import { ApiError, asError, isAbort, ServerGone } from '../failures.mjs';
 import { Observable } from '../observable.mjs';
 import type { PageClock } from '../page-clock.mjs';
+import type { TabMemory } from '../tab-memory.mjs';
 import { chatBodyOf, type UserMessage } from './asked.mjs';
 import { DeltaBuffer } from './delta-buffer.mjs';
 import { turnsOf } from './read-back.mjs';
 import { ChatTurn } from './turn.mjs';
+import { rememberTurns, withRemembered } from './unkept-turns.mjs';
 
 /** What is shown of a conversation. */
 export interface ChatView {
@@ -30,18 +32,22 @@ export class Chat {
   readonly isBusy = new Observable(false);
   readonly #api: Api;
   readonly #clock: PageClock;
+  readonly #memory: TabMemory;
   #request = new AbortController();
   #nextId = 1;
+  readonly #takeId = () => this.#nextId++;
 
-  constructor(api: Api, clock: PageClock) {
+  constructor(api: Api, clock: PageClock, memory: TabMemory) {
     this.#api = api;
     this.#clock = clock;
+    this.#memory = memory;
   }
 
   /** Does nothing while an answer is awaited. */
   async ask(asked: UserMessage): Promise<void> {
     if (this.isBusy.value || this.view.value.state === 'reading') return;
     const turn = new ChatTurn(this.#nextId++, asked, { kind: 'sent', sinceMs: this.#clock.now() });
+    const isFirst = this.view.value.conversationId === null;
     const request = new AbortController();
     this.#request = request;
     this.#show({ turns: [...this.view.value.turns, turn] });
@@ -49,12 +55,14 @@ export class Chat {
     try {
       const result = await this.#answer(turn, request.signal);
       turn.state.set({ kind: 'done', result });
-      const system = this.view.value.turns[0] === turn && asked.system.trim() !== '' ? asked.system : null;
+      const system = isFirst && asked.system.trim() !== '' ? asked.system : null;
       if (this.#request === request) this.#show({ conversationId: result.conversation_id, ...(system && { system }) });
     } catch (error) {
       turn.state.set(isAbort(error) ? { kind: 'stopped' } : { kind: 'failed', error: asError(error) });
     }
-    if (this.#request === request) this.isBusy.set(false);
+    if (this.#request !== request) return;
+    this.isBusy.set(false);
+    this.remember();
   }
 
   stop(): void {
@@ -76,6 +84,19 @@ export class Chat {
 
   reset(): void {
     this.#begin(nothing);
+    this.remember();
+  }
+
+  /** What this tab remembers of a conversation that has no answer yet. */
+  recall(): void {
+    this.#show({ turns: this.#withRemembered(null, []) });
+  }
+
+  /** Lets the tab remember what the service does not keep, for the next time that the page is loaded. */
+  remember(): void {
+    const { conversationId, turns, state } = this.view.value;
+    if (state === 'reading') return; // what it remembers is not on the page yet
+    rememberTurns(this.#memory, conversationId, turns);
   }
 
   /** Shows a conversation that the service has, to go on with it. */
@@ -85,15 +106,20 @@ export class Chat {
     try {
       const path = `/chat/${encodeURIComponent(conversationId)}/messages`;
       const said = await this.#api.json<ConversationMessages>(path, { signal: request.signal });
-      const turns = turnsOf(said, () => this.#nextId++);
+      const turns = this.#withRemembered(conversationId, turnsOf(said, this.#takeId));
       if (this.#request === request) this.#show({ turns, system: said.system, state: 'ready' });
     } catch (error) {
       const unreadable = asError(error);
       // Where nobody may read back, one may go on all the same.
       const isThere = unreadable instanceof ApiError && unreadable.body?.error === 'forbidden';
       const id = isThere ? conversationId : null;
-      if (this.#request === request) this.#show({ conversationId: id, state: { unreadable } });
+      const turns = this.#withRemembered(conversationId, []);
+      if (this.#request === request) this.#show({ conversationId: id, turns, state: { unreadable } });
     }
+  }
+
+  #withRemembered(conversationId: string | null, kept: readonly ChatTurn[]): readonly ChatTurn[] {
+    return withRemembered(this.#memory, conversationId, kept, this.#takeId);
   }
 
   #begin(view: ChatView): AbortController {

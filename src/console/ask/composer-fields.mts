@@ -4,17 +4,20 @@ import { Field } from '../ui/field.mjs';
 import { html } from '../ui/html.mjs';
 import { type ChosenEffort, efforts } from './asked.mjs';
 import type { ComposerProps } from './composer.mjs';
+import { takesEffort } from './draft.mjs';
 import { readSchema } from './schema.mjs';
 import type { BackgroundSending } from './use-background.mjs';
 
-type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'hasBegun' | 'system' | 'background'>;
+type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'model' | 'hasBegun' | 'system' | 'background'> &
+  BackgroundProps;
 
 interface Typed {
   readonly currentTarget: HTMLTextAreaElement | HTMLSelectElement;
 }
 
 /** What few messages need: system text, effort, the schema of the answer. */
-export function ComposerFields({ draft, onChange, hasBegun, system, background }: FieldsProps) {
+export function ComposerFields(props: FieldsProps) {
+  const { draft, onChange, model, hasBegun, system } = props;
   const schema = readSchema(draft.schemaText);
   const fault = schema.kind === 'fault' ? schema.message : undefined;
   const hint = hasBegun ? 'Set by the first message of this conversation.' : 'For the whole conversation.';
@@ -25,21 +28,30 @@ export function ComposerFields({ draft, onChange, hasBegun, system, background }
       <textarea rows="2" value=${hasBegun ? (system ?? '') : draft.system} disabled=${hasBegun} onInput=${set('system')} />
     <//>
     <${Field} label="JSON Schema of the answer" hint="The answer is then a value that fits it." error=${fault}>
-      <textarea rows="2" class="mono" spellcheck=${false} value=${draft.schemaText} onInput=${set('schemaText')} />
+      <textarea rows="2" class="mono" data-field="schema" spellcheck=${false} value=${draft.schemaText} onInput=${set('schemaText')} />
     <//>
-    <${Field} label="Effort" hint="How hard the model is to think.">
-      <select value=${draft.effort ?? ''} onChange=${setEffort}>
-        <option value="">As the model does</option>
-        ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}
-      </select>
-    <//>
-    <${InBackground} ...${background} />
+    ${
+      takesEffort(model) &&
+      html`<${Field} label="Effort" hint="How hard the model is to think.">
+        <select value=${draft.effort ?? ''} onChange=${setEffort}>
+          <option value="">As the model does</option>
+          ${efforts.map((effort) => html`<option value=${effort}>${effort}</option>`)}
+        </select>
+      <//>`
+    }
+    <${InBackground} ...${props} />
   </div>`;
 }
 
-function InBackground({ send, failure }: BackgroundSending) {
+interface BackgroundProps {
+  readonly background: BackgroundSending;
+  readonly onBackground: () => void;
+}
+
+function InBackground({ background: { isSending, failure }, onBackground }: BackgroundProps) {
+  const label = isSending ? 'Sending …' : 'Ask in the background';
   return html`<div class="field">
-    <button type="button" class="button" disabled=${send === null} onClick=${() => send?.()}>Ask in the background</button>
+    <button type="button" class="button" disabled=${isSending} onClick=${onBackground}>${label}</button>
     <small class="muted">The job goes on when you leave. Its answer is kept with the <a href=${hrefOf('jobs')}>background jobs</a>.</small>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </div>`;

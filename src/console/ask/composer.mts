@@ -1,18 +1,26 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
+import type { ModelEntry } from '../../shared/api/models.js';
 import { html } from '../ui/html.mjs';
 import { Icon, type IconName } from '../ui/icon.mjs';
+import type { UserMessage } from './asked.mjs';
 import { ComposerFields } from './composer-fields.mjs';
-import { type Draft, messageOf } from './draft.mjs';
+import { type Draft, noImages, type ReadDraft, takesEffort, takesImages } from './draft.mjs';
 import { ImageStrip } from './image-strip.mjs';
 import { imageTypesText, readImages, tooMany } from './images.mjs';
 import { ModelChoice } from './model-choice.mjs';
 import type { BackgroundSending } from './use-background.mjs';
+import { useSending } from './use-sending.mjs';
 
 export interface ComposerProps {
   readonly draft: Draft;
   readonly onChange: (change: Partial<Draft>) => void;
+  /** What the draft is, as a message to the model that is chosen. */
+  readonly read: ReadDraft;
+  readonly models: readonly ModelEntry[];
+  /** The one that is chosen, where it is listed. */
+  readonly model: ModelEntry | undefined;
   readonly isBusy: boolean;
-  readonly onSend: () => void;
+  readonly onSend: (message: UserMessage) => void;
   readonly background: BackgroundSending;
   readonly onStop: () => void;
   readonly onSnippet: () => void;
@@ -25,14 +33,17 @@ export interface ComposerProps {
 
 /** Where a message is written, with all that may go with it. */
 export function Composer(props: ComposerProps) {
-  const { draft, onChange, onSend, isBusy } = props;
+  const { draft, read, onChange, onSend, isBusy, model } = props;
   const [isOpen, setOpen] = useState(false);
-  const [addImages, faults] = useImages(draft, onChange);
+  const [addImages, faults] = useImages(draft, onChange, model);
+  const [why, tryToSend] = useSending(draft, read, () => setOpen(true));
   const send = (event: Event) => {
     event.preventDefault();
     if (isBusy) return;
-    setOpen(false);
-    onSend();
+    tryToSend((message) => {
+      setOpen(false);
+      onSend(message);
+    });
   };
   const paste = (event: ClipboardEvent) => {
     const files = [...(event.clipboardData?.files ?? [])];
@@ -43,10 +54,11 @@ export function Composer(props: ComposerProps) {
   return html`<form class="composer" onSubmit=${send} ...${useDrop(addImages)}>
     <${ImageStrip} images=${draft.images} onRemove=${removeFrom(draft, onChange)} />
     <div role="alert">${faults.map((fault) => html`<p class="fault">${fault}</p>`)}</div>
-    ${isOpen && html`<${ComposerFields} ...${props} />`}
+    ${isOpen && html`<${ComposerFields} ...${props} onBackground=${() => tryToSend(props.background.send)} />`}
     <textarea
       ref=${useFocusAtFirst()}
       aria-label="Message"
+      data-field="text"
       rows="1"
       placeholder="Ask something"
       value=${draft.text}
@@ -54,7 +66,8 @@ export function Composer(props: ComposerProps) {
       onKeyDown=${sendByEnter}
       onPaste=${paste}
     />
-    <${Tools} ...${props} addImages=${addImages} isOpen=${isOpen} onToggle=${() => setOpen(!isOpen)} />
+    ${why !== null && html`<p class="fault why" id="composer-why" role="alert">${why}</p>`}
+    <${Tools} ...${props} isBlocked=${why !== null} addImages=${addImages} isOpen=${isOpen} onToggle=${() => setOpen(!isOpen)} />
   </form>`;
 }
 
@@ -76,11 +89,17 @@ function sendByEnter(event: KeyboardEvent): void {
 
 type AddImages = (files: readonly File[]) => void;
 
-function useImages(draft: Draft, onChange: ComposerProps['onChange']): [AddImages, readonly string[]] {
+function useImages(
+  draft: Draft,
+  onChange: ComposerProps['onChange'],
+  model: ComposerProps['model'],
+): [AddImages, readonly string[]] {
   const [faults, setFaults] = useState<readonly string[]>([]);
   const current = useRef(draft.images);
   current.current = draft.images;
+  useEffect(() => setFaults([]), [model?.id]);
   const add = async (files: readonly File[]) => {
+    if (!takesImages(model)) return setFaults([noImages(model)]);
     const { images, faults: unreadable } = await readImages(files);
     const all = [...current.current, ...images];
     const fault = tooMany(all);
@@ -114,35 +133,37 @@ function useDrop(addImages: AddImages) {
 
 interface ToolsProps extends ComposerProps {
   readonly addImages: AddImages;
+  readonly isBlocked: boolean;
   readonly isOpen: boolean;
   readonly onToggle: () => void;
 }
 
-function Tools({ draft, onChange, isBusy, onStop, onSnippet, onNew, addImages, isOpen, onToggle }: ToolsProps) {
+function Tools(props: ToolsProps) {
+  const { draft, model, isBusy, isBlocked, onStop, onSnippet, onNew, addImages, isOpen, onToggle } = props;
   const files = useRef<HTMLInputElement>(null);
   const choose = () => {
     addImages([...(files.current?.files ?? [])]);
     if (files.current) files.current.value = ''; // so that the same file can be chosen again
   };
-  const count = optionsOf(draft);
+  const count = optionsOf(draft, model);
   return html`<div class="row tools">
     <input ref=${files} type="file" accept=${imageTypesText} multiple hidden onChange=${choose} />
-    <${ModelChoice} draft=${draft} onChange=${onChange} />
+    <${ModelChoice} ...${props} />
     <${Tool} icon="options" word=${count === 0 ? 'Options' : `Options (${count})`} isSet=${count > 0} isOpen=${isOpen} onPress=${onToggle} />
-    <${Tool} icon="image" word="Image" onPress=${() => files.current?.click()} />
+    ${takesImages(model) && html`<${Tool} icon="image" word="Image" onPress=${() => files.current?.click()} />`}
     <${Tool} icon="code" word="Code" onPress=${onSnippet} />
     ${onNew && html`<${Tool} icon="plus" word="New" onPress=${onNew} />`}
     ${
       isBusy
         ? html`<button key="stop" type="button" class="button primary last" onClick=${onStop}>Stop</button>`
-        : html`<button key="send" class="button primary last" disabled=${messageOf(draft) === null}>Send</button>`
+        : html`<button key="send" class="button primary last" aria-describedby=${isBlocked ? 'composer-why' : undefined}>Send</button>`
     }
   </div>`;
 }
 
 /** How many options go with the message, so that none is forgotten where they are not shown. */
-function optionsOf({ system, effort, schemaText }: Draft): number {
-  return [system.trim() !== '', effort !== null, schemaText.trim() !== ''].filter(Boolean).length;
+function optionsOf({ system, effort, schemaText }: Draft, model: ComposerProps['model']): number {
+  return [system.trim() !== '', effort !== null && takesEffort(model), schemaText.trim() !== ''].filter(Boolean).length;
 }
 
 interface ToolProps {

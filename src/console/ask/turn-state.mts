@@ -30,13 +30,25 @@ export function TurnStateLine({ turn, state, actions }: TurnStateProps) {
     case 'done':
       return state.result && html`<p class="figures">${figuresOf(state.result).join(' · ')}</p>`;
     case 'stopped':
-      return html`<div class="row figures">
-        <span>Stopped. This is not kept in the conversation.</span>
-        <button class="button small" onClick=${() => actions.askAgain(turn)}>Ask again</button>
-      </div>`;
+      return html`<${Unkept} word="Stopped." turn=${turn} actions=${actions} />`;
+    case 'unfinished':
+      return html`<${Unkept} word="This answer was not finished." turn=${turn} actions=${actions} />`;
     case 'failed':
       return html`<${Failed} turn=${turn} error=${state.error} actions=${actions} />`;
   }
+}
+
+interface UnkeptProps {
+  readonly word: string;
+  readonly turn: ChatTurn;
+  readonly actions: TurnActions;
+}
+
+function Unkept({ word, turn, actions }: UnkeptProps) {
+  return html`<div class="row figures">
+    <span>${word} The conversation goes on without it.</span>
+    <button class="button small" onClick=${() => actions.askAgain(turn)}>Ask again</button>
+  </div>`;
 }
 
 function Waiting({ word, sinceMs }: { readonly word: string; readonly sinceMs: number }) {

@@ -10,6 +10,8 @@ export type TurnState =
   /** Without figures where it was read back. */
   | { readonly kind: 'done'; readonly result: ChatResult | null }
   | { readonly kind: 'stopped' }
+  /** As this tab remembers it from before a reload. */
+  | { readonly kind: 'unfinished' }
   | { readonly kind: 'failed'; readonly error: Error };
 
 /** Owns one message on the page and its answer. */

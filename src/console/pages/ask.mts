@@ -1,48 +1,52 @@
 import type { RefObject } from 'preact';
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
+import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { Announcement } from '../ask/announcement.mjs';
-import { chatBodyOf } from '../ask/asked.mjs';
+import { chatBodyOf, type UserMessage } from '../ask/asked.mjs';
 import { Chat, type ChatView } from '../ask/chat.mjs';
 import { Composer } from '../ask/composer.mjs';
-import { type Draft, emptyDraft, messageOf } from '../ask/draft.mjs';
+import { type Draft, readDraft, takesImages } from '../ask/draft.mjs';
 import { SnippetDialog } from '../ask/snippet-dialog.mjs';
 import { TurnList } from '../ask/turn-list.mjs';
 import { useBackground } from '../ask/use-background.mjs';
+import { useDraft } from '../ask/use-draft.mjs';
 import { useFollowing } from '../ask/use-following.mjs';
 import { useParts } from '../context.mjs';
 import { useValue } from '../observable.mjs';
 import type { PageProps } from '../pages.mjs';
 import { hrefOf } from '../router.mjs';
 import { html } from '../ui/html.mjs';
+import { useLeaving } from '../use-leaving.mjs';
+import { useLoad } from '../use-load.mjs';
 
 /** A chat with the model. */
 export function AskPage({ params }: PageProps) {
-  const { api, clock } = useParts();
-  const chat = useMemo(() => new Chat(api, clock), [api, clock]);
+  const { api, clock, memory } = useParts();
+  const chat = useMemo(() => new Chat(api, clock, memory), [api, clock, memory]);
   const view = useValue(chat.view);
   const isBusy = useValue(chat.isBusy);
   const page = useRef<HTMLElement>(null);
-  const [draft, setDraft] = useState(emptyDraft);
+  const { change, ...composing } = useComposing(view);
   const [isSnippetOpen, setSnippetOpen] = useState(false);
   useConversation(chat, params);
   useAddress(view);
   useStopByEscape(chat, page);
   useFollowing(page, view.turns.at(-1)?.id);
-  const send = () => {
-    const message = messageOf(draft);
-    if (message === null) return;
-    setDraft({ ...draft, text: '', images: [] });
+  useLeaving(() => chat.remember());
+  const clear = () => change({ text: '', images: [] });
+  const send = (message: UserMessage) => {
+    clear();
     void chat.ask(message);
   };
-  const background = useBackground(draft, view.conversationId, () => setDraft({ ...draft, text: '', images: [] }));
+  const background = useBackground(view.conversationId, clear);
   const last = view.turns.at(-1);
   return html`<section class="ask" ref=${page}>
     <h1 class="unseen">Ask</h1>
-    <${TurnList} chat=${chat} view=${view} />
+    <${TurnList} chat=${chat} view=${view} takesImages=${takesImages(composing.model)} />
     ${last && html`<${Announcement} turn=${last} />`}
     <${Composer}
-      draft=${draft}
-      onChange=${(change: Partial<Draft>) => setDraft((before) => ({ ...before, ...change }))}
+      ...${composing}
+      onChange=${change}
       isBusy=${isBusy}
       onSend=${send}
       background=${background}
@@ -52,15 +56,37 @@ export function AskPage({ params }: PageProps) {
       system=${view.system}
       onNew=${isEmpty(view) ? null : () => begin(chat)}
     />
-    ${isSnippetOpen && html`<${Snippet} view=${view} draft=${draft} onClose=${() => setSnippetOpen(false)} />`}
+    ${isSnippetOpen && html`<${Snippet} view=${view} draft=${composing.draft} onClose=${() => setSnippetOpen(false)} />`}
   </section>`;
 }
 
-/** Of the address. */
+/** The message that is being written, and the model that it goes to. */
+function useComposing({ state }: ChatView) {
+  const { memory } = useParts();
+  const [draft, change] = useDraft(memory);
+  const models = useModels();
+  const model = chosenModel(models, draft.model);
+  return { draft, change, models, model, read: readDraft(draft, { model, isReading: state === 'reading' }) };
+}
+
+/** Of the address; without one, what the tab remembers. */
 function useConversation(chat: Chat, params: PageProps['params']): void {
   useEffect(() => {
     if (params.conversation !== undefined) void chat.read(params.conversation);
   }, [params]);
+  useEffect(() => {
+    if (params.conversation === undefined) chat.recall();
+  }, [chat]);
+}
+
+/** None until the list is there. */
+function useModels(): readonly ModelEntry[] {
+  const [list] = useLoad<ModelList>('/models');
+  return list.state === 'ready' ? list.value.models : [];
+}
+
+function chosenModel(models: readonly ModelEntry[], id: string | null): ModelEntry | undefined {
+  return models.find((model) => (id === null ? model.default : model.id === id));
 }
 
 function isEmpty({ turns, conversationId, state }: ChatView): boolean {
@@ -99,13 +125,20 @@ interface SnippetProps {
   readonly onClose: () => void;
 }
 
+function messageOf(draft: Draft): UserMessage | null {
+  const read = readDraft(draft, { model: undefined, isReading: false });
+  return read.kind === 'message' ? read.message : null;
+}
+
+function exampleOf({ schemaText: _, ...draft }: Draft): Omit<UserMessage, 'schema'> {
+  return { ...draft, text: 'Hello, my name is Ada' };
+}
+
 /** Of the message that is being written, else of the last one that was sent. */
 function Snippet({ view, draft, onClose }: SnippetProps) {
   const { keys } = useParts();
   const sent = view.turns.at(-1);
-  const example = { ...draft, text: 'Hello, my name is Ada', schemaText: '' };
-  const message = messageOf(draft) ?? sent?.asked ?? messageOf(example);
-  if (message === null) return null;
+  const message = messageOf(draft) ?? sent?.asked ?? { ...exampleOf(draft), schema: null };
   const id = message === sent?.asked && view.turns.length === 1 ? null : view.conversationId;
   const request = {
     url: new URL('../chat', location.href).href,
