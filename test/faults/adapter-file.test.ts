@@ -5,7 +5,7 @@ import { metric } from '../support/exposition.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
 import { jayFrom, type StartJay } from '../support/jay.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
-import { failingService, startService } from '../support/service.js';
+import { failingService, fixture, startService } from '../support/service.js';
 
 let folder: TemporaryFolder;
 let startJay: StartJay;
@@ -66,6 +66,80 @@ describe('The example of an adapter', () => {
     expect((await service.post('/ask', { prompt: 'run ls' })).body.response).toBe('I may not.');
     expect(await service.log('cli_request_refused')).toMatchObject({ request: 'terminal' });
     expect(await metric(service, 'cli_requests_refused_total{request="terminal"}')).toBe(1);
+  });
+});
+
+describe('What an adapter gives its program', () => {
+  /** An adapter that asks its program once, and shows what that and a turn have found. */
+  const text = `exports.createAdapter = ({ command, env, kit }) => ({
+    name: 'shown', command, credentialVariable: 'JAY_TOKEN', env: { HOME: '/nowhere', OWN: 'adapter', ALLOWED: 'adapter' }, models: null,
+    HOMES
+    async learn(consult) {
+      const asked = await consult(['--asked', '{file}'], 'whole', undefined, 'a private text');
+      const decoder = {
+        hasBegun: true,
+        splitter: new kit.LineSplitter(1e6),
+        *read(chunk) {
+          for (const line of this.splitter.split(chunk)) {
+            yield { type: 'text-delta', text: JSON.stringify({ ...JSON.parse(line), asked, given: env }) };
+            yield { type: 'turn-end', text: null, model: null, usage: kit.unknownUsage };
+          }
+        },
+        exit: (exit) => [kit.crashed(exit)],
+      };
+      const writer = { write: (turn, number) => ({ text: JSON.stringify({ number, ...turn }) + '\\n', stdin: 'keep-open' }) };
+      return {
+        version: null, extras: { effort: (effort) => effort }, plan: () => ({ args: [], files: [] }),
+        dialogue: () => ({ writer, decoder }), check: async () => null, listModels: async () => null,
+      };
+    },
+  });`;
+  const homes = `home: {
+    variables: { HOME: '.', JAY_DIR: '.jay/deep' },
+    files: [{ path: '.jay/settings.json', text: '{}' }],
+    links: [{ path: '.jay/login', to: env.HOME + '/login' }, { path: 'absent', to: '/nowhere/login' }],
+  },`;
+
+  it.each([
+    ['a home of its own', homes],
+    ['the home of the service', ''],
+  ])('is as its page says, with %s', async (_, ofHome) => {
+    const path = join(folder.path, 'shown.cjs');
+    await writeFile(path, text.replace('HOMES', ofHome), { mode: 0o644 });
+    await writeFile(join(folder.path, 'login'), 'a login');
+    const env = { MODEL_API_CLI: path, MODEL_API_CLI_COMMAND: fixture('shows-its-turns.js'), HOME: folder.path };
+    const further = {
+      MODEL_API_CLI_ENV: 'ALLOWED',
+      ALLOWED: 'operator',
+      SECRET: 'x',
+      MODEL_CODE_OAUTH_TOKEN: 'a-token',
+    };
+    await using service = await startService({ env: { ...env, ...further, MODEL_API_LIVE_SESSIONS: '1' } });
+    const turn = async (body: object) => {
+      const { body: answer } = await service.post('/chat', body);
+      return { id: answer.conversation_id, shown: JSON.parse(answer.response as string) };
+    };
+    const { id, shown } = await turn({ message: 'one', system: 'Sing.', effort: 'low' });
+    const next = await turn({ message: 'two', conversation_id: id });
+
+    const ofTurn = { model: null, schema: null, images: [], history: [] }; // in one process, with its system text again
+    expect(shown.heard).toEqual({ number: 1, ...ofTurn, text: 'one', system: 'Sing.', effort: 'low' });
+    expect(next.shown.heard).toEqual({ number: 2, ...ofTurn, text: 'two', system: 'Sing.', effort: null });
+
+    expect(Object.keys(shown.given)).toEqual(expect.arrayContaining(['HOME', 'ALLOWED', 'PATH']));
+    expect([shown.given.HOME, shown.given.JAY_TOKEN, shown.given.SECRET]).toEqual([folder.path, undefined, undefined]);
+    expect(shown.asked.code).toBe(7);
+    const asked = JSON.parse(shown.asked.stdout);
+    expect([asked.heard, asked.own]).toEqual(['whole', 'a private text']);
+    for (const found of [shown, asked]) {
+      expect(found.env).toMatchObject({ JAY_TOKEN: 'a-token', OWN: 'adapter', ALLOWED: 'operator' });
+      expect(found.env).not.toHaveProperty('SECRET');
+      expect(found.env.HOME === folder.path).toBe(ofHome === '');
+      if (ofHome === '') continue;
+      expect(found.env.JAY_DIR).toBe(join(found.env.HOME, '.jay/deep'));
+      expect(found.home).toEqual({ '.jay/settings.json': ['600', '{}'], '.jay/login': ['link', 'a login'] });
+    }
+    expect(asked.env.HOME === shown.env.HOME).toBe(ofHome === '');
   });
 });
 
