@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { checkDelivered, HaProxy, haproxy } from '../support/fleet/haproxy.js';
+import { checkDelivered, checkOfPage, HaProxy, haproxy } from '../support/fleet/haproxy.js';
 import { HostFleet } from '../support/fleet/host-fleet.js';
 import { postJson } from '../support/fleet/load.js';
 import { untilJobs } from '../support/jobs.js';
@@ -24,6 +24,14 @@ describeWith(haproxy)('deploy/fleet/haproxy.cfg', () => {
     const said = await checkDelivered();
     expect(said).toContain('Configuration file is valid');
     expect(said).not.toContain('WARNING');
+  });
+
+  it('is so too for one machine, with a certificate of its own, as the page makes both', async () => {
+    const { config, said } = await checkOfPage();
+    expect(said).toContain('Configuration file is valid');
+    const servers = Array.from(config.matchAll(/^ *server (.*)$/gm), ([, server]) => server);
+    const one = [1, 2, 3].map((n) => `${'abc'[n - 1]} 127.0.0.1:506${n} agent-port 507${n}`);
+    expect(servers).toEqual([...one, ...one]);
   });
 
   describe('before three hosts', () => {

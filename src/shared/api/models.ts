@@ -42,4 +42,4 @@ export const modelsBody = z
     data: z.array(openAiModel).meta({ description: 'The same, as `GET /v1/models` has it.' }),
   })
   .meta({ id: 'Models' });
-export type ModelList = z.infer<typeof modelsBody>;
+export type ModelsBody = z.infer<typeof modelsBody>;

@@ -1,6 +1,6 @@
 import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
-import type { ModelList } from '../../shared/api/models.js';
+import type { ModelsBody } from '../../shared/api/models.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/message.js';
@@ -55,7 +55,7 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
 export function getModels(primary: Primary): AsyncHandler {
   return async (_req, res) => {
     const { count, models } = await primary.call('models', {});
-    const body: ModelList = { count, models, ...openAiList(models) };
+    const body: ModelsBody = { count, models, ...openAiList(models) };
     sendJson(res, body);
   };
 }

@@ -138,6 +138,21 @@ export async function checkDelivered(): Promise<string> {
   return stdout + stderr;
 }
 
+/** The same of the file for one machine, with the trial certificate, both made by the commands of docs/fleet.md. */
+export async function checkOfPage(): Promise<{ readonly config: string; readonly said: string }> {
+  await using folder = await temporaryFolder();
+  const page = await readFile(join(root, 'docs', 'fleet.md'), 'utf8');
+  const commandOf = (start: RegExp) => start.exec(page)?.[0].replaceAll('/opt/prompt-relay', root) ?? '';
+  const shell = (command: string) => run('sh', ['-c', command], { cwd: folder.path });
+  await shell(commandOf(/^ *openssl req .*$/m));
+  await shell('cat cert.pem key.pem > both.pem');
+  const { stdout: config } = await shell(commandOf(/^sed -e [^|]*/m));
+  const path = join(folder.path, 'haproxy.cfg');
+  await writeFile(path, withCertificate(config, folder.path));
+  const { stdout, stderr } = await run(haproxy, ['-c', '-f', path]);
+  return { config, said: stdout + stderr };
+}
+
 function delivered(): Promise<string> {
   return readFile(join(root, 'deploy', 'fleet', 'haproxy.cfg'), 'utf8');
 }
