@@ -145,7 +145,8 @@ export class ModelClis {
   /** Makes the list of what a request may name. */
   catalog(clock: Clock): () => Promise<ModelList> {
     const list = this.#catalogOfModels(clock);
-    return async () => withAliases(this.#withCapabilities(await list()), this.#aliases, (name) => this.#router.canonical(name));
+    return async () =>
+      withAliases(this.#withCapabilities(await list()), this.#aliases, (name) => this.#router.canonical(name));
   }
 
   /** The model that a request with this name is run with; null where it is not listed. */
