@@ -1,14 +1,20 @@
+import { existsSync } from 'node:fs';
 import { rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../src/primary/cli/program.js';
+import { Children } from '../support/children.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';
-import { recovers, runtimeOf, untilTreeGone } from '../support/jobs.js';
-import { script, startWithProgram } from '../support/service.js';
+import { recovers, runtimeOf, untilJobs, untilTreeGone } from '../support/jobs.js';
+import { isAlive } from '../support/processes.js';
+import { programs, script, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const limitMs = 1000;
 const toleranceMs = 500;
+
+/** Until the slot of an answered job is free again, on a busy host. */
+const slotFreeMs = 3000;
 
 const storm = 'fork-storm.pl';
 /** A storm takes the processors from those who end it. */
@@ -66,6 +72,35 @@ describe('A model CLI that never answers', () => {
     expect(await metric(service, 'cli_exits_total{class="signal"}')).toBe(1);
   });
 });
+
+describe.each(['auto', 'off'])('A process whose main thread has exited, with MODEL_API_CGROUP=%s', (cgroup) => {
+  it('is ended at the time limit, and its slot is free', async () => {
+    await using service = await startWithProgram(script('leader-exits.pl'), {
+      MODEL_API_CGROUP: cgroup,
+      MODEL_API_TIMEOUT: String(limitMs / 1000),
+    });
+    const answer = service.post('/ask', { prompt: 'hello' });
+    await until(async () => (await service.jobProcesses()).some(isZombie), 'its main thread to exit');
+    expect((await answer).body).toMatchObject({ error: 'timeout' });
+    await recovers(service);
+    expect(await metric(service, 'cli_kills_total{signal="SIGKILL",reason="timeout"}')).toBe(1);
+  });
+
+  it('holds up no job where it is a stranger', async () => {
+    await using strangers = new Children();
+    const stranger = await strangers.start({}, join(programs, 'leader-exits.pl'));
+    await until(() => isZombie(stranger), 'its main thread to exit');
+    await using service = await startWithProgram(script('leaves-children.pl'), { MODEL_API_CGROUP: cgroup });
+    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    await untilJobs(service, 0, 0, slotFreeMs);
+    expect(isZombie(stranger)).toBe(true);
+  });
+});
+
+/** Its main thread has exited; as long as it is shown at all, it is not buried. */
+function isZombie(pid: number): boolean {
+  return !isAlive(pid) && existsSync(`/proc/${pid}`);
+}
 
 describe('A model CLI that answers and leaves processes behind', () => {
   it.each(['leaves-children.pl', 'holds-stdout.pl'])('has answered, and they are gone: %s', async (program) => {

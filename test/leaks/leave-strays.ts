@@ -1,11 +1,11 @@
 import { readdir, readFile } from 'node:fs/promises';
 import { untilJobs } from '../support/jobs.js';
 import { KeepAliveClient } from '../support/keep-alive.js';
-import { killIfAlive } from '../support/processes.js';
+import { killIfAlive, readOfProcess } from '../support/processes.js';
 import { type Service, script, startWithProgram } from '../support/service.js';
 
 /** How a program of `leaves-strays.pl` leaves processes behind. */
-export const ways = ['setsid', 'env-i', 'double-fork', 'storm', 'breeder'] as const;
+export const ways = ['setsid', 'env-i', 'double-fork', 'no-leader', 'storm', 'breeder'] as const;
 export type Way = (typeof ways)[number];
 
 export interface LeakRun {
@@ -67,10 +67,10 @@ async function askUntil(service: Service, callers: number, isEnough: (runs: numb
 /** Found by their arguments: they have shed whatever else a process can shed. A child of the primary is one on standby. */
 async function straysOf(mark: string, primary: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
-  const read = (pid: number, file: string) => readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
   const isStray = async (pid: number) => {
-    if (!(await read(pid, 'cmdline')).includes(mark)) return false;
-    return Number(/^PPid:\s+(\d+)/m.exec(await read(pid, 'status'))?.[1] ?? primary) !== primary;
+    if (!(await readOfProcess(pid, 'cmdline')).includes(mark)) return false;
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    return Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? primary) !== primary;
   };
   const found = await Promise.all(pids.map(isStray));
   return pids.filter((_, index) => found[index]);

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 
-/** Living processes that carry a job cookie of the service with this pid; zombies have no environment and don't count. */
+/** Living processes that carry a job cookie of the service with this pid. A zombie counts while it has a thread that runs. */
 export async function jobProcesses(servicePid: number): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
   const carries = await Promise.all(pids.map((pid) => hasCookie(pid, `PROMPT_RELAY_JOB=${servicePid}.`)));
@@ -23,8 +23,17 @@ export async function workersOf(servicePid: number): Promise<number[]> {
   return pids.filter((_, index) => lines[index]?.includes('worker/main.js'));
 }
 
+/** A file of a process in /proc. Where its main thread has exited, another thread has the text. */
+export async function readOfProcess(pid: number | string, file: 'cmdline' | 'environ'): Promise<string> {
+  const text = await readFile(`/proc/${pid}/${file}`, 'utf8').catch(() => '');
+  if (text !== '') return text;
+  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
+  const texts = threads.map((thread) => readFile(`/proc/${pid}/task/${thread}/${file}`, 'utf8').catch(() => ''));
+  return (await Promise.all(texts)).find((each) => each !== '') ?? '';
+}
+
 async function hasCookie(pid: number, cookie: string): Promise<boolean> {
-  const environ = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+  const environ = await readOfProcess(pid, 'environ');
   return environ.split('\0').some((entry) => entry.startsWith(cookie));
 }
 

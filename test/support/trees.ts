@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { accessSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
-import { readdir, readFile } from 'node:fs/promises';
+import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndReason, ExitClass } from '../../src/primary/cli/observer.js';
 import { spawnProgram } from '../../src/primary/cli/process/spawn.js';
@@ -15,7 +15,7 @@ import { Cgroup } from '../../src/shared/process/cgroup.js';
 import { cookieOf, type Instance } from '../../src/shared/process/instance.js';
 import { instanceOfProcess } from '../../src/shared/process/proc.js';
 import { LogBook } from './log-book.js';
-import { killIfAlive } from './processes.js';
+import { killIfAlive, readOfProcess } from './processes.js';
 import { silentObserver } from './scripted-cli.js';
 import { until } from './until.js';
 
@@ -180,7 +180,7 @@ export function sleeping(mark: string): Promise<number[]> {
 
 async function pidsWhere(fits: (commandLine: string) => boolean): Promise<number[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
+  const lines = await Promise.all(pids.map((pid) => readOfProcess(pid, 'cmdline')));
   return pids.filter((_, index) => fits(lines[index] ?? '')).map(Number);
 }
 

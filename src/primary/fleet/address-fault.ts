@@ -1,4 +1,4 @@
-import { readdir, readlink } from 'node:fs/promises';
+import { readdir, readFile, readlink } from 'node:fs/promises';
 import { readVirtualFile } from '../../shared/process/kernel-files.js';
 import { listPids } from '../../shared/process/proc.js';
 
@@ -55,10 +55,10 @@ const listening = '0A';
 async function listeningInodes(port: number): Promise<string[]> {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   const tables = await Promise.all(
-    ['tcp', 'tcp6'].map((name) => readVirtualFile(`/proc/self/net/${name}`).catch(() => '')),
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/self/net/${name}`, 'utf8').catch(() => '')),
   );
   return tables.flatMap((table) =>
-    String(table)
+    table
       .split('\n')
       .map((line) => line.trim().split(/\s+/))
       .filter(([, local = '', , state]) => local.endsWith(wanted) && state === listening)

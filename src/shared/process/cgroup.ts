@@ -1,7 +1,8 @@
-import { mkdir, readdir, rmdir, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { type Clock, delay } from '../clock.js';
-import { isThereNow, readNow, readVirtualFile } from './kernel-files.js';
+import { isThereNow, readNow } from './kernel-files.js';
+import { killNow } from './kill-now.js';
 
 const pollMs = 5;
 
@@ -43,8 +44,9 @@ export class Cgroup {
     return new Set(readNow(join(this.path, 'cgroup.controllers')).trim().split(' '));
   }
 
+  /** Without those of an outer pid namespace, which are all shown as 0. */
   get pids(): number[] {
-    return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number);
+    return [...readNow(this.entrance).matchAll(/\d+/g)].map(Number).filter((pid) => pid > 0);
   }
 
   /** Whether anything runs in it or below it. What can't be read now, for want of descriptors, may be populated. */
@@ -72,30 +74,40 @@ export class Cgroup {
   /** Ends everything in it and below it at once. Returns whether that was all within the limit. */
   async kill(clock: Clock, limitMs: number): Promise<boolean> {
     const until = clock.monotonicMs() + limitMs;
-    let isOrdered = await this.#orderKill();
-    while (this.isPopulated) {
+    await this.#order('kill', '1');
+    if (!this.isPopulated) return true;
+    do {
       if (clock.monotonicMs() >= until) return false;
       await delay(clock, pollMs);
-      isOrdered = isOrdered || (await this.#orderKill());
-    }
+      await this.#order('freeze', '1'); // else some may fork faster than they are found
+      await this.#signalEach();
+      await this.#order('kill', '1');
+    } while (this.isPopulated);
+    await this.#order('freeze', '0');
     return true;
   }
 
   /** Fails where it has gone, and while no file can be opened. */
-  async #orderKill(): Promise<boolean> {
-    return this.set('cgroup.kill', '1').then(
-      () => true,
-      () => false,
-    );
+  async #order(what: 'kill' | 'freeze', value: string): Promise<void> {
+    await this.set(`cgroup.${what}`, value).catch(() => {});
+  }
+
+  /** `cgroup.kill` signals the main thread of each process, and misses a process whose main thread has exited. */
+  async #signalEach(): Promise<void> {
+    for (const pid of this.pids) killNow(pid); // nothing is awaited between: later, the id may be a stranger's
+    for (const child of await this.#children()) await child.#signalEach();
   }
 
   /** Removes it, and what was made below it. Returns false while something runs in it; true also where it has gone. */
   async remove(): Promise<boolean> {
     if (await this.#removeSelf()) return true;
-    for (const entry of await readdir(this.path, { withFileTypes: true }).catch(() => [])) {
-      if (entry.isDirectory()) await this.child(entry.name).remove();
-    }
+    for (const child of await this.#children()) await child.remove();
     return this.#removeSelf();
+  }
+
+  async #children(): Promise<Cgroup[]> {
+    const entries = await readdir(this.path, { withFileTypes: true }).catch(() => []);
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => this.child(name));
   }
 
   async #removeSelf(): Promise<boolean> {
@@ -111,8 +123,8 @@ export class Cgroup {
 /** The cgroup that this process is in; null where there is no cgroup v2, or where its folder can't be seen from here. */
 export async function ownCgroup(): Promise<Cgroup | null> {
   const [mounts, memberships] = await Promise.all([
-    readVirtualFile('/proc/self/mountinfo').then(String, () => ''),
-    readVirtualFile('/proc/self/cgroup').then(String, () => ''),
+    readFile('/proc/self/mountinfo', 'utf8').catch(() => ''),
+    readFile('/proc/self/cgroup', 'utf8').catch(() => ''),
   ]);
   const folders = foldersOf(memberships, mounts);
   return folders.find((folder) => folder.pids.includes(process.pid)) ?? folders[0] ?? null;

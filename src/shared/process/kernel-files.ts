@@ -1,7 +1,7 @@
 import { closeSync, existsSync, openSync, readSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 
-/** Of a longer list of processes, the first two thousand. */
+/** Of a longer list of processes, the first 2,300 at least. */
 const maxNowBytes = 16 * 1024;
 
 /**
@@ -14,7 +14,11 @@ export function readNow(path: string): string {
     const fd = openSync(path, 'r');
     try {
       const buffer = Buffer.allocUnsafe(maxNowBytes);
-      return buffer.toString('latin1', 0, readSync(fd, buffer));
+      let filled = 0;
+      for (let read = -1; read !== 0 && filled < maxNowBytes; filled += read) {
+        read = readSync(fd, buffer, filled, maxNowBytes - filled, null);
+      }
+      return buffer.toString('latin1', 0, filled);
     } finally {
       closeSync(fd);
     }
@@ -32,8 +36,9 @@ export function isThereNow(path: string): boolean {
 const firstBytes = 4096;
 
 /**
- * Reads a file that the kernel makes up as it is read. Such files have no size, and a short read is the last one;
- * `readFile` would take a stat and two reads of 64 KiB each.
+ * Reads a file of one process, which the kernel makes up as it is read. Such files have no size, and a short read is the
+ * last one; `readFile` would take a stat and two reads of 64 KiB each. It is no use for lists: of those each read gives a
+ * page at most.
  */
 export async function readVirtualFile(path: string): Promise<Buffer> {
   await using file = await open(path);

@@ -1,5 +1,5 @@
 import { access, readdir, readlink } from 'node:fs/promises';
-import { cookieName, type Instance } from './instance.js';
+import type { Instance } from './instance.js';
 import { readNow, readVirtualFile } from './kernel-files.js';
 
 /** What Linux tells of processes in /proc (proc(5)), read without blocking. */
@@ -15,7 +15,7 @@ export async function listPids(): Promise<number[] | 'unreadable' | null> {
 }
 
 /** Takes no descriptor. */
-function isThere(path: string): Promise<boolean> {
+export function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,
     () => false,
@@ -47,46 +47,8 @@ export async function idleTicks(): Promise<number | null> {
 }
 
 /** Empty where there is no such file. */
-function readText(path: string): Promise<string> {
+export function readText(path: string): Promise<string> {
   return readVirtualFile(path).then(String, () => '');
-}
-
-export type Owner =
-  | { readonly kind: 'cookie'; readonly cookie: string }
-  /** Two looks agree that it carries no cookie. It never gains one. */
-  | { readonly kind: 'foreign' }
-  /** A process of our own user whose environment can't be read: a program may forbid that. Whose it is can't be told. */
-  | { readonly kind: 'hidden'; readonly startTicks: string }
-  /** It has exited; nothing of it runs. */
-  | { readonly kind: 'dead' }
-  /** It was not there, so whose it was is not known. */
-  | { readonly kind: 'vanished' }
-  /** Two looks disagree, as in the middle of an exec, or it can't be read now. Look again. */
-  | { readonly kind: 'unclear' };
-
-const marker = Buffer.from(`${cookieName}=`);
-
-/** Whose process it is. In an exec a cookie can't be seen: its absence counts only when two looks are alike. */
-export async function readOwner(pid: number): Promise<Owner> {
-  const first = await readEnviron(pid);
-  const cookie = cookieIn(first);
-  if (cookie !== null) return { kind: 'cookie', cookie };
-  const before = await readStat(pid);
-  if (before === null) return { kind: (await isThere(`/proc/${pid}`)) ? 'unclear' : 'vanished' };
-  if (isDead(before)) return { kind: 'dead' };
-  const second = await readEnviron(await threadOf(pid, before));
-  const lateCookie = cookieIn(second);
-  if (lateCookie !== null) return { kind: 'cookie', cookie: lateCookie };
-  const after = await readStat(pid);
-  if (after === null || !areAlike([first, before], [second, after])) return { kind: 'unclear' };
-  const isHidden = second === 'denied' && (await isOfOwnUser(pid));
-  return isHidden ? { kind: 'hidden', startTicks: after.startTicks } : { kind: 'foreign' };
-}
-
-/** The owner of the folder in /proc is root for a program that forbids to be looked at. */
-async function isOfOwnUser(pid: number): Promise<boolean> {
-  const uid = /^Uid:\s+(\d+)/m.exec(await readText(`/proc/${pid}/status`))?.[1];
-  return uid !== undefined && Number(uid) === process.getuid?.();
 }
 
 /** Processes of a process group, zombies apart. Those that come and go faster than they can be read are in neither. */
@@ -101,49 +63,8 @@ export async function membersOfGroup(leader: number): Promise<Record<'alive' | '
   return members;
 }
 
-/** The environment as it lies in memory; `denied` for another user's; null where it can't be read at the moment. */
-type Environ = Buffer | 'denied' | null;
-
-async function readEnviron(pid: number | string): Promise<Environ> {
-  try {
-    return await readVirtualFile(`/proc/${pid}/environ`);
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    if (code === 'EACCES' || code === 'EPERM') return 'denied';
-    return code === 'ESRCH' ? Buffer.alloc(0) : null; // kernel threads and zombies; newer kernels refuse to open those
-  }
-}
-
-/** Where the main thread has ended, another thread tells the environment. */
-async function threadOf(pid: number, { state }: Stat): Promise<number | string> {
-  if (state !== 'Z') return pid;
-  const threads = await readdir(`/proc/${pid}/task`).catch(() => []);
-  return `${pid}/task/${threads.find((thread) => thread !== String(pid)) ?? pid}`;
-}
-
-function cookieIn(environ: Environ): string | null {
-  if (!(environ instanceof Buffer)) return null;
-  for (let at = environ.indexOf(marker); at >= 0; at = environ.indexOf(marker, at + 1)) {
-    if (at > 0 && environ[at - 1] !== 0) continue;
-    const end = environ.indexOf(0, at);
-    return environ.toString('utf8', at + marker.length, end < 0 ? undefined : end);
-  }
-  return null;
-}
-
-type Look = readonly [environ: Environ, stat: Stat];
-
-function areAlike([environ, stat]: Look, [laterEnviron, laterStat]: Look): boolean {
-  if (stat.startTicks !== laterStat.startTicks || stat.environEnd !== laterStat.environEnd) return false;
-  if (stat.isKernelThread) return true;
-  if (!(environ instanceof Buffer) || !(laterEnviron instanceof Buffer)) {
-    return environ === 'denied' && laterEnviron === 'denied';
-  }
-  // An environment without a place in memory has not been set up yet.
-  return environ.equals(laterEnviron) && (environ.length > 0 || stat.environEnd !== '0');
-}
-
-interface Stat {
+/** What the kernel says of a process or of one thread. */
+export interface Stat {
   readonly state: string;
   readonly group: number;
   readonly isKernelThread: boolean;
@@ -156,8 +77,8 @@ interface Stat {
 
 const kernelThreadFlag = 0x0020_0000;
 
-/** Null when the process is gone, or can't be read. */
-async function readStat(pid: number): Promise<Stat | null> {
+/** Of a process, or of one thread of it. Null when it is gone, or can't be read. */
+export async function readStat(pid: number | string): Promise<Stat | null> {
   const text = await readText(`/proc/${pid}/stat`);
   return text === '' ? null : statOf(text);
 }
@@ -178,14 +99,19 @@ function statOf(text: string): Stat {
   };
 }
 
+/** Of a process it says that its main thread has. */
+export function hasEnded({ state }: Stat): boolean {
+  return state === 'Z' || state === 'X';
+}
+
 /** A zombie with a thread that still runs is alive. */
-function isDead({ state, threads }: Stat): boolean {
+export function isDead({ state, threads }: Stat): boolean {
   return (state === 'Z' && threads <= 1) || state === 'X';
 }
 
 /** Whether the main thread of a child of ours has ended, as while the child dies; false once its death has been noticed. */
 export function mainThreadHasEnded(pid: number): boolean {
-  return /^[ZX]$/.test(statOf(readNow(`/proc/${pid}/stat`)).state);
+  return hasEnded(statOf(readNow(`/proc/${pid}/stat`)));
 }
 
 /** Where the environment of this process lies in its memory, addresses. */

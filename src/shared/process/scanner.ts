@@ -1,5 +1,6 @@
 import type { Clock } from '../clock.js';
-import { lastPid, listPids, maxPid, type Owner, readOwner, startTicksNow, startTicksOf, totalForks } from './proc.js';
+import { type Owner, readOwner } from './owner.js';
+import { lastPid, listPids, maxPid, startTicksNow, startTicksOf, totalForks } from './proc.js';
 
 /** Process ids can't go all the way round in less time: no machine forks that fast. */
 const surelyNoRoundMs = 1000;

@@ -1,4 +1,5 @@
 import { type Clock, delay } from '../clock.js';
+import { killNow } from './kill-now.js';
 import type { CookieFilter, ProcessScanner } from './scanner.js';
 
 const pauseMs = 5;
@@ -28,20 +29,12 @@ export async function sweep(
   const until = clock.monotonicMs() + limitMs;
   const killed = new Set<number>();
   for (let scans = 1; ; scans++) {
-    const { pids, hasVanished, hasUnclear } = await scanner.find(fits, (pid) => kill(pid) && killed.add(pid));
+    const { pids, hasVanished, hasUnclear } = await scanner.find(fits, (pid) => killNow(pid) && killed.add(pid));
     if (pids.length > 0) scans = 0;
     const needed = maxScansWithVanished[killed.size === 0 ? 'beforeFind' : 'afterFind'];
     const isClear = pids.length === 0 && !hasUnclear;
     if (isClear && (!hasVanished || scans >= needed)) return { killed: killed.size, left: [] };
     if (clock.monotonicMs() >= until) return { killed: killed.size, left: pids };
     await delay(clock, pauseMs);
-  }
-}
-
-function kill(pid: number): boolean {
-  try {
-    return process.kill(pid, 'SIGKILL');
-  } catch {
-    return false; // it has gone, or is not ours to kill: the next scan tells
   }
 }

@@ -7,6 +7,7 @@ import { Children } from '../../support/children.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { isAlive } from '../../support/processes.js';
 import { describeWithCgroup, ownCgroupFolder, scratchCgroup } from '../../support/scratch-cgroup.js';
+import { programs } from '../../support/service.js';
 import { until } from '../../support/until.js';
 
 const limitMs = 5000;
@@ -65,6 +66,20 @@ describeWithCgroup()('A cgroup', () => {
     expect(await cgroup.kill(systemClock, limitMs)).toBe(true);
     expect(pids.filter(isAlive)).toEqual([]);
     expect(cgroup.isPopulated).toBe(false);
+  });
+
+  it('is killed with a process whose main thread has exited, also in a cgroup below it', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    const child = cgroup.child('1');
+    await child.create();
+    for (const place of [cgroup, child]) {
+      const pid = await startInside(children, place, join(programs, 'leader-exits.pl'));
+      await until(() => !isAlive(pid) && place.pids.includes(pid), 'its main thread to exit');
+    }
+    expect(await cgroup.kill(systemClock, limitMs)).toBe(true);
+    expect([cgroup.isPopulated, cgroup.pids, child.pids]).toEqual([false, [], []]);
   });
 
   it('is removed with those below it, and not while something runs in it', async () => {
@@ -138,6 +153,22 @@ describe('The files of a cgroup', () => {
     expect(cgroup.usage(false)).toEqual({ processorMs: 1234.5, peakMemoryBytes: null });
   });
 
+  it('are told to freeze what does not end at once, for it may fork faster than it is found', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cgroup.events', 'populated 1\n');
+    expect(await cgroup.kill(systemClock, 50)).toBe(false);
+    const files = ['cgroup.kill', 'cgroup.freeze'].map((name) => readFile(join(folder.path, name), 'utf8'));
+    expect(await Promise.all(files)).toEqual(['1', '1']);
+  });
+
+  it('name processes of an outer pid namespace by a 0, which stands for our own process group in a kill', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cgroup.procs', '0\n17\n0\n');
+    expect(cgroup.pids).toEqual([17]);
+  });
+
   it('are not there on a kernel that is too old, and then count as unknown', async () => {
     await using folder = await temporaryFolder();
     const cgroup = new Cgroup(folder.path);
@@ -164,7 +195,9 @@ const canMount = (() => {
     await mkdir(point);
     const module = join(__dirname, '..', '..', '..', 'src', 'shared', 'process', 'cgroup.js');
     const look = `require(${JSON.stringify(module)}).ownCgroup().then((cgroup) => process.stdout.write(cgroup.path))`;
-    const script = 'mount -t cgroup2 none "$1" && mount -t tmpfs none "$2" && exec "$3" -e "$4"';
+    // The kernel gives the list of mounts page by page: here the mount that counts is behind the first page.
+    const others = 'for i in $(seq 60); do mount -t tmpfs none "$1" || exit; done';
+    const script = `${others}; mount -t cgroup2 none "$1" && mount -t tmpfs none "$2" && exec "$3" -e "$4"`;
     const [, hidden = ''] =
       /^\S+ \S+ \S+ \/ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8')) ?? [];
     const words = ['--mount', 'sh', '-c', script, 'sh', point, hidden, process.execPath, look];

@@ -20,4 +20,8 @@ describe('A file that the kernel makes up', () => {
     expect(readNow('/proc/self/stat')).toMatch(new RegExp(`^${process.pid} \\(`));
     expect(readNow('/proc/nothing')).toBe('');
   });
+
+  it('is read beyond the page that the kernel gives of a list at once', () => {
+    expect(readNow('/proc/self/smaps')).toHaveLength(16 * 1024);
+  });
 });

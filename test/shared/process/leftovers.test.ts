@@ -4,7 +4,8 @@ import { systemClock } from '../../../src/shared/clock.js';
 import type { Cgroup } from '../../../src/shared/process/cgroup.js';
 import { cookieOf, folderPrefix, type Instance } from '../../../src/shared/process/instance.js';
 import { endLeftovers, removeDirectoryOf } from '../../../src/shared/process/leftovers.js';
-import { instanceOfProcess, readOwner } from '../../../src/shared/process/proc.js';
+import { readOwner } from '../../../src/shared/process/owner.js';
+import { instanceOfProcess } from '../../../src/shared/process/proc.js';
 import { ProcessScanner } from '../../../src/shared/process/scanner.js';
 import { Children, deadInstance } from '../../support/children.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
@@ -51,11 +52,13 @@ function endInFolder(): Promise<number> {
 describe('The processes of a primary', () => {
   const places = { ...noCgroups, runtimeParent: nowhere };
 
-  it('are ended once it is dead, daemons too', async () => {
+  it('are ended once it is dead, daemons and those without a main thread too', async () => {
     await using children = new Children();
     const cookie = cookieOf(dead, 1);
     const leader = await children.startMarked(cookie, 'setsid-child.pl');
+    const leaderless = await children.startMarked(cookie, 'leader-exits.pl');
     await until(() => hasChild(leader), 'the daemon');
+    await until(() => !isAlive(leaderless), 'a main thread to exit');
     await endLeftovers(systemClock, places);
     expect((await new ProcessScanner(systemClock).find((found) => found === cookie)).pids).toEqual([]);
   });

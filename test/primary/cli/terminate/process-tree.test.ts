@@ -38,6 +38,7 @@ const endless: readonly [program: string, processes: number][] = [
   ['double-fork.pl', 2],
   ['double-fork-setsid.pl', 2],
   ['ignores-sigterm.pl', 2],
+  ['leader-exits.pl', 1],
   ['fork-storm.pl', 100],
 ];
 
