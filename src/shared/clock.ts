@@ -11,18 +11,29 @@ export interface Clock {
   every(ms: number, action: () => void): StopTimer;
 }
 
+/** 24 days. Node fires a longer timer at once, and warns of it on stderr. */
+const maxTimerMs = 2 ** 31 - 1;
+
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonicMs: () => performance.now(),
   after(ms, action) {
-    const timer = setTimeout(action, ms);
+    if (ms > maxTimerMs) return afterMonths(ms, action);
+    const timer = setTimeout(action, Math.max(0, ms)); // of a negative time, Node warns too
     return () => clearTimeout(timer);
   },
   every(ms, action) {
-    const timer = setInterval(action, ms);
+    const timer = setInterval(action, Math.min(ms, maxTimerMs));
     return () => clearInterval(timer);
   },
 };
+
+function afterMonths(ms: number, action: () => void): StopTimer {
+  let stop = systemClock.after(maxTimerMs, () => {
+    stop = systemClock.after(ms - maxTimerMs, action);
+  });
+  return () => stop();
+}
 
 export function delay(clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {

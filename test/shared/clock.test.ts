@@ -25,6 +25,15 @@ describe('The clock of the system', () => {
     expect(fired).toBe(0);
   });
 
+  it('waits for a time longer than a timer of Node can last', async () => {
+    const monthsMs = 2 ** 31;
+    let fired = 0;
+    const stops = [systemClock.after(monthsMs, () => fired++), systemClock.every(monthsMs, () => fired++)];
+    await delay(systemClock, 50);
+    for (const stop of stops) stop();
+    expect(fired).toBe(0);
+  });
+
   it('measures in milliseconds, without jumps', async () => {
     const begun = systemClock.monotonicMs();
     await delay(systemClock, 20);

@@ -28,6 +28,7 @@ export class FakeClock implements Clock {
   }
 
   after(ms: number, action: () => void): StopTimer {
+    if (!(ms >= 0)) throw new RangeError(`a timer of ${ms} ms: from Node 22 on, such a one is warned of`);
     return this.#start({ dueMs: this.#passedMs + ms, everyMs: null, action });
   }
 

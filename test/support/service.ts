@@ -123,7 +123,7 @@ export class Service implements AsyncDisposable {
     return jobProcesses(this.pid);
   }
 
-  /** Sends SIGTERM, waits for the exit and returns its code. Throws if a process of a job is left. */
+  /** Sends SIGTERM, waits for the exit and returns its code. Throws if a process of a job is left, or if Node has warned of something. */
   async stop(): Promise<number | null> {
     if (this.process.exitCode === null && this.process.signalCode === null) this.process.kill('SIGTERM');
     const code = await this.exited;
@@ -131,6 +131,8 @@ export class Service implements AsyncDisposable {
     for (const pid of left) process.kill(pid, 'SIGKILL');
     await rm(this.home, { recursive: true, force: true });
     if (left.length > 0) throw new Error(`the service left processes behind: ${left.join(' ')}`);
+    const warnings = this.stderr.filter((line) => /^\(node:\d+\) .*Warning: /.test(line));
+    if (warnings.length > 0) throw new Error(`Node warned: ${warnings.join(' ')}`);
     return code;
   }
 

@@ -1,7 +1,7 @@
 import { createGate, type Gate } from '../support/gate.js';
 import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
-import { type Service, startWithProgram, twoWorkers } from '../support/service.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../support/service.js';
 import { expectNothingLeft, lifeEvents } from '../support/shutdown.js';
 
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
@@ -114,5 +114,20 @@ describe('SIGHUP while the service drains', () => {
     await expectAllAnswered(answers);
     expect(await service.exited).toBe(0);
     expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_complete']);
+  });
+});
+
+/** Node warns of a negative delay from version 22 on, so this is for the suite `nodes`. */
+const fromNode22 = Number.parseInt(process.versions.node, 10) >= 22 ? it : it.skip;
+
+describe('A service that keeps processes waiting', () => {
+  fromNode22('writes nothing to stderr under load, not even a warning of Node', async () => {
+    await using service = await startService({ env: { MODEL_API_STANDBY: '2' } });
+    for (let round = 0; round < 4; round++) {
+      const answers = Array.from({ length: 20 }, () => service.post('/ask', { prompt: 'hello' }));
+      for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+    }
+    await service.stop();
+    expect(service.stderr).toEqual([]);
   });
 });

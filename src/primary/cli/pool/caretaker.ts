@@ -74,7 +74,8 @@ export class Caretaker {
     this.#nextMs = atMs;
     if (this.#state === 'looking') return; // the look that runs plans the next one
     this.#stopTimer();
-    this.#stopTimer = this.#parts.clock.after(atMs - this.#parts.clock.monotonicMs(), () => void this.#look());
+    const waitMs = Math.max(0, atMs - this.#parts.clock.monotonicMs()); // the look before may have taken longer
+    this.#stopTimer = this.#parts.clock.after(waitMs, () => void this.#look());
   }
 
   async #look(): Promise<void> {
