@@ -111,6 +111,7 @@ export class Service {
     const models = clis.catalog(host.clock);
     return apiHandlers({
       phase: () => supervisor.phase,
+      drainSecondsLeft: () => supervisor.drainSecondsLeft,
       workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
       runner,
       background: this.#parts.background,

@@ -110,6 +110,13 @@ export function invalid(path: string, message: string, reason?: 'conversation_un
   return new RelayError('validation_error', `${path}: ${message}`, { reason, details: [{ path, message }] });
 }
 
+const maxRetrySeconds = 300;
+
+/** A time to wait as clients are told it: whole seconds, between 1 and 300. */
+export function retrySeconds(ms: number): number {
+  return Math.min(Math.max(Math.ceil(ms / 1000), 1), maxRetrySeconds);
+}
+
 /** Where nobody knows better, a service that restarts is back within a few seconds. */
 const restartSeconds = 5;
 

@@ -32,8 +32,10 @@ import { type TargetOf, withTarget } from './target.js';
 /** What the primary answers its workers with. */
 export interface Services {
   phase(): Phase;
+  /** The rest of a drain. */
+  drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
-  readonly runner: Pick<JobRunner, 'run' | 'busySeconds'>;
+  readonly runner: Pick<JobRunner, 'run'>;
   readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
@@ -229,7 +231,7 @@ function refuse(services: Services, { client }: JobRequest, error: unknown): nev
 function refuseDraining(services: Services, client: string): { readonly retryAfterSeconds: number } {
   services.jobMetrics.refusedDraining();
   countRefusal(services, client);
-  return { retryAfterSeconds: services.runner.busySeconds };
+  return { retryAfterSeconds: services.drainSecondsLeft() };
 }
 
 function countRefusal({ usage, clientMetrics, lastHour }: Services, client: string): void {

@@ -239,7 +239,7 @@ export class JobRunner {
   }
 
   #retryAfter(outcome: FailedOutcome): number | undefined {
-    if (outcome === 'shutting_down') return this.busySeconds;
+    if (outcome === 'shutting_down') return this.#advice.seconds(0); // nothing is left of the drain
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.slots.waiting) : undefined;
   }
 }

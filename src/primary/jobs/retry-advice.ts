@@ -1,7 +1,7 @@
+import { retrySeconds } from '../../shared/errors.js';
+
 /** So many of the last jobs tell how long one takes. */
 const maxJobs = 50;
-const minSeconds = 1;
-const maxSeconds = 300;
 
 /** Owns how long the last jobs took, and tells when it is worth to ask again. */
 export class RetryAdvice {
@@ -27,7 +27,6 @@ export class RetryAdvice {
 
   /** Seconds until a job that has this many before it is likely to have a slot: whole ones, between 1 and 300. */
   seconds(ahead: number): number {
-    const seconds = Math.ceil(((ahead / this.#slots) * this.medianMs) / 1000);
-    return Math.min(Math.max(seconds, minSeconds), maxSeconds);
+    return retrySeconds((ahead / this.#slots) * this.medianMs);
   }
 }

@@ -1,5 +1,5 @@
 import { type Clock, delay } from '../../shared/clock.js';
-import { shuttingDown } from '../../shared/errors.js';
+import { retrySeconds, shuttingDown } from '../../shared/errors.js';
 import { type ServiceExit, serviceExits } from '../../shared/exit-codes.js';
 import type { Logger } from '../../shared/logger.js';
 import type { Phase } from '../../shared/phase.js';
@@ -52,6 +52,7 @@ export class Supervisor {
   #firstSignal = '';
   #drainingSinceMs = 0;
   #drainEndsAt: number | null = null;
+  #isCut = false;
 
   /** `exit` is called once, as the very last step. */
   constructor(drainMs: number, clock: Clock, log: Logger, exit: (code: ServiceExit) => void) {
@@ -68,6 +69,11 @@ export class Supervisor {
   /** Until when a drain may last, milliseconds since the epoch; null before it. */
   get drainEndsAt(): number | null {
     return this.#drainEndsAt;
+  }
+
+  /** The rest of the drain, for whoever is refused in it: whole seconds, between 1 and 300. */
+  get drainSecondsLeft(): number {
+    return retrySeconds(this.#isCut ? 0 : this.#drainMs - this.#drainedMs());
   }
 
   /** Gives it what it is to stop, and whom to tell each new phase. Called once, before the service starts. */
@@ -131,6 +137,7 @@ export class Supervisor {
   }
 
   async #cut(): Promise<void> {
+    this.#isCut = true;
     this.#steps.cutAll(shuttingDown());
     await Promise.race([this.#steps.idle(), delay(this.#clock, cutLimitMs)]);
   }

@@ -28,8 +28,8 @@ describe('a job that a worker asks for', () => {
   });
 
   it.each(phases)('is refused, and counted, only where the service drains or has stopped: %s', (phase) => {
-    const runner = { run: () => told.push('run'), busySeconds: 7 };
-    const { handlers, told } = createHandlers({ phase: () => phase, runner });
+    const runner = { run: () => told.push('run') };
+    const { handlers, told } = createHandlers({ phase: () => phase, drainSecondsLeft: () => 7, runner });
     const run = () => handlers.run(jobRequest(), signal);
     if (phase === 'starting' || phase === 'ready') {
       run();
@@ -41,7 +41,7 @@ describe('a job that a worker asks for', () => {
   });
 
   it('is counted where a worker has refused it', async () => {
-    const { handlers, told } = createHandlers({ runner: { busySeconds: 7 } });
+    const { handlers, told } = createHandlers({ drainSecondsLeft: () => 7 });
     expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
     expect(told).toEqual(['refused', 'refused lately', 'refused key alice', 'refused client']);
   });

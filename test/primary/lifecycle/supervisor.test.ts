@@ -104,6 +104,25 @@ describe('the supervisor', () => {
     ]);
   });
 
+  it('knows how much of the drain is left, in whole seconds as they are told', async () => {
+    const harness = new Harness({ running: 1, drainMs: 400_000, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    const left: number[] = [];
+    for (const ms of [0, 150_500, 249_000, 10_000]) {
+      await harness.clock.advance(ms);
+      left.push(harness.supervisor.drainSecondsLeft);
+    }
+    expect(left).toEqual([300, 250, 1, 1]);
+  });
+
+  it('knows that nothing of it is left after a second signal', async () => {
+    const harness = new Harness({ running: 1, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    void harness.supervisor.terminate('SIGINT');
+    await harness.soFar();
+    expect(harness.supervisor.drainSecondsLeft).toBe(1);
+  });
+
   it('cuts what is left at the drain time-out, and exits with 1', async () => {
     const harness = new Harness({ running: 1 });
     void harness.supervisor.terminate('SIGTERM');
