@@ -403,7 +403,7 @@ describe('Every file that decides something', () => {
       false,
       false,
     ]);
-    expect(['src/shared/clock', 'src/shared/ipc/peer', 'src/shared/url'].map(decides)).toEqual([false, true, true]);
+    expect(['src/shared/resolvers', 'src/shared/ipc/peer', 'src/shared/url'].map(decides)).toEqual([false, true, true]);
     expect(sources.filter((source) => source.decides).length).toBeGreaterThan(sources.length / 2);
   });
 

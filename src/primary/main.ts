@@ -1,12 +1,11 @@
 import './lifecycle/small-heap.js';
 
-import { readFile, stat } from 'node:fs/promises';
 import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
-import { delay, systemClock } from '../shared/clock.js';
-import { type Config, type Environment, loadConfig } from '../shared/config/config.js';
+import { systemClock } from '../shared/clock.js';
+import type { Config, Environment } from '../shared/config/config.js';
 import type { RedisPlace } from '../shared/config/store-place.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
@@ -14,7 +13,6 @@ import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } fro
 import { type LogStyle, logStyleFor } from '../shared/log-style.js';
 import { logIn } from '../shared/log-text.js';
 import { createLogger, describeError, type Logger } from '../shared/logger.js';
-import { removeDirectoryOf } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
 import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { readProduct } from '../shared/product.js';
@@ -26,10 +24,11 @@ import { chooseAdapters } from './cli/registry.js';
 import { chooseTermination } from './cli/terminate/termination.js';
 import { addressFault } from './fleet/address-fault.js';
 import { openAddresses } from './fleet/addresses.js';
-import { type Given, takeGiven } from './lifecycle/given.js';
+import { type Given, readConfig, takeGiven } from './lifecycle/given.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
 import { closeInherited } from './lifecycle/inherited-fds.js';
+import { OwnTraces } from './lifecycle/own-traces.js';
 import { endPredecessors, tracesOf } from './lifecycle/predecessors.js';
 import { makeRuntimeDirectory, removeDirectories, runtimeParent } from './lifecycle/runtime-directory.js';
 import { checkSocketPath } from './lifecycle/socket-path.js';
@@ -41,8 +40,6 @@ import { Service } from './service.js';
 import { asConfigFault, checkEngine, openStore, sharedLimits } from './store/open-store.js';
 import type { JobQueue } from './store/redis/job-queue.js';
 
-/** After a defect the service ends, even if the disk does not answer. */
-const removeLimitMs = 1000;
 const stderrFd = 2;
 
 const noOutput: LogDestination = { write: () => {}, flush: async () => true };
@@ -51,7 +48,8 @@ const silent = { logStyle: 'json', show: () => {}, logWriteErrors: () => 0 } as 
 /** Runs the service in this process, until it ends the process. `settings` win over the environment. */
 export function start(settings: Environment = {}): void {
   const style = styleOfLog({ ...process.env, ...settings }); // before the settings are taken out of the environment
-  main(settings, style).catch((error: unknown) => failToStart(error, style));
+  const own = new OwnTraces(systemClock);
+  main(settings, style, own).catch((error: unknown) => failToStart(error, style, own));
 }
 
 function styleOfLog(env: Environment): LogStyle {
@@ -64,20 +62,13 @@ export async function inspectSetup(settings: Environment = {}, asks = false): Pr
   const config = await readConfig(given.env);
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
+  const own = new OwnTraces(systemClock);
   try {
     const log = createLogger('silent', 'primary', noOutput);
-    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor'), asks);
+    return await reportSetup(config, await createHost(config, given, { ...silent, log }, 'visitor', own), asks);
   } finally {
-    await removeOwnDirectory(given.env);
+    await own.remove();
   }
-}
-
-function readConfig(env: Environment): Promise<Config> {
-  return loadConfig(
-    env,
-    (path) => readFile(path, 'utf8'),
-    async (path) => (await stat(path)).mode,
-  );
 }
 
 /** A signal that came before the service was there, and the service once it is. */
@@ -87,11 +78,11 @@ interface PendingSignal {
 }
 
 /** A start goes on to where it can end in order. A second signal ends one that hangs. */
-function listenForSignals(): PendingSignal {
+function listenForSignals(own: OwnTraces): PendingSignal {
   const pending: PendingSignal = { signal: null, service: null };
   const terminate = (signal: NodeJS.Signals) => {
     if (pending.service !== null) void pending.service.terminate(signal);
-    else if (pending.signal !== null) endAtOnce(signal, terminate);
+    else if (pending.signal !== null) void own.remove().finally(() => endAtOnce(signal));
     else pending.signal = signal;
   };
   process.on('SIGTERM', terminate);
@@ -103,25 +94,26 @@ function listenForSignals(): PendingSignal {
 }
 
 /** As the system would without us: process.exit would wait for a disk that does not answer. */
-function endAtOnce(signal: NodeJS.Signals, listener: (signal: NodeJS.Signals) => void): void {
-  process.off(signal, listener);
+function endAtOnce(signal: NodeJS.Signals): void {
+  process.removeAllListeners(signal);
   process.kill(process.pid, signal);
 }
 
-async function main(settings: Environment, logStyle: LogStyle): Promise<void> {
-  const pending = listenForSignals();
+async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): Promise<void> {
+  const pending = listenForSignals(own);
   const given = await takeGiven(process.env, process.pid, settings);
   await closeInherited(given.handover.passedFds);
   const config = await readConfig(given.env);
   const lost = { count: 0 };
   const output = openOutput(() => lost.count++);
   const log = createLogger(config.logLevel, 'primary', logIn(logStyle, output));
-  process.on('uncaughtException', (error) => die(log, error));
-  process.on('unhandledRejection', (reason) => die(log, reason));
+  process.on('uncaughtException', (error) => die(log, error, own));
+  process.on('unhandledRejection', (reason) => die(log, reason, own));
   await endPredecessors(config, given.env, log, systemClock);
   const show = (lines: readonly string[]) =>
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
-  const host = await createHost(config, given, { log, logStyle, show, logWriteErrors: () => lost.count }, 'service');
+  const logging = { log, logStyle, show, logWriteErrors: () => lost.count };
+  const host = await createHost(config, given, logging, 'service', own);
   const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const store = await openStore(config.store, systemClock, { onHang: endByKill, openQueue, ...sharedLimits(config) });
   const ports = await openPorts(config, host).catch(async (error: Error) => {
@@ -155,37 +147,44 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
   };
 }
 
+type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;
+type Role = 'visitor' | 'service';
+
+async function createHost(config: Config, given: Given, logging: Logging, role: Role, own: OwnTraces): Promise<Host> {
+  const traces = await tracesOf(config, given.env);
+  return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
+}
+
 /** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
-async function createHost(
+async function makeHost(
   config: Config,
   { handover, env }: Given,
-  logging: Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>,
-  role: 'visitor' | 'service',
+  known: Logging & Pick<Host, 'traces'>,
+  role: Role,
+  own: OwnTraces,
 ): Promise<Host> {
   const searchPath = searchPathOf(env);
   const instance = await instanceOfProcess(process.pid);
-  const traces = await tracesOf(config, env);
   const runtimeDirectory = await makeRuntimeDirectory(runtimeParent(env), instance);
   const workDirectory = await makeWorkDirectory(runtimeDirectory, resolve(tmpdir()));
   const tools = await findHostTools(searchPath);
   const settings = { cgroup: config.cgroup, maxMemoryBytes: config.cliMemoryBytes, maxProcesses: config.cliProcesses };
+  const removeAll = () => removeDirectories([workDirectory, runtimeDirectory]).then(() => own.remove());
   return {
     env,
     product: readProduct(),
     instance,
     termination: await chooseTermination(settings, tools, instance, role === 'service', systemClock),
     systemd: new Systemd(handover, await findNotifier(searchPath), process.pid, systemClock),
-    traces,
     runtimeDirectory,
     workDirectory,
     searchPath,
     clock: systemClock,
     heap: new HeapKeeper(systemClock, fullCollection()),
-    ...logging,
+    ...known,
     freeMemory: freemem,
     random: Math.random,
-    exit: (code) =>
-      void removeDirectories([workDirectory, runtimeDirectory]).finally(() => void exit(logging.log, code)),
+    exit: (code) => void removeAll().finally(() => void exit(known.log, code)),
   };
 }
 
@@ -205,19 +204,15 @@ function endByKill(): void {
 }
 
 /** The workers notice that the primary has gone, end what is left of its processes, and exit too. */
-function die(log: Logger, reason: unknown): void {
+function die(log: Logger, reason: unknown, own: OwnTraces): void {
   log.error('internal_error', { error: describeError(reason) });
-  void leave(log, serviceExits.internal);
+  void leave(log, serviceExits.internal, own);
 }
 
-/** An end that was not foreseen: it may not be known yet where the runtime directory is. */
-async function leave(log: Logger, code: ServiceExit): Promise<void> {
-  await Promise.race([removeOwnDirectory(process.env), delay(systemClock, removeLimitMs)]);
+/** An end that was not foreseen. */
+async function leave(log: Logger, code: ServiceExit, own: OwnTraces): Promise<void> {
+  await own.remove();
   return exit(log, code);
-}
-
-async function removeOwnDirectory(env: Environment): Promise<void> {
-  await removeDirectoryOf(await instanceOfProcess(process.pid), runtimeParent(env).path);
 }
 
 async function exit(log: Logger, code: ServiceExit): Promise<void> {
@@ -230,7 +225,7 @@ function openOutput(onLost: () => void): LogDestination {
 }
 
 /** The log level may not be known yet, or be the fault itself. */
-function failToStart(error: unknown, style: LogStyle): Promise<void> {
+function failToStart(error: unknown, style: LogStyle, own: OwnTraces): Promise<void> {
   const { isConfigFault, text, records } = startFault(error);
   const { inText, inLog } = placesOfFault(areSameFile(stdoutFd, stderrFd), style !== 'json');
   if (inText) process.stderr.write(text);
@@ -243,7 +238,7 @@ function failToStart(error: unknown, style: LogStyle): Promise<void> {
     ),
   );
   for (const [event, fields] of records) log[event === 'config_warning' ? 'warn' : 'error'](event, fields);
-  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal);
+  return leave(log, isConfigFault ? serviceExits.config : serviceExits.internal, own);
 }
 
 if (require.main === module) start();

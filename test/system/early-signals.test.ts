@@ -1,11 +1,12 @@
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
-import { constants, watch } from 'node:fs';
-import { type FileHandle, open, readdir } from 'node:fs/promises';
+import { constants, existsSync, watch } from 'node:fs';
+import { type FileHandle, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { temporaryFolder } from '../support/folder.js';
-import { type Service, spawnService } from '../support/service.js';
+import { ownCgroupFolder } from '../support/scratch-cgroup.js';
+import { failingService, programs, type Service, spawnService } from '../support/service.js';
 import { until } from '../support/until.js';
 
 /** A start that waits for its API keys. */
@@ -42,6 +43,34 @@ async function holdStart(): Promise<HeldStart> {
   return { service, goOn, [Symbol.asyncDispose]: end };
 }
 
+/** A start that waits for an adapter, and has its folders and its cgroup by then. */
+async function startHanging(): Promise<{ readonly service: Service } & AsyncDisposable> {
+  const folder = await temporaryFolder();
+  const [adapter, begun] = [join(folder.path, 'adapter.mjs'), join(folder.path, 'begun')];
+  const code = `import { writeFileSync } from 'node:fs'; writeFileSync(${JSON.stringify(begun)}, ''); await new Promise(() => {});`;
+  await writeFile(adapter, code);
+  const service = await spawnService({ env: { MODEL_API_CLI: adapter } });
+  const end = async () => {
+    service.process.kill('SIGKILL');
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+  };
+  await until(() => existsSync(begun), 'the adapter to be loaded');
+  return { service, [Symbol.asyncDispose]: end };
+}
+
+/** Two of a kind may arrive as one. */
+function killTwice({ process }: Service, signal: 'SIGTERM' | 'SIGINT'): void {
+  process.kill(signal === 'SIGTERM' ? 'SIGINT' : 'SIGTERM');
+  process.kill(signal);
+}
+
+/** The cgroups of the service with this pid. */
+async function cgroupsOf(pid: number): Promise<string[]> {
+  const names = await readdir(ownCgroupFolder() ?? '/nowhere').catch(() => []);
+  return names.filter((name) => name.startsWith(`prompt-relay-${pid}.`));
+}
+
 describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (signal) => {
   it('ends it with 0 before anything is started, and nothing is left', async () => {
     await using start = await holdStart();
@@ -73,9 +102,40 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
   it('ends it at the second time where it hangs', async () => {
     await using start = await holdStart();
     const { service } = start;
-    service.process.kill(signal === 'SIGTERM' ? 'SIGINT' : 'SIGTERM'); // two of a kind may arrive as one
-    service.process.kill(signal);
+    killTwice(service, signal);
     await service.exited;
     expect(service.process.signalCode).toMatch(/^SIG(TERM|INT)$/);
+  });
+
+  it('leaves nothing at the second time where it hangs with all that it makes for itself', async () => {
+    await using start = await startHanging();
+    const { service } = start;
+    expect(await readdir(service.home)).toHaveLength(2);
+    killTwice(service, signal);
+    await service.exited;
+    expect(service.process.signalCode).toMatch(/^SIG(TERM|INT)$/);
+    expect([await readdir(service.home), await cgroupsOf(service.pid)]).toEqual([[], []]);
+  });
+
+  it('leaves nothing either where the second comes while that is being made', async () => {
+    await using folder = await temporaryFolder();
+    const watcher = watch(folder.path);
+    const made = once(watcher, 'change');
+    await using service = await spawnService({ env: { TMPDIR: folder.path } });
+    await made;
+    watcher.close();
+    killTwice(service, signal);
+    await service.exited;
+    expect([await readdir(folder.path), await cgroupsOf(service.pid)]).toEqual([[], []]);
+  });
+});
+
+describe('A start that fails late', () => {
+  it.each([
+    ['for the configuration', 78, { MODEL_API_CLI: join(programs, 'throws-on-signal.js') }],
+    ['for an address', 69, { MODEL_API_HOST: '192.0.2.1', MODEL_API_KEY: 'a-key-that-is-long-enough' }],
+  ])('leaves nothing: %s', async (_, code, env) => {
+    const service = await failingService(env);
+    expect([service.code, await cgroupsOf(service.pid)]).toEqual([code, []]);
   });
 });

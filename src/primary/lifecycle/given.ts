@@ -1,4 +1,5 @@
-import type { Environment } from '../../shared/config/config.js';
+import { readFile, stat } from 'node:fs/promises';
+import { type Config, type Environment, loadConfig } from '../../shared/config/config.js';
 import { eraseFromEnviron } from '../../shared/process/environ.js';
 import { type Handover, takeHandover } from './systemd.js';
 
@@ -32,6 +33,15 @@ export function takeSettings(env: Record<string, string | undefined>): Environme
   const whole = Object.freeze({ ...env });
   for (const name of Object.keys(env).filter(isSetting)) delete env[name];
   return whole;
+}
+
+/** Reads the files too that the settings name. Rejects with a ConfigFault. */
+export function readConfig(env: Environment): Promise<Config> {
+  return loadConfig(
+    env,
+    (path) => readFile(path, 'utf8'),
+    async (path) => (await stat(path)).mode,
+  );
 }
 
 function isSetting(name: string): boolean {

@@ -2,7 +2,7 @@ import { lstat, readdir, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Clock } from '../clock.js';
 import { Cgroup } from './cgroup.js';
-import { type Instance, instanceOf, ownerOfFolder, writeInstance } from './instance.js';
+import { folderPrefix, type Instance, instanceOf, ownerOfFolder, writeInstance } from './instance.js';
 import { isAlive } from './proc.js';
 import { ProcessScanner } from './scanner.js';
 import { sweep } from './sweep.js';
@@ -46,9 +46,10 @@ async function endCgroups(clock: Clock, parent: string | null): Promise<number> 
   return ended;
 }
 
-/** Removes the runtime directory of this primary, wherever its start got to. */
-export function removeDirectoryOf(instance: Instance, runtimeParent: string): Promise<void> {
-  return removeFolders(runtimeParent, async (owner) => writeInstance(owner) === writeInstance(instance));
+/** Removes the runtime directory of this primary, wherever its start got to, and its cgroup where nothing runs in it. */
+export async function removeTracesOf(instance: Instance, { runtimeParent, cgroupParent }: TracePlaces): Promise<void> {
+  await removeFolders(runtimeParent, async (owner) => writeInstance(owner) === writeInstance(instance));
+  if (cgroupParent !== null) await new Cgroup(join(cgroupParent, folderPrefix(instance))).remove();
 }
 
 /** Never rejects: what can't be removed now is left to the next start. */

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { systemClock } from '../../../src/shared/clock.js';
 import type { Cgroup } from '../../../src/shared/process/cgroup.js';
 import { cookieOf, folderPrefix, type Instance } from '../../../src/shared/process/instance.js';
-import { endLeftovers, removeDirectoryOf } from '../../../src/shared/process/leftovers.js';
+import { endLeftovers, removeTracesOf } from '../../../src/shared/process/leftovers.js';
 import { readOwner } from '../../../src/shared/process/owner.js';
 import { instanceOfProcess } from '../../../src/shared/process/proc.js';
 import { ProcessScanner } from '../../../src/shared/process/scanner.js';
@@ -144,7 +144,7 @@ describe('The folder of a primary', () => {
   it('is removed at once by the primary itself, which leaves those of others alone', async () => {
     await folderOf(living);
     const other = await folderOf(dead);
-    await removeDirectoryOf(living, folder.path);
+    await removeTracesOf(living, { ...noCgroups, runtimeParent: folder.path });
     expect((await names()).map((name) => join(folder.path, name))).toEqual([other]);
   });
 
@@ -157,7 +157,7 @@ describe('The folder of a primary', () => {
   it('is no matter where nothing can be seen', async () => {
     const places = { runtimeParent: nowhere, cgroupParent: nowhere };
     await expect(endLeftovers(systemClock, places)).resolves.toEqual(expect.any(Number));
-    await removeDirectoryOf(living, nowhere);
+    await removeTracesOf(living, { ...noCgroups, runtimeParent: nowhere });
   });
 });
 
