@@ -1,7 +1,7 @@
 /** How the service ends; from 69 on the numbers are those of sysexits.h. */
 export const serviceExits = {
   clean: 0,
-  /** Work was cut, or an answer that its client had not read. */
+  /** Work was cut, or an answer that its client was reading. */
   cut: 1,
   /** The address is in use, or no worker can start. */
   unavailable: 69,
@@ -17,7 +17,7 @@ export const workerExits = {
   clean: 0,
   /** A defect. */
   broken: 1,
-  /** An answer could not be sent in time. */
+  /** An answer could not be sent in time, though its client was reading. */
   cut: 2,
   cannotListen: 69,
 } as const;

@@ -21,6 +21,8 @@ const maxHeaderBytes = 16 * 1024;
 const firstRequestMs = 500;
 /** At the end, exchanges without a job get this long. */
 const joblessMs = 2000;
+/** At the end, an answer of which its client has taken nothing for so long counts as left by the client. */
+const leftMs = 1000;
 
 /** Owns one listening server and its connections: time limits, JSON bodies for errors that Node answers itself, one request at a time per socket. */
 export class HttpServer {
@@ -30,10 +32,12 @@ export class HttpServer {
   readonly #connections = new Map<Socket, Connection>();
   #stopWatch: StopTimer = () => {};
   #hasCut = false;
+  #maxUnreadMs: number;
 
   constructor(app: Listener, parts: RefusalParts, limits = httpLimits) {
     this.#parts = parts;
     this.#limits = limits;
+    this.#maxUnreadMs = limits.unreadMs;
     this.#server = createServer({
       headersTimeout: limits.headersMs,
       requestTimeout: limits.requestMs,
@@ -64,14 +68,20 @@ export class HttpServer {
     const { clock } = this.#parts;
     this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
       const nowMs = clock.monotonicMs();
-      for (const connection of this.#connections.values()) connection.check(nowMs);
+      for (const connection of this.#connections.values()) connection.check(nowMs, this.#maxUnreadMs);
     });
     return listenOn(this.#server, fd);
   }
 
+  /** From now on, clients that take nothing of their answer are given up after this time, if it is shorter. */
+  hurry(maxUnreadMs: number): void {
+    this.#maxUnreadMs = Math.min(this.#maxUnreadMs, maxUnreadMs);
+  }
+
   /**
    * Accepts no new connection, and closes each one when its requests are answered. Resolves when the last one has gone,
-   * after `limitMs` at the latest, with whether the answer of every job was sent. May be called again, for less time.
+   * after `limitMs` at the latest, with whether the answer of every job was sent to a client that reads. May be called
+   * again, for less time.
    */
   async stop(limitMs: number): Promise<boolean> {
     for (const connection of this.#connections.values()) connection.finish();
@@ -103,13 +113,15 @@ export class HttpServer {
   }
 
   #cut(): void {
-    this.#hasCut = [...this.#connections.values()].some(({ isAnsweringJob }) => isAnsweringJob);
+    const nowMs = this.#parts.clock.monotonicMs();
+    const isCut = (connection: Connection) => connection.isAnsweringJob && connection.unreadMs(nowMs) < leftMs;
+    this.#hasCut = [...this.#connections.values()].some(isCut);
     for (const socket of this.#connections.keys()) socket.destroy();
   }
 
   #welcome(socket: Socket, app: Listener): void {
     const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
-    this.#connections.set(socket, new Connection(socket, app, sayLast, this.#limits.unreadMs));
+    this.#connections.set(socket, new Connection(socket, app, sayLast));
     socket.once('close', () => this.#connections.delete(socket));
   }
 }

@@ -24,6 +24,11 @@ export class Listeners {
     }
   }
 
+  /** From now on, clients that take nothing of their answer are given up after this time. */
+  hurry(maxUnreadMs: number): void {
+    for (const server of this.#servers) server.hurry(maxUnreadMs);
+  }
+
   /**
    * Resolves when nothing is open any more, after `limitMs` at the latest, with whether every answer was sent. With
    * `retire`, idle connections are left to their keep-alive limit.

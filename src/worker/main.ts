@@ -37,6 +37,8 @@ const spillPath = '/var/tmp';
 /** What this worker knows of itself and of the service. */
 interface WorkerContext {
   phase: Phase;
+  /** In a drain, a client that takes nothing of its answer for so long is given up; Infinity before the primary has told. */
+  drainUnreadMs: number;
   /** At the level `info` until the primary has told which one is configured. */
   log: Logger;
   /** Where the primary leaves traces; null before it has told. */
@@ -55,7 +57,13 @@ async function main(): Promise<void> {
   const output = new LogOutput(openForLog(stdoutFd), systemClock, () => metrics.logWriteFailed());
   const log = createLogger('info', 'worker', output);
   const parts = { keys: new KeyRing(), listeners: new Listeners(), metrics };
-  const context: WorkerContext = { phase: 'starting', log, traces: null, ...parts };
+  const context: WorkerContext = {
+    phase: 'starting',
+    drainUnreadMs: Number.POSITIVE_INFINITY,
+    log,
+    traces: null,
+    ...parts,
+  };
   process.once('disconnect', () => void outlive(primaryPid, context));
   process.on('uncaughtException', (error) => void die(context.log, error));
   process.on('unhandledRejection', (reason) => void die(context.log, reason));
@@ -63,6 +71,7 @@ async function main(): Promise<void> {
   const settings = await primary.call('hello', {});
   context.log = createLogger(settings.logLevel, 'worker', logIn(settings.logStyle, output));
   context.phase = settings.phase;
+  context.drainUnreadMs = settings.drainUnreadMs;
   context.traces = settings.traces;
   context.keys.begin(settings.keys);
   await serve(context, primary, settings);
@@ -76,6 +85,7 @@ function connect(context: WorkerContext): Primary {
   const handlers: Handlers<WorkerCalls> = {
     phase: ({ phase }) => {
       context.phase = phase;
+      if (phase === 'draining') listeners.hurry(context.drainUnreadMs);
     },
     keys: ({ keys }) => context.keys.replace(keys),
     figures: async () => ({ families: await metrics.changes() }),

@@ -120,10 +120,10 @@ describe('An answer that is still on its way at the end of a drain', () => {
   const large = 8 * 1024 * 1024;
 
   /** An answer that the service has written and nobody reads; resolves once the drain waits for nothing else. */
-  async function unread(service: Service, isReloaded = false): Promise<Socket> {
+  async function unread(service: Service, isReloaded = false, bytes = large): Promise<Socket> {
     const socket = connect(service.port, '127.0.0.1').pause();
     socket.on('error', () => {});
-    socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${large}` })));
+    socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${bytes}` })));
     await once(socket, 'readable');
     await untilJobs(service, 0, 0);
     if (isReloaded) service.process.kill('SIGHUP');
@@ -156,12 +156,40 @@ describe('An answer that is still on its way at the end of a drain', () => {
   it.each([
     ['', false],
     [', also by a worker that was being replaced', true],
-  ])('is cut at the end of the drain when nobody reads it, and the service ends with 1%s', async (_, isReloaded) => {
+  ])('is given up in a drain when nobody reads it, and the service ends with 0%s', async (_, isReloaded) => {
     const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
-    await using service = await startConverser({ ...twoWorkers, ...twoWorkers, ...env });
+    await using service = await startConverser({ ...twoWorkers, ...env });
     const socket = await unread(service, isReloaded);
+    expect(await service.exited).toBe(0);
+    socket.destroy();
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_complete' }));
+  });
+
+  it('is cut at the end of the drain while its client reads it, and the service ends with 1', async () => {
+    const huge = 4 * large;
+    const env = { MODEL_API_MAX_OUTPUT_BYTES: String(huge), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' };
+    await using service = await startConverser({ ...twoWorkers, ...env });
+    const socket = await unread(service, false, huge);
+    const reading = setInterval(() => socket.read(huge / 256), 50); // in two and a half seconds a fifth of it
     expect(await service.exited).toBe(1);
+    clearInterval(reading);
     socket.destroy();
     expect(service.logs).toContainEqual(expect.objectContaining({ event: 'shutdown_timeout' }));
+  });
+
+  it('holds up no drain where it is a stream that nobody reads: its job is cancelled, and the service ends with 0', async () => {
+    const env = { MODEL_API_MAX_OUTPUT_BYTES: String(large), MODEL_API_DRAIN_TIMEOUT_SECONDS: '6' };
+    await using service = await startConverser({ ...twoWorkers, ...env });
+    const socket = connect(service.port, '127.0.0.1').pause();
+    socket.on('error', () => {});
+    socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${large}`, stream: true })));
+    await once(socket, 'readable');
+    await untilJobs(service, 1, 0);
+    const begun = performance.now();
+    service.process.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
+    expect(performance.now() - begun).toBeLessThan(6000);
+    socket.destroy();
+    expect(service.logs).toContainEqual(expect.objectContaining({ event: 'http_request_completed', status_code: 499 }));
   });
 });

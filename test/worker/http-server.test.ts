@@ -43,11 +43,11 @@ class Exchanges {
   }
 }
 
-async function start() {
+async function start(unreadMs = limits.unreadMs) {
   const exchanges = new Exchanges();
   const log = new LogBook();
   const metrics = new HttpMetrics();
-  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, limits);
+  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, { ...limits, unreadMs });
   const { fd, address } = await bindTcp('127.0.0.1', 0);
   await server.listen(fd);
   const port = address?.port ?? 0;
@@ -210,6 +210,17 @@ describe('One connection', () => {
       socket.destroy();
     },
   );
+
+  it('is closed sooner when its client reads nothing once the server is told to hurry, and never later', async () => {
+    await using house = await start();
+    const { server, exchanges, port } = house;
+    server.hurry(1);
+    server.hurry(60_000);
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.on('error', () => {}).write(get('/large'));
+    await until(() => exchanges.closed.includes('/large'), 'the server to give up', limits.unreadMs - 10);
+    socket.destroy();
+  });
 
   it('may take any time for an answer that follows another', async () => {
     await using house = await start();
@@ -434,6 +445,16 @@ describe('A server that stops', () => {
     const closed = server.retire(60_000).then(() => [...exchanges.closed]);
     connection[Symbol.dispose]();
     expect(await closed).toEqual(['/held']);
+  });
+
+  it('does not count an answer as cut of which its client takes nothing', async () => {
+    await using house = await start(60_000);
+    const { server, exchanges, port } = house;
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.on('error', () => {}).write(get('/stream'));
+    await until(() => exchanges.begun.includes('/stream'), 'the request');
+    expect(await server.stop(2000)).toBe(true);
+    socket.destroy();
   });
 
   it('tells that it had to cut an answer at its limit, and can be told to stop sooner', async () => {

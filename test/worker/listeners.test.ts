@@ -12,6 +12,10 @@ class FakeServer {
     this.told.push(`listen ${fd}`);
   }
 
+  hurry(maxUnreadMs: number): void {
+    this.told.push(`hurry ${maxUnreadMs}`);
+  }
+
   async stop(limitMs: number): Promise<boolean> {
     this.told.push(`stop ${limitMs}`);
     return this.isWhole;
@@ -61,6 +65,12 @@ describe('The listeners of a worker', () => {
     const { servers, listeners } = await open();
     servers[1].isWhole = false;
     expect(await listeners.close(end, 1000)).toBe(false);
+  });
+
+  it('are told together for how long an answer may be left', async () => {
+    const { servers, listeners } = await open();
+    listeners.hurry(1000);
+    expect(servers.map(({ told }) => told.at(-1))).toEqual(['hurry 1000', 'hurry 1000']);
   });
 
   it('that retire can be told to stop sooner', async () => {

@@ -5,6 +5,10 @@ import type { Phase } from '../../shared/phase.js';
 /** A worker inherits the open addresses behind its standard streams and its channel. */
 const firstInheritedFd = 4;
 
+/** A client that takes nothing for this part of a drain shall not make it last to its end, nor end with work that is cut. */
+const unreadShare = 1 / 3;
+const minUnreadMs = 1000;
+
 /** The part of the configuration that workers need: no credential of the CLI, no key in clear text. */
 export function workerSettings(
   config: Config,
@@ -29,6 +33,7 @@ export function workerSettings(
     logStyle,
     isCapped: config.rateMaxRequests > 0,
     phase,
+    drainUnreadMs: Math.max(minUnreadMs, config.drainMs * unreadShare),
     traces,
   };
 }

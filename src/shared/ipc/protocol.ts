@@ -62,6 +62,8 @@ export const workerSettingsSchema = z.object({
   /** Whether there is a cap for clients without one of their own. */
   isCapped: z.boolean(),
   phase: z.enum(phases),
+  /** In a drain, a client that takes nothing of its answer for so long is given up. */
+  drainUnreadMs: z.number(),
   /** Where the primary leaves traces, should it be killed. */
   traces: z.object({ runtimeParent: z.string(), cgroupParent: z.string().nullable() }),
 });

@@ -23,7 +23,6 @@ export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
   readonly #sayLast: (refusal: HttpRefusal) => void;
-  readonly #maxUnreadMs: number;
   readonly #unread: UnreadWatch;
   readonly #waiting: OpenExchange[] = [];
   #open: OpenExchange | null = null;
@@ -33,15 +32,11 @@ export class Connection {
   #isFinishing = false;
   #hasSaidClose = false;
 
-  /**
-   * `sayLast` answers what is no request, and closes the socket. A client that takes nothing of an answer for
-   * `maxUnreadMs` is given up, whether the answer is complete or not: it holds memory, and may hold a slot.
-   */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, maxUnreadMs: number) {
+  /** `sayLast` answers what is no request, and closes the socket. */
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void) {
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
-    this.#maxUnreadMs = maxUnreadMs;
     this.#unread = new UnreadWatch(socket);
   }
 
@@ -72,9 +67,17 @@ export class Connection {
     if (!this.isAnsweringJob) this.#socket.destroy();
   }
 
-  /** Called a few times a second. Gives up a client that reads nothing, or whose leaving would not be seen. */
-  check(nowMs: number): void {
-    if (this.#unread.unreadMs(nowMs) >= this.#maxUnreadMs) return this.#giveUp();
+  /** How long something has waited for the client, of which it takes nothing, milliseconds. */
+  unreadMs(nowMs: number): number {
+    return this.#unread.unreadMs(nowMs);
+  }
+
+  /**
+   * Called a few times a second. Gives up a client whose leaving would not be seen, and one that takes nothing of an answer
+   * for `maxUnreadMs`, whether the answer is complete or not: it holds memory, and may hold a slot.
+   */
+  check(nowMs: number, maxUnreadMs: number): void {
+    if (this.unreadMs(nowMs) >= maxUnreadMs) return this.#giveUp();
     if (this.isAnsweringJob && this.#isDeaf) this.#giveUp();
   }
 

@@ -36,6 +36,14 @@ describe('the settings of a worker', () => {
     expect(JSON.stringify(settings)).not.toContain('secret');
   });
 
+  it.each([
+    ['30', 10_000],
+    ['1', 1000],
+    ['0', 1000],
+  ])('say for how long an answer may be left in a drain of %s s', async (MODEL_API_DRAIN_TIMEOUT_SECONDS, ms) => {
+    expect((await settingsOf({ MODEL_API_DRAIN_TIMEOUT_SECONDS })).drainUnreadMs).toBe(ms);
+  });
+
   it('say whether a cap is configured', async () => {
     expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '0' })).isCapped).toBe(false);
     expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30' })).isCapped).toBe(true);
