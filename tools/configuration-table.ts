@@ -109,7 +109,7 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   ],
   MODEL_API_MAX_OUTPUT_BYTES: ['longest answer, bytes; a longer one is `cli_error` (output_too_large)'],
   MODEL_API_EXPOSE_STDERR: [
-    '`true`: callers are told what a model CLI that fails wrote to stderr; it may name keys and paths',
+    '`true`: callers are told what a model CLI that fails wrote to stderr, without the secrets that the service knows; it may name paths',
   ],
   MODEL_API_STANDBY: ['CLI processes kept started and waiting, for each launch in use; 0 is off'],
   MODEL_API_LIVE_SESSIONS: ['conversations whose CLI process stays up between turns; 0 is off'],

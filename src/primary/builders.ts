@@ -55,8 +55,8 @@ interface WithBanner {
   readonly banner: Banner;
 }
 
-export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'metrics'>): ModelClis {
-  const { config, host, named, router, breakers, metrics } = parts;
+export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'metrics' | 'redactor'>): ModelClis {
+  const { config, host, named, router, breakers, metrics, redactor } = parts;
   const observerOf = (cli: string): CliObserver => {
     const counted = metrics.cliOf(cli);
     const breaker = breakers.all[named.findIndex(({ name }) => name === cli)];
@@ -69,7 +69,7 @@ export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'm
       },
     };
   };
-  return new ModelClis(config, host, named, router, observerOf);
+  return new ModelClis(config, host, named, router, observerOf, redactor);
 }
 
 export function createReadiness(
@@ -134,6 +134,7 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
     isStoreUp: () => store.isUp,
     modelsOf,
     observer,
+    redactor: parts.redactor,
     clock,
   };
   return new JobRunner(resources, clis.models, config);

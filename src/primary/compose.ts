@@ -1,4 +1,5 @@
 import { describeError } from '../shared/logger.js';
+import { Redactor } from '../shared/redactor.js';
 import {
   createBackground,
   createBanner,
@@ -11,6 +12,7 @@ import {
   createRunner,
   createScrape,
 } from './builders.js';
+import { secretsOf } from './cli/environment.js';
 import { ModelRouter } from './cli/model-router.js';
 import { Clients } from './clients/clients.js';
 import { CliGates } from './jobs/cli-gates.js';
@@ -37,6 +39,7 @@ export function compose(setup: Setup): Parts {
   const { clock, log } = host;
   const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
   const clients = new Clients(config);
+  const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
   const router = new ModelRouter(config, named, (client) => clients.optionsOf(client).models);
@@ -54,11 +57,11 @@ export function compose(setup: Setup): Parts {
   const figures = { metrics, usage, keptUsage, lastHour: new LastHour(clock) };
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
-  const clis = createClis({ ...setup, router, breakers, metrics });
+  const clis = createClis({ ...setup, router, breakers, metrics, redactor });
   const banner = createBanner(setup);
   const readiness = createReadiness({ ...setup, breakers, metrics, clis, banner });
   const ofClis = { router, breakers, clis, readiness, cliGates };
-  const state = { ...setup, clients, slots, ...memory, ...figures, ...threads, ...ofClis };
+  const state = { ...setup, clients, redactor, slots, ...memory, ...figures, ...threads, ...ofClis };
   const runner = createRunner(state);
   const background = createBackground({ ...state, runner });
   const claims = createClaims({ ...setup, runner });

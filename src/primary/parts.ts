@@ -1,4 +1,5 @@
 import type { Config } from '../shared/config/config.js';
+import type { Redactor } from '../shared/redactor.js';
 import type { AgentPort } from './agent/agent-port.js';
 import type { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundRunner } from './background/background-runner.js';
@@ -45,6 +46,7 @@ export interface Setup {
 /** The parts of the primary, in the order in which they are built: each knows only those before it. */
 export interface Parts extends Setup {
   readonly clients: Clients;
+  readonly redactor: Redactor;
   readonly slots: SlotQueue;
   readonly router: ModelRouter;
   readonly breakers: Breakers;

@@ -67,7 +67,7 @@ export const wireError = z
     reason: z.enum(errorReasons).optional(),
     /** For the reason `quota`. Clients are not told. */
     quota: quotaRefusal.optional(),
-    /** The end of what the model CLI wrote to stderr. For the log: it may name keys and paths. */
+    /** The end of what the model CLI wrote to stderr. For the log: without known secrets, but it may name paths. */
     stderr: z.string().optional(),
     /** For `validation_error`. */
     details: z.array(detail).readonly().optional(),

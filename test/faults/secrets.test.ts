@@ -1,5 +1,6 @@
 import { spawnSync } from 'node:child_process';
-import { readdir, readFile } from 'node:fs/promises';
+import { createHash } from 'node:crypto';
+import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
@@ -47,6 +48,42 @@ describe('A prompt', () => {
     expect(JSON.stringify(service.logs)).not.toContain(canary);
     expect(service.stderr.join()).not.toContain(canary);
     for (const file of await filesBelow(service.home)) expect(await readFile(file, 'latin1')).not.toContain(canary);
+  });
+});
+
+describe('A secret that a program writes to stderr', () => {
+  const secrets = {
+    'in MODEL_API_CLI_ENV': 'vendor+secret/of=the-operator',
+    'the credential': 'sk-ant-oat01-credential-of-the-account',
+    MODEL_API_KEY: 'the-first-key-of-the-service',
+    'a named key': 'pr_bmFtZWRrZXlvZnRoZXNlcnZpY2U',
+  };
+
+  it.each([0, 50, 110])('is in no log record and no answer, before %i lines of text', async (lines) => {
+    await using folder = await temporaryFolder();
+    const [told, keys] = [join(folder.path, 'told'), join(folder.path, 'keys')];
+    await writeFile(told, Object.values(secrets).join('\n'));
+    const digest = createHash('sha256').update(secrets['a named key']).digest('hex');
+    await writeFile(keys, `app:sha256:${digest}\n`, { mode: 0o600 });
+    await using service = await startWithProgram(script('tells-secrets.pl', told), {
+      VENDOR_KEY: secrets['in MODEL_API_CLI_ENV'],
+      MODEL_API_CLI_ENV: 'VENDOR_KEY',
+      MODEL_CODE_OAUTH_TOKEN: secrets['the credential'],
+      MODEL_API_KEY: secrets.MODEL_API_KEY,
+      MODEL_API_KEYS_FILE: keys,
+      MODEL_API_LOG_LEVEL: 'debug',
+      MODEL_API_EXPOSE_STDERR: 'true',
+    });
+    const { body } = await service.post('/ask', { prompt: `${lines} lines` }, { 'x-api-key': secrets.MODEL_API_KEY });
+    expect(body).toMatchObject({ error: 'cli_error', reason: 'crashed' });
+    const { stderr } = await service.log('cli_failed');
+    expect(stderr).toMatch(lines === 0 ? /key=\[VENDOR_KEY\], .*\[MODEL_CODE_OAUTH_TOKEN\].*\[API key\]/s : /xxx/);
+    const said = `${JSON.stringify(service.logs)}${JSON.stringify(body)}`;
+    for (const [name, secret] of Object.entries(secrets)) {
+      for (const part of [secret, encodeURIComponent(secret), secret.slice(0, secret.length / 2), secret.slice(8)]) {
+        expect({ name, isTold: said.includes(part) }).toEqual({ name, isTold: false });
+      }
+    }
   });
 });
 

@@ -20,6 +20,7 @@ import type { SchemaFinding } from '../../src/primary/structured/thread.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';
+import { Redactor } from '../../src/shared/redactor.js';
 import { FakeClock } from './fake-clock.js';
 import { jobRequest } from './job-records.js';
 
@@ -171,6 +172,7 @@ export class JobHarness {
       modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
       observer,
+      redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,
     };
     this.runner = new JobRunner(resources, choice, {

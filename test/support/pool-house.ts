@@ -7,7 +7,7 @@ import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../src/primary/cli/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
-import { lineDialect, noLimits, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
+import { lineDialect, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
 
 export const usual: Launch = plainLaunch(null);
 const never = new AbortController().signal;
@@ -55,7 +55,7 @@ export class PoolHouse {
       liveSessionTaken: (result: 'hit' | 'replay') => void this.counted[result === 'hit' ? 'live' : 'replay']++,
     };
     const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
-    this.pool = new ProcessPool(settings, { launcher, history, clock, observer });
+    this.pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor: noSecrets });
   }
 
   get program(): KnownProgram {

@@ -16,6 +16,7 @@ import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import type { Child, ExitStatus } from '../../src/primary/cli/process/spawn.js';
 import type { Clock } from '../../src/shared/clock.js';
 import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
+import { Redactor } from '../../src/shared/redactor.js';
 import { settled } from './settled.js';
 
 /** A program and its tree that do what the test says, and nothing by themselves. */
@@ -117,6 +118,9 @@ export class ScriptedTree implements OwnedTree {
 }
 
 /** Hears everything, counts nothing. */
+/** For where no secret is known. */
+export const noSecrets = new Redactor([], () => false);
+
 export const silentObserver: CliObserver = {
   exited() {},
   killed() {},
@@ -230,7 +234,7 @@ export interface ScriptedOptions {
 export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): Promise<ScriptedCli> {
   const { next = 'busy', limits, dialect = lineDialect(), onChange } = options;
   const tree = new ScriptedTree();
-  const parts = { dialect, limits: { ...noLimits, ...limits }, clock, observer: silentObserver };
+  const parts = { dialect, limits: { ...noLimits, ...limits }, clock, observer: silentObserver, redactor: noSecrets };
   const process = new CliProcess(parts, next, onChange);
   await process.start(Promise.resolve(tree));
   return { tree, process };

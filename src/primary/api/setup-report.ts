@@ -3,8 +3,10 @@ import type { CheckReport, SetupReport } from '../../shared/api/setup.js';
 import type { Config } from '../../shared/config/config.js';
 import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
+import { Redactor } from '../../shared/redactor.js';
 import { localUrl } from '../../shared/url.js';
 import { adapterLoader } from '../cli/adapter-module.js';
+import { secretsOf } from '../cli/environment.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { ModelClis } from '../cli/model-clis.js';
 import { ModelRouter } from '../cli/model-router.js';
@@ -20,7 +22,9 @@ import { askForTrial } from './trial-question.js';
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
   const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const clis = new ModelClis(config, host, named, new ModelRouter(config, named), cliMetrics());
+  const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
+  const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
+  const clis = new ModelClis(config, host, named, new ModelRouter(config, named), cliMetrics(), redactor);
   const checkEach = async (cli: ModelCli) => {
     const check = await checkOnce(cli, host);
     return { command: cli.commandLine(), check };

@@ -66,7 +66,7 @@ export interface TurnFailed {
   readonly message: string;
   /** For the reason `quota`, as far as the program tells. */
   readonly quota?: QuotaRefusal;
-  /** The end of what the program wrote to stderr. It may name keys and paths. */
+  /** The end of what the program wrote to stderr. Without known secrets, but it may name paths. */
   readonly stderr?: string;
 }
 

@@ -1,4 +1,18 @@
-import type { Environment } from '../../shared/config/config.js';
+import type { Config, Environment } from '../../shared/config/config.js';
+import type { Secret } from '../../shared/redactor.js';
+
+/** What a model CLI is handed over, or what the service knows beside it, and what nobody is told. */
+export function secretsOf(
+  env: Environment,
+  { cliEnv, oauthToken, store }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store'>,
+): Secret[] {
+  const values: (readonly [name: string, value: string | null | undefined])[] = [
+    ['MODEL_CODE_OAUTH_TOKEN', oauthToken],
+    ['MODEL_API_STORE', store.kind === 'redis' ? store.password : null],
+    ...cliEnv.map((name) => [name, env[name]] as const),
+  ];
+  return values.flatMap(([name, value]) => (value == null ? [] : [{ name, value }]));
+}
 
 /** Besides PATH, a model CLI gets these variables of the service's own environment, and no other. */
 const allowed = ['HOME', 'LANG', 'TZ'];

@@ -3,6 +3,7 @@ import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/logger.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import type { Instance } from '../../shared/process/instance.js';
+import type { Redactor } from '../../shared/redactor.js';
 import { coalesced } from '../../shared/shared-calls.js';
 import { type Adapter, type Launch, plainLaunch } from './adapter.js';
 import { launchEnv } from './environment.js';
@@ -50,6 +51,7 @@ export interface CliHost {
 /** What one CLI is told beside its configuration. */
 export interface CliContext {
   readonly observer: CliObserver;
+  readonly redactor: Redactor;
   /** The model of a request that names none. */
   readonly usualModel: string | null;
   /** Counts the processes of all CLIs. */
@@ -60,7 +62,7 @@ export function createModelCli(
   config: Config,
   host: CliHost,
   { name, adapter }: NamedAdapter,
-  { observer, usualModel, serials }: CliContext,
+  { observer, redactor, usualModel, serials }: CliContext,
 ): ModelCli {
   const { clock, searchPath } = host;
   const hasUsual = usualModel !== null || adapter.needsModel !== true;
@@ -69,7 +71,7 @@ export function createModelCli(
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
-  const pool = new ProcessPool(settings, { launcher, history, clock, observer });
+  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find());
   return {
@@ -82,7 +84,7 @@ export function createModelCli(
     check: async () => {
       const verdict = await program.check();
       await launcher.tryPlace(adapter.command[0]);
-      return verdict;
+      return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
     },
     findProgram,
     acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),

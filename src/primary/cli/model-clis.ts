@@ -1,6 +1,7 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import type { Redactor } from '../../shared/redactor.js';
 import type { Extras, Launch } from './adapter.js';
 import { findModel, withAliases } from './alias-list.js';
 import { capabilitiesOf } from './extras.js';
@@ -36,6 +37,7 @@ export class ModelClis {
     named: AtLeastOne<NamedAdapter>,
     router: ModelRouter,
     observerOf: (cli: string) => CliObserver,
+    redactor: Redactor,
   ) {
     this.#host = host;
     this.#router = router;
@@ -45,7 +47,7 @@ export class ModelClis {
     const serials = { last: 0 };
     const create = (cli: NamedAdapter, index: number) => {
       const usualModel = index === usual.index ? usual.model : null;
-      return createModelCli(config, host, cli, { observer: observerOf(cli.name), usualModel, serials });
+      return createModelCli(config, host, cli, { observer: observerOf(cli.name), redactor, usualModel, serials });
     };
     this.all = [create(first, 0), ...others.map((cli, at) => create(cli, at + 1))];
     this.#aliases = config.modelAliases;

@@ -16,6 +16,7 @@ export class Clients {
   readonly #fixed: readonly ApiKey[];
   #named: readonly ApiKey[];
   #byClient: ReadonlyMap<string, ApiKey>;
+  #digests: ReadonlySet<string>;
 
   readonly #rate: Rate;
 
@@ -25,6 +26,7 @@ export class Clients {
     this.#fixed = apiKeys;
     this.#named = namedKeys;
     this.#byClient = byClient([...apiKeys, ...namedKeys]);
+    this.#digests = digestsOf(this.#byClient);
   }
 
   /** Keys that no keys file can change. */
@@ -41,11 +43,17 @@ export class Clients {
     return this.#byClient.size;
   }
 
+  /** Whether a key has this digest. */
+  hasDigest(digest: string): boolean {
+    return this.#digests.has(digest);
+  }
+
   /** Takes the keys of the keys file. Returns whether that changes anything. */
   replaceNamed(keys: readonly ApiKey[]): boolean {
     if (isDeepStrictEqual(keys, this.#named)) return false;
     this.#named = keys;
     this.#byClient = byClient([...this.#fixed, ...keys]);
+    this.#digests = digestsOf(this.#byClient);
     return true;
   }
 
@@ -67,6 +75,10 @@ export class Clients {
 
 function byClient(keys: readonly ApiKey[]): ReadonlyMap<string, ApiKey> {
   return new Map(keys.map((key) => [keyClient(key.name), key]));
+}
+
+function digestsOf(keys: ReadonlyMap<string, ApiKey>): ReadonlySet<string> {
+  return new Set([...keys.values()].map(({ digest }) => digest));
 }
 
 function workerKeyOf({ name, digest, scopes, rate, hasSubclients, expiresAt }: ApiKey): WorkerKey {

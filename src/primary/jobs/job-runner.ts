@@ -1,5 +1,6 @@
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
+import type { Redactor } from '../../shared/redactor.js';
 import type { ModelChoice } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
@@ -42,6 +43,7 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly isKept: (state: ConversationState) => boolean;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly observer: JobObserver;
+  readonly redactor: Pick<Redactor, 'redact'>;
 }
 
 /** Owns the jobs from admission to their one outcome. */
@@ -186,7 +188,7 @@ export class JobRunner {
       this.#end(job, job.done(answered, this.#labelled(job.launch.model), conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
-      this.#end(job, job.failed(error));
+      this.#end(job, redacted(job.failed(error), this.#resources.redactor));
     } finally {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(job.ticket);
@@ -242,4 +244,11 @@ export class JobRunner {
     if (outcome === 'shutting_down') return this.#advice.seconds(0); // nothing is left of the drain
     return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.slots.waiting) : undefined;
   }
+}
+
+/** A program, or its adapter, may name secrets of the operator in what it says of a failure. */
+function redacted({ failure, ...end }: JobFailed, redactor: Pick<Redactor, 'redact'>): JobFailed {
+  const { message, stderr } = failure;
+  const told = { message: redactor.redact(message), ...(stderr !== undefined && { stderr: redactor.redact(stderr) }) };
+  return { ...end, failure: { ...failure, ...told } };
 }

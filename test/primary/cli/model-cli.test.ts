@@ -7,7 +7,7 @@ import { GroupContainments } from '../../../src/primary/cli/terminate/group-cont
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { LogBook } from '../../support/log-book.js';
-import { lineDialect, silentObserver } from '../../support/scripted-cli.js';
+import { lineDialect, noSecrets, silentObserver } from '../../support/scripted-cli.js';
 import { clock, temporaryInstance } from '../../support/trees.js';
 
 const adapter: Adapter = {
@@ -36,7 +36,7 @@ async function create(env: Readonly<Record<string, string>>) {
   };
   const named = { name: 'test', adapter };
   const router = new ModelRouter(config, [named]);
-  const clis = new ModelClis(config, { ...host, log: new LogBook() }, [named], router, () => silentObserver);
+  const clis = new ModelClis(config, { ...host, log: new LogBook() }, [named], router, () => silentObserver, noSecrets);
   const dispose = async () => {
     await clis.close();
     await instance[Symbol.asyncDispose]();

@@ -7,7 +7,7 @@ import { GroupContainments } from '../../../src/primary/cli/terminate/group-cont
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { LogBook } from '../../support/log-book.js';
-import { lineDialect, silentObserver, TextBook, turnOf } from '../../support/scripted-cli.js';
+import { lineDialect, noSecrets, silentObserver, TextBook, turnOf } from '../../support/scripted-cli.js';
 import { clock, temporaryInstance } from '../../support/trees.js';
 
 const never = new AbortController().signal;
@@ -48,7 +48,7 @@ async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<strin
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
   const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
   const host = { env, instance, termination, ...folders, clock, log: new LogBook() };
-  const all = new ModelClis(config, host, clis, new ModelRouter(config, clis), () => silentObserver);
+  const all = new ModelClis(config, host, clis, new ModelRouter(config, clis), () => silentObserver, noSecrets);
   const dispose = async () => {
     await all.close();
     await instance[Symbol.asyncDispose]();

@@ -6,6 +6,7 @@ import { FakeClock } from '../../support/fake-clock.js';
 import {
   lineDecoder,
   noLimits,
+  noSecrets,
   ScriptedTree,
   silentObserver,
   TextBook,
@@ -61,7 +62,10 @@ describe('What a program tells of its account', () => {
     const { reports, observer } = listen();
     const tree = new ScriptedTree();
     const dialect = withDecoder(reportingDecoder());
-    const process = new CliProcess({ dialect, limits: noLimits, clock: new FakeClock(), observer }, 'busy');
+    const process = new CliProcess(
+      { dialect, limits: noLimits, clock: new FakeClock(), observer, redactor: noSecrets },
+      'busy',
+    );
     await process.start(Promise.resolve(tree));
     const answer = process.turn(turnOf('hello'), new TextBook(), new AbortController().signal);
     await tree.say('end\n');

@@ -180,6 +180,15 @@ describe('the figures in the end of a job', () => {
 });
 
 describe('a job that ends otherwise', () => {
+  it('tells of a failure without the secrets of the operator', async () => {
+    const script = async () => {
+      throw cliError('other', 'refused: secret-of-the-harness', { stderr: 'used secret-of-the-harness' });
+    };
+    const events = await all(new JobHarness({ script }).run());
+    expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { message: 'refused: [A_SECRET]' } });
+    expect(JSON.stringify(events)).not.toContain('secret-of');
+  });
+
   it('ends in timeout when execution takes too long, counted from its start', async () => {
     const harness = new JobHarness({ script: hangs });
     const running = all(harness.run());

@@ -20,6 +20,7 @@ export interface PoolParts {
   readonly history: LaunchHistory;
   readonly clock: Clock;
   readonly observer: CliObserver;
+  readonly redactor: CliProcessParts['redactor'];
 }
 
 /** A process that waits for the next turn of its conversation. */
@@ -186,10 +187,10 @@ export class ProcessPool {
   }
 
   #add(dialect: CliProcessParts['dialect'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
-    const { clock, observer } = this.#parts;
+    const { clock, observer, redactor } = this.#parts;
     // A consultation has a limit of its own.
     const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
-    const parts = { dialect, limits, clock, observer };
+    const parts = { dialect, limits, clock, observer, redactor };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
     this.#all.set(process, key);
     void process.gone.then(() => this.#all.delete(process));

@@ -1,6 +1,7 @@
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import type { Redactor } from '../../../shared/redactor.js';
 import { withResolvers } from '../../../shared/resolvers.js';
 import type { Decoder, Dialect, Dialogue, Exit, RequestKind, Turn, TurnEnd } from '../adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../observer.js';
@@ -19,6 +20,8 @@ export interface CliProcessParts {
   readonly limits: CliLimits;
   readonly clock: Clock;
   readonly observer: CliObserver;
+  /** What the program writes to stderr goes through it. */
+  readonly redactor: Pick<Redactor, 'redact'>;
 }
 
 /** What a process needs of the tree that it owns. */
@@ -190,9 +193,8 @@ export class CliProcess {
   }
 
   #run(tree: OwnedTree): void {
-    const { clock, observer } = this.#parts;
     const listener = { text: (text: string) => this.#read(text), end: (exit: Exit) => this.#exited(exit) };
-    const output = new ProgramOutput(tree.child, listener, clock, observer);
+    const output = new ProgramOutput(tree.child, listener, this.#parts);
     this.#running = { tree, output };
     const opening = this.#dialogue.opening?.(tree.child.workingDirectory);
     if (opening === undefined) return;

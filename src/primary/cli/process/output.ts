@@ -1,5 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
+import type { Redactor } from '../../../shared/redactor.js';
 import type { Exit } from '../adapter.js';
 import { terminalSequences } from '../adapters/terminal-text.js';
 import type { CliObserver } from '../observer.js';
@@ -7,7 +8,10 @@ import type { Child, ExitStatus } from './spawn.js';
 
 /** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
 const quietAfterExitMs = 100;
-const maxStderrBytes = 4096;
+/** Characters that are told of. */
+const maxStderrLength = 4096;
+/** As much again is kept before them, for a secret that begins there. */
+const keptStderrBytes = 2 * maxStderrLength;
 
 export interface OutputListener {
   /** The next piece of stdout. No character is cut in two. */
@@ -22,6 +26,7 @@ export class ProgramOutput {
   readonly #clock: Clock;
   readonly #observer: CliObserver;
   readonly #listener: OutputListener;
+  readonly #redactor: Pick<Redactor, 'redact'>;
   readonly #characters = new StringDecoder('utf8'); // a character may be cut between two reads
   #stderr = Buffer.alloc(0);
   #status: ExitStatus | null = null;
@@ -29,11 +34,16 @@ export class ProgramOutput {
   #firstByteMs: number | null = null;
   #stopQuietTimer: StopTimer = () => {};
 
-  constructor(child: Child, listener: OutputListener, clock: Clock, observer: CliObserver) {
+  constructor(
+    child: Child,
+    listener: OutputListener,
+    { clock, observer, redactor }: { clock: Clock; observer: CliObserver; redactor: Pick<Redactor, 'redact'> },
+  ) {
     this.#child = child;
     this.#listener = listener;
     this.#clock = clock;
     this.#observer = observer;
+    this.#redactor = redactor;
     child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits tells whether that was right
     child.stderr.on('data', (chunk: Buffer) => this.#keepStderr(chunk));
     child.once('exit', (code, signal) => {
@@ -75,7 +85,7 @@ export class ProgramOutput {
 
   #keepStderr(chunk: Buffer): void {
     this.#observer.output('stderr', chunk.length);
-    this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-maxStderrBytes)]).subarray(-maxStderrBytes);
+    this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-keptStderrBytes)]).subarray(-keptStderrBytes);
   }
 
   #awaitQuiet(): void {
@@ -97,7 +107,12 @@ export class ProgramOutput {
     this.#tell(this.#characters.end());
     this.#stopQuietTimer();
     this.#isOver = true;
-    this.#listener.end({ ...this.#status, stderr: printable(this.#stderr) });
+    this.#listener.end({ ...this.#status, stderr: this.#toldStderr() });
+  }
+
+  #toldStderr(): string {
+    const text = printable(this.#stderr);
+    return this.#redactor.redact(text, Math.max(0, text.length - maxStderrLength));
   }
 }
 

@@ -8,6 +8,7 @@ import {
   lineDecoder,
   lineDialect,
   noLimits,
+  noSecrets,
   type ScriptedOptions,
   ScriptedTree,
   scriptedCli,
@@ -33,7 +34,10 @@ async function start(options: ScriptedOptions = {}) {
 }
 
 function unstarted(next: 'standby' | 'busy' = 'busy', limits: CliLimits = noLimits): CliProcess {
-  return new CliProcess({ dialect: lineDialect(), limits, clock: new FakeClock(), observer: silentObserver }, next);
+  return new CliProcess(
+    { dialect: lineDialect(), limits, clock: new FakeClock(), observer: silentObserver, redactor: noSecrets },
+    next,
+  );
 }
 
 describe('a CLI process', () => {

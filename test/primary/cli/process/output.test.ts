@@ -1,10 +1,11 @@
 import type { Exit } from '../../../../src/primary/cli/adapter.js';
 import { ProgramOutput, printable } from '../../../../src/primary/cli/process/output.js';
+import { Redactor } from '../../../../src/shared/redactor.js';
 import { FakeClock } from '../../../support/fake-clock.js';
-import { ScriptedTree, silentObserver } from '../../../support/scripted-cli.js';
+import { noSecrets, ScriptedTree, silentObserver } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
-function listen(clock = new FakeClock()) {
+function listen(clock = new FakeClock(), redactor = noSecrets) {
   const tree = new ScriptedTree();
   const texts: string[] = [];
   const exits: Exit[] = [];
@@ -16,7 +17,7 @@ function listen(clock = new FakeClock()) {
       counted[stream] += bytes;
     },
   };
-  const output = new ProgramOutput(tree.child, listener, clock, observer);
+  const output = new ProgramOutput(tree.child, listener, { clock, observer, redactor });
   return { clock, tree, output, texts, exits, counted };
 }
 
@@ -171,8 +172,10 @@ describe('the exit of a program', () => {
 });
 
 describe('what a program says on stderr', () => {
+  const secret = { name: 'TOKEN', value: 'a-secret-of-the-operator' };
+
   async function stderrOf(...chunks: readonly (string | Buffer)[]): Promise<string | undefined> {
-    const { tree, output, exits } = listen();
+    const { tree, output, exits } = listen(new FakeClock(), new Redactor([secret], () => false));
     output.read();
     for (const chunk of chunks) tree.stderr.write(chunk);
     await settled();
@@ -188,6 +191,17 @@ describe('what a program says on stderr', () => {
   it('is kept up to its last 4096 bytes, however they come', async () => {
     expect(await stderrOf('ab', 'x'.repeat(100_000), 'yz')).toBe(`${'x'.repeat(4094)}yz`);
     expect(await stderrOf('x'.repeat(4095), 'a', 'b')).toBe(`${'x'.repeat(4094)}ab`);
+  });
+
+  it.each([
+    [['it is a-secret-of-', 'the-operator', ', no?'], 'it is [TOKEN], no?'],
+    [['it is a-secret-\x1b[1mof-the-operator'], 'it is [TOKEN]'],
+    [['it is a-secret-of-the-oper'], 'it is [TOKEN]'],
+    [['a-secret-of-the-operator', 'x'.repeat(4090)], `[TOKEN]${'x'.repeat(4090)}`],
+    [['a-secret-of-the-operator', 'x'.repeat(4096)], 'x'.repeat(4096)],
+    [['y'.repeat(10_000), 'a-secret-of-the-operator'.repeat(300)], '[TOKEN]'.repeat(171)],
+  ])('has no secret in it, however it comes: %#', async (chunks, stderr) => {
+    expect(await stderrOf(...chunks)).toBe(stderr);
   });
 
   it('has a character whole that was cut between two chunks', async () => {
