@@ -178,7 +178,7 @@ export class Service {
 
 function createRateLimit({ store: { windows }, clients, host: { clock } }: Parts): RateLimit | SharedRateLimit {
   const rateOf = (client: string) => clients.rateOf(client);
-  return windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, windows, clock);
+  return windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, windows);
 }
 
 /** Counts each such request, and tells the operator of each client once an hour. */

@@ -1,22 +1,79 @@
-interface Line<T> {
-  /** In order of arrival. */
-  readonly members: Set<T>;
+import { holderOf } from './client.js';
+
+/** Those who wait in one line. */
+interface Line<T> extends Iterable<T> {
+  readonly size: number;
+  add(client: string, member: T): void;
+  takeNext(): T | null;
+  /** Returns whether it was there. */
+  remove(client: string, member: T): boolean;
+  /** How many are taken until this one is, itself included. */
+  positionOf(client: string, member: T): number;
+}
+
+/** First come, first served. */
+class PlainLine<T> implements Line<T> {
+  readonly #members = new Set<T>();
   /** Goes through them once, past those that were removed and on to those that have come since. */
-  readonly upcoming: SetIterator<T>;
+  readonly #upcoming = this.#members.values();
+
+  get size(): number {
+    return this.#members.size;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return this.#members.values();
+  }
+
+  add(_client: string, member: T): void {
+    this.#members.add(member);
+  }
+
+  takeNext(): T | null {
+    const { value, done } = this.#upcoming.next();
+    if (done === true) return null;
+    this.#members.delete(value);
+    return value;
+  }
+
+  remove(_client: string, member: T): boolean {
+    return this.#members.delete(member);
+  }
+
+  positionOf(_client: string, member: T): number {
+    return [...this.#members].indexOf(member) + 1;
+  }
+}
+
+/** The line of one holder, in which its names take turns. */
+function lineOfNames<T>(): Line<T> {
+  return new FairOrder<T>(
+    (name) => name,
+    () => new PlainLine(),
+  );
 }
 
 /**
- * Owns the order of those who wait: first come first served for one client, round-robin between clients, so that a
- * client with many jobs does not starve the others. The line of a client that is held back keeps its order, and nobody
- * is taken from it. Every operation takes the same time at any length, except where it says otherwise.
+ * Owns the order of those who wait: round-robin between the holders of API keys and all other clients, so that one with
+ * many jobs does not starve the others; for one holder, round-robin between the names that it speaks for; for one name,
+ * first come first served. The line of a holder that is held back keeps its order, and nobody is taken from it. Every
+ * operation takes the same time at any length, except where it says otherwise.
  */
-export class FairOrder<T> {
-  /** The lines by client, in order of their turns. */
+export class FairOrder<T> implements Line<T> {
+  readonly #nameOf: (client: string) => string;
+  readonly #openLine: () => Line<T>;
+  /** The lines by holder, in order of their turns. */
   readonly #lines = new Map<string, Line<T>>();
-  /** Clients that are held back, and the lines of those of them that have one. */
+  /** Holders that are held back, and the lines of those of them that have one. */
   readonly #heldBack = new Set<string>();
   readonly #heldLines = new Map<string, Line<T>>();
   #size = 0;
+
+  /** `nameOf`: in whose line a client waits. */
+  constructor(nameOf: (client: string) => string = holderOf, openLine: () => Line<T> = lineOfNames) {
+    this.#nameOf = nameOf;
+    this.#openLine = openLine;
+  }
 
   get size(): number {
     return this.#size;
@@ -24,21 +81,26 @@ export class FairOrder<T> {
 
   /** A member may be added once. */
   add(client: string, member: T): void {
-    const line = this.#lineOf(client) ?? this.#openLine(client);
-    line.members.add(member);
+    const name = this.#nameOf(client);
+    const lines = this.#linesOf(name);
+    const line = lines.get(name) ?? this.#openLine();
+    lines.set(name, line);
+    line.add(client, member);
     this.#size++;
   }
 
-  /** From now on nobody of this client is taken; the others go on. */
+  /** From now on nobody of this client's holder is taken; the others go on. */
   hold(client: string): void {
-    this.#heldBack.add(client);
-    moveLine(client, this.#lines, this.#heldLines);
+    const name = this.#nameOf(client);
+    this.#heldBack.add(name);
+    moveLine(name, this.#lines, this.#heldLines);
   }
 
-  /** The client takes part again, after all others had a turn. Returns whether it was held back. */
+  /** The holder takes part again, after all others had a turn. Returns whether it was held back. */
   resume(client: string): boolean {
-    const wasHeldBack = this.#heldBack.delete(client);
-    if (wasHeldBack) moveLine(client, this.#heldLines, this.#lines);
+    const name = this.#nameOf(client);
+    const wasHeldBack = this.#heldBack.delete(name);
+    if (wasHeldBack) moveLine(name, this.#heldLines, this.#lines);
     return wasHeldBack;
   }
 
@@ -47,7 +109,7 @@ export class FairOrder<T> {
    * back as the last one. Takes time with their number.
    */
   *[Symbol.iterator](): Generator<T> {
-    let lines = this.#inTurn().map(([, { members }]) => members.values());
+    let lines = this.#inTurn().map(([, line]) => line[Symbol.iterator]());
     while (lines.length > 0) {
       const left: typeof lines = [];
       for (const line of lines) {
@@ -60,71 +122,63 @@ export class FairOrder<T> {
     }
   }
 
-  /** How many are taken until this one is, itself included, in the order of the iteration. Takes time with clients and line length. */
+  /** In the order of the iteration. Takes time with clients and line length. */
   positionOf(client: string, member: T): number {
-    const before = [...(this.#lineOf(client)?.members ?? [])].indexOf(member);
+    const name = this.#nameOf(client);
+    const before = (this.#linesOf(name).get(name)?.positionOf(client, member) ?? 0) - 1;
     let position = 0;
     let isAfter = false;
-    for (const [other, { members }] of this.#inTurn()) {
-      if (other === client) {
+    for (const [other, { size }] of this.#inTurn()) {
+      if (other === name) {
         position += before + 1;
         isAfter = true;
-      } else position += Math.min(members.size, isAfter ? before : before + 1);
+      } else position += Math.min(size, isAfter ? before : before + 1);
     }
     return position;
   }
 
   /**
-   * Takes out the member whose turn it is. Its client's next one waits until all other clients had a turn. A client that
+   * Takes out the member whose turn it is. Its holder's next one waits until all other holders had a turn. A holder that
    * must wait is held back from now on.
    */
-  takeNext(mustWait: (client: string) => boolean = () => false): T | null {
-    for (const [client, line] of this.#lines) {
-      if (mustWait(client)) {
-        this.hold(client);
+  takeNext(mustWait: (holder: string) => boolean = () => false): T | null {
+    for (const [name, line] of this.#lines) {
+      if (mustWait(name)) {
+        this.hold(name);
         continue;
       }
-      const { value } = line.upcoming.next();
-      this.remove(client, value as T);
-      if (this.#lines.delete(client)) this.#lines.set(client, line);
-      return value as T;
+      const member = line.takeNext();
+      this.#size--;
+      this.#lines.delete(name);
+      if (line.size > 0) this.#lines.set(name, line);
+      return member;
     }
     return null;
   }
 
-  /** Returns whether it was there. */
   remove(client: string, member: T): boolean {
-    const { members } = this.#lineOf(client) ?? {};
-    if (!members?.delete(member)) return false;
+    const name = this.#nameOf(client);
+    const lines = this.#linesOf(name);
+    const line = lines.get(name);
+    if (!line?.remove(client, member)) return false;
     this.#size--;
-    if (members.size === 0) this.#linesOf(client).delete(client);
+    if (line.size === 0) lines.delete(name);
     return true;
   }
 
-  #inTurn(): [client: string, line: Line<T>][] {
+  #inTurn(): [name: string, line: Line<T>][] {
     return [...this.#lines, ...this.#heldLines];
   }
 
-  #lineOf(client: string): Line<T> | undefined {
-    return this.#linesOf(client).get(client);
-  }
-
-  #linesOf(client: string): Map<string, Line<T>> {
-    return this.#heldBack.has(client) ? this.#heldLines : this.#lines;
-  }
-
-  #openLine(client: string): Line<T> {
-    const members = new Set<T>();
-    const line = { members, upcoming: members.values() };
-    this.#linesOf(client).set(client, line);
-    return line;
+  #linesOf(name: string): Map<string, Line<T>> {
+    return this.#heldBack.has(name) ? this.#heldLines : this.#lines;
   }
 }
 
 /** To the end of the others, where there is one. */
-function moveLine<T>(client: string, from: Map<string, Line<T>>, to: Map<string, Line<T>>): void {
-  const line = from.get(client);
+function moveLine<T>(name: string, from: Map<string, Line<T>>, to: Map<string, Line<T>>): void {
+  const line = from.get(name);
   if (line === undefined) return;
-  from.delete(client);
-  to.set(client, line);
+  from.delete(name);
+  to.set(name, line);
 }

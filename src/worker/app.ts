@@ -11,7 +11,7 @@ import { getDoorModel, getDoorModels } from './doors/models.js';
 import { postChatCompletions } from './doors/openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse } from './doors/openai/kept-responses.js';
 import { postResponses } from './doors/openai/responses.js';
-import { subClientByHeader, subClientReading } from './doors/sub-clients.js';
+import { subClientByHeader } from './doors/sub-clients.js';
 import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
 import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
@@ -92,7 +92,7 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
 
 /** Jobs that outlive their request. */
 function addBackgroundRoutes(app: Express, { primary, authority, spill, clock, closing }: AppParts): void {
-  const mayCall = [authenticate(authority, null), subClientReading()];
+  const mayCall = [authenticate(authority, null), subClientByHeader()];
   const parts = { primary, spill, clock };
   endpoint(app, '/jobs')
     .get(...mayCall, getJobs(primary))
@@ -129,10 +129,10 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, bodie
 
 /** The APIs that SDKs speak. */
 function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
-  const take = rateWindows(primary, settings);
+  const capped = rateCap(rateWindows(primary, settings));
   const mayAsk = authenticate(authority, 'ask');
-  const named = subClientByHeader(take);
-  const parts = { primary, bodies, spill, clock, take };
+  const named = subClientByHeader();
+  const parts = { primary, bodies, spill, clock };
   const jobs = [
     ['/v1/chat/completions', postChatCompletions],
     ['/v1/responses', postResponses],
@@ -140,10 +140,12 @@ function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodi
   ] as const;
   for (const [route, handler] of jobs) {
     endpoint(app, route)
-      .post(mayAsk, refuseWhileDraining(phase, primary), named, findIdempotencyKey, handler(parts))
+      .post(mayAsk, refuseWhileDraining(phase, primary), named, capped, findIdempotencyKey, handler(parts))
       .all(methodNotAllowed('POST'));
   }
-  endpoint(app, '/v1/messages/count_tokens').post(mayAsk, named, postCountTokens(parts)).all(methodNotAllowed('POST'));
+  endpoint(app, '/v1/messages/count_tokens')
+    .post(mayAsk, named, capped, postCountTokens(parts))
+    .all(methodNotAllowed('POST'));
   endpoint(app, '/v1/models').get(getDoorModels(primary)).all(methodNotAllowed('GET', 'HEAD'));
   // A name such as codex/gpt-5 is one name, with its slash encoded or not.
   endpoint(app, '/v1/models/{id}', '/v1/models/*id').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));

@@ -23,6 +23,26 @@ describe('the fair order', () => {
     expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
   });
 
+  it('goes round between keys, and for one key between the names that it speaks for', () => {
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'];
+    const waiting = order(...names.map((name, index) => [name, `app ${index}`] as const));
+    for (const number of [1, 2, 3]) waiting.add('key other', `other ${number}`);
+    const expected = [...waiting];
+    const positions = names.map((name, index) => waiting.positionOf(name, `app ${index}`));
+    const taken = takeAll(waiting);
+    expect(taken).toEqual(['app 0', 'other 1', 'app 1', 'other 2', 'app 2', 'other 3', 'app 4', 'app 3', 'app 5']);
+    expect(expected).toEqual(taken);
+    expect(positions).toEqual(names.map((_, index) => taken.indexOf(`app ${index}`) + 1));
+  });
+
+  it('holds back all names of a key at once', () => {
+    const waiting = order(['key app/ada', 'ada'], ['key app/bob', 'bob'], ['key other', 'other']);
+    waiting.hold('key app/eve');
+    expect([waiting.takeNext(), waiting.takeNext()]).toEqual(['other', null]);
+    expect([waiting.resume('key app'), waiting.resume('key app/ada')]).toEqual([true, false]);
+    expect(takeAll(waiting)).toEqual(['ada', 'bob']);
+  });
+
   it('lets a client that comes back wait for the others first', () => {
     const waiting = order(['a', 'a1'], ['b', 'b1'], ['b', 'b2']);
     expect(waiting.takeNext()).toBe('a1');

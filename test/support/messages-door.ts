@@ -30,14 +30,11 @@ export async function* eventsOf(...list: readonly JobEvent[]): AsyncGenerator<Jo
 export class MessagesDoor implements AsyncDisposable {
   readonly primary: FakePrimary;
   readonly url: string;
-  /** Clients whose windows a request was taken from. */
-  readonly taken: string[];
   readonly #server: AsyncDisposable;
 
-  private constructor(primary: FakePrimary, port: number, taken: string[], server: AsyncDisposable) {
+  private constructor(primary: FakePrimary, port: number, server: AsyncDisposable) {
     this.primary = primary;
     this.url = `http://127.0.0.1:${port}`;
-    this.taken = taken;
     this.#server = server;
   }
 
@@ -47,13 +44,11 @@ export class MessagesDoor implements AsyncDisposable {
     before: readonly Handler[] = [],
   ): Promise<MessagesDoor> {
     const primary = new FakePrimary({ schemaFault: { fault: null }, countTokens: { tokens: 7 } }, run);
-    const taken: string[] = [];
     const parts = {
       primary: primary.asPrimary,
       bodies: new BodyMemory(bodyLimitBytes, systemClock),
       spill: { file: async () => null },
       clock: systemClock,
-      take: async (res: { locals: { client: string } }) => void taken.push(res.locals.client),
     };
     const [messages, counting] = [postMessages(parts), postCountTokens(parts)];
     const server = await serveWith([
@@ -61,7 +56,7 @@ export class MessagesDoor implements AsyncDisposable {
       ...before,
       (req, res, next) => (req.path.endsWith('/count_tokens') ? counting : messages)(req, res, next),
     ]);
-    return new MessagesDoor(primary, server.port, taken, server);
+    return new MessagesDoor(primary, server.port, server);
   }
 
   /** The job that was asked for last. */

@@ -6,7 +6,7 @@ import { getDoorModel, getDoorModels } from '../../src/worker/doors/models.js';
 import { postChatCompletions } from '../../src/worker/doors/openai/chat.js';
 import { postResponses } from '../../src/worker/doors/openai/responses.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
-import type { Handler, Reply } from '../../src/worker/http/exchange.js';
+import type { Handler } from '../../src/worker/http/exchange.js';
 import { serveWith } from './express-server.js';
 import { FakePrimary } from './fake-primary.js';
 
@@ -40,17 +40,16 @@ const models = [
 export interface DoorOptions {
   /** Stand before the door, as the checks of the service do. */
   readonly before?: readonly Handler[];
-  readonly take?: (res: Reply) => Promise<void>;
   readonly schemaFault?: string | null;
   readonly spill?: Pick<SpillFolder, 'file'>;
 }
 
 export async function openAiDoor(run: RunJob, options: DoorOptions = {}): Promise<OpenAiDoor> {
-  const { before = [], take = async () => {}, schemaFault = null, spill = { file: async () => null } } = options;
+  const { before = [], schemaFault = null, spill = { file: async () => null } } = options;
   const model = ({ name }: { name: string }) => ({ model: models.find(({ id }) => id === name) ?? null });
   const primary = new FakePrimary({ schemaFault: { fault: schemaFault }, models: { models }, model }, run);
   const bodies = new BodyMemory(bodyLimitBytes, systemClock);
-  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock, take };
+  const parts = { primary: primary.asPrimary, bodies, spill, clock: systemClock };
   const [chat, responses] = [postChatCompletions(parts), postResponses(parts)];
   const [all, one] = [getDoorModels(parts.primary), getDoorModel(parts.primary)];
   const route: Handler = (req, res, next) => {

@@ -16,7 +16,7 @@ import type { BackgroundRunner } from './background-runner.js';
 import type { AcceptedJob, JobRecord, JobStore } from './job-store.js';
 import { type JobsElsewhere, jobCancelled } from './jobs-elsewhere.js';
 import { keptEvents, viewOf } from './kept-job.js';
-import { bytesOf, maxWaitingBytes, type NewJob, noRoom, ownMaxBytes, ownMaxJobs } from './room.js';
+import { checkRoom, type NewJob } from './room.js';
 import type { WaitingJobs } from './waiting-jobs.js';
 
 /** How long whoever has cancelled a job waits until that is kept. */
@@ -89,7 +89,7 @@ export class BackgroundJobs {
     const model = this.#runner.check(request) ?? asked.model;
     const form = asked.model === null ? asked : { ...asked, model };
     const job = { client: request.client, bytes: sizeOf(request) };
-    if (this.#elsewhere === null) this.#checkRoom(job); // else the store knows what waits
+    if (this.#elsewhere === null) checkRoom(job, this.#waiting, [...this.#accepting], this.#limits.maxJobs); // else the store knows what waits
     const createdAt = this.#clock.now();
     const id = `j${newId()}`; // on a command line, it must not look like a flag
     const accepted = { id, form, request, createdAt };
@@ -124,17 +124,6 @@ export class BackgroundJobs {
   cancelHere(id: string): void {
     const job = this.#open.get(id);
     job?.cancel(job.mayHaveStarted ? jobCancelled() : storeUnavailable());
-  }
-
-  #checkRoom({ client, bytes }: NewJob): void {
-    const { maxJobs } = this.#limits;
-    const all = [...this.#accepting];
-    const own = all.filter((job) => job.client === client);
-    const count = this.#waiting.count + all.length;
-    if (count >= maxJobs || this.#waiting.bytes + bytesOf(all) + bytes > maxWaitingBytes) throw noRoom('all');
-    const ownCount = this.#waiting.countOf(client) + own.length;
-    const ownBytes = this.#waiting.bytesOf(client) + bytesOf(own);
-    if (ownCount >= ownMaxJobs(maxJobs) || (ownCount > 0 && ownBytes + bytes > ownMaxBytes)) throw noRoom('client');
   }
 
   /** Rejects with `not_found`. */

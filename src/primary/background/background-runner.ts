@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/client.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
@@ -11,7 +12,7 @@ const retryMs = 1000;
 
 /**
  * Owns when a background job starts: when there is a slot that no caller waits for. One that has waited for a minute
- * lines up as a caller does, one of a client at a time. No job is started twice: the store has it as started before its
+ * lines up as a caller does, one of a client at a time (of a key, whomever it speaks for). No job is started twice: the store has it as started before its
  * program is told anything.
  */
 export class BackgroundRunner {
@@ -129,14 +130,14 @@ export class BackgroundRunner {
     const { waiting, clock } = this.#resources;
     this.changed();
     if (this.#isStopped || waiting.count === 0) return;
-    const lined = new Set([...this.#taken.keys()].filter((job) => job.isWaiting).map((job) => job.client));
+    const lined = new Set([...this.#taken.keys()].filter((job) => job.isWaiting).map((job) => holderOf(job.client)));
     const latest = clock.now() - patienceMs;
     for (;;) {
       const job = waiting.takeNext(
-        (each) => each.accepted.createdAt <= latest && !lined.has(each.client) && this.#canStart(each, true),
+        (each) => each.accepted.createdAt <= latest && !lined.has(holderOf(each.client)) && this.#canStart(each, true),
       );
       if (job === null) return;
-      lined.add(job.client);
+      lined.add(holderOf(job.client));
       this.#start(job);
     }
   }

@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../shared/errors.js';
 import type { ClaimItem, ClaimOrder, RecordedAnswer } from '../../shared/idempotency.js';
@@ -39,6 +40,7 @@ export class Claims {
   readonly #retrySeconds: () => number;
   readonly #byName = new Map<string, Claim>();
   readonly #byNumber = new Map<number, Claim>();
+  /** By holder: whomever it speaks for. */
   readonly #countOf = new Map<string, number>();
   #lastNumber = 0;
 
@@ -96,12 +98,13 @@ export class Claims {
       if (other.state !== 'looking') throw this.#refusal(other.digest, order);
       await other.known;
     }
-    const count = this.#countOf.get(order.client) ?? 0;
+    const holder = holderOf(order.client);
+    const count = this.#countOf.get(holder) ?? 0;
     if (this.#byName.size >= this.#limits.maxClaims || count >= this.#limits.maxClaimsOfClient) throw tooMany();
     const claim = new Claim(++this.#lastNumber, order, this.#store, this.#clock.now());
     this.#byName.set(name, claim);
     this.#byNumber.set(claim.number, claim);
-    this.#countOf.set(order.client, count + 1);
+    this.#countOf.set(holder, count + 1);
     return claim;
   }
 
@@ -119,9 +122,10 @@ export class Claims {
   #forget({ number, key }: Claim): void {
     if (!this.#byNumber.delete(number)) return;
     this.#byName.delete(nameOfKey(key));
-    const left = (this.#countOf.get(key.client) ?? 1) - 1;
-    if (left > 0) this.#countOf.set(key.client, left);
-    else this.#countOf.delete(key.client);
+    const holder = holderOf(key.client);
+    const left = (this.#countOf.get(holder) ?? 1) - 1;
+    if (left > 0) this.#countOf.set(holder, left);
+    else this.#countOf.delete(holder);
   }
 }
 

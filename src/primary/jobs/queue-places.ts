@@ -1,9 +1,9 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { LinkedList, type Node } from '../../shared/linked-list.js';
 import { type BoundsOf, quarterOf } from '../limits/client-bounds.js';
 import { Sightings } from '../limits/sightings.js';
+import { type Amount, HolderPlaces, type Waiter } from './holder-places.js';
 
 export interface PlaceLimits {
   /** Jobs that may wait for a slot. */
@@ -13,27 +13,9 @@ export interface PlaceLimits {
 }
 
 /** One that waits, as far as its place goes. */
-export interface PlaceHolder {
-  readonly client: string;
-  /** Of its text. */
-  readonly bytes: number;
+export interface PlaceHolder extends Waiter {
   /** Its place goes to another client. Frees the place at once. */
   giveWay(reason: RelayError): void;
-}
-
-/** A place that is taken. */
-interface Place {
-  readonly holder: PlaceHolder;
-  /** Milliseconds since the epoch. */
-  readonly takenAt: number;
-}
-
-/** What one client holds. */
-interface Holding {
-  /** In order of arrival. */
-  readonly places: LinkedList<Place>;
-  count: number;
-  bytes: number;
 }
 
 /** A client that waits: how many jobs it has waiting, and when the first of them came, milliseconds since the epoch. */
@@ -43,29 +25,27 @@ export interface WaitingClient {
   readonly oldestAt: number;
 }
 
-/** Those who wait of one key and of its sub-clients, in order of arrival. */
-interface Crowd {
-  readonly key: string;
-  readonly holders: readonly PlaceHolder[];
-  readonly bytes: number;
-}
-
 /** So long after its last job a client counts as one that may come again. */
 const mayComeAgainMs = 600_000;
+
+/** What is enough, once so much has become free. */
+type IsEnough = (freed: Amount) => boolean;
 
 /**
  * Owns the places in the queue, and what each client holds of them. Every client has a share of its own, in places and
  * in bytes. Beyond it a client may hold what is free, but only while it is alone: it takes no more while there are
- * others, and gives the newest of what it has to one that comes and needs its own share. So does a key whose sub-clients
- * hold more together than the share of one: its holder can give as many names as he likes.
+ * others, and gives the newest of what it has to one that comes and needs its own share. The holder of a key and all
+ * names that it speaks for are one client in this, and share by the same rules what that one may have.
  */
 export class QueuePlaces {
   readonly #limits: PlaceLimits;
   readonly #boundsOf: BoundsOf;
   readonly #clock: Clock;
   readonly #sightings = new Sightings();
-  readonly #byClient = new Map<string, Holding>();
-  readonly #nodes = new Map<PlaceHolder, Node<Place>>();
+  /** Of the holders of keys that have ever spoken for somebody, also without any place. */
+  readonly #byHolder = new Map<string, HolderPlaces<PlaceHolder>>();
+  #taken = 0;
+  #lastNumber = 0;
   #bytes = 0;
   #refusedFull = 0;
   #refusedBound = 0;
@@ -77,7 +57,7 @@ export class QueuePlaces {
   }
 
   get taken(): number {
-    return this.#nodes.size;
+    return this.#taken;
   }
 
   /** Jobs refused since the start: because the queue was full, and because of the bound of their client. */
@@ -87,142 +67,120 @@ export class QueuePlaces {
 
   /** Places by client, without those who have none. */
   get counts(): ReadonlyMap<string, number> {
-    return new Map([...this.#byClient].map(([client, { count }]) => [client, count]));
+    return new Map(this.clients.map(({ client, count }) => [client, count]));
   }
 
-  /** The clients that have places. */
+  /** The clients that have places, each name by itself. */
   get clients(): WaitingClient[] {
-    return [...this.#byClient].flatMap(([client, { places, count }]) => {
-      const [oldest] = places;
-      return oldest === undefined ? [] : [{ client, count, oldestAt: oldest.takenAt }];
-    });
+    return [...this.#byHolder.values()].flatMap(({ names }) => names);
   }
 
   /** A client has asked for a job, whatever becomes of it. */
   saw(client: string): void {
-    this.#sightings.saw(client, this.#clock.monotonicMs());
+    const [holder, nowMs] = [holderOf(client), this.#clock.monotonicMs()];
+    this.#sightings.saw(holder, nowMs);
+    if (client !== holder) this.#byHolder.set(holder, this.#placesOf(holder));
+    this.#byHolder.get(holder)?.saw(client, nowMs);
   }
 
   /** Throws `concurrency_limited` where its client may hold no more, or where all places are taken by right. */
-  take(holder: PlaceHolder): void {
-    this.#checkBound(holder);
-    const yielding = this.#isRoomFor(holder) ? [] : (this.#whoGivesWay(holder) ?? this.#crowdGivesWay(holder));
-    if (yielding === null) throw this.#refuseFull();
-    for (const other of yielding) other.giveWay(lostPlace());
-    const holding = this.#byClient.get(holder.client) ?? this.#openHolding(holder.client);
-    this.#nodes.set(holder, holding.places.append({ holder, takenAt: this.#clock.now() }));
-    holding.count++;
-    holding.bytes += holder.bytes;
-    this.#bytes += holder.bytes;
+  take(waiter: PlaceHolder): void {
+    const holder = holderOf(waiter.client);
+    const own = this.#placesOf(holder);
+    for (const other of this.#whoGivesWay(waiter, holder, own)) other.giveWay(lostPlace());
+    this.#byHolder.set(holder, own);
+    own.take(waiter, ++this.#lastNumber, this.#clock.now());
+    this.#taken++;
+    this.#bytes += waiter.bytes;
   }
 
   /** Does nothing where it has no place any more. */
-  leave(holder: PlaceHolder): void {
-    const [node, holding] = [this.#nodes.get(holder), this.#byClient.get(holder.client)];
-    if (node === undefined || holding === undefined) return;
-    this.#nodes.delete(holder);
-    holding.places.remove(node);
-    holding.count--;
-    holding.bytes -= holder.bytes;
-    this.#bytes -= holder.bytes;
-    if (holding.count === 0) this.#byClient.delete(holder.client);
+  leave(waiter: PlaceHolder): void {
+    const holder = holderOf(waiter.client);
+    const own = this.#byHolder.get(holder);
+    if (own?.leave(waiter) !== true) return;
+    this.#taken--;
+    this.#bytes -= waiter.bytes;
+    if (own.count === 0 && !own.hasNames) this.#byHolder.delete(holder);
   }
 
-  #checkBound({ client, bytes }: PlaceHolder): void {
-    const { count, bytes: held } = this.#byClient.get(client) ?? { count: 0, bytes: 0 };
-    const { maxQueued } = this.#boundsOf(client);
-    if (maxQueued !== null && count >= maxQueued) {
-      throw this.#refuseBound(`it has ${count} jobs waiting already (MODEL_API_CLIENT_MAX_QUEUE)`);
+  #placesOf(holder: string): HolderPlaces<PlaceHolder> {
+    return this.#byHolder.get(holder) ?? new HolderPlaces(holder);
+  }
+
+  /** Those whose places it takes: none where there is room. Throws where there is no place for it. */
+  #whoGivesWay(waiter: PlaceHolder, holder: string, own: HolderPlaces<PlaceHolder>): readonly PlaceHolder[] {
+    const { client, bytes } = waiter;
+    const most = this.#mostOf(holder, own);
+    const share = this.#shareOfName(most);
+    this.#checkName(waiter, own, share);
+    const mayGive = (name: string, left: Amount) => name !== client && isBeyond(left, share);
+    if (!isWithin(own, bytes, most)) {
+      const isEnough = (freed: Amount) => isWithin(less(own, freed), bytes, most) && this.#hasRoom(freed, bytes);
+      const yielding = collected(own.newest(mayGive), isEnough);
+      if (yielding === null) throw this.#refuseBound(this.#whyBound(client, own, most));
+      return yielding;
     }
-    if (!this.#areOthers(client, count)) return;
-    const share = `a quarter of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
-    if (count >= this.#placesOf(client)) throw this.#refuseBound(`it has ${count} jobs waiting already, ${share}`);
-    if (count === 0 || held + bytes <= this.#bytesOfOne) return; // a single job of any size may wait
-    throw this.#refuseBound(`the text of its waiting jobs may hold ${this.#bytesOfOne} bytes while there are others`);
+    const isEnough = (freed: Amount) => this.#hasRoom(freed, bytes);
+    if (isEnough(nothing)) return [];
+    const yielding = this.#greediestBeside(holder, isEnough) ?? collected(own.newest(mayGive), isEnough);
+    if (yielding === null) throw this.#refuseFull();
+    return yielding;
   }
 
-  /** Whether another client waits, or may come. */
-  #areOthers(client: string, count: number): boolean {
-    return this.taken > count || this.#sightings.sinceOthersThan(client, this.#clock.monotonicMs()) < mayComeAgainMs;
+  /** What the holder may have now. Of one that is alone, only its own bound counts. */
+  #mostOf(holder: string, own: Amount): Amount {
+    const { maxQueued } = this.#boundsOf(holder);
+    const sinceOthersMs = this.#sightings.sinceOthersThan(holder, this.#clock.monotonicMs());
+    const areOthers = this.taken > own.count || sinceOthersMs < mayComeAgainMs;
+    const share = areOthers ? this.#shareOf(holder) : unlimited;
+    return { count: maxQueued ?? share.count, bytes: share.bytes };
   }
 
-  #isRoomFor({ bytes }: PlaceHolder): boolean {
-    return this.#hasRoom(0, 0, bytes);
+  /** The places and bytes that are a holder's own. */
+  #shareOf(holder: string): Amount {
+    const { maxWaiting, maxWaitingBytes } = this.#limits;
+    return { count: this.#boundsOf(holder).maxQueued ?? quarterOf(maxWaiting), bytes: quarterOf(maxWaitingBytes) };
+  }
+
+  /** What is a name's own of what its holder may have, while other names want some. */
+  #shareOfName({ count, bytes }: Amount): Amount {
+    const { maxWaiting, maxWaitingBytes } = this.#limits;
+    return { count: quarterOf(Math.min(count, maxWaiting)), bytes: quarterOf(Math.min(bytes, maxWaitingBytes)) };
+  }
+
+  #checkName({ client, bytes }: PlaceHolder, own: HolderPlaces<PlaceHolder>, share: Amount): void {
+    const held = own.amountOf(client);
+    if (!own.hasOthersThan(client, this.#clock.monotonicMs(), mayComeAgainMs) || isWithin(held, bytes, share)) return;
+    const of = 'a quarter of what its key may have while other users of that key want some';
+    if (held.count < share.count)
+      throw this.#refuseBound(`the text of its waiting jobs may hold ${share.bytes} bytes, ${of}`);
+    throw this.#refuseBound(`it has ${held.count} jobs waiting already, ${of}`);
+  }
+
+  #whyBound(client: string, own: Amount, most: Amount): string {
+    const holder = holderOf(client);
+    const [it, its] = client === holder ? ['it', 'its'] : ['its key', "its key's"];
+    if (own.count < most.count)
+      return `the text of ${its} waiting jobs may hold ${most.bytes} bytes while there are others`;
+    const waiting = `${it} has ${own.count} jobs waiting already`;
+    if (this.#boundsOf(holder).maxQueued !== null) return `${waiting} (MODEL_API_CLIENT_MAX_QUEUE)`;
+    return `${waiting}, a quarter of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
   }
 
   /** Whether there is room for one more of this size, once so much has become free. */
-  #hasRoom(freedPlaces: number, freedBytes: number, bytes: number): boolean {
+  #hasRoom(freed: Amount, bytes: number): boolean {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    return this.taken - freedPlaces < maxWaiting && this.#bytes - freedBytes + bytes <= maxWaitingBytes;
+    return this.taken - freed.count < maxWaiting && this.#bytes - freed.bytes + bytes <= maxWaitingBytes;
   }
 
-  /** The newest holders of the client that is furthest beyond its share, as many as it takes; null where that is not enough. */
-  #whoGivesWay({ client, bytes }: PlaceHolder): readonly PlaceHolder[] | null {
-    const greediest = this.#greediestBeside(client);
-    if (greediest === null) return null;
-    let left = { count: greediest.holding.count, bytes: greediest.holding.bytes };
-    const yielding: PlaceHolder[] = [];
-    for (const { holder } of greediest.holding.places.backwards()) {
-      if (!this.#isBeyond(greediest.client, left)) return null;
-      yielding.push(holder);
-      left = { count: left.count - 1, bytes: left.bytes - holder.bytes };
-      if (this.#hasRoom(yielding.length, greediest.holding.bytes - left.bytes, bytes)) return yielding;
-    }
-    return null;
-  }
-
-  /** The newest of the sub-clients of one other key, as long as they hold more together than one client's share. */
-  #crowdGivesWay({ client, bytes }: PlaceHolder): readonly PlaceHolder[] | null {
-    const crowd = this.#largestCrowdBeside(holderOf(client));
-    if (crowd === null) return null;
-    let [count, held] = [crowd.holders.length, crowd.bytes];
-    const yielding: PlaceHolder[] = [];
-    for (const holder of crowd.holders.toReversed()) {
-      if (!this.#isBeyond(crowd.key, { count, bytes: held })) return null;
-      yielding.push(holder);
-      [count, held] = [count - 1, held - holder.bytes];
-      if (this.#hasRoom(yielding.length, crowd.bytes - held, bytes)) return yielding;
-    }
-    return null;
-  }
-
-  #largestCrowdBeside(key: string): Crowd | null {
-    const crowds = new Map<string, PlaceHolder[]>();
-    for (const holder of this.#nodes.keys()) {
-      const name = holderOf(holder.client);
-      const crowd = crowds.get(name) ?? [];
-      crowd.push(holder);
-      if (name !== key) crowds.set(name, crowd);
-    }
-    const [first] = [...crowds].sort(([, a], [, b]) => b.length - a.length);
-    if (first === undefined) return null;
-    const [name, holders] = first;
-    return { key: name, holders, bytes: holders.reduce((sum, holder) => sum + holder.bytes, 0) };
-  }
-
-  #greediestBeside(client: string): { readonly client: string; readonly holding: Holding } | null {
-    const beyond = [...this.#byClient].filter(([name, holding]) => name !== client && this.#isBeyond(name, holding));
+  /** The newest of the holder that is furthest beyond its share, as many as it takes; null where that is not enough. */
+  #greediestBeside(holder: string, isEnough: IsEnough): readonly PlaceHolder[] | null {
+    const beyond = [...this.#byHolder].filter(([name, own]) => name !== holder && isBeyond(own, this.#shareOf(name)));
     const [first] = beyond.sort(([, a], [, b]) => b.count - a.count);
-    return first === undefined ? null : { client: first[0], holding: first[1] };
-  }
-
-  #isBeyond(client: string, { count, bytes }: Pick<Holding, 'count' | 'bytes'>): boolean {
-    return count > this.#placesOf(client) || (count > 1 && bytes > this.#bytesOfOne);
-  }
-
-  /** The places that are a client's own. */
-  #placesOf(client: string): number {
-    return this.#boundsOf(client).maxQueued ?? quarterOf(this.#limits.maxWaiting);
-  }
-
-  get #bytesOfOne(): number {
-    return quarterOf(this.#limits.maxWaitingBytes);
-  }
-
-  #openHolding(client: string): Holding {
-    const holding = { places: new LinkedList<Place>(), count: 0, bytes: 0 };
-    this.#byClient.set(client, holding);
-    return holding;
+    if (first === undefined) return null;
+    const [name, own] = first;
+    return collected(own.newest(), isEnough, (freed) => isBeyond(less(own, freed), this.#shareOf(name)));
   }
 
   #refuseFull(): RelayError {
@@ -235,6 +193,39 @@ export class QueuePlaces {
     this.#refusedBound++;
     return new RelayError('concurrency_limited', `this client may not wait: ${why}`, { retryAfterSeconds: 1 });
   }
+}
+
+const nothing: Amount = { count: 0, bytes: 0 };
+const unlimited: Amount = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
+
+/** Whether one more of this size is within so much. A single job of any size may wait. */
+function isWithin(held: Amount, bytes: number, most: Amount): boolean {
+  return held.count < most.count && (held.count === 0 || held.bytes + bytes <= most.bytes);
+}
+
+function isBeyond({ count, bytes }: Amount, share: Amount): boolean {
+  return count > share.count || (count > 1 && bytes > share.bytes);
+}
+
+function less(held: Amount, freed: Amount): Amount {
+  return { count: held.count - freed.count, bytes: held.bytes - freed.bytes };
+}
+
+/** The first of them, as many as are enough; null where they are not, or where one too many would be taken. */
+function collected(
+  waiters: Iterable<PlaceHolder>,
+  isEnough: IsEnough,
+  mayGoOn: IsEnough = () => true,
+): readonly PlaceHolder[] | null {
+  const yielding: PlaceHolder[] = [];
+  let freed = nothing;
+  for (const waiter of waiters) {
+    if (!mayGoOn(freed)) return null;
+    yielding.push(waiter);
+    freed = { count: freed.count + 1, bytes: freed.bytes + waiter.bytes };
+    if (isEnough(freed)) return yielding;
+  }
+  return null;
 }
 
 /** Not by its own time limit, but it has waited in vain all the same. */

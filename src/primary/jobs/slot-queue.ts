@@ -1,3 +1,4 @@
+import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairOrder } from '../../shared/fair-order.js';
 import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
@@ -14,7 +15,7 @@ export interface SlotLimits extends PlaceLimits {
 /**
  * Owns the slots and the jobs that wait for one. Nothing else counts slots. Admission is decided at once; a slot goes to
  * the next job in fair order at the very moment one is released. The jobs of a client that has as many slots as it may
- * wait, and others go before them.
+ * wait, and others go before them. All names that the holder of a key speaks for count as the holder.
  */
 export class SlotQueue {
   readonly limits: SlotLimits;
@@ -28,7 +29,7 @@ export class SlotQueue {
   readonly #idleWaiters: (() => void)[] = [];
   #onChange: () => void = () => {};
   #active = 0;
-  /** Slots by client, without those who have none. */
+  /** Slots by holder, without those who have none. */
   readonly #running = new Map<string, number>();
 
   constructor(limits: SlotLimits, clock: Clock, boundsOf: BoundsOf = noBounds) {
@@ -175,22 +176,25 @@ export class SlotQueue {
   }
 
   #isAtItsLimit(client: string): boolean {
-    return (this.#running.get(client) ?? 0) >= this.#boundsOf(client).maxRunning;
+    const holder = holderOf(client);
+    return (this.#running.get(holder) ?? 0) >= this.#boundsOf(holder).maxRunning;
   }
 
   #grant(ticket: Ticket): void {
     const { client } = ticket;
     this.#active++;
-    this.#running.set(client, (this.#running.get(client) ?? 0) + 1);
+    const holder = holderOf(client);
+    this.#running.set(holder, (this.#running.get(holder) ?? 0) + 1);
     if (this.#isAtItsLimit(client)) this.#order.hold(client);
     ticket.grant();
   }
 
   #release(client: string): void {
     this.#active--;
-    const left = (this.#running.get(client) ?? 0) - 1;
-    if (left > 0) this.#running.set(client, left);
-    else this.#running.delete(client);
+    const holder = holderOf(client);
+    const left = (this.#running.get(holder) ?? 0) - 1;
+    if (left > 0) this.#running.set(holder, left);
+    else this.#running.delete(holder);
     this.#resume(client);
     this.#grantNext();
   }

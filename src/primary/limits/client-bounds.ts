@@ -1,7 +1,7 @@
 import type { Config } from '../../shared/config/config.js';
 import type { ClientOptions } from '../clients/clients.js';
 
-/** What one client may have of what all clients share. */
+/** What one client may have of what all clients share: the holder of a key together with all names that it speaks for. */
 export interface ClientBounds {
   /** Jobs that may hold a slot at once. */
   readonly maxRunning: number;

@@ -4,10 +4,10 @@ import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 
-/** Names that the holder of a key gives are as many as he likes: beyond this, those without a window share his. */
-const maxWindows = 10_000;
-
-/** Owns the rate windows, one for each client, for all workers together. They last by the monotonic clock. */
+/**
+ * Owns the rate windows, one for each client, for all workers together. The holder of a key and all names that it speaks for
+ * have one window. Windows last by the monotonic clock.
+ */
 export class RateLimit {
   readonly #rateOf: (client: string) => Rate;
   readonly #clock: Clock;
@@ -25,8 +25,7 @@ export class RateLimit {
   async take(asked: string): Promise<RateVerdict> {
     const rate = this.#rateOf(asked);
     if (rate.maxRequests === 0) return uncapped;
-    const hasWindow = this.#windowEnds.has(windowName(asked, rate)) || this.#windowEnds.size < maxWindows;
-    const client = hasWindow ? asked : holderOf(asked);
+    const client = holderOf(asked);
     const limiter = this.#limiterOf(rate);
     const leftMs = this.#openWindow(limiter, client, rate);
     try {

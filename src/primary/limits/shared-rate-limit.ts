@@ -1,55 +1,36 @@
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limiter-flexible';
 import { holderOf } from '../../shared/client.js';
-import type { Clock } from '../../shared/clock.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
 import { nameOfRate, uncapped, verdictOf } from './rate-limit.js';
 import type { WindowCounter } from './window-counter.js';
 
-/** Names that the holder of a key gives are as many as he likes: beyond this, those without a window share his. */
-const usualMaxWindows = 10_000;
-
 /**
- * Owns the rate windows, one for each client, for all hosts together. Where they can't be counted together, each host
- * counts for itself: a client may then send as much to each of them.
+ * Owns the rate windows, one for each client, for all hosts together. The holder of a key and all names that it speaks for
+ * have one window. Where windows can't be counted together, each host counts for itself: a client may then send as much to
+ * each of them.
  */
 export class SharedRateLimit {
   readonly #rateOf: (client: string) => Rate;
   readonly #counter: WindowCounter;
-  readonly #clock: Clock;
-  readonly #maxWindows: number;
   /** By rate. There are as many as rates in the configuration and the keys. */
   readonly #limiters = new Map<string, RateLimiterRedis>();
-  /** Windows that this host has seen open, by rate and client. */
-  readonly #open = new Set<string>();
 
-  constructor(rateOf: (client: string) => Rate, counter: WindowCounter, clock: Clock, maxWindows = usualMaxWindows) {
+  constructor(rateOf: (client: string) => Rate, counter: WindowCounter) {
     this.#rateOf = rateOf;
     this.#counter = counter;
-    this.#clock = clock;
-    this.#maxWindows = maxWindows;
   }
 
-  async take(asked: string): Promise<RateVerdict> {
-    const rate = this.#rateOf(asked);
+  async take(client: string): Promise<RateVerdict> {
+    const rate = this.#rateOf(client);
     if (rate.maxRequests === 0) return uncapped;
-    const client = this.#hasWindow(asked, rate) ? asked : holderOf(asked);
     try {
-      const taken = await this.#limiterOf(rate).consume(client);
+      const taken = await this.#limiterOf(rate).consume(holderOf(client));
       return verdictOf(true, taken, taken.msBeforeNext, rate);
     } catch (refusal) {
       if (!(refusal instanceof RateLimiterRes)) throw refusal;
       return verdictOf(false, refusal, refusal.msBeforeNext, rate);
     }
-  }
-
-  #hasWindow(client: string, rate: Rate): boolean {
-    const name = `${nameOfRate(rate)} ${client}`;
-    if (this.#open.has(name)) return true;
-    if (this.#open.size >= this.#maxWindows) return false;
-    this.#open.add(name);
-    this.#clock.after(rate.windowMs, () => this.#open.delete(name));
-    return true;
   }
 
   #limiterOf(rate: Rate): RateLimiterRedis {

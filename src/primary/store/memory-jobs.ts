@@ -1,8 +1,9 @@
 import type { JobListOrder } from '../../shared/background.js';
+import { holderOf } from '../../shared/client.js';
 import { AnswerLog } from '../background/answer-log.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore } from '../background/job-store.js';
 
-/** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of whoever holds most are forgotten. */
+/** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of whoever holds most are forgotten, a key with all that it speaks for. */
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
@@ -84,12 +85,11 @@ export class MemoryJobs implements JobStore {
   async *restore(): AsyncGenerator<AcceptedJob> {}
 
   #forgetOne(): void {
-    const lengths = new Map<string, number>();
-    for (const { record, text } of this.#ended) {
-      lengths.set(record.client, (lengths.get(record.client) ?? 0) + text.length + 1);
-    }
-    const [greediest] = [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most));
-    const oldest = [...this.#ended].find(({ record }) => record.client === greediest);
+    const ended = [...this.#ended];
+    const holder = greediestOf(ended, holderOf);
+    const ofHolder = ended.filter(({ record }) => holderOf(record.client) === holder);
+    const name = greediestOf(ofHolder, (client) => client);
+    const oldest = ofHolder.find(({ record }) => record.client === name);
     if (oldest !== undefined) this.#forget(oldest);
   }
 
@@ -97,4 +97,15 @@ export class MemoryJobs implements JobStore {
     this.#byId.delete(job.record.id);
     if (this.#ended.delete(job)) this.#length -= job.text.length;
   }
+}
+
+/** The name under which most is held. */
+function greediestOf(jobs: readonly HeldJob[], nameOf: (client: string) => string): string {
+  const lengths = new Map<string, number>();
+  for (const { record, text } of jobs) {
+    const name = nameOf(record.client);
+    lengths.set(name, (lengths.get(name) ?? 0) + text.length + 1);
+  }
+  const [greediest] = [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most));
+  return greediest;
 }

@@ -114,7 +114,10 @@ function readLine(line: string, number: number): KeyLine[] {
   if (words.length > 2) throw new Error(`line ${number} has ${words.length} words: expected "key" or "name key"`);
   const key = words.at(-1) ?? '';
   if (!isKey(key)) throw new Error(`the key on line ${number} may hold printable ASCII only`);
-  return [{ name: words.length === 2 ? (words[0] ?? '') : 'default', key }];
+  const name = words.length === 2 ? (words[0] ?? '') : 'default';
+  if (name.includes('/'))
+    throw new Error(`the name on line ${number} may hold no /: what follows one is a user of the key`);
+  return [{ name, key }];
 }
 
 function isKey(text: string): boolean {

@@ -154,6 +154,19 @@ describe('The room for background jobs', () => {
     await harness.accept({ client: 'b' });
   });
 
+  it('is three quarters for a key with all that it speaks for, and three quarters of those for one name', async () => {
+    const { harness } = await busy({ maxJobs: 17 }); // one waits already
+    const accepted = async (client: string, count: number) => {
+      const sent = await Promise.allSettled(Array.from({ length: count }, () => harness.accept({ client })));
+      return sent.filter(({ status }) => status === 'fulfilled').length;
+    };
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/eve'];
+    const counts = [];
+    for (const name of names) counts.push(await accepted(name, name === 'key app/bob' ? 2 : 20));
+    expect(counts).toEqual([10, 2, 1, 0]);
+    expect(await accepted('key other', 20)).toBe(3);
+  });
+
   it('is bounded by their size, for one client too', async () => {
     const harness = new BackgroundHarness({ script: hangs, maxActive: 1 });
     await harness.accept();

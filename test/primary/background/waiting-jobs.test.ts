@@ -7,8 +7,8 @@ import { jobRequest } from '../../support/job-records.js';
 const clock = new FakeClock();
 
 /** A job of the client that its name begins with. */
-function job(id: string, text = ''): BackgroundJob {
-  const request = jobRequest({ client: id.charAt(0), text });
+function job(id: string, text = '', client = id.charAt(0)): BackgroundJob {
+  const request = jobRequest({ client, text });
   return new BackgroundJob({ id, form: plainForm, request, createdAt: 0 }, () => 1, clock);
 }
 
@@ -32,7 +32,7 @@ describe('The background jobs that wait', () => {
   it('are taken in the order of their clients’ turns, the oldest of each first', () => {
     const waiting = waitingOf(...ids.map((id) => job(id)));
     expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
-    expect([waiting.count, waiting.bytes, waiting.countOf('a')]).toEqual([0, 0, 0]);
+    expect([waiting.count, waiting.bytes, waiting.of('a')]).toEqual([0, 0, { jobs: 0, bytes: 0 }]);
   });
 
   it('have the position at which they are taken, if nobody else comes', () => {
@@ -44,6 +44,19 @@ describe('The background jobs that wait', () => {
     expect(positions.get('a1')).toBe(0);
     const taken = takeAll(waiting);
     expect(taken.map((id) => positions.get(id))).toEqual(taken.map((_, index) => index + 1));
+  });
+
+  it('are taken from keys in turn, and for one key from the names that it speaks for', () => {
+    const clients = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key other', 'key other', 'key other'];
+    const jobs = clients.map((client, index) => job(`${index}`, '', client));
+    const waiting = waitingOf(...jobs);
+    expect([waiting.of('key app/ada').jobs, waiting.ofHolder('key app/eve').jobs, waiting.of('key app').jobs]).toEqual([
+      3, 4, 0,
+    ]);
+    const positions = jobs.map((each) => waiting.positionOf(each));
+    const taken = takeAll(waiting);
+    expect(taken).toEqual(['0', '4', '3', '5', '1', '6', '2']);
+    expect(positions).toEqual(jobs.map((_, index) => taken.indexOf(`${index}`) + 1));
   });
 
   it('let another one of the same client start where the first may not, and keep its place', () => {
@@ -62,8 +75,8 @@ describe('The background jobs that wait', () => {
   it('are counted, with the bytes of their texts, for each client too', () => {
     const [one, other] = [job('a1', 'ü'), job('b1', 'abc')];
     const waiting = waitingOf(one, other);
-    expect([waiting.count, waiting.bytes, waiting.countOf('a'), waiting.bytesOf('a')]).toEqual([2, 5, 1, 2]);
+    expect([waiting.count, waiting.bytes, waiting.of('a')]).toEqual([2, 5, { jobs: 1, bytes: 2 }]);
     expect([waiting.remove(one), waiting.remove(one)]).toEqual([true, false]);
-    expect([waiting.count, waiting.bytes, waiting.countOf('a'), waiting.bytesOf('a')]).toEqual([1, 3, 0, 0]);
+    expect([waiting.count, waiting.bytes, waiting.of('a')]).toEqual([1, 3, { jobs: 0, bytes: 0 }]);
   });
 });

@@ -146,4 +146,14 @@ describe('Keys that are open', () => {
     await first.leave();
     expect((await of('a', '3')).claim).not.toBeNull();
   });
+
+  it('are bounded for a key together with all that it speaks for', async () => {
+    const requests = new ClaimingRequests(new MemoryAnswers(), { maxClaims: 9, maxClaimsOfClient: 2 });
+    const of = (client: string) => requests.send('1', 'a digest', client);
+    const first = await of('key app/ada');
+    await of('key app/bob');
+    await expect(of('key app/eve')).rejects.toMatchObject({ code: 'concurrency_limited' });
+    await first.leave();
+    expect((await of('key app/eve')).claim).not.toBeNull();
+  });
 });

@@ -1,5 +1,6 @@
 import { type PlaceHolder, QueuePlaces } from '../../../src/primary/jobs/queue-places.js';
 import { type BoundsOf, noBounds, quarterOf } from '../../../src/primary/limits/client-bounds.js';
+import { holderOf } from '../../../src/shared/client.js';
 import type { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';
@@ -63,9 +64,9 @@ class Harness {
 
 const full = 'all slots are taken and the queue is full (MODEL_API_MAX_CONCURRENT, MODEL_API_MAX_QUEUE)';
 
-describe('the names that the holder of one key gives', () => {
-  const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);
+const names = Array.from({ length: 20 }, (_, n) => `key app/${n}`);
 
+describe('the names that the holder of one key gives', () => {
   it('take no place that another client needs, and keep the share of one', () => {
     const harness = new Harness(8);
     expect(names.filter((name) => harness.come(name) === true)).toHaveLength(8);
@@ -88,6 +89,57 @@ describe('the names that the holder of one key gives', () => {
     for (const name of names.slice(0, 10)) expect(harness.come(name, 10)).toBe(true);
     expect(harness.come('key bob', 25)).toBe(true);
     expect(harness.lost).toHaveLength(3);
+  });
+});
+
+describe('the names of one key among themselves', () => {
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null });
+
+  it('have what the key may have, together', () => {
+    const harness = new Harness(100, boundsOf);
+    expect(names.slice(0, 8).map((name) => harness.come(name))).toEqual(Array(8).fill(true));
+    for (const name of ['key app/new', 'key app']) {
+      expect(harness.come(name)).toMatch(/its key has 8 jobs|it has 8 jobs/);
+    }
+    expect(harness.lost).toEqual([]);
+  });
+
+  it('give way to each other like clients: one that is alone may have all, and keeps a quarter', () => {
+    const harness = new Harness(100, boundsOf);
+    expect(harness.crowd('key app/greedy', 10)).toBe(8);
+    expect(harness.crowd('key app/modest', 10)).toBe(2);
+    expect(harness.crowd('key app', 1)).toBe(1);
+    expect(harness.crowd('key app/greedy', 1)).toBe(0);
+    expect(harness.counts()).toEqual({ 'key app/greedy': 5, 'key app/modest': 2, 'key app': 1 });
+    expect(harness.lost.map(({ client }) => client)).toEqual(Array(3).fill('key app/greedy'));
+    expect(harness.come('key app/modest')).toBe(
+      'this client may not wait: it has 2 jobs waiting already, a quarter of what its key may have while other users of that key want some',
+    );
+  });
+
+  it('are alone again ten minutes after the last job of another one', async () => {
+    const harness = new Harness(100, boundsOf);
+    harness.places.saw('key app/modest');
+    expect(harness.crowd('key app/greedy', 10)).toBe(2);
+    await harness.clock.advance(mayComeAgainMs);
+    expect(harness.crowd('key app/greedy', 10)).toBe(6);
+  });
+
+  it('give as much text as another one needs', () => {
+    const harness = new Harness(100, noBounds, 1000);
+    for (let count = 0; count < 10; count++) harness.come('key app/greedy', 100);
+    expect(harness.come('key app/modest', 250)).toBe(true);
+    expect(harness.counts()).toEqual({ 'key app/greedy': 7, 'key app/modest': 1 });
+    expect(harness.come('key app/modest', 10)).toMatch(/may hold 250 bytes, a quarter of what its key may have/);
+  });
+
+  it('cost no other client its place', () => {
+    const harness = new Harness(8);
+    harness.crowd('key other', 2);
+    for (const name of names) harness.come(name);
+    expect(harness.counts()).toMatchObject({ 'key other': 2 });
+    expect(harness.places.taken).toBe(4);
+    expect(harness.lost).toEqual([]);
   });
 });
 
@@ -245,6 +297,46 @@ it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d
   for (const waiter of present()) places.leave(waiter);
   expect([places.taken, places.counts.size]).toEqual([0, 0]);
 });
+
+it.each([1, 2, 3])(
+  'keeps the bounds of keys, and takes from nobody his own, whatever names do (seed %d)',
+  async (seed) => {
+    const random = randomNumbers(seed);
+    const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d'];
+    const bounds: Readonly<Record<string, number>> = { 'key a': 6 };
+    const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: bounds[client] ?? null });
+    const harness = new Harness(16, boundsOf, 16_000); // so that places run out, not bytes
+    const { places, clock } = harness;
+    const left = new Set<Waiter>();
+    const present = () => harness.waiters.filter((waiter) => waiter.lost === null && !left.has(waiter));
+    const share = { 'key a': 6, 'key b': 4, 'user c': 4, 'user d': 4 };
+    for (let step = 0; step < 3000; step++) {
+      const before = present();
+      const leaver = before[Math.floor(random() * before.length)];
+      if (random() < 0.02) await clock.advance(mayComeAgainMs / 2);
+      if (leaver === undefined || random() < 0.6) harness.come(clients[Math.floor(random() ** 2 * 8)] as string, 1);
+      else {
+        places.leave(leaver);
+        left.add(leaver);
+      }
+      const now = present();
+      const newcomer = now.find((waiter) => !before.includes(waiter));
+      expect(places.counts).toEqual(countsOf(now));
+      expect(now.length).toBeLessThanOrEqual(16);
+      expect(now.filter(({ client }) => holderOf(client) === 'key a').length).toBeLessThanOrEqual(6);
+      for (const loser of before.filter(({ lost }) => lost !== null)) {
+        const holder = holderOf(loser.client) as keyof typeof share;
+        const isOfNewcomer = newcomer !== undefined && holder === holderOf(newcomer.client);
+        const held = before.filter(({ client }) =>
+          isOfNewcomer ? client === loser.client : holderOf(client) === holder,
+        );
+        expect(held.length).toBeGreaterThan(isOfNewcomer ? quarterOf(share[holder]) : share[holder]);
+        expect(loser.client).not.toBe(newcomer?.client);
+      }
+    }
+    expect(harness.lost.length).toBeGreaterThan(0);
+  },
+);
 
 function bytesOf(waiters: readonly Waiter[]): number {
   return waiters.reduce((sum, { bytes }) => sum + bytes, 0);

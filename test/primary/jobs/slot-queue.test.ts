@@ -489,3 +489,18 @@ it.each([1, 2, 3])('never exceeds a limit and never leaves a slot unused, whatev
   await slots.idle();
   expect([slots.active, slots.waiting]).toEqual([0, 0]);
 });
+
+it('The names that one key speaks for have its slots together', async () => {
+  const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), ...(client === 'key app' && { maxRunning: 2 }) });
+  const { slots, admit } = queue(4, 10, 1000, boundsOf);
+  const [ada, bob, eve, other] = ['key app/ada', 'key app/bob', 'key app/eve', 'key other'].map((name) => admit(name));
+  expect([slots.isAtLimit('key app/joe'), slots.hasSlotFor('key app'), slots.hasSlotFor('key other')]).toEqual([
+    true,
+    false,
+    true,
+  ]);
+  expect([ada, bob, eve, other].map((ticket) => ticket?.isWaiting)).toEqual([false, false, true, false]);
+  bob?.release();
+  await settled();
+  expect([slots.active, eve?.isWaiting]).toEqual([3, false]);
+});

@@ -23,14 +23,11 @@ describe('a rate window', () => {
     expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1, maxRequests: 2 });
   });
 
-  it('is shared by the sub-clients of one key, where they are too many', async () => {
+  it('is one for the holder of a key and all names that it speaks for', async () => {
     const limit = new RateLimit(() => rate, new FakeClock());
-    for (let n = 0; n < 10_000; n++) await limit.take(`key app/${n}`);
-    const more = ['key app/x', 'key app/y', 'key app/z'];
     const verdicts = [];
-    for (const client of more) verdicts.push((await limit.take(client)).isAllowed);
+    for (const client of ['key app/ada', 'key app', 'key app/bob']) verdicts.push((await limit.take(client)).isAllowed);
     expect(verdicts).toEqual([true, true, false]);
-    expect(await limit.take('key app/7')).toMatchObject({ isAllowed: true, remaining: 0 });
     expect(await limit.take('key bob')).toMatchObject({ isAllowed: true, remaining: 1 });
   });
 

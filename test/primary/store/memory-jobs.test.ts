@@ -45,6 +45,20 @@ describe('Background jobs in memory', () => {
     expect(await jobs.find('small', 'b')).not.toBeNull();
   });
 
+  it('are those of the key that holds most with all that it speaks for, and of these the ones of its greediest name', async () => {
+    const jobs = new MemoryJobs();
+    const tenMillion = answerOf('x'.repeat(10_000_000));
+    await endOne(jobs, 'small', 'key app/ada', answerOf('small'));
+    for (let count = 1; count <= 6; count++) await endOne(jobs, `other ${count}`, 'key other', tenMillion);
+    for (const name of ['bob', 'eve']) await endOne(jobs, `first of ${name}`, `key app/${name}`, tenMillion);
+    await endOne(jobs, 'second of eve', 'key app/eve', tenMillion);
+    for (let count = 1; count <= 5; count++) await endOne(jobs, `more ${count}`, `key app/name${count}`, tenMillion);
+    expect(await jobs.find('first of eve', 'key app/eve')).toBeNull();
+    expect(await jobs.find('first of bob', 'key app/bob')).not.toBeNull();
+    expect(await jobs.find('small', 'key app/ada')).not.toBeNull();
+    expect(await jobs.find('other 1', 'key other')).not.toBeNull();
+  });
+
   it('are bounded by their number, in the same way', async () => {
     const jobs = new MemoryJobs();
     await endOne(jobs, 'mine', 'b', answerOf(''));

@@ -739,6 +739,13 @@ describe('the API keys', () => {
     ]);
   });
 
+  it('have no name that looks like a user whom another key speaks for', async () => {
+    const content = { '/slash': 'app its-own-key\napp/ada another-key\n' };
+    expect(await faultsOf({ MODEL_API_KEY_FILE: '/slash' }, content)).toEqual([
+      'MODEL_API_KEY_FILE: the name on line 2 may hold no /: what follows one is a user of the key',
+    ]);
+  });
+
   const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one';
 
   it.each([

@@ -8,7 +8,8 @@ import type { LuaScript } from './lua-begin.js';
 
 /**
  * ARGV: 3 id, 4 client, 5 createdAt, 6 form, 7 operation, 8 request id, 9 request, 10 its bytes, 11 most jobs that wait,
- * 12 most bytes that wait, 13 and 14 the same of one client. Answers with its priority: how many the client has open with it.
+ * 12 most bytes that wait, 13 and 14 the same of one holder, 15 and 16 of one name of it. Answers with its priority: after how
+ * many of its holder's it comes, where names take turns.
  */
 const acceptJob = `${records}
 local id, client, bytes = ARGV[3], ARGV[4], tonumber(ARGV[10])
@@ -17,18 +18,30 @@ if fault then return fault end
 local waiting = redis.call('ZCARD', key('waiting'))
 local waitingBytes = tonumber(redis.call('GET', key('bytes')) or '0')
 if waiting >= tonumber(ARGV[11]) or waitingBytes + bytes > tonumber(ARGV[12]) then return {'full', now} end
-local own = tonumber(redis.call('HGET', key('waiting-of'), client) or '0')
-local ownBytes = tonumber(redis.call('HGET', key('bytes-of'), client) or '0')
-if own >= tonumber(ARGV[13]) or (own > 0 and ownBytes + bytes > tonumber(ARGV[14])) then return {'share', now} end
+local function waitingOf(each)
+  local held = tonumber(redis.call('HGET', key('waiting-of'), each) or '0')
+  return held, tonumber(redis.call('HGET', key('bytes-of'), each) or '0')
+end
+local function hasRoom(held, heldBytes, most, mostBytes)
+  return held < tonumber(most) and (held == 0 or heldBytes + bytes <= tonumber(mostBytes))
+end
+local holder = holderOf(client)
+local ofHolder, bytesOfHolder = waitingOf(holder)
+local ofName, bytesOfName = waitingOf(nameOf(client))
+if not hasRoom(ofHolder, bytesOfHolder, ARGV[13], ARGV[14]) then return {'share', now} end
+local isOneOfMany = holder ~= client or ofName < ofHolder
+if isOneOfMany and not hasRoom(ofName, bytesOfName, ARGV[15], ARGV[16]) then return {'name', now} end
 local number = redis.call('INCR', key('number'))
-local priority = math.min(redis.call('HINCRBY', key('open'), client, 1), 2000000)
+local own = redis.call('HINCRBY', key(openOf(client)), client, 1)
+local others = redis.call('HINCRBY', key('open'), holder, 1) - own
+local names = redis.call('HLEN', key(openOf(client)))
+local priority = math.min(own + math.min(others, (names - 1) * own), 2000000)
 redis.call('HSET', jobOf(id), 'number', number, 'client', client, 'status', 'queued', 'createdAt', ARGV[5],
   'form', ARGV[6], 'operation', ARGV[7], 'requestId', ARGV[8], 'request', ARGV[9], 'bytes', bytes, 'priority', priority)
 redis.call('ZADD', key('waiting'), exact(priority * 4294967296 + number), id)
 redis.call('ZADD', key('since'), ARGV[5], id)
 redis.call('INCRBY', key('bytes'), bytes)
-count('waiting-of', client, 1)
-count('bytes-of', client, bytes)
+countWaiting(client, 1, bytes)
 redis.call('ZADD', listOf(client), number, id)
 return {'ok', now, priority}
 `;

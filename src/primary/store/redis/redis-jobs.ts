@@ -5,7 +5,7 @@ import { withResolvers } from '../../../shared/resolvers.js';
 import type { AnswerLog } from '../../background/answer-log.js';
 import type { AcceptedJob, EndedJob, JobPage } from '../../background/job-store.js';
 import { lostEnd } from '../../background/lost-end.js';
-import { noRoom, ownMaxBytes, ownMaxJobs } from '../../background/room.js';
+import { noRoom, roomOfHolder, roomOfName } from '../../background/room.js';
 import type { Cancelling, SharedJobs, SharedJobsListener, SharedRecord } from '../../background/shared-jobs.js';
 import { newId } from '../../conversations/conversation.js';
 import { sizeOf } from '../../jobs/job.js';
@@ -80,14 +80,13 @@ export class RedisJobs implements SharedJobs {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
     const record = [createdAt, JSON.stringify(form), operation, requestId, JSON.stringify(request)];
-    const args = [id, client, ...record, sizeOf(request), maxJobs, maxBytes];
-    const { verdict, rest } = await this.#script('acceptJob', [...args, ownMaxJobs(maxJobs), ownMaxBytes]).catch(
-      (error) => {
-        if (error instanceof Unanswered) this.#toRemove.push(id);
-        throw error;
-      },
-    );
-    if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : 'client');
+    const shares = [roomOfHolder(maxJobs), roomOfName(maxJobs)].flatMap(({ jobs, bytes }) => [jobs, bytes]);
+    const args = [id, client, ...record, sizeOf(request), maxJobs, maxBytes, ...shares];
+    const { verdict, rest } = await this.#script('acceptJob', args).catch((error) => {
+      if (error instanceof Unanswered) this.#toRemove.push(id);
+      throw error;
+    });
+    if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : verdict === 'name' ? 'name' : 'holder');
     void this.#offer(id, Number(rest[0]));
   }
 

@@ -17,7 +17,7 @@ local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string'}
 local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', since = 'zset', ended = 'zset', hosts = 'zset',
-  ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', bytes = 'string', number = 'string'}
+  ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 local function split(key) return string.match(string.sub(key, #prefix + 2), '^([^:]*):?(.*)$') end
 local function typeOf(kind, rest)
   if kind == 'jobs' then return typesOfJobs[string.match(rest, '^[^:]*')] end

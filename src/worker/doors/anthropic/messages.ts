@@ -4,20 +4,20 @@ import { readBody } from '../../http/body.js';
 import type { AsyncHandler, Reply } from '../../http/exchange.js';
 import { sendJson } from '../../http/send-json.js';
 import { requestOf } from '../../jobs/job-order.js';
+import type { JobParts } from '../../jobs/running-job.js';
 import { type Asked, answerThroughDoor, orderOf } from '../door.js';
 import { tellIgnored } from '../ignored.js';
-import type { DoorRouteParts } from '../routes.js';
 import { subClientByBody } from '../sub-clients.js';
 import { messageForm } from './messages-answer.js';
 import { askedByMessages } from './messages-request.js';
 import { messagesRequest } from './messages-schema.js';
 
-export function postMessages(parts: DoorRouteParts): AsyncHandler {
+export function postMessages(parts: JobParts): AsyncHandler {
   return async (req, res) => answerThroughDoor(parts, res, await readAsked(req, res, parts), messageForm);
 }
 
 /** Counts what the model would be told. That is no job, and starts nothing. */
-export function postCountTokens(parts: DoorRouteParts): AsyncHandler {
+export function postCountTokens(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const asked = await readAsked(req, res, parts);
     const told = await requestOf(orderOf(asked), parts.primary, res);
@@ -27,9 +27,9 @@ export function postCountTokens(parts: DoorRouteParts): AsyncHandler {
   };
 }
 
-async function readAsked(req: Request, res: Reply, { bodies, take }: DoorRouteParts): Promise<Asked> {
+async function readAsked(req: Request, res: Reply, { bodies }: JobParts): Promise<Asked> {
   const body = await readBody(req, res, bodies, messagesRequest);
-  const usesUser = await subClientByBody(req, res, body.metadata?.user_id ?? undefined, take);
+  const usesUser = subClientByBody(req, res, body.metadata?.user_id ?? undefined);
   return askedByMessages(usesUser ? { ...body, metadata: undefined } : body);
 }
 

@@ -3,19 +3,19 @@ import { invalid } from '../../../shared/errors.js';
 import { acceptJob, prefersAsync } from '../../background/accept.js';
 import { readBody } from '../../http/body.js';
 import type { AsyncHandler, Primary, Reply } from '../../http/exchange.js';
+import type { JobParts } from '../../jobs/running-job.js';
 import { type Asked, answerThroughDoor, orderOf } from '../door.js';
 import { inWordsOf } from '../failures.js';
 import { noteIgnoredTools, tellIgnored } from '../ignored.js';
-import type { DoorRouteParts } from '../routes.js';
 import { subClientByBody } from '../sub-clients.js';
 import { openResponse, responseForm } from './responses-answer.js';
 import { askedByResponses } from './responses-request.js';
 import { responsesRequest } from './responses-schema.js';
 
-export function postResponses(parts: DoorRouteParts): AsyncHandler {
+export function postResponses(parts: JobParts): AsyncHandler {
   return async (req, res) => {
     const body = await readBody(req, res, parts.bodies, responsesRequest);
-    const usesUser = await subClientByBody(req, res, body.user ?? undefined, parts.take);
+    const usesUser = subClientByBody(req, res, body.user ?? undefined);
     const asked = askedByResponses(usesUser ? { ...body, user: undefined } : body);
     const form = responseForm(Math.floor(parts.clock.now() / 1000));
     const isLeft = body.background === true || prefersAsync(req);

@@ -1,0 +1,98 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../src/shared/config/api-keys.js';
+import { temporaryFolder } from './folder.js';
+import { untilJobs } from './jobs.js';
+import { type Answer, type Service, script, startWithProgram, twoWorkers } from './service.js';
+import { until } from './until.js';
+
+const keys = { app: 'pr_the-key-of-an-application', other: 'pr_the-key-of-another-client' } as const;
+export type SubClientKey = keyof typeof keys;
+
+/** A service with a key that speaks for many, whose jobs write down their start and wait for a gate. */
+export class SubClientsHouse implements AsyncDisposable {
+  readonly service: Service;
+  readonly #path: (name: string) => string;
+  readonly #close: () => Promise<void>;
+
+  private constructor(service: Service, path: (name: string) => string, close: () => Promise<void>) {
+    this.service = service;
+    this.#path = path;
+    this.#close = close;
+  }
+
+  static async start(options: string, env: Readonly<Record<string, string>> = {}): Promise<SubClientsHouse> {
+    const folder = await temporaryFolder();
+    const path = (name: string) => join(folder.path, name);
+    const lines = [`app:sha256:${digestOf(keys.app)}:subclients${options}`, `other:sha256:${digestOf(keys.other)}`];
+    await writeFile(path('keys'), lines.join('\n'), { mode: 0o600 });
+    const program = script('takes-turns.pl', path('order'), path('gate'));
+    const service = await startWithProgram(program, {
+      ...twoWorkers,
+      MODEL_API_KEYS_FILE: path('keys'),
+      MODEL_API_DEFAULT_MODEL: 'turns',
+      MODEL_API_MAX_CONCURRENT: '1',
+      MODEL_API_QUEUE_TIMEOUT_MS: '100000',
+      ...env,
+    });
+    return new SubClientsHouse(service, path, async () => folder[Symbol.asyncDispose]());
+  }
+
+  /** A user of the application is named by the header, and by the body where it begins with a capital. */
+  ask(key: SubClientKey, user: string | null, prompt: string): Promise<Answer> {
+    const isInBody = user !== null && /^[A-Z]/.test(user);
+    const body = { model: 'turns', messages: [{ role: 'user', content: prompt }], ...(isInBody && { user }) };
+    const headers = { ...(user !== null && !isInBody && { 'x-openwebui-user-id': user }), 'x-api-key': keys[key] };
+    return this.service.post('/v1/chat/completions', body, headers);
+  }
+
+  /** Asks, and waits until so many wait. */
+  async queued(
+    key: SubClientKey,
+    user: string | null,
+    prompt: string,
+    waiting: number,
+  ): Promise<{ answer: Promise<Answer> }> {
+    const answer = this.ask(key, user, prompt);
+    await untilJobs(this.service, 1, waiting);
+    return { answer };
+  }
+
+  async background(user: string, input: string): Promise<number> {
+    const headers = { 'x-openwebui-user-id': user, 'x-api-key': keys.app };
+    return (await this.service.post('/v1/responses', { model: 'turns', input, background: true }, headers)).status;
+  }
+
+  /** One user sends ten, and four others one each; then all that were accepted run. Resolves with the prompts in that order. */
+  async backgroundCrowd(): Promise<{ readonly started: string[] }> {
+    const first = this.ask('other', null, 'first');
+    await untilJobs(this.service, 1, 0);
+    const statuses = [];
+    for (let number = 1; number <= 10; number++) statuses.push(await this.background('ada', `ada ${number}`));
+    for (const user of ['bob', 'eve', 'joe', 'zoe']) statuses.push(await this.background(user, user));
+    // Of sixteen places twelve may be the key's, and of those nine one user's.
+    expect(statuses).toEqual([...Array(9).fill(202), 429, 202, 202, 202, 429]);
+    await this.open();
+    await first;
+    return { started: await this.started(13) };
+  }
+
+  open(): Promise<void> {
+    return writeFile(this.#path('gate'), '');
+  }
+
+  /** Prompts of the jobs that have started, in order, once they are so many. */
+  started(count: number): Promise<string[]> {
+    return until(async () => {
+      const text = await readFile(this.#path('order'), 'utf8').catch(() => '');
+      const prompts = text.split('\n').slice(0, -1);
+      return prompts.length >= count ? prompts : null;
+    }, `${count} jobs to start`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.open();
+    await this.service.stop();
+    await this.#close();
+  }
+}
