@@ -1,16 +1,21 @@
 import { readdir, readlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fixture, mainProgram, programs, type Service, startService } from '../support/service.js';
+import { createGate, type Gate } from '../support/gate.js';
+import { untilJobs } from '../support/jobs.js';
+import { mainProgram, programs, type Service, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 
-const jobs = 40;
+/** Each that runs holds three sockets of the primary, so that not all of them can. */
+const slots = 20;
+const descriptors = 64;
+const jobs = 24;
 
-/** A service that may open so few files that most of many jobs at once cannot be started. */
-function startWithFew(cgroup: string): Promise<Service> {
+/** A service that may open so few files that most of its slots stay empty while its programs wait for the gate. */
+function startWithFew(cgroup: string, gate: Gate): Promise<Service> {
   const env = {
-    ...{ NODE: process.execPath, PROGRAM: mainProgram, DESCRIPTORS: '64' },
-    ...{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: fixture('upper.js'), MODEL_API_CGROUP: cgroup },
-    MODEL_API_MAX_CONCURRENT: '20',
+    ...{ NODE: process.execPath, PROGRAM: mainProgram, DESCRIPTORS: String(descriptors) },
+    ...{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: gate.command, MODEL_API_CGROUP: cgroup },
+    MODEL_API_MAX_CONCURRENT: String(slots),
   };
   return startService({ node: '/bin/sh', program: join(programs, 'few-descriptors.sh'), env });
 }
@@ -21,28 +26,37 @@ async function socketsOf(pid: number): Promise<number> {
   return targets.filter((target) => target.startsWith('socket:')).length;
 }
 
-async function codesOf(service: Service, round: number): Promise<number[]> {
-  const asked = Array.from({ length: jobs }, (_, index) =>
-    service.post('/ask', { prompt: `hello ${round} ${index}` }).then(
-      ({ status }) => status,
-      () => 0, // the worker can accept no more connections for a moment
-    ),
-  );
-  return Promise.all(asked);
+/** Has jobs begin until one can't be started, then lets them end. Resolves with how each has ended. */
+async function exhaust(service: Service, gate: Gate): Promise<unknown[]> {
+  await gate.close();
+  const ends: unknown[] = [];
+  const asked = Array.from({ length: jobs }, async (_, index) => {
+    const { status, body } = await service.post('/ask', { prompt: `hello ${index}` });
+    ends.push(status === 200 ? 'ok' : body.error);
+  });
+  await until(() => ends.includes('spawn_error'), 'a job that can not be started');
+  await gate.open();
+  await Promise.all(asked);
+  return ends;
 }
 
 describe.each(['auto', 'off'])('A service that has run out of file descriptors, with MODEL_API_CGROUP=%s', (cgroup) => {
   it('keeps none of a start that has failed, and does every job once the load is over', async () => {
-    await using service = await startWithFew(cgroup);
+    await using gate = await createGate();
+    await gate.open();
+    await using service = await startWithFew(cgroup, gate);
     expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
     const before = await socketsOf(service.pid);
-    const codes = [...(await codesOf(service, 1)), ...(await codesOf(service, 2)), ...(await codesOf(service, 3))];
-    expect(codes.some((code) => code !== 200)).toBe(true); // else nothing was tried
+    for (let round = 0; round < 3; round++) {
+      const ends = await exhaust(service, gate);
+      expect(new Set(ends)).toEqual(new Set(['ok', 'spawn_error']));
+      await untilJobs(service, 0, 0);
+    }
     await until(async () => (await service.jobProcesses()).length === 0, 'the processes to be gone');
     await until(async () => (await socketsOf(service.pid)) <= before, `no more than ${before} sockets`);
     for (let count = 0; count < 5; count++) {
       const { status, body } = await service.post('/ask', { prompt: `alone ${count}` });
-      expect([status, body.response]).toEqual([200, `ALONE ${count}`]);
+      expect([status, body.response]).toEqual([200, `alone ${count}`]);
     }
   });
 });
