@@ -11,6 +11,7 @@ describe('Jobs that are admitted while workers and programs are killed and stopp
     await using service = await startFaulty();
     const { ledger, struck, fates, seconds } = await runWithFaults(service, jobs, everyKind, seed);
     process.stderr.write(`${JSON.stringify({ seed, ledger, struck, seconds })}\n`);
+    for (const kind of ['worker-kill', 'cli-kill', 'cli-stop'] as const) expect(struck[kind]).toBeGreaterThan(0);
     expect(ledger.faults).toEqual([]);
     expect(total(ledger.counted)).toBeGreaterThanOrEqual(jobs);
     expect(total(ledger.counted)).toBeLessThanOrEqual(ledger.clients.admitted + ledger.clients.unknown);

@@ -2,8 +2,9 @@ import { readdir } from 'node:fs/promises';
 import { withResolvers } from '../../src/shared/resolvers.js';
 import { metric } from '../support/exposition.js';
 import { startFaulty } from '../support/faulty-run.js';
+import { createGate } from '../support/gate.js';
 import { fateOf } from '../support/job-fates.js';
-import { recovers, untilTreeGone } from '../support/jobs.js';
+import { recovers, untilJobs, untilTreeGone } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
 import { randomNumbers } from '../support/random.js';
 import { type Service, script, startWithProgram, twoWorkers } from '../support/service.js';
@@ -52,13 +53,13 @@ describe('A primary that is killed at a random moment under load', () => {
 
 describe('A primary that stands still for a while', () => {
   it('goes on where it was: jobs, workers, and those who asked meanwhile', async () => {
-    await using service = await startWithProgram(script('misbehaves.pl', '{model}'), {
-      ...twoWorkers,
-      MODEL_API_DEFAULT_MODEL: 'echo',
-    });
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, twoWorkers);
     const workers = await service.workers();
-    const running = service.post('/ask', { prompt: 'first', model: 'closes-stdin' });
+    const running = service.post('/ask', { prompt: 'first' });
+    await untilJobs(service, 1, 0);
     service.process.kill('SIGSTOP');
+    await gate.open();
     const meanwhile = Promise.all([service.get('/health'), service.post('/ask', { prompt: 'second' })]);
     await new Promise((resolve) => setTimeout(resolve, 3000));
     service.process.kill('SIGCONT');

@@ -41,7 +41,13 @@ export function startFaulty(env: Readonly<Record<string, string>> = {}): Promise
   });
 }
 
-/** Sends jobs until clients know of `count` that were admitted, with faults meanwhile; then waits for rest, and counts. */
+/** A run without any of these has tried nothing, however fast the machine was. */
+const usualKinds: readonly FaultKind[] = ['worker-kill', 'cli-kill', 'cli-stop'];
+
+/**
+ * Sends jobs until clients know of `count` that were admitted, with faults meanwhile, and until the usual kinds of faults have
+ * struck; then waits for rest, and counts.
+ */
 export async function runWithFaults(
   service: Service,
   count: number,
@@ -53,15 +59,16 @@ export async function runWithFaults(
   const startedMs = performance.now();
   let begun = 0;
   let open = count;
+  const faults = new RandomFaults(service, kinds, randomNumbers(seed + 1), 1000);
+  const toStrike = usualKinds.filter((kind) => kinds.includes(kind));
   const call = async () => {
-    while (open > 0) {
+    while (open > 0 || toStrike.some((kind) => faults.struck[kind] === 0)) {
       open--;
       const fate = await fateOf(service.port, orderOf(`job-${++begun}`, random));
       fates.push(fate);
       if (fate.wasAdmitted !== true) open++;
     }
   };
-  const faults = new RandomFaults(service, kinds, randomNumbers(seed + 1), 1000);
   await Promise.all(Array.from({ length: callers }, call));
   await faults[Symbol.asyncDispose]();
   await untilTreeGone(service, patienceMs);
