@@ -109,13 +109,17 @@ describe('A worker that can not be started', () => {
 });
 
 describe('A primary that is killed', () => {
-  const programs = ['forever.pl', 'ignores-sigterm.pl', 'setsid-child.pl', 'double-fork-setsid.pl'];
-
-  it.each(programs)('leaves no worker and no process of a job: %s', async (program) => {
+  it.each([
+    ['forever.pl', 1],
+    ['leader-exits.pl', 1],
+    ['ignores-sigterm.pl', 2],
+    ['setsid-child.pl', 2],
+    ['double-fork-setsid.pl', 2],
+  ])('leaves no worker and no process of a job: %s', async (program, processes) => {
     await using service = await startWithProgram(script(program), twoWorkers);
     const workers = await service.workers();
     const answer = fate(service.post('/ask', { prompt: 'hello' }));
-    await until(async () => (await service.jobProcesses()).length >= (program === 'forever.pl' ? 1 : 2), 'the tree');
+    await until(async () => (await service.jobProcesses()).length >= processes, 'the tree');
     service.process.kill('SIGKILL');
     await Promise.all([
       untilTreeGone(service, goneMs),
