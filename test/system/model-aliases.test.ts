@@ -20,7 +20,7 @@ beforeAll(async () => {
   const path = join(folder.path, 'keys');
   const lines = Object.entries(keys).map(([name, rest]) => `${name}:sha256:${digestOf(`key-of-${name}`)}${rest}\n`);
   await writeFile(path, lines.join(''), { mode: 0o600 });
-  const env = { MODEL_API_KEYS_FILE: path, MODEL_API_MODEL_ALIASES: aliases, MODEL_API_LIVE_SESSIONS: '4' };
+  const env = { MODEL_API_KEYS_FILE: path, MODEL_API_MODEL_ALIASES: aliases, MODEL_API_LIVE_SESSIONS: '32' }; // no place is ever scarce
   service = await startService({ env });
 });
 afterAll(async () => {
