@@ -225,7 +225,7 @@ function roomOf(name: string): string {
 }
 
 /** What stands beside the adapters for any of them. */
-const ofAllAdapters = ['lines', 'transcript', 'json-rpc', 'terminal-text', 'http-status'].map(
+const ofAllAdapters = ['lines', 'transcript', 'json-rpc', 'terminal-text', 'http-status', 'words'].map(
   (name) => `src/primary/cli/adapters/${name}`,
 );
 

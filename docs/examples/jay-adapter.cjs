@@ -96,7 +96,10 @@ function* eventsOf(message, turn, kit) {
   else if (message.op === 'piece') yield { type: 'text-delta', text: message.text };
   else if (message.op === 'fail') {
     const reason = /** @type {Record<string, any>} */ (reasons)[message.why] ?? 'other';
-    yield { type: 'turn-failed', reason, message: `jay reports: ${message.text}` };
+    const words = `jay reports: ${message.text}`;
+    // `login` is a code: whatever was asked, nobody is logged in.
+    if (reason === 'auth') yield { type: 'turn-failed', reason, message: words, scope: 'account' };
+    else yield { type: 'turn-failed', reason, message: words };
   } else {
     const { in: inputTokens, out: outputTokens } = message.words;
     const usage = { ...kit.unknownUsage, inputTokens, outputTokens };

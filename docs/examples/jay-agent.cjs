@@ -17,6 +17,7 @@ function answer({ id, model, system, past, text }) {
   const fail = (why, words) => tell({ op: 'fail', id, why, text: words });
   if (!isGreeted) return fail('other', 'I was not greeted');
   if (mood === 'busy') return fail('busy', 'I have too much to do');
+  if (mood === 'login') return fail('login', 'log in first');
   if (mood === 'silent') return;
   if (model !== null && !models.includes(model)) return fail('unknown-model', `there is no ${model}`);
   if (text === 'crash') process.exit(3);

@@ -65,8 +65,10 @@ export const wireError = z
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(errorReasons).optional(),
-    /** For the reason `quota`. Clients are not told. */
+    /** For the reason `quota`, where a code says so. Clients are not told. */
     quota: quotaRefusal.optional(),
+    /** For the reason `auth`, where a code says that the account's credential is refused. Clients are not told. */
+    scope: z.literal('account').optional(),
     /** The end of what the model CLI wrote to stderr. For the log: without known secrets, but it may name paths. */
     stderr: z.string().optional(),
     /** For `validation_error`. */
@@ -83,6 +85,7 @@ export class RelayError extends Error {
   readonly code: ErrorCode;
   readonly reason: ErrorReason | undefined;
   readonly quota: QuotaRefusal | undefined;
+  readonly scope: 'account' | undefined;
   readonly stderr: string | undefined;
   readonly details: readonly Detail[] | undefined;
   readonly retryAfterSeconds: number | undefined;
@@ -92,6 +95,7 @@ export class RelayError extends Error {
     this.code = code;
     this.reason = extras.reason;
     this.quota = extras.quota;
+    this.scope = extras.scope;
     this.stderr = extras.stderr;
     this.details = extras.details;
     this.retryAfterSeconds = extras.retryAfterSeconds;
@@ -101,7 +105,7 @@ export class RelayError extends Error {
 export function cliError(
   reason: CliReason,
   message: string,
-  extras: Pick<ErrorExtras, 'quota' | 'stderr'> = {},
+  extras: Pick<ErrorExtras, 'quota' | 'scope' | 'stderr'> = {},
 ): RelayError {
   return new RelayError('cli_error', message, { reason, ...extras });
 }
@@ -167,8 +171,8 @@ export function toRelayError(thrown: unknown): RelayError {
 
 /** With `fromWire`, the only way an error crosses from one process to another. */
 export function toWire(thrown: unknown): WireError {
-  const { code, message, reason, quota, stderr, details, retryAfterSeconds } = toRelayError(thrown);
-  return { code, message, reason, quota, stderr, details, retryAfterSeconds };
+  const { code, message, reason, quota, scope, stderr, details, retryAfterSeconds } = toRelayError(thrown);
+  return { code, message, reason, quota, scope, stderr, details, retryAfterSeconds };
 }
 
 export function fromWire({ code, message, ...extras }: WireError): RelayError {

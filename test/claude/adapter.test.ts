@@ -265,14 +265,15 @@ describe('a failure', () => {
     api.behave = () => behaviour;
     const { end, deltas } = await claude.ask('hi');
     const quota = reason === 'quota' ? { quota: expect.anything() } : {};
+    const scope = behaviour === refusals.unauthorized ? { scope: 'account' } : {};
     const message = expect.stringMatching(/^the model CLI reports: \S/);
-    expect(end).toEqual({ type: 'turn-failed', reason, message, ...quota });
+    expect(end).toEqual({ type: 'turn-failed', reason, message, ...quota, ...scope });
     expect(deltas).toEqual([]);
   });
 
   it('has the reason auth where nobody is logged in', async () => {
     claude = await lab.start(lab.plan(), { ANTHROPIC_API_KEY: '' });
-    expect((await claude.ask('hi')).end).toMatchObject({ type: 'turn-failed', reason: 'auth' });
+    expect((await claude.ask('hi')).end).toMatchObject({ type: 'turn-failed', reason: 'auth', scope: 'account' });
     expect(api.requests).toEqual([]);
   });
 

@@ -35,6 +35,8 @@ export interface Turn extends Launch {
   readonly text: string;
   readonly images?: readonly Image[];
   readonly history: readonly Message[];
+  /** The messages before it that this process has been told or has answered itself; they are not told again. */
+  readonly heard?: readonly Message[];
 }
 
 /** What to write to stdin for a turn, and whether stdin stays open for further turns. */
@@ -64,8 +66,10 @@ export interface TurnFailed {
   readonly reason: CliReason;
   /** One sentence for the client. */
   readonly message: string;
-  /** For the reason `quota`, as far as the program tells. */
+  /** For the reason `quota`, where a code says so. Without it, the request itself may have caused the failure. */
   readonly quota?: QuotaRefusal;
+  /** For the reason `auth`, where a code such as 401 says that the account is refused. Without it, as for `quota`. */
+  readonly scope?: 'account';
   /** The end of what the program wrote to stderr. Without known secrets, but it may name paths. */
   readonly stderr?: string;
 }
@@ -162,7 +166,10 @@ export interface Dialect {
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
   dialogue(): Dialogue;
-  /** Why jobs can't be run now, in one sentence; null when they can. Spends no tokens. */
+  /**
+   * Why there is no login, in one sentence; null when jobs can be run. Rejects with `cli_error` where something else is
+   * wrong. Spends no tokens.
+   */
   check(consult: Consult): Promise<string | null>;
   /** The models it can use; null where it can't tell. */
   listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;

@@ -1,13 +1,16 @@
 import { z } from 'zod';
 import { type CliReason, cliError, type RelayError } from '../../../shared/errors.js';
-import type { TurnFailed } from '../adapter.js';
+import type { Turn, TurnFailed } from '../adapter.js';
 import { protocolVersion } from './acp-lines.js';
 import { reasonByStatus } from './http-status.js';
 import type { RpcError } from './json-rpc.js';
 import { jsonOf } from './lines.js';
+import { reasonInWords, type Signs } from './words.js';
 
 /** The protocol's own code: authentication required. */
-const unauthenticated = -32000;
+export const unauthenticated = -32000;
+/** That of HTTP. */
+const unauthorized = 401;
 
 /** JSON-RPC has no codes for the rest: agents pass on the HTTP status of their model's API, as the code or beside it. */
 function reasonByCode(code: number, status: number | null): CliReason | undefined {
@@ -15,11 +18,11 @@ function reasonByCode(code: number, status: number | null): CliReason | undefine
   return reasonByStatus.get(code) ?? reasonByStatus.get(status ?? 0);
 }
 
-/** The last resort. The first that fits counts. */
-const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
+/** The last resort. */
+const signs: Signs = [
   [/\b429\b|rate.?limit|quota|RESOURCE_EXHAUSTED|too many requests|credit balance|billing/i, 'quota'],
   [/prompt is too long|context.(length|window)|(maximum|exceeds).{0,40}tokens/i, 'prompt_too_long'],
-  [/\b401\b|\b403\b|unauthori[sz]ed|unauthenticated|api.?key|log.?in|authentication/i, 'auth'],
+  [/\b401\b|\b403\b|unauthori[sz]ed|unauthenticated|api.?key|\blog.?in\b|authentication/i, 'auth'],
   [/overloaded|\b503\b|\b529\b|UNAVAILABLE/i, 'overloaded'],
   [
     /model.{0,80}(not found|not supported|does not exist|unknown)|(not found|unknown|invalid).{0,40}model/i,
@@ -27,21 +30,42 @@ const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
   ],
 ];
 
-/** An answer that is an error ends the turn. */
-export function failedBy({ code, message, data }: RpcError): TurnFailed {
-  const words = wordsOf(message, data);
-  const status = statusOf(data);
-  const reason = reasonByCode(code, status) ?? reasonByWords.find(([sign]) => sign.test(words))?.[1] ?? 'other';
-  return failure(reason, sentence('the model CLI reports', words));
+/**
+ * What the agent was at when it reported an error. `opening`: the session; with a turn, its model is in the arguments of
+ * the agent. `choosing`: the model of the turn. `asked`: the turn itself.
+ */
+export type AcpStep = 'opening' | 'choosing' | 'asked';
+
+/**
+ * An answer that is an error ends the turn. `asked` is null where the agent has been told nothing of a client. `ways`
+ * says how to log in, where that is missing.
+ */
+export function failedBy(error: RpcError, step: AcpStep, asked: Turn | null, ways = ''): TurnFailed {
+  const words = wordsOf(error.message, error.data);
+  const coded = reasonByCode(error.code, statusOf(error.data));
+  const isOfModel = step !== 'asked' && asked !== null && asked.model !== null;
+  const reason = coded ?? (isOfModel ? 'model_unknown' : reasonInWords(words, signs, asked)) ?? 'other';
+  const failed = failure(reason, sentence('the model CLI reports', words) + (reason === 'auth' ? ways : ''));
+  if (coded === 'quota') return { ...failed, quota: { scope: 'model', resetsAt: null } };
+  return refusesAccount(error, step, asked) ? { ...failed, scope: 'account' } : failed;
+}
+
+/**
+ * Agents also say that they need a login because of what a request says or names. With the name of a provider before it,
+ * as in `openai/gpt-5`, a model may have an account of its own.
+ */
+function refusesAccount({ code, data }: RpcError, step: AcpStep, asked: Turn | null): boolean {
+  if (code === unauthenticated) return step === 'opening' && (asked === null || asked.model === null);
+  const isRefused = code === unauthorized || statusOf(data) === unauthorized;
+  return isRefused && step !== 'choosing' && !(asked?.model?.includes('/') ?? false);
 }
 
 export function failure(reason: CliReason, message: string): TurnFailed {
-  const quota = reason === 'quota' && { quota: { scope: 'model', resetsAt: null } as const };
-  return { type: 'turn-failed', reason, message, ...quota };
+  return { type: 'turn-failed', reason, message };
 }
 
-export function errorOf({ reason, message }: TurnFailed): RelayError {
-  return cliError(reason, message);
+export function errorOf(failed: TurnFailed): RelayError {
+  return cliError(failed.reason, failed.message, failed);
 }
 
 /** Where a turn ends by another word than `end_turn`; null where it is an answer. */
@@ -60,7 +84,9 @@ export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | nu
 
 /** Some agents say `Internal error` and put what matters beside it. */
 function wordsOf(message: string, data: unknown): string {
-  const beside = /^internal error\.?$/i.test(message.trim()) ? detailed.safeParse(data).data : undefined;
+  const beside = /^(internal error|invalid params)\.?$/i.test(message.trim())
+    ? detailed.safeParse(data).data
+    : undefined;
   return ownWordsOf(beside ?? message);
 }
 
@@ -87,9 +113,13 @@ const maxWords = 300;
 
 function sentence(start: string, words: string): string {
   const [firstLine = ''] = words.trim().split('\n');
+  const said = printable(firstLine).slice(0, maxWords);
+  return said === '' ? start : `${start}: ${said}`;
+}
+
+export function printable(words: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-  const printable = firstLine.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, maxWords);
-  return printable === '' ? start : `${start}: ${printable}`;
+  return words.replace(/[\x00-\x1f\x7f-\x9f]/g, '');
 }
 
 export function otherVersion(version: number): TurnFailed {

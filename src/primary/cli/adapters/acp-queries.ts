@@ -17,7 +17,7 @@ const requests = [rpcRequest(0, ...initialize), rpcRequest(1, ...newSession(ownF
 /** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
 export async function askAgent(consult: Consult, args: readonly string[]): Promise<Initialized> {
   const [answer] = await answers(consult, args, 1);
-  if (answer?.type === 'error') throw errorOf(failedBy(answer.error));
+  if (answer?.type === 'error') throw errorOf(failedBy(answer.error, 'opening', null));
   const { data } = initialized.safeParse(answer?.result);
   if (data === undefined) throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
   if (data.protocolVersion !== protocolVersion) throw errorOf(otherVersion(data.protocolVersion));
@@ -30,7 +30,7 @@ export async function checkAgent(consult: Consult, args: readonly string[]): Pro
   const isOpen = session?.type === 'result' && sessionMade.safeParse(session.result).success;
   if (isOpen) return null;
   if (session?.type !== 'error') return 'the model CLI opens no session';
-  const { reason, message } = failedBy(session.error);
+  const { reason, message } = failedBy(session.error, 'opening', null);
   return reason === 'auth' ? message.replace(/^the model CLI reports/, notLoggedIn) : message;
 }
 

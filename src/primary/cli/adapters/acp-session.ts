@@ -23,7 +23,7 @@ import { currentModel, modelRequest } from './acp-models.js';
 import { promptBlocks } from './acp-prompt.js';
 import { refused } from './acp-requests.js';
 import { AcpTurn } from './acp-turn.js';
-import { type RpcId, type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
+import { type RpcError, type RpcId, type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
 import { LineSplitter } from './lines.js';
 
 /** UTF-16 units. An update may hold what a tool has read. */
@@ -41,7 +41,7 @@ type AskedState =
   | { readonly name: 'none' }
   | { readonly name: 'held'; readonly told: Turn; readonly number: number }
   | { readonly name: 'choosing'; readonly told: Turn; readonly number: number; readonly id: RpcId }
-  | { readonly name: 'asked'; readonly turn: AcpTurn; readonly id: RpcId };
+  | { readonly name: 'asked'; readonly told: Turn; readonly turn: AcpTurn; readonly id: RpcId };
 
 const noTurn: AskedState = { name: 'none' };
 const initializing = 0;
@@ -95,8 +95,19 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (message === null) return [];
     if (message.type === 'request') return refused(message);
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
-    if (message.type === 'error') return this.#isAwaited(message.id) ? [this.#fail(failedBy(message.error))] : [];
+    if (message.type === 'error') return this.#isAwaited(message.id) ? [this.#refused(message.error)] : [];
     return this.#isAwaited(message.id) ? this.#answered(message.result) : [];
+  }
+
+  #refused(error: RpcError): TurnFailed {
+    if (this.#state.name !== 'open') return this.#fail(failedBy(error, 'opening', this.#startedFor));
+    if (this.#turn.name === 'choosing') return this.#fail(failedBy(error, 'choosing', this.#turn.told));
+    return this.#fail(failedBy(error, 'asked', this.#turn.name === 'asked' ? this.#turn.told : null));
+  }
+
+  /** The turn whose model is in the arguments of the agent; null where the agent was started for any. */
+  get #startedFor(): Turn | null {
+    return this.#turn.name === 'held' && !this.#choosesModel ? this.#turn.told : null;
   }
 
   /** Whether this is the answer to what the agent was asked last. */
@@ -150,7 +161,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
 
   #prompt(told: Turn, number: number, { sessionId }: SessionMade): StdinReply {
     const id = ++this.#lastId;
-    this.#turn = { name: 'asked', turn: new AcpTurn(told.model ?? this.#model, this.#spentUsd), id };
+    this.#turn = { name: 'asked', told, turn: new AcpTurn(told.model ?? this.#model, this.#spentUsd), id };
     return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(told, number === 1) }));
   }
 

@@ -20,6 +20,7 @@ import {
 import { quotaReport } from './claude-quota.js';
 import { GrowingText } from './claude-text.js';
 import { isOfOtherTurn } from './claude-turn-id.js';
+import type { ClaudeWriter } from './claude-writer.js';
 import { LineSplitter } from './lines.js';
 
 /** UTF-16 units. Lines repeat the whole text, and the result of a tool can be large. */
@@ -54,6 +55,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #spentUsd = 0;
   /** Told when they change, so what was told turns ago may still hold. */
   #limits: RateLimits | null = null;
+  readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered'>;
+
+  /** `writer` is that of the same process. */
+  constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered'>) {
+    this.#writer = writer;
+  }
 
   get hasBegun(): boolean {
     return this.#answer.hasBegun;
@@ -83,11 +90,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #eventsOf(line: ClaudeLine | null): readonly DecoderEvent[] {
     if (line === null) return [];
     if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
-    if (line.type === 'control_response') return line.response.subtype === 'error' ? [unheard(line.response)] : [];
+    if (line.type === 'control_response') return this.#controlled(line);
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
     if (isNamedOther) return strayed;
     return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
+  }
+
+  #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
+    return response.subtype === 'error' ? [unheard(response, this.#writer.asked)] : [];
   }
 
   #told(limits: RateLimits): readonly DecoderEvent[] {
@@ -146,7 +157,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#habit.speaks ||= answer.model !== null;
     this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();
-    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits)];
+    const { asked } = this.#writer;
+    this.#writer.answered();
+    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
     const { model } = answer;
     return [{ type: 'turn-end', text: correction(answer, line), model, usage: usageOf(line, costUsd) }];
   }

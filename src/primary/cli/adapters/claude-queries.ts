@@ -10,6 +10,9 @@ export function controlLine(id: string, request: { readonly subtype: string; rea
   return `${JSON.stringify({ type: 'control_request', request_id: id, request })}\n`;
 }
 
+/** The id of the line with the model and the effort of a turn. */
+export const modelSettings = 'model and effort';
+
 export const initializeLine = controlLine('models', { subtype: 'initialize' });
 
 const listed = z.object({

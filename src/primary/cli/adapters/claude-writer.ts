@@ -1,5 +1,5 @@
 import type { Effort, Image, Launch, Message, Turn, TurnInput, TurnWriter } from '../adapter.js';
-import { controlLine } from './claude-queries.js';
+import { controlLine, modelSettings } from './claude-queries.js';
 import { knownToClaude } from './claude-schema.js';
 import { turnIdOf } from './claude-turn-id.js';
 
@@ -18,10 +18,21 @@ interface FlagSettings {
 export class ClaudeWriter implements TurnWriter {
   readonly #tellable: ReadonlySet<TellablePart>;
   #told: ToldSettings = { model: null, effort: null };
+  #asked: Turn | null = null;
 
   /** `tellable`: what this version takes over stdin. */
   constructor(tellable: ReadonlySet<TellablePart>) {
     this.#tellable = tellable;
+  }
+
+  /** The turn that has no answer yet. */
+  get asked(): Turn | null {
+    return this.#asked;
+  }
+
+  /** The turn has its end: a process that waits holds no images. */
+  answered(): void {
+    this.#asked = null;
   }
 
   /**
@@ -29,6 +40,7 @@ export class ClaudeWriter implements TurnWriter {
    * queues user lines but not assistant lines, so lines written at once lose their order.
    */
   write(turn: Turn, number: number): TurnInput {
+    this.#asked = turn;
     const parts: string[] = [];
     let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
     for (const message of turn.history) {
@@ -60,7 +72,7 @@ export class ClaudeWriter implements TurnWriter {
     if (effort !== this.#told.effort && this.#tellable.has('effort')) settings.effortLevel = effort;
     this.#told = { model, effort };
     if (Object.keys(settings).length === 0) return '';
-    return controlLine('model and effort', { subtype: 'apply_flag_settings', settings });
+    return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
 }
 

@@ -53,7 +53,10 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<Dialect>
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
     extras: extrasOf(profile, tellable),
-    dialogue: () => ({ writer: new ClaudeWriter(tellable), decoder: new ClaudeDecoder() }),
+    dialogue: () => {
+      const writer = new ClaudeWriter(tellable);
+      return { writer, decoder: new ClaudeDecoder(writer) };
+    },
     check,
     listModels: (consult) => listModels(consult, profile.args),
   };

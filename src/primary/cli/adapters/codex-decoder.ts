@@ -5,6 +5,7 @@ import {
   type Exit,
   type RequestKind,
   type TurnEvent,
+  type TurnFailed,
   type Usage,
   unknownUsage,
 } from '../adapter.js';
@@ -96,10 +97,15 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'request':
         return refused(message);
       case 'error':
-        return [unheard(namesOfRequests.get(message.id) ?? 'request', message.error.message)];
+        return [this.#unheard(message.id, message.error.message)];
       case 'result':
         return message.id === requestIds.thread ? this.#opened(message.result) : nothing;
     }
+  }
+
+  #unheard(id: RpcId | null, words: string): TurnFailed {
+    const isOfModel = id === requestIds.thread && this.#thread.asked !== null && this.#thread.asked.model !== null;
+    return unheard(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
   }
 
   #opened(result: unknown): readonly DecoderEvent[] {
@@ -164,7 +170,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
-    const failure = willRetry ? hopeless(error, this.#limits) : null;
+    const failure = willRetry ? hopeless(error, this.#limits, this.#thread.asked) : null;
     return failure === null ? nothing : [failure];
   }
 
@@ -173,7 +179,9 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     const text = this.#answer.correction(this.#thread.asksForValue);
     const [model, usage] = [this.#model, usageOf(this.#tokens, this.#spent)];
     this.#reset();
-    if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits)];
+    const { asked } = this.#thread;
+    this.#thread.answered();
+    if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits, asked)];
     return isEmpty ? emptyAnswer : [{ type: 'turn-end', text, model, usage }];
   }
 }

@@ -1,9 +1,10 @@
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
-import type { TurnFailed } from '../adapter.js';
+import type { Turn, TurnFailed } from '../adapter.js';
 import type { CodexError, CodexLimits } from './codex-lines.js';
 import { closedUntil } from './codex-quota.js';
 import { reasonByStatus } from './http-status.js';
 import { jsonOf } from './lines.js';
+import { reasonInWords, type Signs } from './words.js';
 
 const reasonByName: ReadonlyMap<string, CliReason> = new Map([
   ['contextWindowExceeded', 'prompt_too_long'],
@@ -20,7 +21,7 @@ const reasonByName: ReadonlyMap<string, CliReason> = new Map([
 ]);
 
 /** The last resort: some things are told in words only. */
-const reasonByWords: readonly (readonly [RegExp, CliReason])[] = [
+const signs: Signs = [
   [/reason: content_filter/i, 'refused'],
   [/reason: max_output_tokens/i, 'output_too_large'],
   [/missing environment variable/i, 'auth'],
@@ -41,38 +42,38 @@ const ofWebSocket = /url: wss?:/;
  * Why there is no use in waiting for a program that says it tries again: its tries take minutes, longer than a job may.
  * Null where it may have luck.
  */
-export function hopeless(error: CodexError, limits: CodexLimits | null): TurnFailed | null {
+export function hopeless(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
   const status = statusOf(error);
   const words = error.additionalDetails ?? '';
-  if (/reason: content_filter/i.test(words)) return failed(error, limits);
-  if (status === null) return passing.test(words) ? null : failed(error, limits);
-  if (!isFinal(status)) return null;
-  return status !== 401 && ofWebSocket.test(words) ? null : failed(error, limits);
+  const isRefused = /reason: content_filter/i.test(words);
+  const mayPass = status === null ? passing.test(words) : !isFinal(status) || isOfWebSocket(status, words);
+  return mayPass && !isRefused ? null : failed(error, limits, asked);
 }
 
-/** `limits` is what the program last told of the account. */
-export function failed(error: CodexError | null, limits: CodexLimits | null): TurnFailed {
-  const words = wordsOf(error);
-  const reason = error === null ? 'other' : reasonOf(error);
-  const message = sentence('the model CLI reports', words);
-  if (reason !== 'quota') return { type: 'turn-failed', reason, message };
-  return { type: 'turn-failed', reason, message, quota: quotaOf(error, limits) };
+function isOfWebSocket(status: number, words: string): boolean {
+  return status !== 401 && ofWebSocket.test(words);
+}
+
+/** `limits` is what the program last told of the account, and `asked` the turn. */
+export function failed(error: CodexError | null, limits: CodexLimits | null, asked: Turn | null): TurnFailed {
+  const message = sentence('the model CLI reports', wordsOf(error));
+  if (error === null) return { type: 'turn-failed', reason: 'other', message };
+  const coded = codedReason(error);
+  const words = `${error.message} ${error.additionalDetails ?? ''}`;
+  const reason = coded ?? reasonInWords(words, signs, asked) ?? 'other';
+  const failure = { type: 'turn-failed', reason, message } as const;
+  if (coded === 'quota') return { ...failure, quota: quotaOf(error, limits, asked) };
+  return coded === 'auth' && statusOf(error) !== 403 ? { ...failure, scope: 'account' } : failure;
 }
 
 /** The program did not take what it was asked. */
-export function unheard(what: string, words: string): TurnFailed {
-  return { type: 'turn-failed', reason: 'other', message: sentence(`the model CLI does not take the ${what}`, words) };
+export function unheard(reason: CliReason, what: string, words: string): TurnFailed {
+  return { type: 'turn-failed', reason, message: sentence(`the model CLI does not take the ${what}`, words) };
 }
 
-function reasonOf(error: CodexError): CliReason {
-  const info = error.codexErrorInfo;
-  const words = `${error.message} ${error.additionalDetails ?? ''}`;
-  return (
-    (typeof info === 'string' ? reasonByName.get(info) : undefined) ??
-    reasonByStatus.get(statusOf(error) ?? 0) ??
-    reasonByWords.find(([sign]) => sign.test(words))?.[1] ??
-    'other'
-  );
+function codedReason(error: CodexError): CliReason | undefined {
+  const { codexErrorInfo: info } = error;
+  return (typeof info === 'string' ? reasonByName.get(info) : undefined) ?? reasonByStatus.get(statusOf(error) ?? 0);
 }
 
 function statusOf({ codexErrorInfo: info }: CodexError): number | null {
@@ -80,10 +81,15 @@ function statusOf({ codexErrorInfo: info }: CodexError): number | null {
   return Object.values(info)[0]?.httpStatusCode ?? null;
 }
 
-/** A limit by the minute holds for one model. Of a subscription, or an empty account, the program tells by this name. */
-function quotaOf(error: CodexError | null, limits: CodexLimits | null): QuotaRefusal {
-  if (error?.codexErrorInfo !== 'usageLimitExceeded') return { scope: 'model', resetsAt: null };
-  return { scope: 'account', resetsAt: limits === null ? null : closedUntil(limits) };
+/**
+ * A limit by the minute holds for one model. Of a subscription, or an empty account, the program tells by this name; where
+ * no window is used up, a job that names a model may have met a limit of that model.
+ */
+function quotaOf(error: CodexError, limits: CodexLimits | null, asked: Turn | null): QuotaRefusal {
+  const resetsAt = limits === null ? null : closedUntil(limits);
+  const mayBeOfModel = resetsAt === null && asked !== null && asked.model !== null;
+  const isOfAccount = error.codexErrorInfo === 'usageLimitExceeded' && !mayBeOfModel;
+  return isOfAccount ? { scope: 'account', resetsAt } : { scope: 'model', resetsAt: null };
 }
 
 /** The API's own words, where the program passes on its whole answer. */

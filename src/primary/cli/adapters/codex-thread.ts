@@ -47,6 +47,7 @@ export const openingLines = [
 export class CodexThread implements TurnWriter {
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
+  #asked: Turn | null = null;
 
   constructor(defaultEfforts: DefaultEfforts) {
     this.#defaultEfforts = defaultEfforts;
@@ -61,12 +62,23 @@ export class CodexThread implements TurnWriter {
     return this.#state.name === 'open' ? this.#state.model : null;
   }
 
+  /** The turn that has no answer yet. */
+  get asked(): Turn | null {
+    return this.#asked;
+  }
+
+  /** The turn has its end: a process that waits holds no images. */
+  answered(): void {
+    this.#asked = null;
+  }
+
   /** Whether the turn that was told last wants a value for a schema. */
   get asksForValue(): boolean {
     return this.#state.name === 'open' && this.#state.asksForValue;
   }
 
   write(turn: Turn): TurnInput {
+    this.#asked = turn;
     if (this.#state.name === 'open') return { text: this.#turnLine(turn), stdin: 'keep-open' };
     if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');
     this.#state = { name: 'starting', turn };

@@ -36,7 +36,10 @@ const end = z
 
 const error = z
   .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
-  .transform(({ reason, message }): TurnEvent => ({ type: 'turn-failed', reason, message }));
+  .transform(({ reason, message }): TurnEvent => {
+    const failed = { type: 'turn-failed', reason, message } as const;
+    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // a code of its own
+  });
 
 const lineSchema = z.discriminatedUnion('type', [delta, end, error]);
 

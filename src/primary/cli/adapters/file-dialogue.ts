@@ -24,6 +24,7 @@ const eventShape = z.discriminatedUnion('type', [
     message: text,
     stderr: text.optional(),
     quota: quota.optional(),
+    scope: z.literal('account').optional(),
   }),
   z.object({ type: z.literal('stray') }),
   z.object({ type: z.literal('reply'), text }),

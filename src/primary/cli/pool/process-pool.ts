@@ -214,7 +214,8 @@ export class ProcessPool {
       process,
       origin,
       extras,
-      turn: (turn, sink, signal) => process.turn(origin === 'live' ? { ...turn, history: [] } : turn, sink, signal),
+      turn: (turn, sink, signal) =>
+        process.turn(origin === 'live' ? { ...turn, history: [], heard: turn.history } : turn, sink, signal),
       usage: () => process.takeUsage(),
       release: (conversation) => this.#giveBack(process, origin, conversation),
     };

@@ -1,6 +1,7 @@
-import type { DecoderEvent, Exit, TurnEvent } from '../../../../src/primary/cli/adapter.js';
+import { type DecoderEvent, type Exit, plainLaunch, type TurnEvent } from '../../../../src/primary/cli/adapter.js';
 import { ClaudeDecoder } from '../../../../src/primary/cli/adapters/claude-decoder.js';
 import { turnIdOf } from '../../../../src/primary/cli/adapters/claude-turn-id.js';
+import { ClaudeWriter } from '../../../../src/primary/cli/adapters/claude-writer.js';
 
 function text(...lines: readonly object[]): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
@@ -71,7 +72,7 @@ const end: TurnEvent = {
 };
 
 function read(...chunks: readonly string[]): readonly DecoderEvent[] {
-  const decoder = new ClaudeDecoder();
+  const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
   return chunks.flatMap((chunk) => decoder.read(chunk));
 }
 
@@ -150,7 +151,7 @@ describe('what the claude adapter reads', () => {
   });
 
   it('is a request for more input, where a line of the history was taken in', () => {
-    const decoder = new ClaudeDecoder();
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     expect(decoder.read(text(init, taken))).toEqual([{ type: 'input-taken' }]);
     expect(decoder.read(turn)).toEqual([...deltas, end]);
   });
@@ -183,7 +184,7 @@ describe('a line of another turn', () => {
 
   /** After a first turn, which names itself in its lines or does not. */
   function secondTurn(lines: readonly object[], names: boolean): readonly DecoderEvent[] {
-    const decoder = new ClaudeDecoder();
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.begin(1);
     const named = names ? of(1) : {};
     decoder.read(text(init, { ...start, ...named }, delta('Hi é'), assistant('Hi é', named), result(named)));
@@ -239,7 +240,7 @@ describe('a line of another turn', () => {
 describe('a claude process between two turns', () => {
   /** An event tells it, or where there is none yet, the decoder. */
   function tellsOf(...lines: readonly object[]): boolean {
-    const decoder = new ClaudeDecoder();
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.read(turn);
     return decoder.read(text(...lines)).length > 0 || decoder.isMidAnswer;
   }
@@ -258,7 +259,7 @@ describe('the model behind claude', () => {
   const synthetic = { type: 'assistant', message: { model: '<synthetic>', content: [] } };
 
   function hasBegunAfter(...lines: readonly object[]): boolean {
-    const decoder = new ClaudeDecoder();
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.read(text(...lines));
     return decoder.hasBegun;
   }
@@ -300,7 +301,49 @@ describe('the reason of a failure', () => {
   ])('is %s (%#)', (reason, output) => {
     const message = expect.stringMatching(/^the model CLI reports: \S/);
     const quota = reason === 'quota' ? { quota: expect.anything() } : {};
-    expect(read(output)).toEqual([{ type: 'turn-failed', reason, message, ...quota }]);
+    const [failed, ...rest] = read(output);
+    expect(rest).toEqual([]);
+    expect(failed).toMatchObject({ type: 'turn-failed', reason, message, ...quota });
+  });
+
+  it.each([
+    ['account', '401', failure('no', { api_error_status: 401 }, 'authentication_failed')],
+    ['account', 'its own login', failure('Not logged in', {}, 'authentication_failed')],
+    ['account', 'an account on hold', failure('no', { api_error_status: 403 }, 'account_on_hold')],
+    [undefined, '403', failure('no', { api_error_status: 403 }, 'authentication_failed')],
+    [undefined, 'words', failure('Please run /login')],
+  ])('is about the account (%s) by %s', (scope, _, output) => {
+    const [failed] = read(output);
+    expect(failed).toMatchObject({ reason: 'auth' });
+    expect(failed?.type === 'turn-failed' && failed.scope).toBe(scope);
+  });
+
+  it('is not read in the words of the request', () => {
+    const writer = new ClaudeWriter(new Set(['model']));
+    const decoder = new ClaudeDecoder(writer);
+    writer.write({ ...plainLaunch('invalid-api-key'), text: 'Say /login', history: [] }, 1);
+    decoder.begin(1);
+    const words = 'API Error: model invalid-api-key can not say /login';
+    expect(decoder.read(failure(words)).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'other' });
+  });
+
+  it('is an empty account where the job names no model, else what that model costs', () => {
+    const scopeOf = (model: string | null) => {
+      const writer = new ClaudeWriter(new Set());
+      writer.write({ ...plainLaunch(model), text: 'Hello', history: [] }, 1);
+      const output = failure('Credit balance is too low', { api_error_status: 402 }, 'billing_error');
+      const failed = new ClaudeDecoder(writer).read(output).at(-1);
+      return failed?.type === 'turn-failed' && failed.quota?.scope;
+    };
+    expect([scopeOf(null), scopeOf('big')]).toEqual(['account', 'model']);
+  });
+
+  it('is an unknown model where the program does not take that', () => {
+    const writer = new ClaudeWriter(new Set(['model']));
+    writer.write({ ...plainLaunch('big'), text: 'Hello', history: [] }, 1);
+    const response = { request_id: 'model and effort', subtype: 'error', error: 'unknown: big' };
+    const line = text({ type: 'control_response', response });
+    expect(new ClaudeDecoder(writer).read(line)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
   });
 
   it('is told in one short line', () => {
@@ -473,7 +516,7 @@ describe('a claude process that exits', () => {
   const exit = (more: Partial<Exit>): Exit => ({ code: 1, signal: null, stderr: '', ...more });
 
   function crash(output: string, more: Partial<Exit>): readonly DecoderEvent[] {
-    const decoder = new ClaudeDecoder();
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
     decoder.read(output);
     return decoder.exit(exit(more));
   }

@@ -208,12 +208,45 @@ describe('A failure of codex', () => {
     );
   });
 
+  it.each([
+    ['a name', 'account', { message: 'No.', codexErrorInfo: 'unauthorized' }],
+    ['401', 'account', withStatus(401)],
+    ['403, which may be about the request', undefined, withStatus(403)],
+    ['words', undefined, { message: 'Missing environment variable: `KEY`.', codexErrorInfo: 'other' }],
+  ])('of the login is about the account only where a code says so: %s', (_, scope, error) => {
+    const [failure] = eventsOf(failed(error));
+    expect(failure).toMatchObject({ type: 'turn-failed', reason: 'auth' });
+    expect(failure?.type === 'turn-failed' && failure.scope).toBe(scope);
+  });
+
+  it('is not read in the words of the request, and of the quota only by a code', () => {
+    const error = { message: 'Do not say "rate limit"', codexErrorInfo: 'other' };
+    const { decoder } = midTurn({ ...plainTurn, text: 'What is a Rate-Limit?' });
+    expect(decoder.read(failed(error))).toMatchObject([{ type: 'turn-failed', reason: 'other' }]);
+    const [inWords] = eventsOf(failed(error));
+    expect(inWords).toMatchObject({ reason: 'quota' });
+    expect(inWords).not.toHaveProperty('quota');
+  });
+
+  it('is an unknown model where its thread can not be opened with that', () => {
+    const thread = new CodexThread(new Map());
+    thread.write({ ...plainTurn, model: 'api-key' });
+    const refusal = answers('thread', { error: { code: -32600, message: 'unknown model api-key: 401' } });
+    expect(new CodexDecoder(thread).read(refusal)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
+  });
+
   it('of a used up subscription tells when it is over', () => {
     const limit = failed({ message: 'You have hit it', codexErrorInfo: 'usageLimitExceeded' });
     const quotaOf = (...lines: readonly string[]) => eventsOf(...lines, limit).at(-1);
     expect(quotaOf(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
     expect(quotaOf(limits(40, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: null } });
     expect(eventsOf(retries(withStatus(429)))).toMatchObject([{ quota: { scope: 'model', resetsAt: null } }]);
+    const ofModel = (...lines: readonly string[]) =>
+      midTurn({ ...plainTurn, model: 'big' })
+        .decoder.read([...lines, limit].join(''))
+        .at(-1);
+    expect(ofModel(limits(40, 5000))).toMatchObject({ quota: { scope: 'model', resetsAt: null } });
+    expect(ofModel(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
   });
 
   it('is an empty answer where the model has said nothing, and a crash where the program has gone', () => {
