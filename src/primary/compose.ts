@@ -20,6 +20,7 @@ import { SlotQueue } from './jobs/slot-queue.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
 import { Breakers } from './limits/breakers.js';
 import { clientBounds } from './limits/client-bounds.js';
+import { SeenClients } from './limits/seen-clients.js';
 import { LastHour } from './metrics/last-hour.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
@@ -43,7 +44,7 @@ export function compose(setup: Setup): Parts {
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
   const router = new ModelRouter(config, named, (client) => clients.optionsOf(client).models);
-  const breakers = new Breakers(named, router, clock);
+  const breakers = new Breakers(named, router, clock, new SeenClients());
   const cliGates = new CliGates(
     config.cliLimits,
     (request) => router.cliOf(request),
@@ -106,10 +107,11 @@ function linkBack(parts: Parts): void {
 }
 
 /** Who is told of the breaker of one CLI. */
-function audienceOf({ runner, readiness, caretakers, breakers, host }: Parts, at: number): BreakerAudience {
+function audienceOf({ runner, readiness, caretakers, breakers, clis, host }: Parts, at: number): BreakerAudience {
   return {
     runner,
     readiness: readiness.all[at] ?? readiness.all[0],
+    pool: (clis.all[at] ?? clis.first).pool,
     changed: () => caretakers[at]?.changed(),
     log: host.log,
     named: (status) => breakers.named(at, status),

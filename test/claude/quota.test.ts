@@ -3,6 +3,7 @@ import { startWithClaude } from '../support/claude-service.js';
 import { metric } from '../support/exposition.js';
 import { recovers } from '../support/jobs.js';
 import { echoes, fiveHours, type MessagesApi, refusals, startMessagesApi } from '../support/messages-api-stub.js';
+import { headersOf, type KeyHolder, writeNamedKeys } from '../support/named-keys.js';
 import type { Service } from '../support/service.js';
 import { until } from '../support/until.js';
 
@@ -84,6 +85,27 @@ describe("The quota of claude's account", () => {
     expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('overloaded');
     api.behave = echoes;
     expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
+  });
+});
+
+describe('A model that the account may not use', () => {
+  it('is no matter of others: a 403 holds back its own jobs, once two clients have had it', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...keys.env } });
+    api.behave = (request) => (request.body.model === 'claude-locked' ? refusals.forbidden : echoes(request));
+    const ask = async (holder: KeyHolder, model?: string) =>
+      (await service.post('/ask', { prompt: 'Hello', model }, headersOf(holder))).body;
+    expect((await ask('alice')).response).toBe('Hello');
+    for (let n = 0; n < 3; n++) expect((await ask('bob', 'claude-locked')).reason).toBe('auth');
+    expect((await breakerOf(service)).state).toBe('closed');
+    expect((await service.get('/health')).body.status).toBe('ok');
+    expect((await ask('alice', 'claude-locked')).reason).toBe('auth');
+    const asked = api.requests.length;
+    expect((await ask('bob', 'claude-locked')).message).toMatch(/may not use this model; no job is started before/);
+    expect(api.requests).toHaveLength(asked);
+    expect((await ask('alice')).response).toBe('Hello');
+    expect((await ask('bob', 'opus')).response).toBe('Hello');
+    expect((await service.get('/health')).body.status).toBe('ok');
   });
 });
 

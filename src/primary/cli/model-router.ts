@@ -75,10 +75,12 @@ export class ModelRouter {
     return this.clis[this.route(request).index] ?? '';
   }
 
-  /** Where a request goes that may not have been checked yet. */
+  /** Where a request goes that may not have been checked yet. With one CLI, its default has no name. */
   route({ model, client }: Pick<JobRequest, 'model' | 'client'>): OwnModel {
     const choice = narrowed(this.choice, this.modelsOf(client));
-    const named = namedModel(model, choice);
-    return this.isPlain ? { index: 0, model: named } : this.split(named ?? choice.fallback);
+    const given = namedModel(model, choice);
+    const named = given ?? choice.fallback;
+    const isDefault = this.isPlain && given === null && named === this.choice.fallback;
+    return this.split(isDefault ? null : named);
   }
 }

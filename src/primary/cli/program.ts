@@ -3,7 +3,7 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../shared/api/models.js';
-import { RelayError } from '../../shared/errors.js';
+import { type ErrorReason, RelayError } from '../../shared/errors.js';
 import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './adapter.js';
 
 export interface KnownProgram {
@@ -47,6 +47,8 @@ export interface Verdict {
   readonly error: string | null;
   /** That is because of the account, not of the program. */
   readonly isHeld?: boolean;
+  /** Where it is something else than a missing login. */
+  readonly reason?: ErrorReason | undefined;
 }
 
 /** As `Consult`, with the program's path. */
@@ -98,7 +100,13 @@ export class CliProgram {
   async check(): Promise<Verdict> {
     if (this.#dialect?.isProvisional === true) this.#learned = null;
     const { path, dialect } = await this.find();
-    return { version: dialect.version, error: await dialect.check(this.#consultAt(path)) };
+    const { version } = dialect;
+    try {
+      return { version, error: await dialect.check(this.#consultAt(path)) };
+    } catch (error) {
+      if (!(error instanceof RelayError) || error.code !== 'cli_error') throw error;
+      return { version, error: error.message, reason: error.reason };
+    }
   }
 
   /** The models that it can use; null where it can't tell. Rejects with `spawn_error`. */

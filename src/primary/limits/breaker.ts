@@ -1,12 +1,16 @@
 import { type BreakerReason, breakerReasons, type QuotaWindow } from '../../shared/breaker.js';
 import type { Clock } from '../../shared/clock.js';
-import type { RelayError } from '../../shared/errors.js';
+import type { ErrorReason, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { Circuit, type CircuitStatus } from './circuit.js';
 import { QuotaWindows } from './quota-windows.js';
+import { SeenClients } from './seen-clients.js';
+import { Suspicions } from './suspicions.js';
 
 interface CheckedError {
   readonly error: string | null;
+  /** Missing where the CLI does not say more than that it can't run jobs. */
+  readonly reason?: ErrorReason | undefined;
 }
 
 export interface BreakerListener {
@@ -34,13 +38,20 @@ export class Breaker {
   readonly #windows: QuotaWindows;
   readonly #openings = new Map<BreakerReason, number>(breakerReasons.map((reason) => [reason, 0]));
   #listener: BreakerListener = { changed() {}, windowClosing() {} };
-  /** When a job was first refused for its credential, if none was answered since. */
+  readonly #suspicions: Suspicions;
+  /** When a job was first refused for its credential, if none was answered since: a check that says so decides then. */
   #suspectedMs: number | null = null;
   #saysNotReady = false;
 
   /** `modelOf`: what the account calls the model that a request names; '' for none. `usual`: the same of one that names none. */
-  constructor(clock: Clock, modelOf: (request: JobRequest) => string = ({ model }) => model ?? '', usual = '') {
+  constructor(
+    clock: Clock,
+    modelOf: (request: JobRequest) => string = ({ model }) => model ?? '',
+    usual = '',
+    clients = new SeenClients(),
+  ) {
     this.#clock = clock;
+    this.#suspicions = new Suspicions(clients);
     this.#modelOf = modelOf;
     this.#usual = usual;
     this.#windows = new QuotaWindows(clock);
@@ -79,10 +90,11 @@ export class Breaker {
    * with the error of the breaker, where it knows better: then `isHeld` is true.
    */
   checked<Verdict extends CheckedError>(verdict: Verdict): Verdict & { readonly isHeld?: true } {
-    const { error } = verdict;
+    const { error, reason = 'auth' } = verdict;
     const { state } = this.#account;
     const isAuth = state.name !== 'closed' && state.reason === 'auth';
-    if (error !== null && (this.#suspectedMs !== null || isAuth)) this.#account.refused(null, 'auth', null);
+    const isSuspected = this.#suspectedMs !== null || isAuth;
+    if (error !== null && reason === 'auth' && isSuspected) this.#account.refused(null, 'auth', null);
     if (error === null && this.#saysNotReady && isAuth) this.#account.tryAgain();
     this.#saysNotReady = error !== null;
     const held = error === null ? this.error : null;
@@ -97,6 +109,12 @@ export class Breaker {
   /** Somebody who may know better asks: the next job is let through, and what the last ones showed is forgotten. */
   tryAgain(): void {
     this.#suspectedMs = null;
+    this.#suspicions.clear();
+    this.probe();
+  }
+
+  /** The next job is let through, wherever jobs are held back. */
+  probe(): void {
     for (const circuit of this.#circuits) circuit.tryAgain();
   }
 
@@ -157,26 +175,43 @@ export class Breaker {
     const beganMs = this.#clock.monotonicMs() - end.executionMs + roundingMs;
     if (end.outcome === 'ok') this.#answered(request, beganMs);
     else if (end.outcome !== 'cli_error') return;
-    else if (end.failure.reason === 'auth') this.#unauthorized(request, beganMs);
-    else if (end.failure.reason === 'quota') this.#exhausted(request, end);
+    else if (end.failure.reason === 'auth') this.#unauthorized(request, end, beganMs);
+    else if (end.failure.reason === 'quota') this.#exhausted(request, end, beganMs);
   }
 
   #answered(request: JobRequest, beganMs: number): void {
     this.served(request); // its answer may have had no text
     if (this.#suspectedMs !== null && beganMs >= this.#suspectedMs) this.#suspectedMs = null;
+    for (const model of [null, this.#modelOf(request)]) this.#suspicions.answered(model, beganMs);
   }
 
-  /** One failure may be a token that was just renewed. It lasts if a job that began after it fails too. */
-  #unauthorized(request: JobRequest, beganMs: number): void {
-    const lasts = this.#suspectedMs !== null && beganMs >= this.#suspectedMs;
+  /**
+   * One failure may be a token that was just renewed. A code of the account is about the account. Anything else is about
+   * the model that the job names: only jobs that name none speak for the account then.
+   */
+  #unauthorized(request: JobRequest, { failure }: JobFailed, beganMs: number): void {
     this.#suspectedMs ??= this.#clock.monotonicMs();
-    if (lasts || this.#account.isProbe(request)) this.#account.refused(request, 'auth', null);
+    const isCertain = failure.scope === 'account';
+    const own = this.#modelOf(request);
+    const model = isCertain || own === this.#usual ? null : own;
+    const lasts = this.#lasts(request, model, isCertain, beganMs) || (isCertain && this.#account.isProbe(request));
+    if (lasts) this.#circuitOf(model).refused(request, 'auth', null);
   }
 
-  #exhausted(request: JobRequest, { failure }: JobFailed): void {
-    const { scope, resetsAt } = failure.quota ?? { scope: 'account', resetsAt: null };
-    const circuit = scope === 'account' ? this.#account : this.#circuitOfModel(this.#modelOf(request));
-    circuit.refused(request, 'quota', resetsAt);
+  /** Where no code says so, it takes a second failure, too. */
+  #exhausted(request: JobRequest, { failure }: JobFailed, beganMs: number): void {
+    const { scope, resetsAt } = failure.quota ?? { scope: 'model', resetsAt: null };
+    const model = scope === 'account' ? null : this.#modelOf(request);
+    const lasts = failure.quota !== undefined || this.#lasts(request, model, false, beganMs);
+    if (lasts) this.#circuitOf(model).refused(request, 'quota', resetsAt);
+  }
+
+  #lasts({ client }: JobRequest, model: string | null, isCertain: boolean, beganMs: number): boolean {
+    return this.#suspicions.confirms(model, { client, beganMs, isCertain }, this.#clock.monotonicMs());
+  }
+
+  #circuitOf(model: string | null): Circuit {
+    return model === null ? this.#account : this.#circuitOfModel(model);
   }
 
   #circuitOfModel(model: string): Circuit {
@@ -199,7 +234,8 @@ export class Breaker {
 
   #changed({ state, status }: Circuit): void {
     if (state.name === 'open') this.#openings.set(state.reason, (this.#openings.get(state.reason) ?? 0) + 1);
-    if (state.name === 'closed') this.#suspectedMs = null;
+    if (state.name === 'closed') this.#suspicions.forget(status.model);
+    if (state.name === 'closed' && status.model === null) this.#suspectedMs = null;
     this.#listener.changed(status);
   }
 

@@ -5,6 +5,7 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import type { AtLeastOne, ModelRouter, OwnModel } from '../cli/model-router.js';
 import { Breaker } from './breaker.js';
 import type { CircuitStatus } from './circuit.js';
+import type { SeenClients } from './seen-clients.js';
 
 /** What holds jobs back. */
 export interface OpenCircuit {
@@ -21,17 +22,21 @@ const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, s
 export class Breakers {
   readonly all: AtLeastOne<Breaker>;
   readonly #router: ModelRouter;
+  /** Those who have asked for a job of any CLI. */
+  readonly clients: SeenClients;
   readonly #admitted = new WeakMap<JobRequest, OwnModel>();
 
-  constructor(clis: AtLeastOne<unknown>, router: ModelRouter, clock: Clock) {
+  constructor(clis: AtLeastOne<unknown>, router: ModelRouter, clock: Clock, clients: SeenClients) {
     const usual = router.split(router.choice.fallback);
     const create = (index: number) => {
       const isUsual = !router.isPlain && index === usual.index;
-      return new Breaker(clock, (request) => this.routeOf(request).model ?? '', (isUsual ? usual.model : null) ?? '');
+      const modelOf = (request: JobRequest) => this.routeOf(request).model ?? '';
+      return new Breaker(clock, modelOf, (isUsual ? usual.model : null) ?? '', clients);
     };
     const [, ...others] = clis;
     this.all = [create(0), ...others.map((_, at) => create(at + 1))];
     this.#router = router;
+    this.clients = clients;
   }
 
   /** Where a job goes, or where it went when it was admitted: the models of an API key may change meanwhile. */
@@ -45,11 +50,13 @@ export class Breakers {
 
   /** As those of `Breaker`. */
   refusal(request: JobRequest): RelayError | null {
+    const isSecond = this.clients.saw(request.client);
+    if (isSecond) for (const breaker of this.all) breaker.probe(); // what holds jobs back may be the first one's doing
     return this.of(request).refusal(request);
   }
 
   admitted(request: JobRequest): void {
-    if (!this.#router.isPlain) this.#admitted.set(request, this.#router.route(request));
+    this.#admitted.set(request, this.#router.route(request));
     this.of(request).admitted(request);
   }
 

@@ -42,6 +42,11 @@ const faults: Readonly<Record<BreakerReason, string>> = {
   quota: 'the account of the model CLI has used up its quota',
   auth: 'the credential of the model CLI is refused',
 };
+/** Of one model alone. */
+const modelFaults: Readonly<Record<BreakerReason, string>> = {
+  ...faults,
+  auth: 'the account of the model CLI may not use this model',
+};
 
 /** Owns whether jobs are let through to one account, or to one model of it. */
 export class Circuit {
@@ -78,17 +83,14 @@ export class Circuit {
   get refusal(): RelayError | null {
     if (this.#state.name === 'closed') return null;
     const { reason } = this.#state;
+    const fault = (this.#model === null ? faults : modelFaults)[reason];
     if (this.#state.name === 'half_open') {
       const extras = { reason, retryAfterSeconds: probeRetrySeconds };
-      return new RelayError(
-        'cli_error',
-        `${faults[reason]}; a job is under way to find out whether it still is so`,
-        extras,
-      );
+      return new RelayError('cli_error', `${fault}; a job is under way to find out whether it still is so`, extras);
     }
     const { untilMs } = this.#state;
     const retryAfterSeconds = Math.max(1, Math.ceil((untilMs - this.#clock.monotonicMs()) / 1000));
-    const message = `${faults[reason]}; no job is started before ${timestamp(this.#epochMs(untilMs))}`;
+    const message = `${fault}; no job is started before ${timestamp(this.#epochMs(untilMs))}`;
     return new RelayError('cli_error', message, { reason, retryAfterSeconds });
   }
 

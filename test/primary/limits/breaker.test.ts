@@ -1,5 +1,6 @@
 import { Breaker } from '../../../src/primary/limits/breaker.js';
 import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
+import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import type { CliReason, QuotaRefusal } from '../../../src/shared/errors.js';
 import type { JobEnd, JobRequest } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -22,7 +23,8 @@ beforeEach(() => {
 });
 
 function failed(reason: CliReason, quota?: QuotaRefusal): JobEnd {
-  return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason, quota } });
+  const scope = reason === 'auth' ? 'account' : undefined;
+  return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason, quota, scope } });
 }
 
 function quota(resetsInMs: number | null, scope: QuotaRefusal['scope'] = 'account'): JobEnd {
@@ -255,6 +257,103 @@ describe('A refused credential', () => {
     breaker.tryAgain();
     breaker.checked({ error: 'not logged in' });
     expect(refusalOf()).toEqual(['cli_error', 'auth', 120]);
+  });
+});
+
+describe('A failure that a request may have caused', () => {
+  const by = (client: string, model: string | null = null) => jobRequest({ client, model });
+  let clients: SeenClients;
+
+  beforeEach(() => {
+    clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    breaker = new Breaker(clock, undefined, '', clients);
+    const changed = ({ state, model, reason }: CircuitStatus) =>
+      void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
+    breaker.listen({ changed, windowClosing() {} });
+  });
+
+  /** As from words alone. */
+  function seems(reason: CliReason): JobEnd {
+    return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason } });
+  }
+
+  it.each(['auth', 'quota'] as const)('holds back nobody where one client alone has it: %s', async (reason) => {
+    for (let n = 0; n < 5; n++) {
+      run(seems(reason), by('mallory'));
+      run(seems(reason), by('mallory', 'big'));
+      run(seems(reason), by('mallory', `model ${n}`));
+      await clock.advance(1000);
+    }
+    expect([changes, breaker.isClosed, breaker.error]).toEqual([[], true, null]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('holds back jobs where two clients have it one after the other, and none is answered in between', () => {
+    run(seems('auth'), by('mallory'));
+    run(jobDone(), by('alice', 'big'));
+    run(seems('auth'), by('alice'));
+    expect(changes).toEqual([]);
+    run(seems('auth'), by('mallory'));
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('holds back jobs where there is but one client', () => {
+    breaker = new Breaker(clock);
+    run(seems('auth'));
+    expect(breaker.refusal(jobRequest())).toBeNull();
+    run(seems('auth'));
+    expect(breaker.refusal(jobRequest())?.reason).toBe('auth');
+  });
+
+  it('is about the model that its job names, and no other', async () => {
+    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
+    expect(changes).toEqual(['open auth big']);
+    expect(breaker.refusal(by('alice', 'big'))?.message).toMatch(
+      /^the account of the model CLI may not use this model/,
+    );
+    expect([breaker.refusal(by('alice')), breaker.refusal(by('alice', 'small'))]).toEqual([null, null]);
+    await clock.advance(30_000);
+    run(jobDone(), by('alice', 'big'));
+    expect(changes.at(-1)).toBe('closed big');
+  });
+
+  it('of the quota is about the model that its job names, or about those that name none', () => {
+    for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
+    expect(changes).toEqual(['open quota ']);
+    expect(breaker.refusal(by('alice', 'big'))).toBeNull();
+  });
+
+  it('is about the account where a check says the same, and only then', () => {
+    run(seems('auth'), by('mallory', 'big'));
+    breaker.checked({ error: 'no disk', reason: 'other' });
+    expect(changes).toEqual([]);
+    breaker.checked({ error: 'not logged in' });
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('does not hold back jobs again where the client of the first one had the probe', async () => {
+    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client));
+    await clock.advance(30_000);
+    run(seems('auth'), by('mallory'));
+    run(seems('auth'), by('mallory', 'big'));
+    expect(changes).toEqual(['open auth', 'half_open auth']);
+    run(jobDone(), by('alice'));
+    expect(changes.at(-1)).toBe('closed');
+  });
+
+  it('counts for the holder of a key, whomever the holder speaks for', () => {
+    clients.saw('key bot/a');
+    for (const client of ['key bot/a', 'key bot/b']) run(seems('auth'), by(client));
+    expect(changes).toEqual([]);
+  });
+
+  it('is none where a code says that it is the account: that holds back jobs at the second one, as ever', () => {
+    run(seems('auth'), by('alice'));
+    run(failed('auth'), by('mallory', 'big'));
+    expect(changes).toEqual([]);
+    run(failed('auth'), by('mallory', 'big'));
+    expect(changes).toEqual(['open auth']);
   });
 });
 

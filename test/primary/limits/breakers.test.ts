@@ -2,6 +2,7 @@ import type { Adapter } from '../../../src/primary/cli/adapter.js';
 import { type AtLeastOne, ModelRouter, type ModelsOf } from '../../../src/primary/cli/model-router.js';
 import type { NamedAdapter } from '../../../src/primary/cli/models.js';
 import { Breakers } from '../../../src/primary/limits/breakers.js';
+import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobFailed, jobRequest } from '../../support/job-records.js';
@@ -12,10 +13,11 @@ async function breakersOf(names: AtLeastOne<string>, modelsOf?: ModelsOf, env = 
   const [first, ...others] = names;
   const clis: AtLeastOne<NamedAdapter> = [{ name: first, adapter }, ...others.map((name) => ({ name, adapter }))];
   const router = new ModelRouter(await loadConfig(env, async () => ''), clis, modelsOf);
-  return new Breakers(clis, router, new FakeClock());
+  return new Breakers(clis, router, new FakeClock(), new SeenClients());
 }
 
-const usedUp = jobFailed('cli_error', { failure: { code: 'cli_error', message: 'used up', reason: 'quota' } });
+const quota = { scope: 'account', resetsAt: null } as const;
+const usedUp = jobFailed('cli_error', { failure: { code: 'cli_error', message: 'used up', reason: 'quota', quota } });
 
 describe('The breakers of several CLIs', () => {
   it('hold back the jobs of the CLI whose account has nothing left, and no others', async () => {
@@ -94,6 +96,22 @@ describe('The breakers of several CLIs', () => {
     const quota = { scope: 'model', resetsAt: null } as const;
     breakers.ended(request, jobFailed('cli_error', { failure: { ...failure, quota } }), true);
     expect(breakers.openFor(0).map((open) => open.model)).toEqual(name === null ? [] : [name]);
+    breakers.stop();
+  });
+
+  it('try again at once when a second client comes, since the first one may have caused all that is held', async () => {
+    const breakers = await breakersOf(['claude', 'codex']);
+    const refused = jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
+    const ask = (client: string) => {
+      const request = jobRequest({ client });
+      const refusal = breakers.refusal(request);
+      if (refusal === null) breakers.admitted(request);
+      return [request, refusal?.reason] as const;
+    };
+    for (let n = 0; n < 2; n++) breakers.ended(ask('first')[0], refused, true);
+    expect(ask('first')[1]).toBe('auth');
+    expect(ask('second')[1]).toBeUndefined();
+    expect(breakers.all[0].isClosed).toBe(false);
     breakers.stop();
   });
 

@@ -13,6 +13,7 @@ function listen() {
         return new Promise<ReadinessEntry>(() => {});
       },
     },
+    pool: { flush: async () => void told.push('flush') },
     changed: () => void told.push('caretaker'),
     log,
     named: (status) => status,
@@ -29,6 +30,13 @@ describe('A change of the breaker', () => {
     expect(told).toEqual(['cut', 'check failure', 'caretaker']);
     const fields = { reason: 'quota', model: null, until: '2026-01-01T00:00:00.000Z' };
     expect(log.entries).toEqual([{ level: 'warn', event: 'breaker_open', fields }]);
+  });
+
+  it('ends what waits with the credential that is refused to the whole account', () => {
+    const { listener, told } = listen();
+    listener.changed({ ...status, reason: 'auth', state: 'open' });
+    listener.changed({ ...status, reason: 'auth', model: 'opus', state: 'open' });
+    expect(told.filter((each) => each === 'flush')).toHaveLength(1);
   });
 
   it('ends nothing where jobs are let through again', () => {
