@@ -2,6 +2,7 @@ import type { Clock } from '../shared/clock.js';
 import { serviceExits } from '../shared/exit-codes.js';
 import type { JobRequest } from '../shared/job.js';
 import { paintFor } from '../shared/paint.js';
+import type { ReadinessEntry } from '../shared/readiness.js';
 import { localUrl } from '../shared/url.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';
@@ -81,13 +82,14 @@ export function createReadiness(
   const create = (cli: ModelCli, index: number) => {
     const settings = { cli: cli.name, adapter: cli.adapter.name, intervalMs, historyLimit };
     const check = async () => (breakers.all[index] ?? breakers.all[0]).checked(await cli.check());
-    return new Readiness(check, settings, clock, random, (entry) => {
+    const onChecked = (entry: ReadinessEntry) => {
       metrics.readiness.checked(entry);
       if (index === 0) banner.checked(entry);
       const { status, trigger, durationMs, error } = entry;
       const which = clis.all.length > 1 && { cli: cli.name };
       log.info('readiness_checked', { ...which, status, trigger, check_ms: durationMs, error });
-    });
+    };
+    return new Readiness(check, settings, clock, random, onChecked, breakers.clients);
   };
   const [first, ...others] = clis.all;
   return new ReadinessBoard([create(first, 0), ...others.map((cli, at) => create(cli, at + 1))]);

@@ -44,7 +44,7 @@ export function observeJobs({ jobs, clients, usage, lastHour, cliOf, log }: JobL
       if (!hadSlot) return; // it tells nothing of the CLI
       logFailure(log, request, end);
       const { readiness, pool } = cliOf(request);
-      if (learnFrom(end, readiness)) void pool.flush();
+      if (learnFrom(end, readiness, request.client)) void pool.flush();
     },
     jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
   };
@@ -53,20 +53,28 @@ export function observeJobs({ jobs, clients, usage, lastHour, cliOf, log }: JobL
 /** What a program itself has got wrong. All other reasons tell of its account, of the API, or of what it was asked. */
 const faultsOfCli: ReadonlySet<string> = new Set(['crashed', 'empty_answer', 'other'] satisfies CliReason[]);
 
-/** Tells the readiness what a job's end shows of the CLI. Returns whether processes that wait may hold an invalid credential. */
+/**
+ * Tells the readiness what the end of a client's job shows of the CLI. Returns whether processes that wait may hold an
+ * invalid credential. Where no code says that the account is refused, only a check or the breaker can tell.
+ */
 export function learnFrom(
   end: JobEnd,
   readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt' | 'failed'>,
+  client: string,
 ): boolean {
   if (end.outcome === 'ok') return readiness.answered(end.executionMs);
-  const { reason = '' } = end.failure;
-  if (end.outcome === 'cli_error' && faultsOfCli.has(reason)) readiness.failed(reason);
-  const isRefused = end.outcome === 'cli_error' && reason === 'auth';
-  if (isRefused) readiness.refused(end.executionMs);
-  if (end.outcome !== 'spawn_error') return isRefused;
-  readiness.failed(end.outcome);
-  readiness.doubt();
-  return true;
+  const { reason = '', scope } = end.failure;
+  if (end.outcome === 'spawn_error') {
+    readiness.failed(end.outcome, null);
+    readiness.doubt();
+    return true;
+  }
+  if (end.outcome !== 'cli_error') return false;
+  if (faultsOfCli.has(reason)) readiness.failed(reason, client);
+  if (reason !== 'auth') return false;
+  if (scope === 'account') readiness.refused(end.executionMs);
+  else readiness.doubt();
+  return scope === 'account';
 }
 
 /** The request log tells of most ends. Only the primary can tell of a job whose worker has died. */

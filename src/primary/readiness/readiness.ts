@@ -2,6 +2,7 @@ import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../../shared/readiness.js';
 import type { Verdict } from '../cli/program.js';
+import { SeenClients } from '../limits/seen-clients.js';
 import { Credential } from './credential.js';
 import { FailureStreak } from './failure-streak.js';
 
@@ -55,6 +56,7 @@ export class Readiness {
     clock: Clock,
     random: () => number,
     onChecked: (entry: ReadinessEntry) => void = () => {},
+    clients = new SeenClients(),
   ) {
     this.#probe = probe;
     this.#settings = settings;
@@ -62,7 +64,7 @@ export class Readiness {
     this.#random = random;
     this.#onChecked = onChecked;
     this.#credential = new Credential(clock);
-    this.#streak = new FailureStreak(clock);
+    this.#streak = new FailureStreak(clock, clients);
     const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
     this.#unchecked = { ...nothing, cli: settings.cli, adapter: settings.adapter, version: null, error: null };
   }
@@ -96,9 +98,12 @@ export class Readiness {
     if (this.current.status !== 'not_ready') void this.check('failure');
   }
 
-  /** A job failed for a fault of the CLI, of this class. It goes on getting jobs: only one that is answered can show that it is well. */
-  failed(failureClass: string): void {
-    if (this.#streak.failed(failureClass)) void this.check('failure');
+  /**
+   * A job of this client failed for a fault of the CLI, of this class; null: for one that no request can cause. The CLI
+   * goes on getting jobs: only one that is answered can show that it is well.
+   */
+  failed(failureClass: string, client: string | null): void {
+    if (this.#streak.failed(failureClass, client)) void this.check('failure');
   }
 
   /** The API refused the credential of a job that began `agoMs` ago. The CLI is not ready until a later job is answered, or a check is forced. */

@@ -1,4 +1,5 @@
 import type { Verdict } from '../../../src/primary/cli/program.js';
+import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import { learnFrom } from '../../../src/primary/readiness/job-observer.js';
 import { Readiness } from '../../../src/primary/readiness/readiness.js';
 import { type CliReason, RelayError } from '../../../src/shared/errors.js';
@@ -10,6 +11,13 @@ import { jobDone, jobFailed } from '../../support/job-records.js';
 const good: Verdict = { version: '1.0', error: null };
 const bad: Verdict = { version: '1.0', error: 'nobody is logged in' };
 
+interface HarnessOptions {
+  readonly intervalMs?: number;
+  readonly historyLimit?: number;
+  readonly random?: () => number;
+  readonly clients?: SeenClients;
+}
+
 /** A readiness whose checks end when they are told to. */
 class Harness {
   readonly clock = new FakeClock();
@@ -18,14 +26,20 @@ class Harness {
   readonly readiness: Readiness;
   begun = 0;
 
-  constructor({ intervalMs = 0, historyLimit = 100, random = (): number => 0.5 } = {}) {
+  constructor({
+    intervalMs = 0,
+    historyLimit = 100,
+    random = () => 0.5,
+    clients = new SeenClients(),
+  }: HarnessOptions = {}) {
     const probe = () =>
       new Promise<Verdict>((resolve, reject) => {
         this.begun++;
         this.#waiting.push({ resolve, reject });
       });
     const settings = { cli: 'main', adapter: 'claude', intervalMs, historyLimit };
-    this.readiness = new Readiness(probe, settings, this.clock, random, (entry) => this.checked.push(entry));
+    const onChecked = (entry: ReadinessEntry) => void this.checked.push(entry);
+    this.readiness = new Readiness(probe, settings, this.clock, random, onChecked, clients);
   }
 
   async end(verdict: Verdict): Promise<void> {
@@ -41,7 +55,8 @@ class Harness {
 
 /** A job whose credential the API has refused. */
 function refused(executionMs: number): JobFailed {
-  return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' }, executionMs });
+  const failure = { code: 'cli_error', message: '', reason: 'auth', scope: 'account' } as const;
+  return jobFailed('cli_error', { failure, executionMs });
 }
 
 describe('readiness', () => {
@@ -199,7 +214,7 @@ describe('a credential that the API refuses', () => {
     const harness = new Harness({ intervalMs: 10_000 });
     harness.readiness.start();
     await harness.end(good);
-    learnFrom(refused(100), harness.readiness);
+    learnFrom(refused(100), harness.readiness, 'a');
     await harness.end(good);
     for (let round = 0; round < 3; round++) {
       await harness.clock.advance(10_000);
@@ -222,16 +237,16 @@ describe('a credential that the API refuses', () => {
       'interval not_ready',
     ]);
     expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: refusal, version: '1.0' });
-    learnFrom(refused(100), harness.readiness);
+    learnFrom(refused(100), harness.readiness, 'a');
     expect(harness.begun).toBe(5);
   });
 
   it('counts as valid again when a job is answered that began later, and no earlier', async () => {
     const harness = await refusedHarness();
-    expect([learnFrom(jobDone({ executionMs: 30_101 }), harness.readiness), harness.begun]).toEqual([false, 5]);
-    expect([learnFrom(jobDone({ executionMs: 30_000 }), harness.readiness), harness.begun]).toEqual([true, 6]);
+    expect([learnFrom(jobDone({ executionMs: 30_101 }), harness.readiness, 'a'), harness.begun]).toEqual([false, 5]);
+    expect([learnFrom(jobDone({ executionMs: 30_000 }), harness.readiness, 'a'), harness.begun]).toEqual([true, 6]);
     await harness.end(good);
-    expect([verdicts(harness).at(-1), learnFrom(jobDone(), harness.readiness)]).toEqual(['failure ready', false]);
+    expect([verdicts(harness).at(-1), learnFrom(jobDone(), harness.readiness, 'a')]).toEqual(['failure ready', false]);
   });
 
   it('gives way to what the CLI itself finds wrong', async () => {
@@ -245,12 +260,12 @@ describe('a credential that the API refuses', () => {
     const harness = await refusedHarness();
     expect(harness.readiness.isCredentialRefused).toBe(true);
     const check = harness.readiness.check('forced');
-    learnFrom(refused(1), harness.readiness); // it began with the credential of before
+    learnFrom(refused(1), harness.readiness, 'a'); // it began with the credential of before
     await harness.end(good);
     expect((await check).status).toBe('ready');
     expect(harness.readiness.isCredentialRefused).toBe(false);
     await harness.clock.advance(1000);
-    learnFrom(refused(900), harness.readiness);
+    learnFrom(refused(900), harness.readiness, 'a');
     await harness.end(good);
     expect(verdicts(harness).slice(-2)).toEqual(['forced ready', 'failure not_ready']);
   });
@@ -265,7 +280,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     harness.readiness.start();
     await harness.end(good);
     for (const reason of ['crashed', 'crashed', 'empty_answer'] as const)
-      learnFrom(failedFor(reason), harness.readiness);
+      learnFrom(failedFor(reason), harness.readiness, 'a');
     await harness.end(good);
     return harness;
   }
@@ -283,41 +298,70 @@ describe('a CLI whose jobs fail one after the other', () => {
     expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: fault });
     await harness.clock.advance(60_000);
     await harness.end(good);
-    learnFrom(jobDone(), harness.readiness);
+    learnFrom(jobDone(), harness.readiness, 'a');
     await harness.end(good);
     const history = ['start ready', 'failure not_ready', 'interval not_ready', 'failure ready'];
     expect(statuses(harness)).toEqual(history);
-    learnFrom(failedFor('crashed'), harness.readiness);
-    learnFrom(failedFor('crashed'), harness.readiness);
+    learnFrom(failedFor('crashed'), harness.readiness, 'a');
+    learnFrom(failedFor('crashed'), harness.readiness, 'a');
     expect(statuses(harness)).toEqual(history);
   });
 
   it('is ready as long as one of three is answered', () => {
     const harness = new Harness();
     for (let round = 0; round < 5; round++) {
-      learnFrom(failedFor('crashed'), harness.readiness);
-      learnFrom(failedFor('crashed'), harness.readiness);
-      learnFrom(jobDone(), harness.readiness);
+      learnFrom(failedFor('crashed'), harness.readiness, 'a');
+      learnFrom(failedFor('crashed'), harness.readiness, 'a');
+      learnFrom(jobDone(), harness.readiness, 'a');
     }
     expect(harness.begun).toBe(0);
   });
 
   it('is not excused by jobs that tell nothing of it', async () => {
     const harness = new Harness();
-    learnFrom(failedFor('crashed'), harness.readiness);
-    learnFrom(failedFor('prompt_too_long'), harness.readiness);
-    learnFrom(jobFailed('spawn_error'), harness.readiness);
+    learnFrom(failedFor('crashed'), harness.readiness, 'a');
+    learnFrom(failedFor('prompt_too_long'), harness.readiness, 'a');
+    learnFrom(jobFailed('spawn_error'), harness.readiness, 'a');
     await harness.end(good);
-    learnFrom(jobFailed('timeout'), harness.readiness);
-    learnFrom(failedFor('other'), harness.readiness);
+    learnFrom(jobFailed('timeout'), harness.readiness, 'a');
+    learnFrom(failedFor('other'), harness.readiness, 'a');
     await harness.end(good);
     expect(harness.readiness.current.error).toContain('3 jobs in a row have failed, the last one with other');
+  });
+
+  it('is not called so for the jobs of one client alone, where there are others', async () => {
+    const clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    const harness = new Harness({ clients });
+    const { readiness } = harness;
+    for (let round = 0; round < 5; round++) learnFrom(failedFor('crashed'), readiness, 'mallory');
+    expect(harness.begun).toBe(0);
+    void readiness.check('forced');
+    await harness.end(good);
+    expect(readiness.current.status).toBe('ready');
+    learnFrom(failedFor('crashed'), readiness, 'alice');
+    await harness.end(good);
+    expect(readiness.current.error).toMatch(/^6 jobs in a row/);
+    learnFrom(jobDone(), readiness, 'alice');
+    await harness.end(good);
+    for (let round = 0; round < 3; round++) learnFrom(failedFor('crashed'), readiness, 'alice');
+    expect(readiness.current.status).toBe('ready');
+  });
+
+  it('is called so for programs that can not be started, whoever asks', async () => {
+    const clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    const harness = new Harness({ clients });
+    for (let round = 0; round < 3; round++) learnFrom(jobFailed('spawn_error'), harness.readiness, 'mallory');
+    await harness.end(good);
+    await harness.end(good);
+    expect(harness.readiness.current.error).toMatch(/^3 jobs in a row/);
   });
 
   it('is checked no more often for further failures', async () => {
     const harness = await failingHarness();
     const { begun } = harness;
-    for (let round = 0; round < 10; round++) learnFrom(failedFor('crashed'), harness.readiness);
+    for (let round = 0; round < 10; round++) learnFrom(failedFor('crashed'), harness.readiness, 'a');
     expect(harness.begun).toBe(begun);
   });
 
@@ -334,7 +378,7 @@ describe('a CLI whose jobs fail one after the other', () => {
     }
     await harness.end(good);
     expect(harness.readiness.current.status).toBe('ready');
-    learnFrom(failedFor('crashed'), harness.readiness);
+    learnFrom(failedFor('crashed'), harness.readiness, 'a');
     await harness.end(good);
     expect(harness.readiness.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
     expect(harness.readiness.current.error).toContain('4 jobs in a row');
