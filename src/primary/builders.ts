@@ -61,8 +61,13 @@ export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'm
   const observerOf = (cli: string): CliObserver => {
     const counted = metrics.cliOf(cli);
     const breaker = breakers.all[named.findIndex(({ name }) => name === cli)];
+    let hasGreeted = false;
     return {
       ...counted,
+      textIgnored: () => {
+        if (!hasGreeted) host.log.info('cli_text_ignored', { cli }); // each of its processes does it
+        hasGreeted = true;
+      },
       quotaReported: (windows) => breaker?.reported(windows),
       requestRefused: (request) => {
         counted.requestRefused(request);

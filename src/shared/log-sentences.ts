@@ -18,6 +18,7 @@ export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
   store_back: () => 'The store is back.',
   keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
   keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
+  cli_text_ignored: ({ cli }) => `${cli} says something before it is asked: that is in no answer.`,
   cli_request_refused: ({ cli, request }) => `${cli} asked for what it is not given: ${request}.`,
   tools_ignored: ({ client, path }) => `${client} offers tools to the model, which are ignored (${path}).`,
   wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,

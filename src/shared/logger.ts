@@ -19,6 +19,8 @@ export const logEvents = {
   keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
   cli_request_refused:
     'a program has asked for something that it is not given (files, a terminal, a permission, a tool), and was told so',
+  cli_text_ignored:
+    'a program greets before it is asked anything: that is left out. Told once for each model CLI, not for each process',
   tools_ignored:
     'a client offers tools to the model, which this service ignores: client and path. Told once an hour for each client',
   wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',

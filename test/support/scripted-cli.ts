@@ -131,6 +131,7 @@ export const silentObserver: CliObserver = {
   liveSessionTaken() {},
   quotaReported() {},
   requestRefused() {},
+  textIgnored() {},
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */

@@ -95,6 +95,11 @@ export interface StdinReply {
 export const requestKinds = ['permission', 'files', 'terminal', 'tool', 'other'] as const;
 export type RequestKind = (typeof requestKinds)[number];
 
+/** The program has written a text that belongs to no turn, such as a greeting. It was left out. */
+export interface TextIgnored {
+  readonly type: 'text-ignored';
+}
+
 /** The program has asked for something that it is not given. What it is told of that is a `StdinReply`. */
 export interface RequestRefused {
   readonly type: 'request-refused';
@@ -103,7 +108,7 @@ export interface RequestRefused {
 
 export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
 /** What a program says at any time, in a turn or outside of one. */
-export type Aside = QuotaReport | StdinReply | RequestRefused;
+export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;
 
 /** How a program ended: its exit code, or the signal that killed it. */

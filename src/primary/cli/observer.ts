@@ -25,6 +25,8 @@ export interface CliObserver {
   quotaReported(windows: readonly QuotaWindow[]): void;
   /** A program has asked for something that it is not given. */
   requestRefused(request: RequestKind): void;
+  /** A program has written a text that belongs to no turn. */
+  textIgnored(): void;
 }
 
 /** What the reason of an abort means for the process that is ended by it. */
@@ -33,7 +35,7 @@ export function endReasonOf({ code }: RelayError): EndReason {
 }
 
 /** What is done about the asides of a program. */
-export interface AsideListener extends Pick<CliObserver, 'quotaReported' | 'requestRefused'> {
+export interface AsideListener extends Pick<CliObserver, 'quotaReported' | 'requestRefused' | 'textIgnored'> {
   reply(text: string): void;
 }
 
@@ -42,6 +44,7 @@ export function withoutAsides(decoder: Decoder<DecoderEvent>, listener: AsideLis
   const isOfTurn = (event: DecoderEvent): event is TurnEvent => {
     if (event.type === 'quota-report') listener.quotaReported(event.windows);
     else if (event.type === 'request-refused') listener.requestRefused(event.request);
+    else if (event.type === 'text-ignored') listener.textIgnored();
     else if (event.type === 'reply') listener.reply(event.text);
     else return true;
     return false;

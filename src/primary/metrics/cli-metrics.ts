@@ -43,6 +43,7 @@ export function cliMetrics(registry = new Registry()): (cli: string) => CliObser
       standbyTaken: (result) => standby.inc({ cli, result }),
       liveSessionTaken: (result) => live.inc({ cli, result }),
       requestRefused: (request) => refused.inc({ cli, request }),
+      textIgnored() {},
       quotaReported() {}, // the breaker's: it knows what is still true at a scrape
     };
   };

@@ -46,6 +46,7 @@ type AskedState =
 const noTurn: AskedState = { name: 'none' };
 const initializing = 0;
 const creating = 1;
+const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
 
 /** Owns the session with one agent: how far it is open, and which turn it is at. */
 export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
@@ -55,6 +56,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   #state: SessionState = { name: 'initializing', workingDirectory: '/' };
   #turn: AskedState = noTurn;
   #lastId = creating;
+  #hasPrompted = false;
   #model: string | null = null;
   #spentUsd = 0;
 
@@ -162,15 +164,18 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   #prompt(told: Turn, number: number, { sessionId }: SessionMade): StdinReply {
     const id = ++this.#lastId;
     this.#turn = { name: 'asked', told, turn: new AcpTurn(told.model ?? this.#model, this.#spentUsd), id };
+    this.#hasPrompted = true;
     return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(told, number === 1) }));
   }
 
   #noticed(method: string, params: unknown): readonly DecoderEvent[] {
     const { data } = method === 'session/update' ? sessionUpdated.safeParse(params) : { data: undefined };
-    if (data === undefined || this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId)
-      return [];
+    if (data === undefined) return [];
+    const isText = data.update.sessionUpdate === 'agent_message_chunk';
+    if (!this.#hasPrompted) return isText ? ignored : []; // many greet, some seconds after the session is open
+    if (this.#state.name !== 'open' || data.sessionId !== this.#state.session.sessionId) return [];
     if (this.#turn.name === 'asked') return this.#turn.turn.read(data.update);
-    return data.update.sessionUpdate === 'agent_message_chunk' ? [{ type: 'stray' }] : [];
+    return isText ? [{ type: 'stray' }] : [];
   }
 
   /** A session that could not be opened serves no turn; any other turn may be followed by a next one. */

@@ -28,6 +28,7 @@ const eventShape = z.discriminatedUnion('type', [
   }),
   z.object({ type: z.literal('stray') }),
   z.object({ type: z.literal('reply'), text }),
+  z.object({ type: z.literal('text-ignored') }),
   z.object({ type: z.literal('request-refused'), request: z.enum(requestKinds) }),
   z.object({
     type: z.literal('quota-report'),

@@ -86,7 +86,22 @@ describe('A session with an agent', () => {
 
   it('can not be trusted where the agent speaks between turns', () => {
     agent.opens();
+    agent.asked('Hello');
+    agent.says(chunk('Hi'));
+    endsWith(ended);
     expect(agent.says(chunk('by the way'))).toEqual([{ type: 'stray' }]);
+  });
+
+  it('leaves out what the agent says before it is asked, also while it takes the model', () => {
+    const ignored = [{ type: 'text-ignored' }];
+    expect(agent.says(chunk('Welcome!'))).toEqual(ignored);
+    agent.opens({ models: { availableModels: [], currentModelId: 'm' } });
+    expect(agent.says(chunk('Welcome!'))).toEqual(ignored);
+    agent.asked('Hello', { model: 'big' });
+    expect(agent.says(chunk('You have news.'))).toEqual(ignored);
+    endsWith({});
+    expect(agent.decoder.hasBegun).toBe(false);
+    expect(agent.says(chunk('Hi'))).toEqual([{ type: 'text-delta', text: 'Hi' }]);
   });
 });
 

@@ -146,6 +146,7 @@ describe('an adapter in a file', () => {
       { type: 'turn-end', text: 'x', model: 'm', usage: unknownUsage },
       { type: 'turn-failed', reason: 'quota', message: 'later', quota: { scope: 'account', resetsAt: null } },
       { type: 'turn-failed', reason: 'auth', message: 'no', scope: 'account' },
+      { type: 'text-ignored' },
       { type: 'quota-report', windows: [{ name: 'other', status: 'allowed', utilization: 0.5, resetsAt: null }] },
     ];
     const dialect = await dialectWith({
