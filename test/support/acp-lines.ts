@@ -1,7 +1,7 @@
 import type { DecoderEvent, Dialect, Dialogue, Turn } from '../../src/primary/cli/adapter.js';
 import { plainLaunch } from '../../src/primary/cli/adapter.js';
 import { acpAdapter } from '../../src/primary/cli/adapters/acp.js';
-import type { AcpPreset } from '../../src/primary/cli/adapters/acp-presets.js';
+import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp-presets.js';
 
 interface Rpc {
   readonly id?: number;
@@ -45,8 +45,12 @@ export function turnOf(text: string, more: Partial<Turn> = {}): Turn {
 }
 
 /** The dialect as it is learned of an agent that answers so. */
-export function learned(preset = bare, extraArgs: readonly string[] = []): Promise<Dialect> {
-  const adapter = acpAdapter('acp', preset, null, { extraArgs, given: {}, homeFiles: [] });
+export function learned(
+  preset = bare,
+  extraArgs: readonly string[] = [],
+  given: GivenVariables = {},
+): Promise<Dialect> {
+  const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [] });
   return adapter.learn(async () => ({ code: null, stdout: result(0, hello) }));
 }
 

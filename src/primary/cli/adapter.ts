@@ -187,13 +187,14 @@ export interface Consultation {
 
 /**
  * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed until it
- * exited. With `isEnough`, stdin stays open, and the program is ended as soon as this holds of what it has printed. With
- * `file`, this text is in a private file, and `filePlace` in an argument stands for the path of it.
+ * exited. With `isEnough`, stdin stays open, and the program is ended as soon as this is true of what it has printed; a
+ * text that it returns is written to stdin. With `file`, this text is in a private file, and `filePlace` in an argument
+ * stands for the path of it.
  */
 export type Consult = (
   args: readonly string[],
   input?: string,
-  isEnough?: (stdout: string) => boolean,
+  isEnough?: (stdout: string) => boolean | string,
   file?: string,
 ) => Promise<Consultation>;
 

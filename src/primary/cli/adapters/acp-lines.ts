@@ -20,6 +20,23 @@ export function newSession(workingDirectory: string) {
 }
 
 const named = z.object({ name: z.string(), version: z.string() });
+
+const variable = z.object({ name: z.string(), optional: z.boolean().nullish() });
+/** `vars`: of the type `env_var`, the variables from which the agent reads its credential. */
+const authMethod = z.object({
+  id: z.string(),
+  name: z.string().catch(''),
+  type: z.string().nullish().catch(null),
+  vars: z.array(variable).catch([]),
+});
+export type AuthMethod = z.infer<typeof authMethod>;
+
+const authMethods = z
+  .array(z.unknown())
+  .optional()
+  .catch([])
+  .transform((all = []) => all.flatMap((one) => authMethod.safeParse(one).data ?? []));
+
 const capabilities = z.object({ promptCapabilities: z.object({ image: z.boolean().optional() }).nullish() });
 
 /** The answer to `initialize`. */
@@ -27,6 +44,7 @@ export const initialized = z.object({
   protocolVersion: z.number(),
   agentCapabilities: capabilities.nullish(),
   agentInfo: named.nullish().catch(null),
+  authMethods,
 });
 export type Initialized = z.infer<typeof initialized>;
 

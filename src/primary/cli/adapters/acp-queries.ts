@@ -1,73 +1,103 @@
 import { cliError } from '../../../shared/errors.js';
-import type { Consult, ModelEntry } from '../adapter.js';
-import { errorOf, failedBy, otherVersion } from './acp-failure.js';
-import { type Initialized, initialize, initialized, newSession, protocolVersion, sessionMade } from './acp-lines.js';
+import type { Aside, Consult, ModelEntry } from '../adapter.js';
+import { errorOf } from './acp-failure.js';
+import type { Initialized, SessionMade } from './acp-lines.js';
 import { modelsOf } from './acp-models.js';
-import { type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
+import { AcpOpening, type OpeningFailure, type OpeningSettings } from './acp-opening.js';
+import { refused } from './acp-requests.js';
+import { rpcMessage } from './json-rpc.js';
 
 const notLoggedIn = 'the model CLI is not logged in';
-
-type RpcAnswer = Extract<RpcMessage, { readonly type: 'result' | 'error' }>;
 
 /** The program's own working directory, by a path that is absolute without being known. */
 const ownFolder = '/proc/self/cwd';
 
-const requests = [rpcRequest(0, ...initialize), rpcRequest(1, ...newSession(ownFolder))];
-
-/** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
-export async function askAgent(consult: Consult, args: readonly string[]): Promise<Initialized> {
-  const [answer] = await answers(consult, args, 1);
-  if (answer?.type === 'error') throw errorOf(failedBy(answer.error, 'opening', null));
-  const { data } = initialized.safeParse(answer?.result);
-  if (data === undefined) throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
-  if (data.protocolVersion !== protocolVersion) throw errorOf(otherVersion(data.protocolVersion));
-  return data;
+/** How an agent is asked about itself. */
+export interface AgentQuery {
+  readonly consult: Consult;
+  readonly args: readonly string[];
+  readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
 }
 
-/** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. */
-export async function checkAgent(consult: Consult, args: readonly string[]): Promise<string | null> {
-  const [, session] = await answers(consult, args, 2);
-  const isOpen = session?.type === 'result' && sessionMade.safeParse(session.result).success;
-  if (isOpen) return null;
-  if (session?.type !== 'error') return 'the model CLI opens no session';
-  const { reason, message } = failedBy(session.error, 'opening', null);
-  return reason === 'auth' ? message.replace(/^the model CLI reports/, notLoggedIn) : message;
+/** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
+export async function askAgent(query: AgentQuery): Promise<Initialized> {
+  const { agent, failure } = await openedBy(query, 'agent');
+  if (agent !== null) return agent;
+  if (failure !== null) throw errorOf(failure(null));
+  throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
+}
+
+/** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. Throws `cli_error` where there is another fault. */
+export async function checkAgent(query: AgentQuery): Promise<string | null> {
+  const { session, failure } = await openedBy(query, 'session');
+  if (session !== null) return null;
+  if (failure === null) throw cliError('other', 'the model CLI opens no session');
+  const failed = failure(null);
+  if (failed.reason !== 'auth') throw errorOf(failed);
+  return failed.message.replace(/^the model CLI reports/, notLoggedIn);
 }
 
 /** null where the agent does not list them. */
-export async function listModels(consult: Consult, args: readonly string[]): Promise<readonly ModelEntry[] | null> {
-  const [, session] = await answers(consult, args, 2);
-  const made = session?.type === 'result' ? sessionMade.safeParse(session.result).data : undefined;
-  return made === undefined ? null : modelsOf(made);
+export async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
+  const { session } = await openedBy(query, 'session');
+  return session === null ? null : modelsOf(session);
 }
 
-/** The answers to the first `count` requests, by their place. They are written at once: agents read one after the other. */
-async function answers(consult: Consult, args: readonly string[], count: number): Promise<(RpcAnswer | undefined)[]> {
-  const asked = requests.slice(0, count);
-  const told = (printed: string) => {
-    const found = answersIn(printed);
-    return asked.map((_, id) => found.find((answer) => answer.id === id));
+interface OpenedAgent {
+  readonly agent: Initialized | null;
+  readonly session: SessionMade | null;
+  readonly failure: OpeningFailure | null;
+}
+
+/** Speaks with the agent until it has said what is wanted, or refuses. */
+async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session'): Promise<OpenedAgent> {
+  const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
+  const reader = new OpeningReader(opening);
+  const isOver = () => reader.end !== null || (wanted === 'agent' && opening.agent !== null);
+  const isEnough = (printed: string) => {
+    const replies = reader.read(printed.slice(0, printed.lastIndexOf('\n') + 1));
+    return isOver() || asksToLogIn(printed) || replies;
   };
-  const isWhole = (printed: string) => !told(printed).includes(undefined) || answersIn(printed).some(isUnreadable);
-  const isEnough = (printed: string) => isWhole(printed) || asksToLogIn(printed);
-  const { stdout } = await consult(args, asked.join(''), isEnough);
-  const found = told(stdout);
-  if (found[0] === undefined && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
-  return found;
+  const { stdout } = await consult(args, opening.begin(), isEnough);
+  reader.read(`${stdout}\n`); // the last line may have come without a newline
+  if (opening.agent === null && reader.end === null && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
+  const { session = null, failure = null } = reader.end ?? {};
+  return { agent: opening.agent, session, failure };
 }
 
-/** It could not even read the id of what it was asked. */
-function isUnreadable({ type, id }: RpcAnswer): boolean {
-  return type === 'error' && id === null;
+/** Reads what an agent prints while a session is opened. */
+class OpeningReader {
+  readonly #opening: AcpOpening;
+  #length = 0;
+  end: { readonly session?: SessionMade; readonly failure?: OpeningFailure } | null = null;
+
+  constructor(opening: AcpOpening) {
+    this.#opening = opening;
+  }
+
+  /** `printed`: all whole lines so far. Returns what to write. */
+  read(printed: string): string {
+    const lines = printed.slice(this.#length).split('\n');
+    this.#length = printed.length;
+    return lines.map((line) => this.#replyTo(line)).join('');
+  }
+
+  #replyTo(line: string): string {
+    const message = rpcMessage(line);
+    if (message === null || message.type === 'notification') return '';
+    if (message.type === 'request') return repliesOf(refused(message));
+    const step = this.#opening.take(message);
+    if (step?.type === 'open' || step?.type === 'closed') this.end ??= step;
+    return step?.type === 'reply' ? step.text : '';
+  }
+}
+
+function repliesOf(asides: readonly Aside[]): string {
+  return asides.map((aside) => (aside.type === 'reply' ? aside.text : '')).join('');
 }
 
 /** Some ask whoever sits at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
 function asksToLogIn(stdout: string): boolean {
   const printed = stdout.replace(/^\s*\{.*/gm, '');
   return /authorization code|visit the following URL|log ?in to continue/i.test(printed);
-}
-
-function answersIn(stdout: string): RpcAnswer[] {
-  const messages = stdout.split('\n').map(rpcMessage);
-  return messages.filter((message) => message?.type === 'result' || message?.type === 'error') as RpcAnswer[];
 }

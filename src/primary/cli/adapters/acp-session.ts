@@ -9,43 +9,50 @@ import {
   type TurnInput,
   type TurnWriter,
 } from '../adapter.js';
-import { errorOf, failedBy, failure, otherVersion } from './acp-failure.js';
-import {
-  initialize,
-  initialized,
-  newSession,
-  protocolVersion,
-  type SessionMade,
-  sessionMade,
-  sessionUpdated,
-} from './acp-lines.js';
+import type { AcpLogin } from './acp-auth.js';
+import { errorOf, failedBy, failure, unauthenticated } from './acp-failure.js';
+import { type SessionMade, sessionUpdated } from './acp-lines.js';
 import { currentModel, modelRequest } from './acp-models.js';
+import { AcpOpening, type OpeningFailure, type OpeningSettings } from './acp-opening.js';
 import { promptBlocks } from './acp-prompt.js';
 import { refused } from './acp-requests.js';
 import { AcpTurn } from './acp-turn.js';
-import { type RpcError, type RpcId, type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
+import { type RpcAnswer, type RpcError, type RpcId, type RpcMessage, rpcMessage, rpcRequest } from './json-rpc.js';
 import { LineSplitter } from './lines.js';
 
 /** UTF-16 units. An update may hold what a tool has read. */
 const maxLineLength = 64 * 1024 * 1024;
 
-/** `initializing`, `creating`: the agent has yet to answer that request. */
-type SessionState =
-  | { readonly name: 'initializing'; readonly workingDirectory: string }
-  | { readonly name: 'creating' }
-  | { readonly name: 'open'; readonly session: SessionMade }
-  | { readonly name: 'failed'; readonly failure: TurnFailed };
+interface OpenState {
+  readonly name: 'open';
+  readonly session: SessionMade;
+  readonly login: AcpLogin;
+}
 
-/** `held`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt. */
-type AskedState =
+type SessionState =
   | { readonly name: 'none' }
-  | { readonly name: 'held'; readonly told: Turn; readonly number: number }
-  | { readonly name: 'choosing'; readonly told: Turn; readonly number: number; readonly id: RpcId }
-  | { readonly name: 'asked'; readonly told: Turn; readonly turn: AcpTurn; readonly id: RpcId };
+  | { readonly name: 'opening'; readonly opening: AcpOpening }
+  | OpenState
+  | { readonly name: 'closed'; readonly failure: OpeningFailure };
+
+interface ToldTurn {
+  readonly told: Turn;
+  readonly number: number;
+}
+
+/**
+ * `held`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt.
+ * `login`: it asked for one then, and has yet to take it.
+ */
+type AskedState = { readonly name: 'none' } | (ToldTurn & { readonly name: 'held' }) | AwaitedState;
+
+type AwaitedState = ToldTurn & { readonly id: RpcId } & (
+    | { readonly name: 'choosing' }
+    | { readonly name: 'login' }
+    | { readonly name: 'asked'; readonly turn: AcpTurn }
+  );
 
 const noTurn: AskedState = { name: 'none' };
-const initializing = 0;
-const creating = 1;
 const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
 
 /** Owns the session with one agent: how far it is open, and which turn it is at. */
@@ -53,9 +60,9 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   /** Whether a model is chosen by a request: else the arguments of the agent have it. */
   readonly #choosesModel: boolean;
   readonly #lines = new LineSplitter(maxLineLength);
-  #state: SessionState = { name: 'initializing', workingDirectory: '/' };
+  #state: SessionState = { name: 'none' };
   #turn: AskedState = noTurn;
-  #lastId = creating;
+  #lastId = 0;
   #hasPrompted = false;
   #model: string | null = null;
   #spentUsd = 0;
@@ -68,13 +75,14 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return this.#turn.name === 'asked' && this.#turn.turn.hasBegun;
   }
 
-  open(workingDirectory: string): string {
-    this.#state = { name: 'initializing', workingDirectory };
-    return rpcRequest(initializing, ...initialize);
+  open(settings: OpeningSettings): string {
+    const opening = new AcpOpening(settings);
+    this.#state = { name: 'opening', opening };
+    return opening.begin();
   }
 
   write(told: Turn, number: number): TurnInput {
-    if (this.#state.name === 'failed') throw errorOf(this.#state.failure);
+    if (this.#state.name === 'closed') throw errorOf(this.#state.failure(this.#startedFor(told)));
     this.#turn = { name: 'held', told, number };
     if (this.#state.name !== 'open') return { text: '', stdin: 'keep-open' };
     const next = this.#next(told, number, this.#state.session);
@@ -97,53 +105,29 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (message === null) return [];
     if (message.type === 'request') return refused(message);
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
-    if (message.type === 'error') return this.#isAwaited(message.id) ? [this.#refused(message.error)] : [];
-    return this.#isAwaited(message.id) ? this.#answered(message.result) : [];
+    if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);
+    if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'held') return [];
+    return this.#turn.id === message.id ? [this.#answered(message, this.#turn, this.#state)] : [];
   }
 
-  #refused(error: RpcError): TurnFailed {
-    if (this.#state.name !== 'open') return this.#fail(failedBy(error, 'opening', this.#startedFor));
-    if (this.#turn.name === 'choosing') return this.#fail(failedBy(error, 'choosing', this.#turn.told));
-    return this.#fail(failedBy(error, 'asked', this.#turn.name === 'asked' ? this.#turn.told : null));
+  #opened(answer: RpcAnswer, opening: AcpOpening): readonly DecoderEvent[] {
+    const step = opening.take(answer);
+    if (step === null || step.type === 'reply') return step === null ? [] : [step];
+    const held = this.#turn.name === 'held' ? this.#turn : null;
+    if (step.type === 'closed') {
+      this.#state = { name: 'closed', failure: step.failure };
+      this.#turn = noTurn;
+      return [step.failure(held && this.#startedFor(held.told))];
+    }
+    this.#state = { name: 'open', session: step.session, login: opening.login };
+    this.#lastId = opening.lastId;
+    this.#model = currentModel(step.session);
+    return held === null ? [] : [this.#next(held.told, held.number, step.session)];
   }
 
   /** The turn whose model is in the arguments of the agent; null where the agent was started for any. */
-  get #startedFor(): Turn | null {
-    return this.#turn.name === 'held' && !this.#choosesModel ? this.#turn.told : null;
-  }
-
-  /** Whether this is the answer to what the agent was asked last. */
-  #isAwaited(id: RpcId | null): boolean {
-    if (this.#state.name === 'initializing') return id === initializing;
-    if (this.#state.name === 'creating') return id === creating;
-    return (this.#turn.name === 'choosing' || this.#turn.name === 'asked') && this.#turn.id === id;
-  }
-
-  #answered(result: unknown): readonly DecoderEvent[] {
-    if (this.#state.name === 'initializing') return this.#initialized(result, this.#state.workingDirectory);
-    if (this.#state.name === 'creating') return this.#created(result);
-    if (this.#turn.name === 'choosing') return this.#chosen(this.#turn);
-    if (this.#turn.name !== 'asked') return [];
-    const end = this.#turn.turn.end(result);
-    this.#spentUsd = this.#turn.turn.spentUsd;
-    this.#turn = noTurn;
-    return [end];
-  }
-
-  #initialized(result: unknown, workingDirectory: string): readonly DecoderEvent[] {
-    const { data } = initialized.safeParse(result);
-    if (data === undefined) return [this.#fail(failure('other', 'the model CLI says nothing of its protocol'))];
-    if (data.protocolVersion !== protocolVersion) return [this.#fail(otherVersion(data.protocolVersion))];
-    this.#state = { name: 'creating' };
-    return [reply(rpcRequest(creating, ...newSession(workingDirectory)))];
-  }
-
-  #created(result: unknown): readonly DecoderEvent[] {
-    const { data: session } = sessionMade.safeParse(result);
-    if (session === undefined) return [this.#fail(failure('other', 'the model CLI opened no session'))];
-    this.#state = { name: 'open', session };
-    this.#model = currentModel(session);
-    return this.#turn.name === 'held' ? [this.#next(this.#turn.told, this.#turn.number, session)] : [];
+  #startedFor(told: Turn): Turn | null {
+    return this.#choosesModel ? null : told;
   }
 
   /** The model of a process never changes after its first turn. */
@@ -156,16 +140,35 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return reply(rpcRequest(id, choice.method, choice.params));
   }
 
-  #chosen({ told, number }: Extract<AskedState, { readonly name: 'choosing' }>): readonly DecoderEvent[] {
-    this.#model = told.model;
-    return this.#state.name === 'open' ? [this.#prompt(told, number, this.#state.session)] : [];
-  }
-
   #prompt(told: Turn, number: number, { sessionId }: SessionMade): StdinReply {
     const id = ++this.#lastId;
-    this.#turn = { name: 'asked', told, turn: new AcpTurn(told.model ?? this.#model, this.#spentUsd), id };
+    const turn = new AcpTurn(told.model ?? this.#model, this.#spentUsd);
+    this.#turn = { name: 'asked', told, number, turn, id };
     this.#hasPrompted = true;
     return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(told, number === 1) }));
+  }
+
+  #answered(answer: RpcAnswer, asked: AwaitedState, { session, login }: OpenState): DecoderEvent {
+    if (answer.type === 'error') return this.#refused(answer.error, asked, login);
+    const { told, number } = asked;
+    if (asked.name === 'login') return this.#next(told, number, session);
+    if (asked.name === 'choosing') {
+      this.#model = told.model;
+      return this.#prompt(told, number, session);
+    }
+    const end = asked.turn.end(answer.result);
+    this.#spentUsd = asked.turn.spentUsd;
+    this.#turn = noTurn;
+    return end;
+  }
+
+  /** An agent that asks for a login has not begun: it is told the turn again once it has that. */
+  #refused(error: RpcError, { name, told, number }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
+    const credential = error.code === unauthenticated && !this.hasBegun ? login.take() : null;
+    if (credential === null) return this.#fail(failedBy(error, name === 'choosing' ? name : 'asked', told, login.ways));
+    const id = ++this.#lastId;
+    this.#turn = { name: 'login', told, number, id };
+    return reply(rpcRequest(id, 'authenticate', credential));
   }
 
   #noticed(method: string, params: unknown): readonly DecoderEvent[] {
@@ -178,9 +181,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return isText ? [{ type: 'stray' }] : [];
   }
 
-  /** A session that could not be opened serves no turn; any other turn may be followed by a next one. */
+  /** Any other turn may follow. */
   #fail(failed: TurnFailed): TurnFailed {
-    if (this.#state.name !== 'open') this.#state = { name: 'failed', failure: failed };
     this.#turn = noTurn;
     return failed;
   }

@@ -1,7 +1,7 @@
 import type { Adapter, Consult, Dialect, Launch, PrivateHome } from '../adapter.js';
 import type { AcpPreset, GivenVariables } from './acp-presets.js';
 import { imageBlock } from './acp-prompt.js';
-import { askAgent, checkAgent, listModels } from './acp-queries.js';
+import { type AgentQuery, askAgent, checkAgent, listModels } from './acp-queries.js';
 import { AcpSession } from './acp-session.js';
 
 export interface AcpOptions {
@@ -29,7 +29,7 @@ export function acpAdapter(
     home: homeOf(preset, options),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
-    learn: (consult) => learn(consult, args),
+    learn: (consult) => learn(consult, args, { given: options.given }),
   };
 }
 
@@ -39,9 +39,9 @@ function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }
   return { variables: folders, files: written, links: linked.map((path) => ({ path, to: `${given.HOME}/${path}` })) };
 }
 
-async function learn(consult: Consult, args: readonly string[]): Promise<Dialect> {
-  const withoutModel = argsFor(args, null);
-  const { agentInfo, agentCapabilities } = await askAgent(consult, withoutModel);
+async function learn(consult: Consult, args: readonly string[], settings: AgentQuery['settings']): Promise<Dialect> {
+  const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });
+  const { agentInfo, agentCapabilities } = await askAgent(queryWith(consult));
   const choosesModel = !args.some(holdsModel);
   return {
     version: agentInfo?.version ?? null,
@@ -49,10 +49,11 @@ async function learn(consult: Consult, args: readonly string[]): Promise<Dialect
     plan: ({ model }: Launch) => ({ args: argsFor(args, model), files: [] }),
     dialogue: () => {
       const session = new AcpSession(choosesModel);
-      return { writer: session, decoder: session, opening: (workingDirectory) => session.open(workingDirectory) };
+      const opening = (workingDirectory: string) => session.open({ ...settings, workingDirectory });
+      return { writer: session, decoder: session, opening };
     },
-    check: (consult) => checkAgent(consult, withoutModel),
-    listModels: (consult) => listModels(consult, withoutModel),
+    check: (consult) => checkAgent(queryWith(consult)),
+    listModels: (consult) => listModels(queryWith(consult)),
   };
 }
 

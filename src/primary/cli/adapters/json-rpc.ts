@@ -18,6 +18,9 @@ export type RpcMessage =
   | { readonly type: 'result'; readonly id: RpcId; readonly result: unknown }
   | { readonly type: 'error'; readonly id: RpcId | null; readonly error: RpcError };
 
+/** How it answers a request of ours. */
+export type RpcAnswer = Extract<RpcMessage, { readonly type: 'result' | 'error' }>;
+
 const id = z.union([z.string(), z.number()]);
 /** Whatever is wrong with it: an answer that was overlooked would be waited for until the time is up. */
 const error = z.union([
@@ -26,7 +29,8 @@ const error = z.union([
 ]);
 
 const call = z.object({ id: id.nullish(), method: z.string(), params: z.unknown().optional() });
-const failure = z.object({ id: id.nullable(), error });
+/** Some leave out the id where they could not read it. */
+const failure = z.object({ id: id.nullish().transform((value) => value ?? null), error });
 /** A function that returns nothing leaves an answer without a result. */
 const success = z.object({ id, result: z.unknown().optional() });
 

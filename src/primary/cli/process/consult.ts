@@ -2,6 +2,7 @@ import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
 import {
   type Consultation,
+  type DecoderEvent,
   type Dialect,
   type Dialogue,
   type Exit,
@@ -23,13 +24,13 @@ const maxSpokenLength = 1024 * 1024;
 
 /** A consultation as a turn: what the program prints until it exits, or until that is enough, is the answer. */
 export class ConsultDialect implements Pick<Dialect, 'dialogue'> {
-  readonly #isEnough: ((stdout: string) => boolean) | undefined;
+  readonly #isEnough: ((stdout: string) => boolean | string) | undefined;
   readonly limitMs: number;
   code: number | null = null;
   stdout = '';
 
-  /** With `isEnough`, stdin stays open until it holds. */
-  constructor(isEnough?: (stdout: string) => boolean) {
+  /** With `isEnough`, stdin stays open until it is true. A text that it returns is written there. */
+  constructor(isEnough?: (stdout: string) => boolean | string) {
     this.#isEnough = isEnough;
     this.limitMs = isEnough === undefined ? usualLimitMs : spokenLimitMs;
   }
@@ -46,10 +47,13 @@ export class ConsultDialect implements Pick<Dialect, 'dialogue'> {
     };
   }
 
-  #read(chunk: string): TurnEvent[] {
+  #read(chunk: string): DecoderEvent[] {
     if (this.stdout.length < maxLength) this.stdout += chunk;
     if (this.#isEnough === undefined) return [];
-    return this.stdout.length > maxSpokenLength || this.#isEnough(this.stdout) ? [end] : [];
+    if (this.stdout.length > maxSpokenLength) return [end];
+    const verdict = this.#isEnough(this.stdout);
+    if (typeof verdict === 'string') return verdict === '' ? [] : [{ type: 'reply', text: verdict }];
+    return verdict ? [end] : [];
   }
 }
 

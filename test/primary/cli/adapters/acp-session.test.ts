@@ -1,5 +1,15 @@
 import type { DecoderEvent, Dialect } from '../../../../src/primary/cli/adapter.js';
-import { chunk, hello, learned, lineOf, PlayedAgent, result, sessionId, update } from '../../../support/acp-lines.js';
+import {
+  bare,
+  chunk,
+  hello,
+  learned,
+  lineOf,
+  PlayedAgent,
+  result,
+  sessionId,
+  update,
+} from '../../../support/acp-lines.js';
 
 let dialect: Dialect;
 let agent: PlayedAgent;
@@ -169,6 +179,56 @@ describe('The end of a turn', () => {
   });
 });
 
+describe('An agent that wants a login', () => {
+  const openAi = { id: 'openai', name: 'OpenAI', type: 'env_var', vars: [{ name: 'OPENAI_API_KEY' }] };
+  const asks = { ...hello, authMethods: [openAi] };
+  const wanted = { code: -32000, message: 'Authentication required' };
+
+  beforeEach(async () => {
+    agent = new PlayedAgent(await learned(bare, [], { OPENAI_API_KEY: 'k' }));
+  });
+
+  it('gets it by the variables that it is given, before the session is open', () => {
+    agent.asked('Hello');
+    agent.says(result(0, asks), lineOf({ id: 1, error: wanted }));
+    expect(agent.last).toMatchObject({ method: 'authenticate', params: { methodId: 'openai' } });
+    agent.says(result(2, null));
+    expect(agent.last?.method).toBe('session/new');
+    agent.says(result(3, { sessionId }));
+    expect(agent.prompted).toBe('Hello');
+  });
+
+  it('gets it in a turn that has not begun, once, and is asked again', () => {
+    agent.opens({ models: { availableModels: [], currentModelId: 'm' } }, asks);
+    agent.asked('Hello', { model: 'big' });
+    endsWith({});
+    expect(failsWith(wanted)).toEqual([]);
+    expect(agent.last?.method).toBe('authenticate');
+    endsWith({});
+    expect(agent.last?.method).toBe('session/set_model');
+    endsWith({});
+    expect(agent.prompted).toBe('Hello');
+    const [failed] = failsWith(wanted);
+    expect(failed).toMatchObject({ type: 'turn-failed', reason: 'auth' });
+    expect(failed).toMatchObject({ message: expect.stringContaining('ways to log in: OpenAI') });
+    expect(failed).not.toHaveProperty('scope');
+  });
+
+  it('is told nothing twice of which it has begun to answer', () => {
+    agent.opens({}, asks);
+    agent.asked('Hello');
+    agent.says(chunk('Hi'));
+    expect(failsWith(wanted)).toMatchObject([{ type: 'turn-failed', reason: 'auth' }]);
+  });
+
+  it('is refused where it does not take the login', () => {
+    agent.says(result(0, asks), lineOf({ id: 1, error: wanted }));
+    expect(failsWith({ code: -32000, message: 'wrong key' })).toEqual([
+      expect.objectContaining({ reason: 'auth', scope: 'account', message: expect.stringContaining('wrong key') }),
+    ]);
+  });
+});
+
 describe('A session that can not be opened', () => {
   it.each([
     ['by the version', () => agent.says(result(0, { ...hello, protocolVersion: 2 })), 'other', /speaks version 2/],
@@ -243,10 +303,27 @@ describe('The model of a session', () => {
   it('is never another one without a word', () => {
     agent.opens({ models });
     agent.asked('Hello', { model: 'big' });
-    expect(failsWith({ code: -32602, message: 'Model not found: big' })).toMatchObject([{ reason: 'model_unknown' }]);
+    expect(failsWith({ code: -32602, message: 'Invalid params' })).toMatchObject([{ reason: 'model_unknown' }]);
     agent = new PlayedAgent(dialect);
     agent.opens();
     expect(() => agent.asked('Hello', { model: 'big' })).toThrow(expect.objectContaining({ reason: 'model_unknown' }));
+  });
+});
+
+describe('An agent that was started with its model', () => {
+  it.each([
+    ['an unknown model', 'big', 'model_unknown'],
+    ['its own words', null, 'auth'],
+  ])('fails without a code for %s', async (_, model, reason) => {
+    const error = { code: -32603, message: 'Internal error', data: { details: 'Unauthorized: big' } };
+    const withModel = await learned(bare, ['--model', '{model}']);
+    agent = new PlayedAgent(withModel);
+    agent.asked('Hello', { model });
+    const [failed] = agent.says(lineOf({ id: 0, error }));
+    expect(failed).toMatchObject({ type: 'turn-failed', reason });
+    agent = new PlayedAgent(withModel);
+    agent.says(lineOf({ id: 0, error }));
+    expect(() => agent.asked('Hello', { model })).toThrow(expect.objectContaining({ reason, scope: undefined }));
   });
 });
 

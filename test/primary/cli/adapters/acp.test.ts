@@ -10,18 +10,27 @@ const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [] }
 /** An agent that answers the requests it is sent, in this order. */
 function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
   const asked: string[] = [];
+  const hear = (text: string) => void asked.push(...text.split('\n').filter((line) => line !== ''));
   const consult: Consult = async (_args, input = '', isEnough = () => true) => {
-    asked.push(...input.split('\n').filter((line) => line !== ''));
+    hear(input);
     let stdout = '';
     for (const line of lines) {
-      if (isEnough(stdout)) break;
       stdout += line;
+      const verdict = isEnough(stdout);
+      if (verdict === true) break;
+      if (verdict !== false) hear(verdict);
     }
     return { code: null, stdout };
   };
   return { consult, asked };
 }
 
+const openAi = {
+  id: 'openai',
+  name: 'OpenAI',
+  type: 'env_var',
+  vars: [{ name: 'OPENAI_API_KEY' }, { name: 'OPENAI_ORG', optional: true }],
+};
 const loginError = { code: -32000, message: 'Gemini API key is missing or not configured.' };
 
 describe('the adapter of agents', () => {
@@ -63,13 +72,58 @@ describe('the adapter of agents', () => {
     expect(JSON.parse(opens.asked[1] ?? '').params).toEqual({ cwd: '/proc/self/cwd', mcpServers: [] });
   });
 
-  it.each([
-    [loginError, 'the model CLI is not logged in: Gemini API key is missing or not configured.'],
-    [{ code: -32603, message: 'Internal error', data: { details: 'no disk' } }, 'the model CLI reports: no disk'],
-  ])('can not where that fails', async (error, message) => {
+  it('can not where it is not logged in, and says how it could be', async () => {
     const { check } = await learned();
-    expect(await check(answering(result(0, hello), lineOf({ id: 1, error })).consult)).toBe(message);
-    expect(await check(answering(result(0, hello)).consult)).toBe('the model CLI opens no session');
+    const missing = 'the model CLI is not logged in: Gemini API key is missing or not configured.';
+    const refusal = lineOf({ id: 1, error: loginError });
+    expect(await check(answering(result(0, hello), refusal).consult)).toBe(missing);
+    const ways = { ...hello, authMethods: [{ id: 'x', name: 'Log in\u001b[31m' }, openAi] };
+    expect(await check(answering(result(0, ways), refusal).consult)).toBe(
+      `${missing}; ways to log in: Log in[31m; OpenAI (MODEL_API_CLI_ENV=OPENAI_API_KEY,OPENAI_ORG)`,
+    );
+  });
+
+  it.each([
+    ['refuses it', lineOf({ id: 1, error: { code: -32603, message: 'Internal error', data: { details: 'no disk' } } })],
+    ['refuses without an id', lineOf({ id: null, error: { code: -32700, message: 'no disk' } })],
+    ['refuses as its last words', lineOf({ id: 1, error: 'no disk' }).trim()],
+  ])('can not where the agent opens no session: it %s', async (_, line) => {
+    const { check } = await learned();
+    const agent = answering(result(0, hello), line);
+    await expect(check(agent.consult)).rejects.toMatchObject({ message: 'the model CLI reports: no disk' });
+  });
+
+  it('can not where the agent ends before', async () => {
+    const { check } = await learned();
+    const ending = check(answering(result(0, hello)).consult);
+    await expect(ending).rejects.toMatchObject({ message: 'the model CLI opens no session', reason: 'other' });
+  });
+
+  it('logs in with the first method whose variables it is given, and asks again', async () => {
+    const adapter = acpAdapter('acp', bare, null, { ...options, given: { OPENAI_API_KEY: 'k' } });
+    const named = {
+      ...hello,
+      authMethods: [{ id: 'browser', name: 'Browser' }, { ...openAi, id: 'no', vars: [{ name: 'NO' }] }, openAi],
+    };
+    const { check } = await adapter.learn(answering(result(0, named)).consult);
+    const refusal = { error: loginError };
+    const agent = answering(
+      result(0, named),
+      lineOf({ id: 1, ...refusal }),
+      result(2, {}),
+      result(3, { sessionId: 's' }),
+    );
+    expect(await check(agent.consult)).toBeNull();
+    const asked = agent.asked.map((line) => JSON.parse(line));
+    expect(asked.map(({ method }) => method)).toEqual(['initialize', 'session/new', 'authenticate', 'session/new']);
+    expect(asked[2].params).toEqual({ methodId: 'openai' });
+    const again = answering(
+      result(0, named),
+      lineOf({ id: 1, ...refusal }),
+      result(2, {}),
+      lineOf({ id: 3, ...refusal }),
+    );
+    expect(await check(again.consult)).toMatch(/^the model CLI is not logged in: .*; ways to log in: Browser; /);
   });
 
   it('takes each answer once, whatever else the agent says', async () => {
@@ -82,13 +136,14 @@ describe('the adapter of agents', () => {
 
   it('can not run jobs where what the agent opens is no session', async () => {
     const { check } = await learned();
-    expect(await check(answering(result(0, hello), result(1, {})).consult)).toBe('the model CLI opens no session');
+    const opening = check(answering(result(0, hello), result(1, {})).consult);
+    await expect(opening).rejects.toMatchObject({ message: 'the model CLI opened no session' });
   });
 
   it.each<[string, string, string, string]>([
     ['speaks another version', result(0, { protocolVersion: 2 }), 'other', 'speaks version 2 of the Agent Client'],
     ['wants a login first', lineOf({ id: 0, error: loginError }), 'auth', 'reports: Gemini API key is missing'],
-    ['can not read what it is asked', lineOf({ id: null, error: { code: -32700 } }), 'other', 'does not answer init'],
+    ['can not read what it is asked', lineOf({ id: null, error: { code: -32700 } }), 'other', 'the model CLI reports'],
   ])('can not use an agent that %s, and says so', async (_, line, reason, message) => {
     const learning = acpAdapter('acp', bare, null, options).learn(answering(line, 'never read').consult);
     await expect(learning).rejects.toMatchObject({ code: 'cli_error', reason });

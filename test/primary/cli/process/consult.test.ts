@@ -3,9 +3,9 @@ import { FakeClock } from '../../../support/fake-clock.js';
 import { scriptedCli } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
-async function consult(input = '') {
+async function consult(input = '', isEnough?: (stdout: string) => boolean | string) {
   const clock = new FakeClock();
-  const dialect = new ConsultDialect();
+  const dialect = new ConsultDialect(isEnough);
   const { tree, process } = await scriptedCli(clock, { dialect });
   const answer = consultation(process, dialect, input, clock);
   await settled();
@@ -45,6 +45,19 @@ describe('a consultation', () => {
 
   it('has 20 s where stdin stays open until enough was said', () => {
     expect(new ConsultDialect(() => false).limitMs).toBe(20_000);
+  });
+
+  it('writes what is to be said next, until enough was said', async () => {
+    const lines = (stdout: string) => stdout.split('\n').length - 1;
+    const isEnough = (stdout: string) =>
+      lines(stdout) === 3 ? true : stdout.endsWith('?\n') && `line ${lines(stdout)}\n`;
+    const { tree, answer } = await consult('begin\n', isEnough);
+    await tree.say('what?\n');
+    await tree.say('well\n');
+    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['begin\nline 1\n', false]);
+    await tree.say('and?\n');
+    expect(await answer).toEqual({ code: null, stdout: 'what?\nwell\nand?\n' });
+    expect(tree.heard).toBe('begin\nline 1\n');
   });
 
   it('is a failure to start where the program can’t be executed', async () => {

@@ -1,0 +1,116 @@
+import type { StdinReply, Turn, TurnFailed } from '../adapter.js';
+import { AcpLogin } from './acp-auth.js';
+import { failedBy, failure, otherVersion, unauthenticated } from './acp-failure.js';
+import {
+  type Initialized,
+  initialize,
+  initialized,
+  newSession,
+  protocolVersion,
+  type SessionMade,
+  sessionMade,
+} from './acp-lines.js';
+import type { AcpRequest } from './acp-models.js';
+import type { GivenVariables } from './acp-presets.js';
+import { type RpcAnswer, type RpcError, rpcRequest } from './json-rpc.js';
+
+/** Why there is no session. `asked`: the turn for which the agent was started with a model; else null. */
+export type OpeningFailure = (asked: Turn | null) => TurnFailed;
+
+export type OpeningStep =
+  | StdinReply
+  | { readonly type: 'open'; readonly session: SessionMade }
+  | { readonly type: 'closed'; readonly failure: OpeningFailure };
+
+/** What the agent has yet to answer. */
+type Awaited = 'initialize' | 'session' | 'login';
+
+export interface OpeningSettings {
+  /** Absolute. */
+  readonly workingDirectory: string;
+  /** What the program sees of the service's environment. */
+  readonly given: GivenVariables;
+}
+
+/** Owns the opening of a session: from the first request until the agent takes prompts. */
+export class AcpOpening {
+  readonly #settings: OpeningSettings;
+  #awaited: Awaited = 'initialize';
+  #lastId = -1;
+  #agent: Initialized | null = null;
+  readonly login: AcpLogin;
+
+  constructor(settings: OpeningSettings) {
+    this.#settings = settings;
+    this.login = new AcpLogin(settings.given);
+  }
+
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  /** What the agent says of itself; null before it has. */
+  get agent(): Initialized | null {
+    return this.#agent;
+  }
+
+  begin(): string {
+    return this.#request(...initialize);
+  }
+
+  /** What follows from an answer; null where it answers nothing that was asked. */
+  take(answer: RpcAnswer): OpeningStep | null {
+    const isUnreadable = answer.type === 'error' && answer.id === null; // the agent could not even read the id
+    if (answer.id !== this.#lastId && !isUnreadable) return null;
+    return answer.type === 'error' ? this.#refused(answer.error) : this.#answered(answer.result);
+  }
+
+  #answered(result: unknown): OpeningStep {
+    switch (this.#awaited) {
+      case 'initialize':
+        return this.#initialized(result);
+      case 'login':
+        return this.#askForSession();
+      case 'session':
+        return this.#made(result);
+    }
+  }
+
+  #initialized(result: unknown): OpeningStep {
+    const { data } = initialized.safeParse(result);
+    if (data === undefined) return closed(failure('other', 'the model CLI says nothing of its protocol'));
+    if (data.protocolVersion !== protocolVersion) return closed(otherVersion(data.protocolVersion));
+    this.#agent = data;
+    this.login.offered(data.authMethods);
+    return this.#askForSession();
+  }
+
+  #askForSession(): OpeningStep {
+    return this.#ask('session', ...newSession(this.#settings.workingDirectory));
+  }
+
+  #made(result: unknown): OpeningStep {
+    const { data: session } = sessionMade.safeParse(result);
+    if (session === undefined) return closed(failure('other', 'the model CLI opened no session'));
+    return { type: 'open', session };
+  }
+
+  #refused(error: RpcError): OpeningStep {
+    const login = error.code === unauthenticated ? this.login.take() : null;
+    if (login !== null) return this.#ask('login', 'authenticate', login);
+    return { type: 'closed', failure: (asked) => failedBy(error, 'opening', asked, this.login.ways) };
+  }
+
+  #ask(awaited: Awaited, method: string, params: AcpRequest['params']): OpeningStep {
+    this.#awaited = awaited;
+    return { type: 'reply', text: this.#request(method, params) };
+  }
+
+  #request(method: string, params: AcpRequest['params']): string {
+    return rpcRequest(++this.#lastId, method, params);
+  }
+}
+
+function closed(failed: TurnFailed): OpeningStep {
+  return { type: 'closed', failure: () => failed };
+}
