@@ -54,21 +54,25 @@ const options = z.union([
   z.array(z.object({ options: z.array(option) })).transform((groups) => groups.flatMap((group) => group.options)),
 ]);
 
-/** The one among the options of a session that chooses the model. */
-const modelOption = z.object({
+const selection = z.object({
   type: z.literal('select'),
-  category: z.literal('model'),
+  category: z.string(),
   id: z.string(),
   currentValue: z.string(),
   options,
 });
-export type ModelOption = z.infer<typeof modelOption>;
+export type SessionOption = z.infer<typeof selection>;
 
+/** The options of a session that choose its model and its mode; null where there is none. */
 const configOptions = z
   .array(z.unknown())
-  .transform((all) => all.flatMap((one) => modelOption.safeParse(one).data ?? [])[0] ?? null)
   .nullish()
-  .catch(null);
+  .catch(null)
+  .transform((all) => {
+    const known = (all ?? []).flatMap((one) => selection.safeParse(one).data ?? []);
+    const of = (wanted: string) => known.find(({ category }) => category === wanted) ?? null;
+    return { model: of('model'), mode: of('mode') };
+  });
 
 /** How agents told of their models before there were options. */
 const modelState = z
@@ -79,8 +83,14 @@ const modelState = z
   .nullish()
   .catch(null);
 
+/** How agents told of their modes before there were options. */
+const modeState = z
+  .object({ availableModes: z.array(z.object({ id: z.string(), name: z.string() })), currentModeId: z.string() })
+  .nullish()
+  .catch(null);
+
 /** The answer to `session/new`. */
-export const sessionMade = z.object({ sessionId: z.string(), models: modelState, configOptions });
+export const sessionMade = z.object({ sessionId: z.string(), models: modelState, modes: modeState, configOptions });
 export type SessionMade = z.infer<typeof sessionMade>;
 
 /** Tokens. */

@@ -11,6 +11,7 @@ import {
   sessionMade,
 } from './acp-lines.js';
 import type { AcpRequest } from './acp-models.js';
+import { type ModeRequest, modeRequest } from './acp-modes.js';
 import type { GivenVariables } from './acp-presets.js';
 import { type RpcAnswer, type RpcError, rpcRequest } from './json-rpc.js';
 
@@ -23,19 +24,23 @@ export type OpeningStep =
   | { readonly type: 'closed'; readonly failure: OpeningFailure };
 
 /** What the agent has yet to answer. */
-type Awaited = 'initialize' | 'session' | 'login';
+type Awaited =
+  | { readonly name: 'initialize' | 'session' | 'login' }
+  | { readonly name: 'mode'; readonly session: SessionMade; readonly request: ModeRequest };
 
 export interface OpeningSettings {
   /** Absolute. */
   readonly workingDirectory: string;
   /** What the program sees of the service's environment. */
   readonly given: GivenVariables;
+  /** The session mode to choose where the agent offers it; null: the strictest one. */
+  readonly mode: string | null;
 }
 
 /** Owns the opening of a session: from the first request until the agent takes prompts. */
 export class AcpOpening {
   readonly #settings: OpeningSettings;
-  #awaited: Awaited = 'initialize';
+  #awaited: Awaited = { name: 'initialize' };
   #lastId = -1;
   #agent: Initialized | null = null;
   readonly login: AcpLogin;
@@ -66,13 +71,15 @@ export class AcpOpening {
   }
 
   #answered(result: unknown): OpeningStep {
-    switch (this.#awaited) {
+    switch (this.#awaited.name) {
       case 'initialize':
         return this.#initialized(result);
       case 'login':
         return this.#askForSession();
       case 'session':
         return this.#made(result);
+      case 'mode':
+        return { type: 'open', session: this.#awaited.session };
     }
   }
 
@@ -86,19 +93,28 @@ export class AcpOpening {
   }
 
   #askForSession(): OpeningStep {
-    return this.#ask('session', ...newSession(this.#settings.workingDirectory));
+    return this.#ask({ name: 'session' }, ...newSession(this.#settings.workingDirectory));
   }
 
   #made(result: unknown): OpeningStep {
     const { data: session } = sessionMade.safeParse(result);
     if (session === undefined) return closed(failure('other', 'the model CLI opened no session'));
-    return { type: 'open', session };
+    const request = modeRequest(session, this.#settings.mode);
+    if (request === null) return { type: 'open', session };
+    return this.#ask({ name: 'mode', session, request }, request.method, request.params);
   }
 
   #refused(error: RpcError): OpeningStep {
+    if (this.#awaited.name === 'mode') return this.#modeRefused(this.#awaited);
     const login = error.code === unauthenticated ? this.login.take() : null;
-    if (login !== null) return this.#ask('login', 'authenticate', login);
+    if (login !== null) return this.#ask({ name: 'login' }, 'authenticate', login);
     return { type: 'closed', failure: (asked) => failedBy(error, 'opening', asked, this.login.ways) };
+  }
+
+  /** A mode that an agent offers and does not take might be all that keeps it from its tools. */
+  #modeRefused({ session, request }: Extract<Awaited, { readonly name: 'mode' }>): OpeningStep {
+    if (request.isCurrent) return { type: 'open', session };
+    return closed(failure('other', `the model CLI does not take its own mode ${request.mode}`));
   }
 
   #ask(awaited: Awaited, method: string, params: AcpRequest['params']): OpeningStep {

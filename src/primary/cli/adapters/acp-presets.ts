@@ -14,6 +14,8 @@ export interface AcpPreset {
   readonly folders: PrivateHome['variables'];
   /** Files that are written into the private HOME, by their paths. */
   readonly files: (given: GivenVariables) => Readonly<Record<string, string>>;
+  /** The session mode to choose, where the strictest one that the agent offers would only change what it answers. */
+  readonly mode?: string;
   /** Files below the operator's HOME that are linked into the private one: where the agent keeps its login. */
   readonly credentials: readonly string[];
   /** The form of the names of its models, where they have one. */
@@ -152,6 +154,7 @@ export const presets = {
     command: ['qwen'],
     args: ['--acp'],
     env: { ...plain.env, QWEN_CODE_NO_RELAUNCH: 'true', QWEN_SYSTEM_MD: '~/.qwen/system.md' },
+    mode: 'default', // it has no tools left, and in the mode `plan` its model would be told to make a plan
     files: (given) => ({
       '.qwen/settings.json': JSON.stringify(qwenSettings(given)),
       '.qwen/system.md': `${systemText}\n`,

@@ -29,7 +29,7 @@ export function acpAdapter(
     home: homeOf(preset, options),
     models: null,
     ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
-    learn: (consult) => learn(consult, args, { given: options.given }),
+    learn: (consult) => learn(consult, args, { given: options.given, mode: preset.mode ?? null }),
   };
 }
 

@@ -179,6 +179,57 @@ describe('The end of a turn', () => {
   });
 });
 
+describe('The mode of a session', () => {
+  const modesOf = (currentModeId: string, ...ids: string[]) => ({
+    modes: { currentModeId, availableModes: ids.map((id) => ({ id, name: id })) },
+  });
+
+  it.each<[string, string, string[]]>([
+    ['read-only', 'auto', ['read-only', 'auto', 'full-access']],
+    ['chat', 'auto', ['auto', 'approve', 'smart_approve', 'chat']],
+    ['plan', 'default', ['default', 'acceptEdits', 'plan', 'bypassPermissions']],
+    ['dontAsk', 'default', ['default', 'acceptEdits', 'plan', 'dontAsk']],
+    ['ask', 'code', ['ask', 'architect', 'code']],
+    ['default', 'yolo', ['yolo', 'autoEdit', 'default']],
+    ['https://example.com/modes#plan', 'https://example.com/modes#agent', ['https://example.com/modes#plan']],
+    ['medium', 'medium', ['off', 'minimal', 'medium', 'high']], // how long it thinks
+    ['only', 'only', ['only']],
+  ])('is the strictest one that the agent offers: %s', (mode, current, offered) => {
+    agent.says(result(0, hello));
+    agent.asked('Hello');
+    agent.says(result(1, { sessionId, ...modesOf(current, ...offered) }));
+    expect(agent.last).toMatchObject({ method: 'session/set_mode', params: { sessionId, modeId: mode } });
+    expect(agent.says(chunk('Welcome!'), result(agent.last?.id ?? -1, {}))).toEqual([{ type: 'text-ignored' }]);
+    expect(agent.prompted).toBe('Hello');
+  });
+
+  it('is chosen by an option where the agent has one', () => {
+    const values = ['build', 'plan'].map((value) => ({ value, name: value }));
+    const option = { type: 'select', id: 'o-2', category: 'mode', currentValue: 'build', options: values };
+    agent.opens({ configOptions: [option] });
+    const params = { sessionId, configId: 'o-2', value: 'plan' };
+    expect(agent.last).toMatchObject({ method: 'session/set_config_option', params });
+  });
+
+  it('is what the preset says, where the agent has that', async () => {
+    agent = new PlayedAgent(await learned({ ...bare, mode: 'default' }));
+    agent.opens(modesOf('yolo', 'plan', 'default', 'yolo'));
+    expect(agent.last?.params).toMatchObject({ modeId: 'default' });
+  });
+
+  it('keeps the session closed where the agent does not take it, unless it is the one it has', () => {
+    const failing = () => agent.says(lineOf({ id: agent.last?.id, error: { code: -32601, message: 'no' } }));
+    agent.opens(modesOf('yolo', 'yolo', 'plan'));
+    const message = 'the model CLI does not take its own mode plan';
+    expect(failing()).toEqual([{ type: 'turn-failed', reason: 'other', message }]);
+    agent = new PlayedAgent(dialect);
+    agent.opens(modesOf('yolo', 'yolo'));
+    expect(failing()).toEqual([]);
+    agent.asked('Hello');
+    expect(agent.prompted).toBe('Hello');
+  });
+});
+
 describe('An agent that wants a login', () => {
   const openAi = { id: 'openai', name: 'OpenAI', type: 'env_var', vars: [{ name: 'OPENAI_API_KEY' }] };
   const asks = { ...hello, authMethods: [openAi] };
