@@ -50,6 +50,34 @@ async function start(agent: PackagedAgent, folder: string): Promise<Service> {
   return startService({ env: { ...env, TMPDIR: folder, MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' } });
 }
 
+describe('The models of opencode', () => {
+  beforeAll(() => installAgent('opencode'), 600_000);
+
+  it('are those of the providers that the operator has named, and no others', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await start('opencode', folder.path);
+    const { models } = (await service.get('/models')).body as { models: { id: string }[] };
+    expect(models.map(({ id }) => id)).toEqual(['stub/one', 'stub/two']);
+    const { status, body } = await service.post('/ask', { prompt: 'Hello', model: 'opencode/big-pickle' });
+    expect([status, body.error, body.reason]).toEqual([500, 'cli_error', 'model_unknown']);
+    expect((await service.post('/ask', { prompt: 'Hello', model: 'stub/two' })).body.model).toBe('stub/two');
+  });
+
+  it('are none where nobody has named a provider: it is not ready, and no prompt goes anywhere', async () => {
+    await using folder = await temporaryFolder();
+    const env = {
+      MODEL_API_CLI: 'opencode',
+      MODEL_API_CLI_COMMAND: await installAgent('opencode'),
+      TMPDIR: folder.path,
+    };
+    await using service = await startService({ env });
+    const error = 'the model CLI is not logged in: it offers no model';
+    expect(await service.log('readiness_checked')).toMatchObject({ status: 'not_ready', error });
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error]).toEqual([500, 'cli_error']);
+  });
+});
+
 describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => {
   beforeAll(() => installAgent(agent), 600_000);
 

@@ -8,7 +8,7 @@ import type { Adapter } from './adapter.js';
 import { adapterKit } from './adapter-kit.js';
 import { importAdapterModule } from './adapter-module.js';
 import { acpAdapter } from './adapters/acp.js';
-import { presets } from './adapters/acp-presets.js';
+import { presetOf } from './adapters/acp-presets.js';
 import { claudeAdapter } from './adapters/claude.js';
 import { codexAdapter } from './adapters/codex.js';
 import { commandAdapter } from './adapters/command.js';
@@ -17,6 +17,7 @@ import { fileAdapter } from './adapters/file.js';
 import { launchEnv, searchPathOf } from './environment.js';
 import { type AtLeastOne, ModelRouter } from './model-router.js';
 import { modelFor, type NamedAdapter } from './models.js';
+import { namedProviders } from './named-providers.js';
 import { findProgram } from './program.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
@@ -53,7 +54,8 @@ export async function chooseAdapters(
   const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => {
     const { name } = choice;
     if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
-    return { name, adapter: createAdapter(choice, config, env) };
+    const providers = choice.kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
+    return { name, adapter: createAdapter(choice, config, env, providers) };
   };
   const { clis, warnings } = await choose(config, env, named);
   const router = new ModelRouter(config, clis);
@@ -146,8 +148,13 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
   return found.kind === 'found' ? 'claude' : 'demo';
 }
 
-/** The only place that knows adapters by name. */
-export function createAdapter({ kind, command }: CliChoice, config: Config, env: Environment): Adapter {
+/** The only place that knows adapters by name. `providers`: those that the operator has named. */
+export function createAdapter(
+  { kind, command }: CliChoice,
+  config: Config,
+  env: Environment,
+  providers: ReadonlySet<string> = new Set(),
+): Adapter {
   const extraArgs = config.cliArgs;
   const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
   switch (kind) {
@@ -166,7 +173,7 @@ export function createAdapter({ kind, command }: CliChoice, config: Config, env:
     case 'demo':
       return demoAdapter(command ?? [process.execPath, demoProgram]);
     default:
-      return acpAdapter(kind, presets[kind], command, { extraArgs, given, homeFiles: config.cliHomeFiles });
+      return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles: config.cliHomeFiles });
   }
 }
 

@@ -1,5 +1,5 @@
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import {
   type AdapterKind,
   type CliChoice,
@@ -97,6 +97,49 @@ describe('the model CLI that the operator has chosen', () => {
     expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
     expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);
     expect(await modelsOf('/opt/ollama run {model}')).toBeNull();
+  });
+});
+
+describe('opencode', () => {
+  /** Whether it may use its own provider, to which it would send prompts without a login. */
+  async function usesItsOwn(env: Variables, home = '/nowhere'): Promise<boolean> {
+    const config = await configOf({ MODEL_API_CLI: 'opencode', ...env });
+    const [{ adapter }] = (await chooseAdapters(config, { HOME: home, ...env })).clis;
+    const { disabled_providers: disabled } = JSON.parse(adapter.env.OPENCODE_CONFIG_CONTENT ?? '');
+    return !disabled.includes('opencode');
+  }
+
+  it.each<Variables>([
+    {},
+    { MODEL_API_ALLOWED_MODELS: 'anthropic/opencode,opencode,openai/opencode/x' },
+    { OPENCODE_API_KEY: 'of-somebody-else' },
+    { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/anthropic/x' },
+  ])('is offered no models of its own where the operator names none: %j', async (env) => {
+    expect(await usesItsOwn(env)).toBe(false);
+  });
+
+  it.each<Variables>([
+    { MODEL_API_DEFAULT_MODEL: 'opencode/big-pickle' },
+    { MODEL_API_ALLOWED_MODELS: 'anthropic/x,opencode/big-pickle' },
+    { MODEL_API_CLI_ENV: 'OPENCODE_API_KEY', OPENCODE_API_KEY: 'key' },
+    { MODEL_API_CLI: 'auto', MODEL_API_CLIS: 'opencode', MODEL_API_DEFAULT_MODEL: 'opencode/opencode/x' },
+  ])('has them where the operator names them: %j', async (env) => {
+    expect(await usesItsOwn(env)).toBe(true);
+  });
+
+  it('has them where its user has logged in there', async () => {
+    await using home = await temporaryFolder();
+    const path = join(home.path, '.local', 'share', 'opencode', 'auth.json');
+    await mkdir(dirname(path), { recursive: true });
+    for (const [text, isOwn] of [
+      ['{"anthropic":{}}', false],
+      ['{"opencode":{}}', true],
+      ['no json', false],
+      ['null', false],
+    ] as const) {
+      await writeFile(path, text);
+      expect(await usesItsOwn({}, home.path)).toBe(isOwn);
+    }
   });
 });
 

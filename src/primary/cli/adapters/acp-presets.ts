@@ -86,8 +86,12 @@ function qwenSettings(given: GivenVariables) {
 
 const noTools = { permission: 'deny', tools: { '*': false } };
 
+/** Of opencode itself. Its free models need no login. */
+const ownProvider = 'opencode';
+
 const opencodeConfig = {
   ...noTools,
+  disabled_providers: [ownProvider],
   autoupdate: false,
   share: 'disabled',
   snapshot: false,
@@ -179,3 +183,13 @@ export const presets = {
     credentials: ['.config/goose/secrets.yaml'],
   },
 } as const satisfies Readonly<Record<string, AcpPreset>>;
+
+/** The preset of an agent. Of opencode's own provider, which everybody may use, nothing is offered unless `providers` names it. */
+export function presetOf(kind: keyof typeof presets, providers: ReadonlySet<string>): AcpPreset {
+  if (kind !== 'opencode' || !providers.has(ownProvider)) return presets[kind];
+  const { env } = presets.opencode;
+  return {
+    ...presets.opencode,
+    env: { ...env, OPENCODE_CONFIG_CONTENT: JSON.stringify({ ...opencodeConfig, disabled_providers: [] }) },
+  };
+}

@@ -30,7 +30,7 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
 /** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. Throws `cli_error` where there is another fault. */
 export async function checkAgent(query: AgentQuery): Promise<string | null> {
   const { session, failure } = await openedBy(query, 'session');
-  if (session !== null) return null;
+  if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
   if (failure === null) throw cliError('other', 'the model CLI opens no session');
   const failed = failure(null);
   if (failed.reason !== 'auth') throw errorOf(failed);
@@ -40,7 +40,12 @@ export async function checkAgent(query: AgentQuery): Promise<string | null> {
 /** null where the agent does not list them. */
 export async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
   const { session } = await openedBy(query, 'session');
-  return session === null ? null : modelsOf(session);
+  return session === null || hasNoModel(session) ? null : modelsOf(session);
+}
+
+/** Some name a current model all the same, such as `unknown/unknown`. */
+function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean {
+  return model !== null && model.options.length === 0 && (models?.availableModels.length ?? 0) === 0;
 }
 
 interface OpenedAgent {

@@ -99,6 +99,15 @@ describe('the adapter of agents', () => {
     await expect(ending).rejects.toMatchObject({ message: 'the model CLI opens no session', reason: 'other' });
   });
 
+  it('can not where the agent has no model to offer', async () => {
+    const { check, listModels } = await learned();
+    const option = { type: 'select', id: 'o', category: 'model', currentValue: 'unknown/unknown', options: [] };
+    const session = result(1, { sessionId: 's', configOptions: [option] });
+    const agent = () => answering(result(0, hello), session).consult;
+    expect(await check(agent())).toBe('the model CLI is not logged in: it offers no model');
+    expect(await listModels(agent())).toBeNull();
+  });
+
   it('logs in with the first method whose variables it is given, and asks again', async () => {
     const adapter = acpAdapter('acp', bare, null, { ...options, given: { OPENAI_API_KEY: 'k' } });
     const named = {
