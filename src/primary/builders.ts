@@ -140,6 +140,7 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
     order: new TurnOrder(parts.shared),
     isStoreUp: () => store.isUp,
     modelsOf,
+    knownModels: parts.knownModels,
     observer,
     redactor: parts.redactor,
     clock,

@@ -1,3 +1,4 @@
+import type { Clock } from '../shared/clock.js';
 import { describeError } from '../shared/logger.js';
 import { Redactor } from '../shared/redactor.js';
 import {
@@ -13,7 +14,9 @@ import {
   createScrape,
 } from './builders.js';
 import { secretsOf } from './cli/environment.js';
-import { ModelRouter } from './cli/model-router.js';
+import { KnownModels } from './cli/known-models.js';
+import type { ModelClis } from './cli/model-clis.js';
+import { ModelRouter, type ModelsOf } from './cli/model-router.js';
 import { Clients } from './clients/clients.js';
 import { CliGates } from './jobs/cli-gates.js';
 import { SlotQueue } from './jobs/slot-queue.js';
@@ -43,7 +46,8 @@ export function compose(setup: Setup): Parts {
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
   const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
-  const router = new ModelRouter(config, named, (client) => clients.optionsOf(client).models);
+  const modelsOf = (client: string) => clients.optionsOf(client).models;
+  const router = new ModelRouter(config, named, modelsOf);
   const breakers = new Breakers(named, router, clock, new SeenClients());
   const cliGates = new CliGates(
     config.cliLimits,
@@ -59,9 +63,10 @@ export function compose(setup: Setup): Parts {
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const clis = createClis({ ...setup, router, breakers, metrics, redactor });
+  const names = namesOf(clis, (client) => router.modelsOf(client), clock);
   const banner = createBanner(setup);
   const readiness = createReadiness({ ...setup, breakers, metrics, clis, banner });
-  const ofClis = { router, breakers, clis, readiness, cliGates };
+  const ofClis = { router, breakers, clis, ...names, readiness, cliGates };
   const state = { ...setup, clients, redactor, slots, ...memory, ...figures, ...threads, ...ofClis };
   const runner = createRunner(state);
   const background = createBackground({ ...state, runner });
@@ -73,6 +78,11 @@ export function compose(setup: Setup): Parts {
   const parts = { ...state, runner, ...background, claims, supervisor, caretakers, scrape, fleet };
   linkBack(parts);
   return parts;
+}
+
+function namesOf(clis: ModelClis, modelsOf: ModelsOf, clock: Clock): Pick<Parts, 'catalog' | 'knownModels'> {
+  const catalog = clis.catalog(clock);
+  return { catalog, knownModels: new KnownModels({ choice: clis.models, modelsOf, list: catalog, clock }) };
 }
 
 /** What an earlier part tells a later one. */

@@ -1,9 +1,11 @@
+import type { ModelList } from '../shared/api/models.js';
 import type { Config } from '../shared/config/config.js';
 import type { Redactor } from '../shared/redactor.js';
 import type { AgentPort } from './agent/agent-port.js';
 import type { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundRunner } from './background/background-runner.js';
 import type { JobFeeder } from './background/job-feeder.js';
+import type { KnownModels } from './cli/known-models.js';
 import type { ModelClis } from './cli/model-clis.js';
 import type { AtLeastOne, ModelRouter } from './cli/model-router.js';
 import type { NamedAdapter } from './cli/models.js';
@@ -61,6 +63,9 @@ export interface Parts extends Setup {
   readonly tokens: TokenCounter;
   readonly schemas: SchemaChecker;
   readonly clis: ModelClis;
+  /** The models of all CLIs. */
+  readonly catalog: () => Promise<ModelList>;
+  readonly knownModels: KnownModels;
   readonly readiness: ReadinessBoard;
   readonly cliGates: CliGates;
   readonly runner: JobRunner;

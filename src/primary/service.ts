@@ -105,10 +105,9 @@ export class Service {
   }
 
   #handlers(warnings: readonly string[]) {
-    const { config, host, addresses, supervisor, clients, runner, metrics, clis, scrape } = this.#parts;
-    const { conversations, shared, usage, keptUsage } = this.#parts;
+    const { config, host, addresses, supervisor, clients, runner, metrics, scrape, catalog: models } = this.#parts;
+    const { clis, conversations, shared, usage, keptUsage } = this.#parts;
     const status = new Status(this.#parts);
-    const models = clis.catalog(host.clock);
     return apiHandlers({
       phase: () => supervisor.phase,
       drainSecondsLeft: () => supervisor.drainSecondsLeft,
@@ -132,6 +131,7 @@ export class Service {
       upkeep: upkeepOf(this.#parts),
       tokens: this.#parts.tokens,
       schemas: this.#parts.schemas,
+      knownModels: this.#parts.knownModels,
       status,
       live: liveOf(this.#parts, status),
       setup: async () => this.#setupReport(await models(), warnings),

@@ -1,7 +1,11 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../src/shared/config/api-keys.js';
 import { metric } from '../support/exposition.js';
+import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { killIfAlive, programsOf } from '../support/processes.js';
-import { type Service, script, startService } from '../support/service.js';
+import { fixture, type Service, script, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 
 const kills = 15;
@@ -84,8 +88,58 @@ describe('Two CLIs in one service', () => {
     expect(versions.map(({ cli }) => cli)).toEqual(['main', 'gone']);
     expect((await service.post('/ask', { prompt: 'x', model: 'main/gpt' })).body).toMatchObject({
       error: 'validation_error',
-      message: 'model: must be one of main/eliza, main/echo',
+      message: 'model: must be one of main/eliza, main/echo, gone/model',
     });
+  });
+
+  it('tell a client that names an unknown model which ones it may name, of both', async () => {
+    await using folder = await temporaryFolder();
+    const [account, path] = [join(folder.path, 'account'), join(folder.path, 'keys')];
+    await writeFile(account, 'ok');
+    const line = (name: string, rest: string) =>
+      `${name}:sha256:${digestOf(`the-key-of-${name}-in-this-test`)}:${rest}\n`;
+    await writeFile(path, line('all', 'scopes=ask+chat') + line('few', 'scopes=ask+chat,models=agent/big+main/echo'), {
+      mode: 0o600,
+    });
+    const clis = `main=demo,agent=acp:${fixture('complaining-agent.js', account)}`;
+    const env = { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis, MODEL_API_KEYS_FILE: path };
+    await using service = await startService({ env });
+    const ask = (key: string, model: string, endpoint = '/ask', body: object = { prompt: 'hello' }) =>
+      service.post(endpoint, { ...body, model }, { 'x-api-key': `the-key-of-${key}-in-this-test` });
+    const both = 'main/eliza, main/echo, agent/big, agent/small';
+    const refused = await ask('all', 'gpt');
+    expect([refused.status, refused.body.details]).toEqual([
+      400,
+      [{ path: 'model', message: `must be one of ${both}` }],
+    ]);
+    expect((await ask('all', 'gpt', '/chat', { message: 'hello' })).body.message).toBe(`model: must be one of ${both}`);
+    const failed = await ask('all', 'agent/gpt');
+    expect([failed.status, failed.body.reason]).toEqual([500, 'model_unknown']);
+    expect(failed.body.message).toBe(`the model CLI reports: model not found: gpt; this service has ${both}`);
+    const few = 'agent/big, main/echo';
+    expect((await ask('few', 'agent/gpt')).body.message).toBe(
+      `model: must be one of ${few} (the models of its API key)`,
+    );
+    for (const model of ['gpt', 'agent/gpt']) {
+      const hello = { messages: [{ role: 'user', content: 'hello' }] };
+      const { status, body } = await ask('all', model, '/v1/chat/completions', hello);
+      expect([status, body.error]).toEqual([404, expect.objectContaining({ code: 'model_not_found' })]);
+      expect((body.error as { message: string }).message).toContain(both);
+      const anthropic = await ask('all', model, '/v1/messages', { ...hello, max_tokens: 9 });
+      expect([anthropic.status, (anthropic.body.error as { message: string }).message]).toEqual([
+        404,
+        expect.stringContaining(both),
+      ]);
+    }
+    const later = await service.post(
+      '/ask',
+      { prompt: 'hello', model: 'gpt' },
+      {
+        'x-api-key': 'the-key-of-all-in-this-test',
+        prefer: 'respond-async',
+      },
+    );
+    expect([later.status, later.body.message]).toEqual([400, `model: must be one of ${both}`]);
   });
 
   it('are given no flag as a model, and list none that nobody may name', async () => {

@@ -171,6 +171,7 @@ export class JobHarness {
       schemas: this.schemas,
       modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
+      knownModels: { explain: async (error: RelayError) => error },
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,

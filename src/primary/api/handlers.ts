@@ -1,12 +1,13 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { shuttingDown, toRelayError } from '../../shared/errors.js';
+import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
+import { KnownModels } from '../cli/known-models.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
@@ -14,7 +15,6 @@ import type { SharedConversations } from '../conversations/shared-conversations.
 import type { SharedHandlers } from '../fleet/worker-peer.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { JobStream } from '../jobs/job-stream.js';
 import type { KeyBrake } from '../limits/key-brake.js';
 import type { RateLimit } from '../limits/rate-limit.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
@@ -39,6 +39,7 @@ export interface Services {
   readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
+  readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: Pick<ConversationStore | SharedConversations, 'snapshot' | 'list' | 'read'>;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
   readonly claims: Pick<Claims, 'hold' | 'record'>;
@@ -170,7 +171,10 @@ function backgroundHandlers(services: Services): Pick<SharedHandlers, Background
       checkPhase(services, asked);
       const job = await withTarget(asked, services.targetOf);
       (await entryOf(services, job))?.();
-      return background.accept(job, form).catch((error) => refuse(services, job, error));
+      return background.accept(job, form).catch(async (error: unknown) => {
+        if (!KnownModels.isUnknown(error)) return refuse(services, job, error);
+        throw await services.knownModels.explain(error, job.client);
+      });
     },
     job: ({ id, client }) => background.view(id, client),
     jobEvents: ({ id, client }, signal) => background.events(id, client, signal),
@@ -191,7 +195,7 @@ function entryOf({ enter }: Services, { operation, conversationId, client }: Job
   return operation === 'ask' || conversationId === null ? null : (enter?.(conversationId, client) ?? null);
 }
 
-function run(services: Services, request: JobRequest, signal: AbortSignal): JobStream | AsyncGenerator<JobEvent> {
+function run(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
   const entry = entryOf(services, request);
   return entry === null ? admitted(services, request, signal) : entered(services, entry, request, signal);
 }
@@ -214,13 +218,23 @@ async function* entered(
   yield* endingEntry(await entry, () => admitted(services, request, signal));
 }
 
-function admitted(services: Services, request: JobRequest, signal: AbortSignal): JobStream {
+function admitted(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
   checkPhase(services, request);
   try {
     return services.runner.run(request, signal);
   } catch (error) {
-    return refuse(services, request, error);
+    return KnownModels.isUnknown(error) ? explained(services, request, error) : refuse(services, request, error);
   }
+}
+
+/** A refusal that has to find out the names of models first. */
+// biome-ignore lint/correctness/useYield: all that it has to tell is its error
+async function* explained(
+  { knownModels }: Services,
+  { client }: JobRequest,
+  error: RelayError,
+): AsyncGenerator<JobEvent, never> {
+  throw await knownModels.explain(error, client);
 }
 
 function refuse(services: Services, { client }: JobRequest, error: unknown): never {

@@ -33,6 +33,9 @@ export interface ModelChoice {
 /** The models that the operator names. */
 type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
 
+/** How the names of what there is follow. */
+export const mustBeOneOf = 'must be one of';
+
 /** Where there is one CLI. */
 export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
@@ -66,7 +69,7 @@ export function joinedChoice(
       if (model === null) return adapter?.needsModel === true ? `must name a model of ${cli}, as in ${cli}/NAME` : null;
       if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli}/`; // else it could pass for a flag
       if (adapter?.models?.includes(model) ?? true) return null;
-      return `must be one of ${adapter?.models?.map((own) => names.publicName(index, own)).join(', ')}`;
+      return `${mustBeOneOf} ${adapter?.models?.map((own) => names.publicName(index, own)).join(', ')}`;
     },
   };
 }
@@ -103,7 +106,7 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   const named = namedModel(given, choice);
   if (allowed?.length === 0) throw invalid('model', 'MODEL_API_ALLOWED_MODELS has none of the models of this API key');
   if (named !== null && allowed !== null && !allowed.includes(named)) {
-    throw invalid('model', `must be one of ${allowed.join(', ')}${limitedBy === undefined ? '' : ` (${limitedBy})`}`);
+    throw invalid('model', `${mustBeOneOf} ${allowed.join(', ')}${limitedBy === undefined ? '' : ` (${limitedBy})`}`);
   }
   const model = named ?? fallback;
   const wrong = model === null ? null : (fault?.(model) ?? null);

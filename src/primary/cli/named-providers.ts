@@ -12,9 +12,10 @@ const ownKey = 'OPENCODE_API_KEY';
  * models of its own provider to everybody, and prompts would go there.
  */
 export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
-  const { defaultModel, allowedModels, apiKeys, namedKeys, clis, cliEnv } = config;
+  const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, clis, cliEnv } = config;
   const ofKeys = [...apiKeys, ...namedKeys].flatMap(({ models }) => models ?? []);
-  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...ofKeys];
+  const targets = modelAliases.map(({ target }) => target);
+  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...ofKeys];
   const names = clis.map(({ name }) => name);
   const hasKey = cliEnv.includes(ownKey) && Boolean(env[ownKey]);
   const loggedIn = env.HOME === undefined ? [] : await providersIn(join(env.HOME, logins));

@@ -1,6 +1,8 @@
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
+import { orAborted } from '../../shared/or-aborted.js';
 import type { Redactor } from '../../shared/redactor.js';
+import { KnownModels } from '../cli/known-models.js';
 import type { ModelChoice } from '../cli/models.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
@@ -44,6 +46,8 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
+  /** The names that a client may use instead of a model that its CLI does not know. */
+  readonly knownModels: Pick<KnownModels, 'explain'>;
 }
 
 /** Owns the jobs from admission to their one outcome. */
@@ -188,13 +192,18 @@ export class JobRunner {
       this.#end(job, job.done(answered, this.#labelled(job.launch.model), conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
-      this.#end(job, redacted(job.failed(error), this.#resources.redactor));
+      const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
+      this.#end(job, redacted(job.failed(failure), this.#resources.redactor));
     } finally {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(job.ticket);
       job.ticket.release();
       place.leave();
     }
+  }
+
+  #explained(error: RelayError, { request, signal }: Job): Promise<RelayError> {
+    return orAborted(this.#resources.knownModels.explain(error, request.client), signal).catch(() => error);
   }
 
   /** Waits for the earlier turns of the same conversation, then for its CLI, then for a slot. */

@@ -1,5 +1,6 @@
 import { apiHandlers, type Services } from '../../../src/primary/api/handlers.js';
 import { invalid, RelayError } from '../../../src/shared/errors.js';
+import type { JobEvent } from '../../../src/shared/job.js';
 import { phases } from '../../../src/shared/phase.js';
 import { jobRequest } from '../../support/job-records.js';
 
@@ -48,7 +49,7 @@ describe('a job that a worker asks for', () => {
 
   it.each([
     [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
-    [invalid('model', 'is not known'), []],
+    [invalid('prompt', 'is too long'), []],
   ])('is counted for its client where there is no room for it, and only there: %s', (failure, counted) => {
     const run = () => {
       throw failure;
@@ -56,6 +57,28 @@ describe('a job that a worker asks for', () => {
     const { handlers, told } = createHandlers({ runner: { run } });
     expect(() => handlers.run(jobRequest(), signal)).toThrow(failure);
     expect(told).toEqual(counted);
+  });
+
+  it('is refused with the names of the models that there are, in the background too', async () => {
+    const failure = invalid('model', 'is not known');
+    const refuse = () => {
+      throw failure;
+    };
+    const knownModels = {
+      explain: async ({ code, message }: RelayError, client: string) => new RelayError(code, `${message} to ${client}`),
+    };
+    const background = { accept: async () => refuse() };
+    const { handlers } = createHandlers({ runner: { run: refuse }, background, knownModels });
+    const events = handlers.run(jobRequest(), signal) as AsyncIterable<JobEvent>;
+    const reading = async () => {
+      for await (const event of events) throw new Error(event.type);
+    };
+    await expect(reading()).rejects.toThrow('model: is not known to a');
+    const accepting = handlers.accept({
+      job: jobRequest(),
+      form: { route: '/ask', model: null, tool: null, isStructured: false },
+    });
+    await expect(accepting).rejects.toThrow('model: is not known to a');
   });
 });
 
