@@ -17,6 +17,8 @@ export const completionTokens = { input: 10, output: 7 } as const;
 /** A stub of an API like OpenAI's chat completions on loopback, which says hello to everything. */
 export class CompletionsApi extends StubApi {
   readonly requests: CompletionsBody[] = [];
+  /** The first request of each conversation is answered by a call of this tool. */
+  toolCall: { readonly name: string; readonly arguments: string } | null = null;
   /** Answers with this HTTP status; 200 says hello. */
   status = 200;
 
@@ -31,7 +33,8 @@ export class CompletionsApi extends StubApi {
   }
 
   protected override async serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    this.requests.push((await json(request)) as CompletionsBody);
+    const received = (await json(request)) as CompletionsBody;
+    this.requests.push(received);
     if (this.status !== 200) {
       const error = { message: `the stub refuses with ${this.status}`, type: 'error_of_the_stub', code: this.status };
       return void response
@@ -39,6 +42,11 @@ export class CompletionsApi extends StubApi {
         .end(JSON.stringify({ error }));
     }
     response.writeHead(200, { 'content-type': 'text/event-stream' });
+    if (this.toolCall !== null && received.messages.every(({ role }) => role !== 'tool')) {
+      const call = { index: 0, id: 'call-1', type: 'function', function: this.toolCall };
+      response.write(eventOf({ delta: { role: 'assistant', tool_calls: [call] } }));
+      return void response.end(`${eventOf({ delta: {}, finish_reason: 'tool_calls' })}data: [DONE]\n\n`);
+    }
     for (const content of ['Hello', ', wor', 'ld']) response.write(eventOf({ delta: { role: 'assistant', content } }));
     const { input: prompt_tokens, output: completion_tokens } = completionTokens;
     const usage = { prompt_tokens, completion_tokens, total_tokens: prompt_tokens + completion_tokens };
