@@ -55,7 +55,7 @@ async function askAside(client: StatelessClient): Promise<void> {
 async function beginWithTitle({ service, folder, of }: House, student: Student) {
   const client = of(student);
   const [title, answer] = [join(folder, `title-of-${student}`), join(folder, `answer-of-${student}`)];
-  const titled = client.aside([user('Generate a title for this conversation:'), user(`wait ${title}`)]);
+  const titled = client.aside([user(`wait ${title} and generate a title for this conversation`)]);
   await untilJobs(service, 1, 0);
   const answered = client.say(`wait ${answer}`);
   await untilJobs(service, 2, 0);
