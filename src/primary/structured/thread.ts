@@ -1,6 +1,7 @@
 import Ajv, { MissingRefError, type Options, type ValidateFunction } from 'ajv';
 import Ajv2019 from 'ajv/dist/2019.js';
 import Ajv2020 from 'ajv/dist/2020.js';
+import { JsonStructure } from '../../shared/json-structure.js';
 
 /** A schema, as JSON; with `text` null only the schema is looked at. */
 export interface SchemaTask {
@@ -17,8 +18,8 @@ export type SchemaFinding =
 const options: Options = { strict: false, validateFormats: false, allErrors: false, inlineRefs: false, logger: false };
 
 const maxFaultLength = 300;
-/** The loop that writes a value into a response body can go some 3000 deep. */
-const maxDepth = 1000;
+/** The parser takes some hundred bytes for each value. The loop that writes one into a body can go some 3000 deep. */
+const limits = { maxValues: 500_000, maxDepth: 1000 };
 
 /** Runs in a thread: a schema, and a pattern in it, may take any time. */
 export function check({ schema, text }: SchemaTask): SchemaFinding {
@@ -51,22 +52,18 @@ function faultOf(error: unknown): string {
 
 function readValue(text: string, validate: ValidateFunction): SchemaFinding {
   const json = withoutFence(text);
+  const excess = new JsonStructure(limits).take(Buffer.from(json));
+  if (excess !== null) return { kind: 'bad-value', fault: `the answer ${excess}` };
   let value: unknown;
   try {
     value = JSON.parse(json);
   } catch {
     return { kind: 'bad-value', fault: 'the answer is not JSON' };
   }
-  if (isDeeper(value, maxDepth)) return { kind: 'bad-value', fault: 'the answer is nested too deeply' };
   if (validate(value)) return { kind: 'fits', value: json };
   const [error] = validate.errors ?? [];
   const where = error?.instancePath || 'the value';
   return { kind: 'bad-value', fault: shortened(`${where} ${error?.message}`) };
-}
-
-function isDeeper(value: unknown, depth: number): boolean {
-  if (typeof value !== 'object' || value === null) return false;
-  return depth === 0 || Object.values(value).some((part) => isDeeper(part, depth - 1));
 }
 
 const fence = '```';

@@ -112,7 +112,8 @@ describe('an answer', () => {
     ['7', 'the value must be object'],
     ['{}', "the value must have required property 'age'"],
     ['{"age":"7"}', '/age must be integer'], // nothing is made to fit
-    [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer is nested too deeply'],
+    [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested 1000 levels deep at most'],
+    [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must hold 500000 values at most'],
   ])('that does not fit is told why: %.30j', async (text, fault) => {
     expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
   });
