@@ -121,7 +121,7 @@ export class HttpServer {
 
   #welcome(socket: Socket, app: Listener): void {
     const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
-    this.#connections.set(socket, new Connection(socket, app, sayLast));
+    this.#connections.set(socket, new Connection(socket, app, sayLast, this.#parts.clock));
     socket.once('close', () => this.#connections.delete(socket));
   }
 }

@@ -28,7 +28,11 @@ const jobErrors = [
 const keptErrors = [...accessErrors, 'store_unavailable'] as const satisfies readonly PublicCode[];
 
 /** Of what reads a body, and starts nothing. */
-const readingErrors = [...accessErrors, 'payload_too_large'] as const satisfies readonly PublicCode[];
+const readingErrors = [
+  ...accessErrors,
+  'payload_too_large',
+  'concurrency_limited',
+] as const satisfies readonly PublicCode[];
 
 const list = [
   { method: 'POST', route: '/ask', errors: jobErrors, others: [202] },
@@ -40,7 +44,7 @@ const list = [
   {
     method: 'POST',
     route: '/chat/{conversation_id}/fork',
-    errors: [...readingErrors, 'not_found', 'concurrency_limited', 'store_unavailable'],
+    errors: [...readingErrors, 'not_found', 'store_unavailable'],
     success: 201,
   },
   { method: 'GET', route: '/jobs', errors: keptErrors },

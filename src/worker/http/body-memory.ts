@@ -1,128 +1,165 @@
-import type { Clock, StopTimer } from '../../shared/clock.js';
+import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { inLine } from '../../shared/shared-calls.js';
+import { type BodyOwner, type BodySource, ReceivedBody } from './received-body.js';
 
 /** All bodies that one worker is receiving, bytes. */
 const maxBytes = 128 * 1024 ** 2;
-/** A smaller one does not wait: Node takes as much of each connection anyway, and most requests are of this size. */
-const smallBytes = 16 * 1024;
+/** What is received of each body without waiting: Node reads as much of each connection anyway. */
+const freeBytes = 64 * 1024;
 /** A body of which nothing comes for so long is given up. */
 const silenceMs = 10_000;
-/** The same while others wait for the memory that it holds. */
-const silenceWhileFullMs = 2000;
-const checkEveryMs = 500;
-
-/** What is being received. */
-export interface BodySource {
-  pause(): void;
-  resume(): void;
-  /** Nothing has come for too long. It is counted no more. */
-  giveUp(): void;
-}
+/** A body waits so long for others to end before it takes the memory of a client that holds more. */
+const patienceMs = 250;
+const checkEveryMs = 250;
 
 /**
- * Owns the count of what this worker holds of bodies that are not complete. When they reach the bound, all but the oldest
- * wait: they are not read, and so cost no more. The oldest is always read on, so there is always one that can end.
+ * Owns the count of what this worker holds of bodies that are not complete. Once they reach the bound, memory is short:
+ * a body beyond its first bytes is read only where the rest of it has room, and waits otherwise. So there is always one
+ * that can end. Those go first whose clients hold least with them.
  */
 export class BodyMemory {
   /** The largest body. */
   readonly limitBytes: number;
-  readonly #clock: Clock;
+  readonly clock: Clock;
+  readonly #inLine = inLine();
   /** Oldest first. */
   readonly #open = new Set<ReceivedBody>();
+  readonly #owners = new Map<string, BodyOwner>();
+  readonly #waiting = new Set<ReceivedBody>();
+  /** Read while memory is short: what may still come of them has its room. */
+  readonly #admitted = new Set<ReceivedBody>();
   #bytes = 0;
+  #promised = 0;
+  #isShort = false;
   #stopChecks: StopTimer = () => {};
 
   constructor(limitBytes: number, clock: Clock) {
     this.limitBytes = limitBytes;
-    this.#clock = clock;
+    this.clock = clock;
   }
 
-  /** Counts a body until it is closed. Its length is what the client says, or Infinity. */
-  open(source: BodySource, length: number): ReceivedBody {
-    const body = new ReceivedBody(source, length, this.#clock, (bytes) => this.#add(bytes));
-    if (this.#open.size === 0) this.#stopChecks = this.#clock.every(checkEveryMs, () => this.#check());
+  /** Counts a body of this client until it is closed. Its length is what the client says, or Infinity. */
+  open(source: BodySource, length: number, client: string): ReceivedBody {
+    const owner = this.#owners.get(client) ?? { name: client, bodies: new Set(), bytes: 0 };
+    const most = Math.min(length, this.limitBytes);
+    const body = new ReceivedBody(source, owner, most, this.clock, (each, count) => this.#add(each, count));
+    if (this.#open.size === 0) this.#stopChecks = this.clock.every(checkEveryMs, () => this.#check());
+    this.#owners.set(client, owner);
+    owner.bodies.add(body);
     this.#open.add(body);
-    this.#share();
     return body;
   }
 
   close(body: ReceivedBody): void {
     if (!this.#open.delete(body)) return;
+    this.#dismiss(body);
+    this.#waiting.delete(body);
     this.#bytes -= body.bytes;
+    body.owner.bytes -= body.bytes;
+    body.owner.bodies.delete(body);
+    body.close();
+    if (body.owner.bodies.size === 0) this.#owners.delete(body.owner.name);
     if (this.#open.size === 0) this.#stopChecks();
-    this.#share();
+    if (this.#isShort) this.#share();
   }
 
-  #add(bytes: number): void {
-    const wasFull = this.#isFull;
-    this.#bytes += bytes;
-    if (this.#isFull !== wasFull) this.#share();
+  /** Resolves in a turn of the loop of its own: between two bodies that take long to check, others are served. */
+  takeTurn(): Promise<void> {
+    return this.#inLine(endOfLoopTurn);
   }
 
-  /** Room is left for the whole of the oldest. */
+  #add(body: ReceivedBody, count: number): void {
+    this.#bytes += count;
+    body.owner.bytes += count;
+    if (this.#admitted.has(body)) this.#promised -= count;
+    else if (this.#isShort) this.#place(body);
+    else if (this.#isFull) this.#becomeShort();
+  }
+
+  /** Room is left for the whole of one. */
   get #isFull(): boolean {
     return this.#bytes >= Math.max(0, maxBytes - this.limitBytes);
   }
 
+  #becomeShort(): void {
+    this.#isShort = true;
+    for (const body of this.#open) this.#place(body, false);
+    this.#share();
+  }
+
+  /** A body that has had its first bytes is read on only where there is room for all of it. */
+  #place(body: ReceivedBody, mayRead = this.#hasRoomFor(body)): void {
+    if (body.bytes <= freeBytes || body.rest === 0) return;
+    if (mayRead) return this.#admit(body);
+    this.#waiting.add(body);
+    body.wait(true);
+  }
+
+  #hasRoomFor({ rest }: ReceivedBody): boolean {
+    return this.#admitted.size === 0 || rest <= maxBytes - this.#bytes - this.#promised;
+  }
+
+  #admit(body: ReceivedBody): void {
+    this.#waiting.delete(body);
+    this.#admitted.add(body);
+    this.#promised += body.rest;
+    body.wait(false);
+  }
+
+  #dismiss(body: ReceivedBody): void {
+    if (this.#admitted.delete(body)) this.#promised -= body.rest;
+  }
+
+  /** Has those read on that have room now; all of them where memory is no longer short. */
   #share(): void {
-    const [oldest] = this.#open;
-    for (const body of this.#open) body.wait(this.#isFull && body !== oldest && body.length > smallBytes);
+    if (!this.#isFull) return this.#relax();
+    for (;;) {
+      const fitting = [...this.#waiting].filter((body) => this.#hasRoomFor(body));
+      const [first, ...others] = fitting;
+      if (first === undefined) return;
+      this.#admit(others.reduce((least, body) => (claimOf(body) < claimOf(least) ? body : least), first));
+    }
+  }
+
+  #relax(): void {
+    this.#isShort = false;
+    this.#admitted.clear();
+    this.#promised = 0;
+    for (const body of this.#waiting) body.wait(false);
+    this.#waiting.clear();
   }
 
   #check(): void {
-    const limitMs = this.#isFull && this.#open.size > 1 ? silenceWhileFullMs : silenceMs;
-    for (const body of [...this.#open].filter(({ silentMs }) => silentMs >= limitMs)) {
-      this.close(body);
-      body.source.giveUp();
+    const slow = [...this.#open].filter((body) => body.isSlow());
+    for (const body of this.#open) if (body.silentMs >= silenceMs) this.#giveUp(body);
+    for (const body of slow.sort((a, b) => b.owner.bytes - a.owner.bytes)) {
+      if (this.#waiting.size > 0 && this.#open.has(body)) this.#giveUp(body);
+    }
+    for (const body of [...this.#waiting].sort((a, b) => claimOf(a) - claimOf(b))) this.#makeRoomFor(body);
+  }
+
+  #giveUp(body: ReceivedBody): void {
+    this.close(body);
+    body.source.giveUp();
+  }
+
+  /** A client that holds more than another one would hold with its body gives up its largest for that. */
+  #makeRoomFor(body: ReceivedBody): void {
+    while (this.#waiting.has(body) && body.waitedMs >= patienceMs) {
+      const owners = [...this.#owners.values()].filter((owner) => owner !== body.owner);
+      const greediest = owners.reduce<BodyOwner | null>(
+        (most, each) => (each.bytes > (most?.bytes ?? 0) ? each : most),
+        null,
+      );
+      if (greediest === null || greediest.bytes <= claimOf(body)) return;
+      const largest = [...greediest.bodies].reduce((most, each) => (each.bytes > most.bytes ? each : most));
+      this.close(largest);
+      largest.source.yield();
     }
   }
 }
 
-/** What has been received of one body. */
-export class ReceivedBody {
-  readonly source: BodySource;
-  readonly length: number;
-  readonly #clock: Clock;
-  readonly #onBytes: (bytes: number) => void;
-  readonly #chunks: Buffer[] = [];
-  #bytes = 0;
-  #heardMs: number;
-  #isWaiting = false;
-
-  constructor(source: BodySource, length: number, clock: Clock, onBytes: (bytes: number) => void) {
-    this.source = source;
-    this.length = length;
-    this.#clock = clock;
-    this.#onBytes = onBytes;
-    this.#heardMs = clock.monotonicMs();
-  }
-
-  get bytes(): number {
-    return this.#bytes;
-  }
-
-  add(chunk: Buffer): void {
-    this.#chunks.push(chunk);
-    this.#bytes += chunk.length;
-    this.#heardMs = this.#clock.monotonicMs();
-    this.#onBytes(chunk.length);
-  }
-
-  /** All of it, in one piece. */
-  whole(): Buffer {
-    return Buffer.concat(this.#chunks);
-  }
-
-  /** Called by its owner alone. */
-  wait(isToWait: boolean): void {
-    if (isToWait === this.#isWaiting) return;
-    this.#isWaiting = isToWait;
-    this.#heardMs = this.#clock.monotonicMs();
-    if (isToWait) this.source.pause();
-    else this.source.resume();
-  }
-
-  /** How long nothing has come, although it was read. */
-  get silentMs(): number {
-    return this.#isWaiting ? 0 : this.#clock.monotonicMs() - this.#heardMs;
-  }
+/** What its client would hold with the whole of it. */
+function claimOf({ owner, rest }: ReceivedBody): number {
+  return owner.bytes + rest;
 }

@@ -3,10 +3,13 @@ import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
+import { holderOf } from '../../shared/client.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
+import { JsonStructure } from '../../shared/json-structure.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
+import { PacedReading } from './paced-reading.js';
 import { answerRefusal, refusals } from './refusal.js';
 
 /** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
@@ -17,6 +20,7 @@ export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, 
   checkHeaders(req);
   if (expectsContinue(req)) res.writeContinue();
   const bytes = await readBytes(req, res, memory);
+  if (bytes.length > smallBytes) await memory.takeTurn();
   if (res.locals.idempotencyKey !== null) res.locals.bodyDigest = createHash('sha256').update(bytes).digest('hex');
   return check(parse(bytes), schema);
 }
@@ -46,24 +50,47 @@ function checkHeaders(req: Request): void {
   if (coding !== 'chunked') throw invalid('Transfer-Encoding', 'must be chunked, and no other'); // Node takes it for that
 }
 
-/** Rejects as soon as the limit is exceeded. The HTTP server reads and drops what the client still sends. */
+/** A longer body may take some ten milliseconds to parse and to check. */
+const smallBytes = 64 * 1024;
+/** The schema takes some microseconds for each value, while nobody else is served. */
+const structureLimits = { maxValues: 50_000, maxDepth: 200 };
+
+/** Rejects as soon as a limit is exceeded. What the client still sends is read and dropped. */
 function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer> {
   const { promise, resolve, reject } = withResolvers<Buffer>();
+  const reading = new PacedReading(req, memory.clock);
   const giveUp = () => {
     if (!res.headersSent) answerRefusal(res, refusals.tooSlow);
     reject(cancelled('the body did not arrive in time'));
   };
-  const source = { pause: () => req.pause(), resume: () => req.resume(), giveUp };
-  const body = memory.open(source, Number(req.get('content-length') ?? Infinity));
-  const onData = (chunk: Buffer) => {
-    if (body.bytes + chunk.length <= memory.limitBytes) return body.add(chunk);
-    req.off('data', onData);
-    reject(tooLarge(memory.limitBytes));
+  const source = {
+    pause: () => reading.pause(),
+    resume: () => reading.resume(),
+    giveUp,
+    yield: () => reject(overShare()),
+  };
+  const body = memory.open(source, Number(req.get('content-length') ?? Infinity), holderOf(res.locals.client));
+  const structure = new JsonStructure(structureLimits);
+  const onData = (piece: Buffer) => {
+    if (body.bytes + piece.length > memory.limitBytes) return reject(tooLarge(memory.limitBytes));
+    const fault = structure.take(piece);
+    if (fault === null) body.add(piece);
+    else reject(invalid('body', fault));
   };
   const gone = () => req.readableEnded || reject(cancelled('the client has gone'));
-  req.on('data', onData).once('end', () => resolve(body.whole()));
+  req.on('data', onData).on('data', (piece: Buffer) => reading.took(piece));
+  req.once('end', () => resolve(body.whole()));
   req.once('error', gone).once('close', gone);
-  return promise.finally(() => memory.close(body));
+  return promise.finally(() => {
+    req.off('data', onData);
+    memory.close(body);
+    reading.resume();
+  });
+}
+
+function overShare(): RelayError {
+  const message = 'this client sends more at once than its share of the memory for bodies, and others wait for it';
+  return new RelayError('concurrency_limited', message, { retryAfterSeconds: 1 });
 }
 
 function parse(bytes: Buffer): unknown {
@@ -78,7 +105,6 @@ function parse(bytes: Buffer): unknown {
 function check<T>(value: unknown, schema: z.ZodType<T>): T {
   if (typeof value !== 'object' || value === null || Array.isArray(value))
     throw invalid('body', 'must be a JSON object');
-  if (holdsMoreThan(maxValues, value)) throw invalid('body', `must hold ${maxValues} values at most`);
   // JSON.parse makes it an own key, which would be lost before the schema sees it.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
   const parsed = schema.safeParse(value, { reportInput: true }); // so that a missing field can be told from one of the wrong type
@@ -86,24 +112,6 @@ function check<T>(value: unknown, schema: z.ZodType<T>): T {
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];
   throw new RelayError('validation_error', `${first?.path}: ${first?.message}`, { details });
-}
-
-/**
- * Elements of lists and fields of objects. Each takes the schema some microseconds, and more where it is wrong, while
- * nobody else is served: a body of the largest size could hold millions.
- */
-const maxValues = 50_000;
-
-function holdsMoreThan(limit: number, body: object): boolean {
-  let count = 0;
-  const open: object[] = [body]; // not by recursion, because a body may be nested deeper than the stack
-  for (let part = open.pop(); part !== undefined; part = open.pop()) {
-    const values: unknown[] = Array.isArray(part) ? part : Object.values(part);
-    count += values.length;
-    if (count > limit) return true;
-    for (const value of values) if (typeof value === 'object' && value !== null) open.push(value);
-  }
-  return false;
 }
 
 /** What is said of a field that is missing. */

@@ -1,6 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import type { Clock } from '../../shared/clock.js';
 import type { Reply } from './exchange.js';
+import { dropBody } from './paced-reading.js';
 import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
 import { UnreadWatch } from './unread-watch.js';
 
@@ -23,6 +25,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
   readonly #sayLast: (refusal: HttpRefusal) => void;
+  readonly #clock: Clock;
   readonly #unread: UnreadWatch;
   readonly #waiting: OpenExchange[] = [];
   #open: OpenExchange | null = null;
@@ -33,7 +36,8 @@ export class Connection {
   #hasSaidClose = false;
 
   /** `sayLast` answers what is no request, and closes the socket. */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void) {
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, clock: Clock) {
+    this.#clock = clock;
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
@@ -143,8 +147,16 @@ export class Connection {
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
     this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
+    this.#dropUnread(exchange);
     exchange.res.on('close', () => this.#next(exchange.res));
     this.#app(exchange.req, exchange.res);
+  }
+
+  /** Nobody reads a body but that of a POST, and that not always. */
+  #dropUnread({ req, res }: OpenExchange): void {
+    if (req.headers['transfer-encoding'] === undefined) return;
+    if (req.method === 'POST') res.once('prefinish', () => dropBody(req, this.#clock));
+    else dropBody(req, this.#clock);
   }
 
   /** After an answer that says `Connection: close`, no request is begun: nobody would get its answer. */

@@ -1,0 +1,90 @@
+import type { IncomingMessage } from 'node:http';
+import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+
+/** A piece costs as much as a large one: a chunked body may come in pieces of one byte. */
+const smallBytes = 512;
+/** After so many a body rests, and for how long for each of them: so one connection takes some 5 % of a core at most. */
+const maxPieces = 1024;
+const leastRestMsPerPiece = 0.015;
+
+/**
+ * Owns whether one body is read at the moment. It stops the socket instead of the body: Node goes on reading for a body
+ * that is paused, and keeps each piece with some hundred bytes of its own.
+ */
+export class PacedReading {
+  readonly #req: IncomingMessage;
+  readonly #clock: Clock;
+  #pieces = 0;
+  #isWaiting = false;
+  #isResting = false;
+  #stopTimer: StopTimer = () => {};
+
+  constructor(req: IncomingMessage, clock: Clock) {
+    this.#req = req;
+    this.#clock = clock;
+    const read = req._read.bind(req);
+    req._read = (size) => {
+      if (!this.#isStopped) read(size); // it resumes the socket
+    };
+    req.once('close', () => this.#end());
+  }
+
+  /** To be called with each piece. */
+  took({ length }: Buffer): void {
+    if (length < smallBytes) this.#pieces++;
+    if (this.#pieces >= maxPieces && !this.#isResting) this.#rest();
+  }
+
+  pause(): void {
+    this.#isWaiting = true;
+    this.#req.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#isWaiting) return;
+    this.#isWaiting = false;
+    this.#goOn();
+  }
+
+  get #isStopped(): boolean {
+    return this.#isWaiting || this.#isResting;
+  }
+
+  /**
+   * The rest grows with the pieces, those included that were read already. It is up to twice as long by chance: else many
+   * bodies that began together would all be read in the same turn of the loop.
+   */
+  #rest(): void {
+    this.#isResting = true;
+    this.#req.socket.pause();
+    void endOfLoopTurn().then(() => {
+      const restMs = this.#pieces * leastRestMsPerPiece * (1 + Math.random());
+      if (this.#isResting) this.#stopTimer = this.#clock.after(restMs, () => this.#rested());
+    });
+  }
+
+  #rested(): void {
+    this.#pieces = 0;
+    this.#isResting = false;
+    this.#goOn();
+  }
+
+  /** The socket may have a further request. */
+  #end(): void {
+    this.#stopTimer();
+    this.#isWaiting = false;
+    this.#rested();
+  }
+
+  #goOn(): void {
+    if (!this.#isStopped) this.#req.socket.resume();
+  }
+}
+
+/** Reads and drops what comes of a body that nobody reads. Node itself would do so without a rest. */
+export function dropBody(req: IncomingMessage, clock: Clock): void {
+  if (req.complete || req.listenerCount('data') > 0) return;
+  const reading = new PacedReading(req, clock);
+  req.on('data', (piece: Buffer) => reading.took(piece));
+  req.read(0); // from here on Node takes it for read, and drops nothing of it itself
+}
