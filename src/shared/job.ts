@@ -131,7 +131,7 @@ const jobUsage = {
 const jobEnd = { type: z.literal('job-end'), queueMs: ms, executionMs: ms, ...jobUsage };
 
 /** The answer is the sum of the deltas, unless `text` says otherwise: a CLI may correct itself at the end. */
-const jobDone = z
+export const jobDone = z
   .object({
     ...jobEnd,
     outcome: z.literal('ok'),

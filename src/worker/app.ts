@@ -91,25 +91,24 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
 }
 
 /** Jobs that outlive their request. */
-function addBackgroundRoutes(app: Express, { primary, authority, spill, clock, closing }: AppParts): void {
+function addBackgroundRoutes(app: Express, { primary, authority, clock, closing }: AppParts): void {
   const mayCall = [authenticate(authority, null), subClientByHeader()];
-  const parts = { primary, spill, clock };
   endpoint(app, '/jobs')
     .get(...mayCall, getJobs(primary))
     .all(methodNotAllowed('GET', 'HEAD'));
   endpoint(app, '/jobs/{job_id}')
-    .get(...mayCall, getJob(parts))
+    .get(...mayCall, getJob(primary))
     .delete(...mayCall, deleteJob(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
   endpoint(app, '/v1/responses/{response_id}')
-    .get(...mayCall, getResponse(parts))
+    .get(...mayCall, getResponse(primary))
     .delete(...mayCall, deleteResponse(primary))
     .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
   endpoint(app, '/v1/responses/{response_id}/cancel')
-    .post(...mayCall, cancelResponse(parts))
+    .post(...mayCall, cancelResponse(primary))
     .all(methodNotAllowed('POST'));
   endpoint(app, '/jobs/{job_id}/events')
-    .get(...mayCall, getJobEvents(parts, closing))
+    .get(...mayCall, getJobEvents({ primary, clock }, closing))
     .all(methodNotAllowed('GET', 'HEAD'));
 }
 

@@ -12,6 +12,13 @@ const httpLimits = {
   /** The longest time in which a client takes nothing of its answer, from its first byte to its last. */
   unreadMs: 60_000,
   checkEveryMs: 2_000,
+  /**
+   * What may wait to be taken by all clients of a listening address. Long answers are sent piece by piece, but some
+   * megabytes of metrics or usage come in one.
+   */
+  unsentBytes: 64 * 1024 ** 2,
+  /** A client that takes something more often is none of those who go for that. */
+  unsentMs: 2_000,
   /** A client that has gone must be noticed well within a second. */
   watchEveryMs: 250,
 };
@@ -69,6 +76,7 @@ export class HttpServer {
     this.#stopWatch = clock.every(this.#limits.watchEveryMs, () => {
       const nowMs = clock.monotonicMs();
       for (const connection of this.#connections.values()) connection.check(nowMs, this.#maxUnreadMs);
+      this.#boundUnsent(nowMs);
     });
     return listenOn(this.#server, fd);
   }
@@ -110,6 +118,19 @@ export class HttpServer {
     return this.#parts.clock.after(ms, () => {
       for (const connection of this.#connections.values()) act(connection);
     });
+  }
+
+  /** Gives up those who take nothing, the longest first, until the others hold no more than they may. */
+  #boundUnsent(nowMs: number): void {
+    const { unsentBytes, unsentMs } = this.#limits;
+    const holding = [...this.#connections.values()].filter((connection) => connection.unsentBytes > 0);
+    let bytes = holding.reduce((sum, connection) => sum + connection.unsentBytes, 0);
+    if (bytes <= unsentBytes) return;
+    for (const connection of holding.sort((a, b) => b.unreadMs(nowMs) - a.unreadMs(nowMs))) {
+      if (bytes <= unsentBytes || connection.unreadMs(nowMs) < unsentMs) return;
+      bytes -= connection.unsentBytes;
+      connection.giveUp();
+    }
   }
 
   #cut(): void {

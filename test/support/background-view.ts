@@ -1,5 +1,7 @@
 import type { BackgroundJobView } from '../../src/shared/background.js';
+import type { JobDone } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
+import { jobDone } from './job-records.js';
 
 /** Of an /ask that has succeeded. Times are milliseconds since the epoch. */
 export function backgroundView(differences: Partial<BackgroundJobView> = {}): BackgroundJobView {
@@ -16,4 +18,9 @@ export function backgroundView(differences: Partial<BackgroundJobView> = {}): Ba
     failure: null,
     ...differences,
   };
+}
+
+/** The answer of a job that has succeeded, as the primary gives it piece by piece. */
+export function answerInPieces(text: string, end: JobDone = jobDone(), length = 16 * 1024) {
+  return ({ from }: { readonly from: number }) => ({ text: text.slice(from, from + length), end });
 }

@@ -1,10 +1,24 @@
 import { Claims, type claimLimits } from '../../src/primary/idempotency/claims.js';
 import type { IdempotencyStore } from '../../src/primary/idempotency/idempotency-store.js';
-import type { ClaimItem, RecordedAnswer } from '../../src/shared/idempotency.js';
+import type { ClaimItem, RecordedAnswer, RecordedBegin } from '../../src/shared/idempotency.js';
 import { FakeClock } from './fake-clock.js';
 
 export function recordedAnswer(body: string, differences: Partial<RecordedAnswer> = {}): RecordedAnswer {
   return { status: 200, headers: { 'Content-Type': 'application/json' }, body, error: null, ...differences };
+}
+
+/** All of a recorded answer, its body read piece by piece as a worker does. */
+export async function wholeAnswer(
+  { begin, bytes, ...head }: RecordedBegin,
+  read: (from: number) => Promise<string>,
+): Promise<RecordedAnswer> {
+  let body = begin;
+  for (let from = Buffer.byteLength(begin); from < bytes; from = Buffer.byteLength(body)) {
+    const piece = await read(from);
+    if (piece === '') throw new Error(`the body ends after ${from} of ${bytes} bytes`);
+    body += piece;
+  }
+  return { ...head, body };
 }
 
 /** A request with a key, as a worker has it. */
@@ -28,9 +42,10 @@ export class ClaimingRequests {
     const held = this.claims.hold({ client, key, digest }, caller.signal);
     const item = (await held.next()).value as ClaimItem;
     const end = held.next();
+    const read = (from: number) => this.claims.read({ client, key, digest, from });
     return {
       claim: item.type === 'claimed' ? item.claim : null,
-      answer: item.type === 'recorded' ? item.answer : null,
+      answer: item.type === 'recorded' ? await wholeAnswer(item.answer, read) : null,
       leave: async () => {
         caller.abort();
         await end;

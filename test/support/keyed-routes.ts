@@ -42,6 +42,7 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
   const pair = new ChannelPair();
   const handlers = {
     claim: (order, signal) => claims.hold(order, signal),
+    recordedPiece: async (order) => ({ text: await claims.read(order) }),
     record: async ({ claim, answer }) => ({ isRecorded: await claims.record(claim, answer) }),
     accept: ({ job }) => {
       jobs.push(job);

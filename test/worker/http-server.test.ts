@@ -9,7 +9,10 @@ import { LogBook } from '../support/log-book.js';
 import { jsonPost, RawConnection, request } from '../support/raw-http.js';
 import { until } from '../support/until.js';
 
-const limits = { headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 };
+const limits = {
+  ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },
+  ...{ unsentBytes: 64 * 1024 * 1024, unsentMs: 100 },
+};
 /** More than the kernel takes for a reader that does not read. */
 const largeBytes = 16 * 1024 * 1024;
 const garbage = 'this is no HTTP\r\n\r\n';
@@ -43,11 +46,11 @@ class Exchanges {
   }
 }
 
-async function start(unreadMs = limits.unreadMs) {
+async function start(changes: Partial<typeof limits> = {}) {
   const exchanges = new Exchanges();
   const log = new LogBook();
   const metrics = new HttpMetrics();
-  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, { ...limits, unreadMs });
+  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, { ...limits, ...changes });
   const { fd, address } = await bindTcp('127.0.0.1', 0);
   await server.listen(fd);
   const port = address?.port ?? 0;
@@ -220,6 +223,18 @@ describe('One connection', () => {
     socket.on('error', () => {}).write(get('/large'));
     await until(() => exchanges.closed.includes('/large'), 'the server to give up', limits.unreadMs - 10);
     socket.destroy();
+  });
+
+  it('is closed when clients together take too little of too much, those who wait longest first', async () => {
+    const unsentBytes = 2.5 * largeBytes;
+    await using house = await start({ unreadMs: 60_000, unsentBytes });
+    const { exchanges, port } = house;
+    const sockets = Array.from({ length: 4 }, () => connect(port, '127.0.0.1').pause());
+    for (const socket of sockets) socket.on('error', () => {}).write(get('/large'));
+    await until(() => exchanges.closed.length > 0, 'the server to give up');
+    await delay(systemClock, 10 * limits.watchEveryMs);
+    expect(exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has taken some of each
+    for (const socket of sockets) socket.destroy();
   });
 
   it('may take any time for an answer that follows another', async () => {
@@ -448,7 +463,7 @@ describe('A server that stops', () => {
   });
 
   it('does not count an answer as cut of which its client takes nothing', async () => {
-    await using house = await start(60_000);
+    await using house = await start({ unreadMs: 60_000 });
     const { server, exchanges, port } = house;
     const socket = connect(port, '127.0.0.1').pause();
     socket.on('error', () => {}).write(get('/stream'));

@@ -1,11 +1,13 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
+import { endOfLoopTurn } from '../../shared/clock.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
+import { inLine } from '../../shared/shared-calls.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
@@ -36,13 +38,13 @@ export interface Services {
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
-  readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'list' | 'cancel' | 'delete'>;
+  readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: Pick<ConversationStore | SharedConversations, 'snapshot' | 'list' | 'read'>;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
-  readonly claims: Pick<Claims, 'hold' | 'record'>;
+  readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
   readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
   readonly rateLimit: Pick<RateLimit, 'take'>;
@@ -75,6 +77,7 @@ interface LiveStatus {
 /** A handler for every call that all workers are answered alike. */
 export function apiHandlers(services: Services): SharedHandlers {
   const { jobMetrics } = services;
+  const turn = turns();
   return {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
@@ -97,13 +100,17 @@ export function apiHandlers(services: Services): SharedHandlers {
     schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),
     countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),
     claim: (order, signal) => services.claims.hold(order, signal),
+    recordedPiece: async (order) => {
+      await turn();
+      return { text: await services.claims.read(order) };
+    },
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
       services.worked();
       const targeted = withTarget(request, services.targetOf);
       return targeted instanceof Promise ? runLater(services, targeted, signal) : run(services, targeted, signal);
     },
-    ...backgroundHandlers(services),
+    ...backgroundHandlers(services, turn),
   };
 }
 
@@ -161,9 +168,9 @@ async function schemaFault(services: Services, schema: string, client: string): 
   }
 }
 
-type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobs' | 'cancelJob' | 'deleteJob';
+type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
-function backgroundHandlers(services: Services): Pick<SharedHandlers, BackgroundCalls> {
+function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
   const { background, worked } = services;
   return {
     accept: async ({ job: asked, form }) => {
@@ -178,10 +185,20 @@ function backgroundHandlers(services: Services): Pick<SharedHandlers, Background
     },
     job: ({ id, client }) => background.view(id, client),
     jobEvents: ({ id, client }, signal) => background.events(id, client, signal),
+    jobAnswer: async ({ id, client, from }) => {
+      await turn();
+      return background.answer(id, client, from);
+    },
     jobs: (order) => background.list(order),
     cancelJob: ({ id, client }) => background.cancel(id, client),
     deleteJob: async ({ id, client }) => ({ job: await background.delete(id, client) }),
   };
+}
+
+/** A turn of the loop for each piece of what is kept: however many read it, other calls are not held up. */
+function turns(): () => Promise<void> {
+  const inOrder = inLine();
+  return () => inOrder(endOfLoopTurn);
 }
 
 /** The worker may not know of a drain yet. */

@@ -7,7 +7,7 @@ import type {
 } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js';
-import type { JobEvent, JobRequest } from '../../shared/job.js';
+import type { JobDone, JobEvent, JobRequest } from '../../shared/job.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import { newId } from '../conversations/conversation.js';
 import { sizeOf } from '../jobs/job.js';
@@ -140,6 +140,13 @@ export class BackgroundJobs {
     }
     if (this.#elsewhere !== null) yield* this.#elsewhere.events(id, client, signal);
     else yield* keptEvents(await this.#kept(id, client), (from) => this.#textOf(id, client, from));
+  }
+
+  /** A piece of the answer of one that has succeeded, and its end. Rejects with `not_found`. */
+  async answer(id: string, client: string, from: number): Promise<{ readonly text: string; readonly end: JobDone }> {
+    const { end } = await this.#kept(id, client);
+    if (end?.outcome !== 'ok') throw new Error('only a job that has succeeded has an answer');
+    return { text: await this.#textOf(id, client, from), end };
   }
 
   /** The client's own, newest first. */

@@ -5,7 +5,7 @@ import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import { goesBack, isRefused } from '../jobs/job.js';
 import { type BackgroundJob, patienceMs } from './background-job.js';
 import type { BackgroundResources } from './background-resources.js';
-import { keepEnd } from './keep-end.js';
+import { keepEnd, withoutText } from './keep-end.js';
 
 /** What could not start is tried again after this time. */
 const retryMs = 1000;
@@ -235,7 +235,7 @@ export class BackgroundRunner {
   async #end(job: BackgroundJob, end: JobEnd): Promise<void> {
     const { observer, store, clock } = this.#resources;
     const standing = await keepEnd(job, end, store, clock);
-    job.ended(standing);
+    job.ended(withoutText(standing));
     if (standing === end) observer.ended(job, end);
     if (standing === end && isRefused(end)) observer.refused(job.client);
     this.#taken.delete(job);

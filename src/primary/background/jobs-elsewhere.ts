@@ -1,7 +1,7 @@
 import type { BackgroundJobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js';
-import type { JobEnd, JobEvent, JobRequest } from '../../shared/job.js';
+import type { JobEvent, JobRequest } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { refusedEnd } from '../jobs/job.js';
 import type { JobRecord } from './job-store.js';
@@ -61,7 +61,7 @@ export class JobsElsewhere {
       else yield* this.#start(record, told);
       const isNew = record.isReplaced === true && told.length > 0; // what was told is not what it has answered
       if (!isNew) yield* this.#text(id, told);
-      if (record.end !== null) return yield isNew ? await this.#whole(record.id, record.end) : record.end;
+      if (record.end !== null) return yield record.end;
       await orAborted(delay(this.#clock, record.status === 'queued' ? lookWaitingMs : lookMs), signal);
     }
   }
@@ -104,15 +104,6 @@ export class JobsElsewhere {
       told.length += text.length;
       yield { type: 'text-delta', text };
     }
-  }
-
-  async #whole(id: string, end: JobEnd): Promise<JobEnd> {
-    if (end.outcome !== 'ok') return end;
-    let text = '';
-    for (let piece = await this.#store.text(id, 0); piece !== ''; piece = await this.#store.text(id, text.length)) {
-      text += piece;
-    }
-    return { ...end, text };
   }
 
   async #record(id: string, client: string): Promise<SharedRecord> {

@@ -29,7 +29,8 @@ function statusOf({ outcome }: JobEnd): EndedStatus {
   return outcome === 'cancelled' ? 'cancelled' : 'failed';
 }
 
-function withoutText(end: JobEnd): JobEnd {
+/** The answer is what the store reads: it may be long. */
+export function withoutText(end: JobEnd): JobEnd {
   return end.outcome === 'ok' ? { ...end, text: null } : end;
 }
 

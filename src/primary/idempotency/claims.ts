@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../shared/errors.js';
-import type { ClaimItem, ClaimOrder, RecordedAnswer } from '../../shared/idempotency.js';
+import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/idempotency.js';
 import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from './idempotency-store.js';
 
 /** Open at once. Each is an exchange that a worker has open, so this is no bound that anybody meets by himself. */
@@ -85,6 +85,11 @@ export class Claims {
     } finally {
       this.#forget(claim);
     }
+  }
+
+  /** A piece of the body of a recorded answer; empty where it is gone. */
+  read({ client, key, digest, from }: RecordedPieceOrder): Promise<string> {
+    return this.#store.read({ client, key }, digest, from);
   }
 
   expire(): void {

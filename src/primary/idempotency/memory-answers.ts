@@ -1,4 +1,4 @@
-import type { RecordedAnswer } from '../../shared/idempotency.js';
+import { type RecordedHead, recordedPieceBytes } from '../../shared/idempotency.js';
 import { AnswerShares, isExpired, maxAnswerBytes } from './answer-shares.js';
 import {
   type AnswerOfKey,
@@ -6,12 +6,13 @@ import {
   type IdempotencyStore,
   type KnownKey,
   nameOfKey,
+  pieceOf,
 } from './idempotency-store.js';
 
 /** An answer as it is held: bodies stay outside of the heap. */
 interface HeldAnswer {
   readonly digest: string;
-  readonly head: Omit<RecordedAnswer, 'body'>;
+  readonly head: RecordedHead;
   readonly body: Buffer;
   readonly recordedAt: number;
 }
@@ -29,7 +30,12 @@ export class MemoryAnswers implements IdempotencyStore {
     const held = this.#answers.get(nameOfKey(key));
     if (held === undefined || isExpired(held, at)) return { type: 'free' };
     const { digest, head, body } = held;
-    return { type: 'answered', digest, answer: { ...head, body: body.toString() } };
+    return { type: 'answered', digest, answer: { ...head, begin: pieceAt(body, 0), bytes: body.length } };
+  }
+
+  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+    const held = this.#answers.get(nameOfKey(key));
+    return held?.digest === digest ? pieceAt(held.body, from) : '';
   }
 
   async keep(key: ClientKey, { digest, answer }: AnswerOfKey, at: number): Promise<void> {
@@ -55,4 +61,8 @@ export class MemoryAnswers implements IdempotencyStore {
   #drop(key: ClientKey): void {
     this.#answers.delete(nameOfKey(key));
   }
+}
+
+function pieceAt(body: Buffer, from: number): string {
+  return pieceOf(body.subarray(from, from + recordedPieceBytes));
 }

@@ -10,8 +10,8 @@ import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrd
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
-import { claimItem, claimOrder, recordedAnswer } from '../idempotency.js';
-import { jobEvent, jobRequest } from '../job.js';
+import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from '../idempotency.js';
+import { jobDone, jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log-style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
@@ -108,6 +108,11 @@ export const primaryCalls = {
   job: { request: ownedKey, answer: backgroundJobView },
   /** All events of a job from its beginning until it has ended, text in pieces of any size. */
   jobEvents: { request: ownedKey, item: jobEvent },
+  /** A piece of the answer of one that has succeeded, from that UTF-16 unit on, and its end; no text behind the last piece. */
+  jobAnswer: {
+    request: ownedKey.extend({ from: z.int().nonnegative() }),
+    answer: z.object({ text: z.string(), end: jobDone }),
+  },
   jobs: { request: jobListOrder, answer: backgroundJobPage },
   /** Ends what waits or runs; what has ended stays as it is. */
   cancelJob: { request: ownedKey, answer: backgroundJobView },
@@ -120,6 +125,8 @@ export const primaryCalls = {
     request: z.object({ claim: z.int(), answer: recordedAnswer }),
     answer: z.object({ isRecorded: z.boolean() }),
   },
+  /** A piece of the body of a recorded answer; no text where it is gone. */
+  recordedPiece: { request: recordedPieceOrder, answer: z.object({ text: z.string() }) },
   conversation: { request: ownedKey, answer: conversationSnapshot },
   deleteConversation: { request: ownedKey, answer: nothing },
   /** `before`: the `next` of the page before. */

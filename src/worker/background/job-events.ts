@@ -3,6 +3,7 @@ import { fromWire } from '../../shared/errors.js';
 import type { JobEnd, JobEvent } from '../../shared/job.js';
 import { type EventStream, eventText } from '../http/event-stream.js';
 import { errorBodyOf } from '../http/send-json.js';
+import type { Answer } from '../jobs/running-job.js';
 import type { KeptAnswer } from './kept-answer.js';
 import { resultOf } from './result.js';
 
@@ -22,9 +23,18 @@ export class JobEvents {
   readonly #after: number;
   readonly #out: EventStream;
   readonly #signal: AbortSignal;
+  readonly #openAnswer: () => Promise<KeptAnswer>;
   #length = 0;
 
-  constructor(job: BackgroundJobView, after: number, out: EventStream, signal: AbortSignal) {
+  /** `openAnswer` is called where the job has succeeded. */
+  constructor(
+    job: BackgroundJobView,
+    after: number,
+    out: EventStream,
+    signal: AbortSignal,
+    openAnswer: () => Promise<KeptAnswer>,
+  ) {
+    this.#openAnswer = openAnswer;
     this.#job = job;
     this.#after = after;
     this.#out = out;
@@ -35,6 +45,7 @@ export class JobEvents {
     if (event.type === 'job-queued') await this.#send(null, 'queued', { position: event.position });
     if (event.type === 'job-start') await this.#send(1, 'started', { queue_ms: event.queueMs });
     if (event.type === 'text-delta') await this.#tellText(event.text);
+    if (event.type === 'job-end') await this.#end(event);
   }
 
   async #tellText(text: string): Promise<void> {
@@ -44,12 +55,15 @@ export class JobEvents {
     if (rest !== '') await this.#send(this.#length + 1, 'delta', { text: rest });
   }
 
-  async end(end: JobEnd | null, answer: KeptAnswer): Promise<void> {
-    if (end === null || this.#after >= endId) return;
+  /** The answer is that of the store, whatever was told while the job ran. */
+  async #end(end: JobEnd): Promise<void> {
+    if (this.#after >= endId) return;
     if (end.outcome === 'cancelled') return this.#send(endId, 'cancelled', { job_id: this.#job.id });
     if (end.outcome !== 'ok')
       return this.#send(endId, 'error', errorBodyOf(fromWire(end.failure), this.#job.requestId));
-    const body = answer.written(end, (told) => `id: ${endId}\n${eventText('done', resultOf(this.#job, told))}`);
+    const answer = await this.#openAnswer();
+    const done = (told: Answer) => `id: ${endId}\n${eventText('done', resultOf(this.#job, told))}`;
+    const body = answer.written(this.#job.form.isStructured, done);
     await this.#out.writeLast(body, this.#signal);
   }
 

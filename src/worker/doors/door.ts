@@ -40,8 +40,8 @@ export interface Told {
   readonly model: string;
   /** Stands for the text, which may be long: only for JSON strings. */
   readonly text: string;
-  /** Of structured output: the value. */
-  readonly value: unknown;
+  /** Of structured output: stands for the value. */
+  readonly value: string | undefined;
   readonly tool: string | null;
   readonly ending: Ending;
   readonly stopSequence: string | null;

@@ -81,8 +81,19 @@ export class Connection {
    * for `maxUnreadMs`, whether the answer is complete or not: it holds memory, and may hold a slot.
    */
   check(nowMs: number, maxUnreadMs: number): void {
-    if (this.unreadMs(nowMs) >= maxUnreadMs) return this.#giveUp();
-    if (this.isAnsweringJob && this.#isDeaf) this.#giveUp();
+    if (this.unreadMs(nowMs) >= maxUnreadMs) return this.giveUp();
+    if (this.isAnsweringJob && this.#isDeaf) this.giveUp();
+  }
+
+  /** What was written and not taken by the system yet. */
+  get unsentBytes(): number {
+    return this.#socket.writableLength;
+  }
+
+  /** With a reset, where there is one: what the kernel still holds for the client is freed at once. */
+  giveUp(): void {
+    if (this.#socket.remoteAddress === undefined) this.#socket.destroy();
+    else this.#socket.resetAndDestroy();
   }
 
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
@@ -131,12 +142,6 @@ export class Connection {
     const req = this.#newest?.req;
     const isFull = req?.complete === false && req.readableLength >= req.readableHighWaterMark;
     return this.#waiting.length > 0 && (isFull || this.#socket.isPaused());
-  }
-
-  /** With a reset, where there is one: what the kernel still holds for the client is freed at once. */
-  #giveUp(): void {
-    if (this.#socket.remoteAddress === undefined) this.#socket.destroy();
-    else this.#socket.resetAndDestroy();
   }
 
   #refuseAfterOthers(refusal: HttpRefusal): void {

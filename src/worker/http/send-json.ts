@@ -35,9 +35,10 @@ async function record(res: Reply, last: AnswerBody | string, status: number): Pr
 /** Sends the body of an answer, however long it is. */
 export async function sendBody(res: Reply, body: AnswerBody, signal: AbortSignal): Promise<void> {
   await record(res, body, 200);
-  const { short } = body;
+  const { short, bytes } = body;
   if (short !== null) return sendWritten(res, short);
-  res.writeHead(200, { 'Content-Type': jsonType, 'Content-Length': body.bytes });
+  res.writeHead(200, { 'Content-Type': jsonType, ...(bytes !== null && { 'Content-Length': bytes }) });
+  if (res.req.method === 'HEAD') return void res.end();
   for await (const piece of body.pieces()) await write(res, piece, signal);
   res.end();
 }

@@ -1,8 +1,10 @@
 import { createHash } from 'node:crypto';
 import { isCancelled, isDefect, toRelayError } from '../../shared/errors.js';
-import type { ClaimItem, RecordedAnswer } from '../../shared/idempotency.js';
+import type { ClaimItem, ClaimOrder, RecordedBegin } from '../../shared/idempotency.js';
+import { untilGone } from '../http/disconnect.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { sendRecordedError, sendTyped } from '../http/send-json.js';
+import { sendRecordedError } from '../http/send-json.js';
+import { write } from '../http/write.js';
 import { Recording } from './recording.js';
 
 /** How an answer is asked for, as far as the body alone does not say so. */
@@ -20,10 +22,11 @@ export async function onlyOnce(
 ): Promise<void> {
   const { client, idempotencyKey: key } = res.locals;
   if (key === null) return answer();
-  const held = primary.stream('claim', { client, key, digest: digestOf(res, manner) });
+  const order = { client, key, digest: digestOf(res, manner) };
+  const held = primary.stream('claim', order);
   try {
     const first = (await held.next()).value as ClaimItem;
-    if (first.type === 'recorded') return sendAgain(res, first.answer);
+    if (first.type === 'recorded') return await sendAgain(primary, res, order, first.answer);
     res.locals.recording = recordingFor(primary, first.claim);
     await answer();
   } catch (error) {
@@ -48,11 +51,20 @@ async function failWith(error: unknown, res: Reply): Promise<void> {
   if (isDefect(error)) throw error; // it belongs in the log, too
 }
 
-function sendAgain(res: Reply, { status, headers, body, error }: RecordedAnswer): void {
-  const { 'Content-Type': type = '', ...others } = headers;
+/** Piece by piece: a client may read slowly, and send the same request many times. */
+async function sendAgain(primary: Primary, res: Reply, order: ClaimOrder, answer: RecordedBegin): Promise<void> {
+  const { status, headers, error, begin, bytes } = answer;
+  using caller = untilGone(res);
   res.locals.error = error;
-  res.set({ ...others, 'Idempotency-Replayed': 'true' });
-  sendTyped(res, type, body, status);
+  res.writeHead(status, { ...headers, 'Idempotency-Replayed': 'true', 'Content-Length': bytes });
+  let piece = begin;
+  for (let sent = 0; sent < bytes; ) {
+    if (sent > 0) piece = (await primary.call('recordedPiece', { ...order, from: sent })).text;
+    if (piece === '') return void res.destroy(); // it is forgotten by now
+    sent += Buffer.byteLength(piece);
+    await write(res, piece, caller.signal);
+  }
+  res.end();
 }
 
 /** The name of the client is part of the key, not of the request. */

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled } from '../../shared/errors.js';
 import type { JobAdmitted, JobDone, JobEvent, JobRequest } from '../../shared/job.js';
-import { AnswerBody } from '../answer/answer-body.js';
+import { AnswerBody, onOneLine } from '../answer/answer-body.js';
 import { AnswerText } from '../answer/answer-text.js';
 import type { SpillFolder } from '../answer/spill-folder.js';
 import type { BodyMemory } from '../http/body-memory.js';
@@ -22,8 +22,8 @@ export interface JobParts {
 export interface Answer {
   /** Stands for the text of the answer. */
   readonly text: string;
-  /** Of a job with a schema: the value that the text is. */
-  readonly value: unknown;
+  /** Of a job with a schema: stands for the value that the text is. */
+  readonly value: string | undefined;
   readonly end: JobDone;
 }
 
@@ -134,8 +134,15 @@ class OpenJob implements RunningJob {
   }
 
   written(end: JobDone, write: (answer: Answer) => string): AnswerBody {
-    const json = this.#value?.join('') ?? '';
-    const value: unknown = json === '' ? undefined : JSON.parse(json); // a model that refuses gives none
-    return new AnswerBody((text) => write({ text, value, end }), this.#text);
+    const json = onOneLine(this.#value?.join('') ?? '');
+    const hasValue = json !== ''; // a model that refuses gives none
+    const value = {
+      short: json,
+      bytes: Buffer.byteLength(json),
+      pieces: async function* () {
+        yield json;
+      },
+    };
+    return new AnswerBody((text, mark) => write({ text, value: hasValue ? mark : undefined, end }), this.#text, value);
   }
 }

@@ -76,7 +76,7 @@ export function usageOf({ inputTokens, outputTokens, costUsd }: Usage): UsageBod
 
 /** For an answer that has a value, the value. */
 export function structuredOf({ value }: Answer): { structured?: Record<string, unknown> } {
-  return value === undefined ? {} : { structured: value as Record<string, unknown> };
+  return value === undefined ? {} : { structured: value as unknown as Record<string, unknown> };
 }
 
 /** The parts of an order that POST /ask and POST /chat have in common. */

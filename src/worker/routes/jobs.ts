@@ -4,7 +4,6 @@ import { type DeletedJob, type JobBody, type JobList, lastEventId, statusQuery }
 import type { BackgroundJobView } from '../../shared/background.js';
 import { timestamp } from '../../shared/clock.js';
 import { fromWire, invalid } from '../../shared/errors.js';
-import type { AnswerBody } from '../answer/answer-body.js';
 import { JobEvents } from '../background/job-events.js';
 import { KeptAnswer } from '../background/kept-answer.js';
 import { resultOf } from '../background/result.js';
@@ -13,11 +12,11 @@ import { EventStream } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { queryOf } from '../http/query.js';
 import { errorBodyOf, sendBody, sendJson } from '../http/send-json.js';
-import type { JobParts } from '../jobs/running-job.js';
+import type { Answer, JobParts } from '../jobs/running-job.js';
 
 /** Background jobs: what was asked with `Prefer: respond-async`. */
 
-type ReadingParts = Pick<JobParts, 'primary' | 'spill' | 'clock'>;
+type FollowingParts = Pick<JobParts, 'primary' | 'clock'>;
 
 export function getJobs(primary: Primary): AsyncHandler {
   return async (req, res) => {
@@ -32,36 +31,21 @@ export function getJobs(primary: Primary): AsyncHandler {
   };
 }
 
-export function getJob({ primary, spill }: ReadingParts): AsyncHandler {
+export function getJob(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
     const job = await primary.call('job', { id: idOf(req), client });
     if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
-    await using answer = new KeptAnswer(spill, job.form.isStructured);
-    const body = await succeeded(primary, job, client, answer, requestId, caller.signal);
+    const answer = await KeptAnswer.open(primary, { id: job.id, client });
+    const written = (told: Answer) => ({ ...listed(job), result: resultOf(job, told), request_id: requestId });
+    const body = answer.written(job.form.isStructured, (told) => JSON.stringify(written(told)));
     await sendBody(res, body, caller.signal);
   };
 }
 
-/** The answer is read piece by piece, as long as it may be. */
-async function succeeded(
-  primary: Primary,
-  job: BackgroundJobView,
-  client: string,
-  answer: KeptAnswer,
-  requestId: string,
-  signal: AbortSignal,
-): Promise<AnswerBody> {
-  const end = await answer.collect(primary.stream('jobEvents', { id: job.id, client }, signal));
-  if (end?.outcome !== 'ok') throw new Error('a job has succeeded without an answer');
-  return answer.written(end, (told) =>
-    JSON.stringify({ ...listed(job), result: resultOf(job, told), request_id: requestId }),
-  );
-}
-
 /** From the beginning, or after the event that the caller has had last. `closing`: this worker is about to exit. */
-export function getJobEvents({ primary, spill, clock }: ReadingParts, closing: AbortSignal): AsyncHandler {
+export function getJobEvents({ primary, clock }: FollowingParts, closing: AbortSignal): AsyncHandler {
   return async (req, res) => {
     const { client } = res.locals;
     const after = lastEventOf(req);
@@ -71,11 +55,10 @@ export function getJobEvents({ primary, spill, clock }: ReadingParts, closing: A
     if (isOpen || req.method === 'HEAD') out.begin(); // nobody knows when the first event comes
     if (req.method === 'HEAD') return out.end();
     using caller = untilGone(res, isOpen ? closing : undefined);
-    await using answer = new KeptAnswer(spill, job.form.isStructured);
-    const events = new JobEvents(job, after, out, caller.signal);
-    const all = primary.stream('jobEvents', { id: job.id, client }, caller.signal);
+    const key = { id: job.id, client };
+    const events = new JobEvents(job, after, out, caller.signal, () => KeptAnswer.open(primary, key));
     try {
-      await events.end(await answer.collect(all, (event) => events.tell(event)), answer);
+      for await (const event of primary.stream('jobEvents', key, caller.signal)) await events.tell(event);
     } catch (error) {
       if (error !== workerLeaves || res.writableNeedDrain) throw error;
     }

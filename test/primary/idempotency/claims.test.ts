@@ -11,6 +11,7 @@ function open(differences: Partial<IdempotencyStore> = {}) {
   const store: IdempotencyStore = {
     take: (...asked) => memory.take(...asked),
     keep: (...kept) => memory.keep(...kept),
+    read: (...asked) => memory.read(...asked),
     release: () => {},
     expire: (at) => memory.expire(at),
     ...differences,
@@ -68,7 +69,8 @@ describe('A key', () => {
     const { promise, resolve } = withResolvers<KnownKey>();
     let asked = 0;
     const requests = open({ take: () => (asked++ === 0 ? promise : Promise.resolve(kept)) });
-    const kept: KnownKey = { type: 'answered', digest: 'a digest', answer: recordedAnswer('kept') };
+    const begin = { status: 200, headers: {}, error: null, begin: 'kept', bytes: 4 };
+    const kept: KnownKey = { type: 'answered', digest: 'a digest', answer: begin };
     const sent = Promise.all(Array.from({ length: 5 }, () => requests.send('k')));
     resolve(kept);
     expect((await sent).map(({ answer }) => answer?.body)).toEqual(Array.from({ length: 5 }, () => 'kept'));

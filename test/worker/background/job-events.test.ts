@@ -5,7 +5,8 @@ import { endId, JobEvents } from '../../../src/worker/background/job-events.js';
 import { KeptAnswer } from '../../../src/worker/background/kept-answer.js';
 import { EventStream } from '../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../src/worker/http/exchange.js';
-import { backgroundView } from '../../support/background-view.js';
+import { answerInPieces, backgroundView } from '../../support/background-view.js';
+import { FakePrimary } from '../../support/fake-primary.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 
 interface ToldEvent {
@@ -14,11 +15,21 @@ interface ToldEvent {
   readonly data: Record<string, unknown>;
 }
 
-const noSpill = { file: async () => null };
 const never = new AbortController().signal;
+const owner = { id: 'some-id', client: 'a' };
+
+interface Kept {
+  readonly isStructured?: boolean;
+  /** The answer as the store has it, where it is not what was told while the job ran. */
+  readonly kept?: string;
+}
 
 /** What a reader is told that has had this event last. */
-async function toldAfter(after: number, events: readonly JobEvent[], isStructured = false): Promise<ToldEvent[]> {
+async function toldAfter(
+  after: number,
+  events: readonly JobEvent[],
+  { isStructured = false, kept }: Kept = {},
+): Promise<ToldEvent[]> {
   let written = '';
   const take = (text: string | Buffer) => {
     written += text;
@@ -28,12 +39,13 @@ async function toldAfter(after: number, events: readonly JobEvent[], isStructure
   using out = new EventStream(res, systemClock);
   const view = backgroundView();
   const job = { ...view, form: { ...view.form, isStructured } };
-  const told = new JobEvents(job, after, out, never);
-  await using answer = new KeptAnswer(noSpill, isStructured);
-  const all = (async function* () {
-    yield* events;
-  })();
-  await told.end(await answer.collect(all, (event) => told.tell(event)), answer);
+  const deltas = events.map((event) => (event.type === 'text-delta' ? event.text : ''));
+  const end = events.at(-1);
+  const text = kept ?? deltas.join('');
+  const jobAnswer = end?.type === 'job-end' && end.outcome === 'ok' ? answerInPieces(text, end) : undefined;
+  const primary = new FakePrimary({ jobAnswer });
+  const told = new JobEvents(job, after, out, never, () => KeptAnswer.open(primary.asPrimary, owner));
+  for (const event of events) await told.tell(event);
   return written.split('\n\n').slice(0, -1).map(eventOf);
 }
 
@@ -97,12 +109,12 @@ describe('The events of a background job', () => {
   it('end with an answer without text, and with the one that the CLI has corrected itself to', async () => {
     const [, done] = await toldAfter(0, eventsWith([]));
     expect(done).toMatchObject({ id: endId, event: 'done', data: { response: '' } });
-    const corrected = await toldAfter(0, eventsWith(['Hallo'], jobDone({ text: 'Hello' })));
+    const corrected = await toldAfter(0, eventsWith(['Hallo']), { kept: 'Hello' });
     expect(corrected.at(-1)).toMatchObject({ id: endId, event: 'done', data: { response: 'Hello' } });
   });
 
   it('end with the value of structured output', async () => {
-    const told = await toldAfter(0, eventsWith(['{"a"', ':1}']), true);
+    const told = await toldAfter(0, eventsWith(['{"a"', ':1}']), { isStructured: true });
     expect(told.at(-1)?.data).toMatchObject({ response: '{"a":1}', structured: { a: 1 } });
   });
 

@@ -27,6 +27,7 @@ function open(
   return keyedRoutes(run, {
     take: (...asked) => memory.take(...asked),
     keep: (...kept) => memory.keep(...kept),
+    read: (...asked) => memory.read(...asked),
     release: () => memory.release(),
     expire: (at) => memory.expire(at),
     ...store,

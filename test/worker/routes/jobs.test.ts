@@ -6,7 +6,7 @@ import { orAborted } from '../../../src/shared/or-aborted.js';
 import { endId } from '../../../src/worker/background/job-events.js';
 import { atRoute } from '../../../src/worker/http/exchange.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from '../../../src/worker/routes/jobs.js';
-import { backgroundView } from '../../support/background-view.js';
+import { answerInPieces, backgroundView } from '../../support/background-view.js';
 import { serveWith } from '../../support/express-server.js';
 import { FakePrimary } from '../../support/fake-primary.js';
 import { forever } from '../../support/job-harness.js';
@@ -18,7 +18,9 @@ import { until } from '../../support/until.js';
 const missing = new RelayError('not_found', 'no such job');
 const started: JobEvent = { type: 'job-start', queueMs: 1 };
 const hello: JobEvent = { type: 'text-delta', text: 'Hello' };
-const whole = [started, hello, jobDone({ model: 'eliza' })];
+const end = jobDone({ model: 'eliza' });
+const whole = [started, hello, end];
+const jobAnswer = answerInPieces('Hello', end);
 const running = backgroundView({ status: 'running', endedAt: null });
 const times = {
   created_at: '1970-01-01T00:00:01.000Z',
@@ -36,9 +38,9 @@ function telling(events: readonly JobEvent[], hangs = false) {
 }
 
 function serve(primary: FakePrimary, closing = new AbortController()) {
-  const parts = { primary: primary.asPrimary, spill: { file: async () => null }, clock: systemClock };
+  const parts = { primary: primary.asPrimary, clock: systemClock };
   return {
-    job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(parts)]),
+    job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(primary.asPrimary)]),
     events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),
   };
 }
@@ -92,7 +94,7 @@ describe('A background job', () => {
   });
 
   it('that has succeeded is told with the body of the plain answer, which has the id of its own request', async () => {
-    const primary = new FakePrimary({ job: backgroundView() }, telling(whole));
+    const primary = new FakePrimary({ job: backgroundView(), jobAnswer });
     await using server = await serve(primary).job();
     const { body } = await server.get('X-Request-Id: mine');
     const result = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
@@ -101,7 +103,7 @@ describe('A background job', () => {
 
   it('of /v1/responses has the answer in that form', async () => {
     const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
-    const primary = new FakePrimary({ job: backgroundView({ form }) }, telling(whole));
+    const primary = new FakePrimary({ job: backgroundView({ form }), jobAnswer });
     await using server = await serve(primary).job();
     const { body } = await server.get();
     expect(body.result).toMatchObject({ id: 'resp_some-id', object: 'response', status: 'completed', created_at: 1 });
@@ -117,12 +119,15 @@ describe('A background job', () => {
   });
 
   it('that is forgotten while it is read is not there either', async () => {
-    const forgotten = async function* (): AsyncGenerator<JobEvent> {
-      yield started;
-      throw missing;
-    };
-    await using server = await serve(new FakePrimary({ job: backgroundView() }, forgotten)).job();
+    await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: missing })).job();
     expect((await server.get()).status).toBe(404);
+    const long = answerInPieces('x'.repeat(100_000), end);
+    const forgotten = ({ from }: { readonly from: number }) => {
+      if (from > 50_000) throw missing;
+      return long({ from });
+    };
+    await using other = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: forgotten })).job();
+    await expect(fetch(`http://127.0.0.1:${other.port}/`).then((response) => response.text())).rejects.toThrow();
   });
 
   it.each([
@@ -138,7 +143,7 @@ describe('A background job', () => {
 
 describe('The events of a background job', () => {
   it('are answered with 204 where the reader has had them all', async () => {
-    await using server = await serve(new FakePrimary({ job: backgroundView() }, telling(whole))).events();
+    await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
     expect((await server.get(`Last-Event-ID: ${endId}`)).status).toBe(204);
     const { status, text } = await server.get(`Last-Event-ID: ${endId - 1}`, 'Connection: close');
     expect([status, text.length >= 0]).toEqual([200, true]);
@@ -147,7 +152,7 @@ describe('The events of a background job', () => {
   it.each(['-1', '1.5', 'abc', '0x1', '9999999999999999', '1, 2', 'ü'])(
     'are refused to who names an event that never was: %s',
     async (id) => {
-      await using server = await serve(new FakePrimary({ job: backgroundView() }, telling(whole))).events();
+      await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
       const { status, body } = await server.get(`Last-Event-ID: ${id}`);
       expect([status, body.error]).toEqual([400, 'validation_error']);
     },

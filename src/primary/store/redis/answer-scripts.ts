@@ -46,20 +46,30 @@ if isWanted then redis.call('PEXPIRE', KEYS[1], ARGV[3]) else redis.call('DEL', 
 return {'ok', now}
 `;
 
+/** ARGV: 2 digest, 3 bytes before those that are wanted, 4 how many. */
+const readAnswer = `
+local fault = checkType(KEYS[1], 'hash')
+if fault then return fault end
+local held = redis.call('HMGET', KEYS[1], 'digest', 'body')
+if held[1] ~= ARGV[2] or not held[2] then return {'gone', now, ''} end
+return {'ok', now, string.sub(held[2], ARGV[3] + 1, ARGV[3] + ARGV[4])}
+`;
+
 /** `begin` stands before each script. */
 export function answerScripts(begin: string) {
   return {
-    /** ARGV: 2 digest, 3 token, 4 how long the key is held, ms. */
+    /** ARGV: 2 digest, 3 token, 4 how long the key is held, ms, 5 bytes of the body that are wanted. */
     takeAnswer: `${begin}
 local fault = checkType(KEYS[1], 'hash')
 if fault then return fault end
 local held = redis.call('HMGET', KEYS[1], 'digest', 'head', 'body')
-if held[2] then return {'answered', now, held[1], held[2], held[3]} end
+if held[2] then return {'answered', now, held[1], held[2], #held[3], string.sub(held[3], 1, tonumber(ARGV[5]))} end
 if held[1] then return {'held', now, held[1]} end
 redis.call('HSET', KEYS[1], 'digest', ARGV[2], 'holder', ARGV[3])
 redis.call('PEXPIRE', KEYS[1], ARGV[4])
 return {'free', now}
 `,
+    readAnswer: begin + readAnswer,
     holdAnswer: begin + holdAnswer,
     /** ARGV: 3 hash of the key, 4 holder, 5 token, 6 digest, 7 head, 8 body, 9 bytes, 10 time to live in ms, 11 most bytes, 12 client. */
     keepAnswer: `${begin}${answerLists}

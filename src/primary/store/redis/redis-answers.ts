@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { holderOf } from '../../../shared/client.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { RecordedAnswer } from '../../../shared/idempotency.js';
+import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
 import { maxAnswerBytes, sizeOfAnswer } from '../../idempotency/answer-shares.js';
 import {
   type AnswerOfKey,
@@ -10,6 +10,7 @@ import {
   type IdempotencyStore,
   type KnownKey,
   nameOfKey,
+  pieceOf,
 } from '../../idempotency/idempotency-store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';
@@ -42,13 +43,19 @@ export class RedisAnswers implements IdempotencyStore {
   async take(key: ClientKey, digest: string): Promise<KnownKey> {
     const place = this.#placeOf(key);
     const token = randomUUID();
-    const { verdict, rest } = await this.#redis.runWithin(limitMs, 'takeAnswer', [place], [digest, token, holdMs]);
-    const [known, head, body] = rest.map(String);
-    if (verdict === 'held') return { type: 'held', digest: known ?? '' };
-    if (verdict === 'answered')
-      return { type: 'answered', digest: known ?? '', answer: answerOf(head ?? '', body ?? '') };
+    const args = [digest, token, holdMs, recordedPieceBytes];
+    const { verdict, rest } = await this.#redis.runWithin(limitMs, 'takeAnswer', [place], args);
+    const known = String(rest[0]);
+    if (verdict === 'held') return { type: 'held', digest: known };
+    if (verdict === 'answered') return { type: 'answered', digest: known, answer: answerOf(rest.slice(1)) };
     this.#held.set(place, { token, digest });
     return { type: 'free' };
+  }
+
+  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+    const args = [digest, from, recordedPieceBytes];
+    const { rest } = await this.#redis.runWithin(limitMs, 'readAnswer', [this.#placeOf(key)], args);
+    return pieceOf(rest[0] as Buffer);
   }
 
   /** Rejects where another host has the key by now. */
@@ -103,8 +110,9 @@ function hashOf(key: ClientKey): string {
   return createHash('sha256').update(nameOfKey(key)).digest('hex');
 }
 
-function answerOf(head: string, body: string): RecordedAnswer {
-  return { ...(JSON.parse(head) as Omit<RecordedAnswer, 'body'>), body };
+function answerOf([head, bytes, piece]: readonly unknown[]): RecordedBegin {
+  const begin = pieceOf(piece as Buffer);
+  return { ...(JSON.parse(String(head)) as RecordedHead), begin, bytes: Number(bytes) };
 }
 
 /** What Redis says against one key says nothing against it. */

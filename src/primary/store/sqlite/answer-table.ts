@@ -1,18 +1,26 @@
-import type { RecordedAnswer } from '../../../shared/idempotency.js';
+import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
 import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
-import { type AnswerOfKey, answerTtlMs, type ClientKey } from '../../idempotency/idempotency-store.js';
+import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../../idempotency/idempotency-store.js';
 import type { SqlRow } from './node-sqlite.js';
 import type { Statements } from './statements.js';
 
 /** What can be asked of it. `at` is wall-clock time. */
 export type AnswerOrder =
   | { readonly type: 'find-answer'; readonly key: ClientKey; readonly at: number }
+  /** A piece of its body. */
+  | { readonly type: 'read-answer'; readonly key: ClientKey; readonly digest: string; readonly from: number }
   /** Whether anything was removed for it. */
   | { readonly type: 'keep-answer'; readonly key: ClientKey; readonly kept: AnswerOfKey; readonly at: number }
   /** Whether anything was removed. */
   | { readonly type: 'expire-answers'; readonly at: number };
 
-export type AnswerValue = AnswerOfKey | boolean | null;
+/** An answer without most of its body. */
+export interface FoundAnswer {
+  readonly digest: string;
+  readonly answer: RecordedBegin;
+}
+
+export type AnswerValue = FoundAnswer | string | boolean | null;
 
 /** Whether it is one of these. */
 export function isAnswerOrder(order: { readonly type: string }): order is AnswerOrder {
@@ -33,6 +41,7 @@ export class AnswerTable {
 
   perform(order: AnswerOrder): AnswerValue {
     if (order.type === 'find-answer') return this.#find(order.key, order.at);
+    if (order.type === 'read-answer') return this.#read(order.key, order.digest, order.from);
     if (order.type === 'keep-answer') return this.#keep(order.key, order.kept, order.at);
     return this.#expire(order.at);
   }
@@ -42,12 +51,22 @@ export class AnswerTable {
     this.#shares = null;
   }
 
-  #find({ client, key }: ClientKey, at: number): AnswerOfKey | null {
+  #find({ client, key }: ClientKey, at: number): FoundAnswer | null {
     const row = this.#sql.get(
-      'SELECT digest, answer, body FROM idempotency WHERE client = ? AND name = ? AND created_at > ?',
+      `SELECT digest, answer, length(body) AS bytes, substr(body, 1, ${recordedPieceBytes}) AS piece
+       FROM idempotency WHERE client = ? AND name = ? AND created_at > ?`,
       ...[client, key, at - answerTtlMs],
     );
     return row === undefined ? null : answerOf(row);
+  }
+
+  #read({ client, key }: ClientKey, digest: string, from: number): string {
+    const row = this.#sql.get(
+      `SELECT substr(body, ?, ${recordedPieceBytes}) AS piece FROM idempotency
+       WHERE client = ? AND name = ? AND digest = ?`,
+      ...[from + 1, client, key, digest],
+    );
+    return row === undefined ? '' : pieceOf(row.piece as Uint8Array);
   }
 
   #keep({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
@@ -82,8 +101,7 @@ export class AnswerTable {
   }
 }
 
-function answerOf({ digest, answer, body }: SqlRow): AnswerOfKey {
-  const { buffer, byteOffset, length } = body as Uint8Array;
-  const head = JSON.parse(String(answer)) as Omit<RecordedAnswer, 'body'>;
-  return { digest: String(digest), answer: { ...head, body: Buffer.from(buffer, byteOffset, length).toString() } };
+function answerOf({ digest, answer, bytes, piece }: SqlRow): FoundAnswer {
+  const head = JSON.parse(String(answer)) as RecordedHead;
+  return { digest: String(digest), answer: { ...head, begin: pieceOf(piece as Uint8Array), bytes: Number(bytes) } };
 }

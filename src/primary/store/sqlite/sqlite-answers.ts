@@ -1,4 +1,5 @@
 import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../../idempotency/idempotency-store.js';
+import type { FoundAnswer } from './answer-table.js';
 import type { SqliteAccess } from './sqlite-access.js';
 
 /** Answers in the file that may be sent again. Nothing of them is held here. */
@@ -11,8 +12,12 @@ export class SqliteAnswers implements IdempotencyStore {
 
   /** Also while the file takes nothing: it may still tell what it has. */
   async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
-    const kept = (await this.#access.ask('answer', { type: 'find-answer', key, at })) as AnswerOfKey | null;
+    const kept = (await this.#access.ask('answer', { type: 'find-answer', key, at })) as FoundAnswer | null;
     return kept === null ? { type: 'free' } : { type: 'answered', ...kept };
+  }
+
+  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+    return (await this.#access.ask('answer', { type: 'read-answer', key, digest, from })) as string;
   }
 
   /** Where nobody knows in time whether it was kept, it may be: it is the answer that was sent. */

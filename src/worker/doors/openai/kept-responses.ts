@@ -6,12 +6,9 @@ import { resultOf } from '../../background/result.js';
 import { untilGone } from '../../http/disconnect.js';
 import type { AsyncHandler, Primary, Reply } from '../../http/exchange.js';
 import { publicCodeOf, sendBody, sendJson } from '../../http/send-json.js';
-import type { JobParts } from '../../jobs/running-job.js';
 import { openResponse } from './responses-answer.js';
 
 /** Background jobs as an SDK of OpenAI asks for them: a response that was begun with `background`. */
-
-type KeptParts = Pick<JobParts, 'primary' | 'spill'>;
 
 const statusOf = {
   queued: 'queued',
@@ -21,18 +18,18 @@ const statusOf = {
   cancelled: 'cancelled',
 } as const satisfies Record<JobStatus, string>;
 
-export function getResponse(parts: KeptParts): AsyncHandler {
+export function getResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
     if (req.query.stream === 'true') throw invalid('stream', 'is not possible here: follow the job instead');
-    await tell(parts, res, await jobOf(parts.primary, req, res));
+    await tell(primary, res, await jobOf(primary, req, res));
   };
 }
 
 /** One that has ended stays as it is. */
-export function cancelResponse(parts: KeptParts): AsyncHandler {
+export function cancelResponse(primary: Primary): AsyncHandler {
   return async (req, res) => {
-    const { id } = await jobOf(parts.primary, req, res);
-    await tell(parts, res, await parts.primary.call('cancelJob', { id, client: res.locals.client }));
+    const { id } = await jobOf(primary, req, res);
+    await tell(primary, res, await primary.call('cancelJob', { id, client: res.locals.client }));
   };
 }
 
@@ -60,18 +57,12 @@ function unlessMissing(error: unknown): null {
   throw error;
 }
 
-async function tell({ primary, spill }: KeptParts, res: Reply, job: BackgroundJobView): Promise<void> {
+async function tell(primary: Primary, res: Reply, job: BackgroundJobView): Promise<void> {
   if (job.status !== 'succeeded') return sendJson(res, unfinished(job));
   using caller = untilGone(res);
-  await using answer = new KeptAnswer(spill, job.form.isStructured);
-  const { client } = res.locals;
-  const end = await answer.collect(primary.stream('jobEvents', { id: job.id, client }, caller.signal));
-  if (end?.outcome !== 'ok') throw new Error('a job has succeeded without an answer');
-  await sendBody(
-    res,
-    answer.written(end, (told) => JSON.stringify(resultOf(job, told))),
-    caller.signal,
-  );
+  const answer = await KeptAnswer.open(primary, { id: job.id, client: res.locals.client });
+  const body = answer.written(job.form.isStructured, (told) => JSON.stringify(resultOf(job, told)));
+  await sendBody(res, body, caller.signal);
 }
 
 function unfinished({ id, form, status, createdAt, failure }: BackgroundJobView): object {

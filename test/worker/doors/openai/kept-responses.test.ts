@@ -1,24 +1,15 @@
 import type { BackgroundJobView } from '../../../../src/shared/background.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { JobEvent } from '../../../../src/shared/job.js';
 import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/doors/openai/kept-responses.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
-import { backgroundView } from '../../../support/background-view.js';
+import { answerInPieces, backgroundView } from '../../../support/background-view.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobDone } from '../../../support/job-records.js';
 
 const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
 const missing = new RelayError('not_found', 'no such job');
-const told: JobEvent[] = [
-  { type: 'job-start', queueMs: 1 },
-  { type: 'text-delta', text: 'Hello' },
-  jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }),
-];
-
-async function* events(): AsyncGenerator<JobEvent> {
-  yield* told;
-}
+const jobAnswer = answerInPieces('Hello', jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
 
 function response(differences: Partial<BackgroundJobView>): BackgroundJobView {
   return backgroundView({ form, ...differences });
@@ -29,17 +20,13 @@ function serve(handler: AsyncHandler, id = 'resp_some-id') {
   return serveWith([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
 }
 
-function parts(primary: FakePrimary) {
-  return { primary: primary.asPrimary, spill: { file: async () => null } };
-}
-
 describe('A response that was begun in the background', () => {
   it.each([
     ['queued', 'queued'],
     ['running', 'in_progress'],
     ['cancelled', 'cancelled'],
   ] as const)('that is %s is told as %s, with the time as a number', async (status, expected) => {
-    await using server = await serve(getResponse(parts(new FakePrimary({ job: response({ status }) }))));
+    await using server = await serve(getResponse(new FakePrimary({ job: response({ status }) }).asPrimary));
     const { body } = await server.get();
     expect(body).toMatchObject({ id: 'resp_some-id', object: 'response', status: expected, created_at: 1, output: [] });
     expect([body.background, body.error, body.model]).toEqual([true, null, 'eliza']);
@@ -48,13 +35,13 @@ describe('A response that was begun in the background', () => {
   it('that has failed says why', async () => {
     const failure = { code: 'timeout', message: 'too long' } as const;
     await using server = await serve(
-      getResponse(parts(new FakePrimary({ job: response({ status: 'failed', failure }) }))),
+      getResponse(new FakePrimary({ job: response({ status: 'failed', failure }) }).asPrimary),
     );
     expect((await server.get()).body).toMatchObject({ status: 'failed', error: failure });
   });
 
   it('that is complete has its answer', async () => {
-    await using server = await serve(getResponse(parts(new FakePrimary({ job: response({}) }, events))));
+    await using server = await serve(getResponse(new FakePrimary({ job: response({}), jobAnswer }).asPrimary));
     const { body } = await server.get();
     expect(body).toMatchObject({ id: 'resp_some-id', status: 'completed', background: true, created_at: 1 });
     expect(body.output).toMatchObject([{ type: 'message', content: [{ type: 'output_text', text: 'Hello' }] }]);
@@ -66,10 +53,10 @@ describe('A response that was begun in the background', () => {
     ['resp_some-id', backgroundView()],
     ['resp_some-id', missing],
   ])('is not there under another id, for another client, or of another endpoint: %s', async (id, job) => {
-    const primary = new FakePrimary({ job }, events);
+    const primary = new FakePrimary({ job, jobAnswer });
     for (const handler of [
-      getResponse(parts(primary)),
-      cancelResponse(parts(primary)),
+      getResponse(primary.asPrimary),
+      cancelResponse(primary.asPrimary),
       deleteResponse(primary.asPrimary),
     ]) {
       await using server = await serve(handler, id);
@@ -85,7 +72,7 @@ describe('A response that was begun in the background', () => {
       job: response({ status: 'running' }),
       cancelJob: response({ status: 'cancelled' }),
     });
-    await using server = await serve(cancelResponse(parts(primary)));
+    await using server = await serve(cancelResponse(primary.asPrimary));
     expect((await server.get()).body.status).toBe('cancelled');
   });
 
