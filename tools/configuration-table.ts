@@ -49,7 +49,9 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
     'longest time between SIGTERM and SIGKILL; where a slot waits for the end, at most 400 ms of it',
   ],
   MODEL_API_RATE_LIMIT_WINDOW_SECONDS: ['length of the rate window of one client, seconds'],
-  MODEL_API_RATE_LIMIT_MAX_REQUESTS: ['requests of one client per window on POST /ask and POST /chat; 0 is off'],
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: [
+    'requests of one client per window on POST /ask, POST /chat and its forks; 0 is off',
+  ],
   MODEL_API_STRICT_HEALTH: ['`true`: /health answers 503 while the model CLI is not ready'],
   MODEL_API_READINESS_INTERVAL_SECONDS: [
     'time between readiness checks, seconds; 0: only at start, when forced and when a job shows otherwise',

@@ -18,6 +18,7 @@ import { Hourly } from './limits/hourly.js';
 import { KeyBrake } from './limits/key-brake.js';
 import { RateLimit } from './limits/rate-limit.js';
 import { SharedRateLimit } from './limits/shared-rate-limit.js';
+import { UserConnections } from './limits/user-connections.js';
 import type { Parts, Setup } from './parts.js';
 import { purgeClient } from './store/purge.js';
 import { expiryAt } from './store/store-upkeep.js';
@@ -120,6 +121,7 @@ export class Service {
       claims: this.#parts.claims,
       rateLimit: createRateLimit(this.#parts),
       keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
+      connections: new UserConnections(),
       jobMetrics: metrics.jobs,
       toolsIgnored: toolsIgnored(this.#parts),
       clientMetrics: metrics.clients,

@@ -75,6 +75,7 @@ export function createApp(parts: AppParts): Express {
 }
 
 function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
+  const capped = rateCap(rateWindows(primary, settings));
   const mayChat = authenticate(authority, 'chat');
   const mayRead = [mayChat, readBackGuard(settings)];
   endpoint(app, '/chat').get(...mayRead, getConversations(primary));
@@ -86,7 +87,7 @@ function addConversationRoutes(app: Express, { primary, settings, authority, bod
     .get(...mayRead, getMessages(primary))
     .all(methodNotAllowed('GET', 'HEAD'));
   endpoint(app, '/chat/{conversation_id}/fork')
-    .post(...mayRead, postFork(primary, bodies))
+    .post(...mayRead, capped, postFork(primary, bodies))
     .all(methodNotAllowed('POST'));
 }
 

@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { StopTimer } from '../shared/clock.js';
 import { listenOn } from '../shared/listening-socket.js';
+import type { ConnectionLimit } from './clients/connection-limit.js';
+import { isUnixSocket } from './clients/unix-socket.js';
 import { Connection, type Listener } from './http/connection.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './http/refusal.js';
 
@@ -31,9 +33,15 @@ const joblessMs = 2000;
 /** At the end, an answer of which its client has taken nothing for so long counts as left by the client. */
 const leftMs = 1000;
 
+/** What a server needs. */
+export interface ServerParts extends RefusalParts {
+  /** Says whether a connection on a Unix socket may stay. */
+  readonly limit: Pick<ConnectionLimit, 'admit'>;
+}
+
 /** Owns one listening server and its connections: time limits, JSON bodies for errors that Node answers itself, one request at a time per socket. */
 export class HttpServer {
-  readonly #parts: RefusalParts;
+  readonly #parts: ServerParts;
   readonly #limits: HttpLimits;
   readonly #server: Server;
   readonly #connections = new Map<Socket, Connection>();
@@ -41,7 +49,7 @@ export class HttpServer {
   #hasCut = false;
   #maxUnreadMs: number;
 
-  constructor(app: Listener, parts: RefusalParts, limits = httpLimits) {
+  constructor(app: Listener, parts: ServerParts, limits = httpLimits) {
     this.#parts = parts;
     this.#limits = limits;
     this.#maxUnreadMs = limits.unreadMs;
@@ -53,6 +61,7 @@ export class HttpServer {
       maxHeaderSize: maxHeaderBytes,
       requireHostHeader: false, // checked by the host guard, which answers with a body
     });
+    this.#server.maxHeadersCount = 0; // else Node drops those beyond 2,000 without a word; their bytes are bounded
     this.#server.on('connection', (socket: Socket) => this.#welcome(socket, app));
     const serve: Listener = (req, res) => this.#connections.get(req.socket)?.serve(req, res);
     this.#server.on('request', serve).on('checkContinue', serve).on('checkExpectation', serve);
@@ -142,8 +151,11 @@ export class HttpServer {
 
   #welcome(socket: Socket, app: Listener): void {
     const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
-    this.#connections.set(socket, new Connection(socket, app, sayLast, this.#parts.clock));
+    const { clock, limit } = this.#parts;
+    const connection = new Connection(socket, app, sayLast, clock);
+    this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
+    if (isUnixSocket(socket)) void connection.hold(limit.admit(socket));
   }
 }
 

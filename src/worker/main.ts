@@ -12,6 +12,7 @@ import type { Phase } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { SpillFolder } from './answer/spill-folder.js';
 import { createApp } from './app.js';
+import { ConnectionLimit } from './clients/connection-limit.js';
 import { KeyRing } from './clients/key-ring.js';
 import { LocalUsers } from './clients/local-users.js';
 import { PeerCredentials } from './clients/peer-credentials.js';
@@ -97,8 +98,7 @@ function connect(context: WorkerContext): Primary {
   return peer;
 }
 
-function localUsers(settings: WorkerSettings): LocalUsers {
-  const credentials = new PeerCredentials(systemClock);
+function localUsers(settings: WorkerSettings, credentials: PeerCredentials): LocalUsers {
   return new LocalUsers(settings, { table: new SocketTable(), credentials, names: new UserNames() });
 }
 
@@ -109,7 +109,10 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const parts = { metrics, log, clock: systemClock };
   const heap = new HeapKeeper(systemClock, fullCollection());
   const wrongKeys = new WrongKeys(primary, systemClock);
-  const authority = { keys: context.keys, users: localUsers(settings), wrongKeys, clock: systemClock };
+  const credentials = new PeerCredentials(systemClock);
+  const users = localUsers(settings, credentials);
+  const authority = { keys: context.keys, users, wrongKeys, clock: systemClock };
+  const limit = new ConnectionLimit(primary, credentials);
   const spill = new SpillFolder(process.env.TMPDIR || spillPath, log);
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
   const { closing } = listeners;
@@ -117,7 +120,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const held = { bodies, spill, viewers };
   const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...held, ...parts });
   try {
-    await listeners.open(settings.fds, () => new HttpServer(app, parts));
+    await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit }));
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);

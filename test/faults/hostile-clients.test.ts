@@ -75,6 +75,21 @@ describe('A web page on another site', () => {
     }
   });
 
+  it('can not hide behind two thousand header lines', async () => {
+    const many = Array<string>(2500).fill('a:');
+    const sent = (...headers: readonly string[]) => answerTo(service, jsonPost('/ask', '{"prompt":"forged"}', headers));
+    const origin = await sent(withKey, ...many, 'Origin: http://evil.example');
+    expect([origin.status, origin.body.error]).toEqual([403, 'forbidden']);
+    const site = await sent(withKey, ...many, 'Sec-Fetch-Site: cross-site');
+    expect([site.status, site.body.error]).toEqual([403, 'forbidden']);
+    const host = await sent('Host: localhost', withKey, ...many, 'Host: evil.example');
+    expect([host.status, host.body.message]).toEqual([400, 'Host: exactly one Host header is needed']);
+    const other = await sent(withKey, ...many, 'X-API-Key: another');
+    expect([other.status, other.body.error]).toEqual([401, 'unauthorized']);
+    const more = await sent(withKey, ...Array<string>(2500).fill('abcd: efgh')); // more than 16 KB
+    expect([more.status, more.body.message]).toEqual([431, 'the headers are too large']);
+  });
+
   it('has started no job with any of that', async () => {
     const started = await Promise.all(
       ['ask', 'chat'].map((name) => metric(service, `jobs_total{operation="${name}",outcome="ok"}`)),

@@ -99,6 +99,14 @@ describe('The rate cap', () => {
     }
   });
 
+  it('counts forks of a conversation, too', async () => {
+    await using service = await startCapped(3);
+    const { body } = await service.post('/chat', { message: 'hello' });
+    const fork = async () => (await service.post(`/chat/${body.conversation_id}/fork`, {})).status;
+    expect([await fork(), await fork(), await fork()]).toEqual([201, 201, 429]);
+    expect((await service.get('/chat')).body.conversations).toHaveLength(3);
+  });
+
   it('is off unless it is set', async () => {
     await using service = await startService({ env: twoWorkers });
     const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));

@@ -50,7 +50,9 @@ async function start(changes: Partial<typeof limits> = {}) {
   const exchanges = new Exchanges();
   const log = new LogBook();
   const metrics = new HttpMetrics();
-  const server = new HttpServer(exchanges.listener, { log, metrics, clock: systemClock }, { ...limits, ...changes });
+  const limit = { admit: () => Promise.reject(new Error('only connections on a Unix socket are asked about')) };
+  const parts = { log, metrics, clock: systemClock, limit };
+  const server = new HttpServer(exchanges.listener, parts, { ...limits, ...changes });
   const { fd, address } = await bindTcp('127.0.0.1', 0);
   await server.listen(fd);
   const port = address?.port ?? 0;

@@ -19,6 +19,7 @@ import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { KeyBrake } from '../limits/key-brake.js';
 import type { RateLimit } from '../limits/rate-limit.js';
+import type { UserConnections } from '../limits/user-connections.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { LastHour } from '../metrics/last-hour.js';
@@ -49,6 +50,7 @@ export interface Services {
   readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyBrake: Pick<KeyBrake, 'failed'>;
+  readonly connections: Pick<UserConnections, 'hold'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
   readonly usage: Pick<UsageLedger, 'refused'> & Pick<KeptUsage, 'report'>;
@@ -95,6 +97,7 @@ export function apiHandlers(services: Services): SharedHandlers {
       return verdict;
     },
     toolsIgnored: services.toolsIgnored,
+    connection: ({ uid }, signal) => services.connections.hold(uid, signal),
     wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
     usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),

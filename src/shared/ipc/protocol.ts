@@ -145,6 +145,8 @@ export const primaryCalls = {
   rate: { request: z.object({ client: z.string() }), answer: rateVerdict },
   /** Counts a wrong key of this caller: a user or an address, as of `shared/client.ts`. 0: it is not blocked. */
   wrongKey: { request: z.object({ caller: z.string() }), answer: z.object({ blockedSeconds: z.int() }) },
+  /** A connection on the Unix socket, by the user at its other end: one item, and no end. Cancelling the call closes it. */
+  connection: { request: z.object({ uid: z.int().nullable() }), item: z.object({ isAllowed: z.boolean() }) },
   /** A worker has refused a job of this client because the service drains. */
   refusedDraining: { request: z.object({ client: z.string() }), answer: z.object({ retryAfterSeconds: z.int() }) },
   /** A request of this client has tools, and they are ignored. */

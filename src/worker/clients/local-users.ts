@@ -7,6 +7,7 @@ import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { addressOf } from '../http/client-address.js';
 import type { PeerCredentials } from './peer-credentials.js';
 import type { SocketTable } from './socket-table.js';
+import { isUnixSocket } from './unix-socket.js';
 import type { UserNames } from './user-names.js';
 
 interface LocalUser {
@@ -93,12 +94,6 @@ function isAmong(allowed: readonly string[], user: LocalUser | null): boolean {
 function isTrustedProxy(req: Request): boolean {
   const isTrusted = req.app.get('trust proxy fn') as (address: string | undefined, hops: number) => boolean;
   return isTrusted(req.socket.remoteAddress, 0);
-}
-
-/** Its addresses would tell it, but are gone with the connection. */
-function isUnixSocket(socket: Socket): boolean {
-  const { _handle } = socket as unknown as { readonly _handle: object | null };
-  return _handle?.constructor.name === 'Pipe';
 }
 
 /** In a user namespace, this uid stands for every user who has none there. */

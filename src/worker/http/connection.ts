@@ -32,6 +32,7 @@ export class Connection {
   #newest: OpenExchange | null = null;
   #last: HttpRefusal | null = null;
   #ignored = 0;
+  #isHeld = false;
   #isFinishing = false;
   #hasSaidClose = false;
 
@@ -46,7 +47,7 @@ export class Connection {
 
   /** Nothing is being answered. */
   get isIdle(): boolean {
-    return this.#open === null;
+    return this.#open === null && this.#waiting.length === 0;
   }
 
   /** The answer of a job is open. */
@@ -96,13 +97,24 @@ export class Connection {
     else this.#socket.resetAndDestroy();
   }
 
+  /** Begins no request before this says that its client may have one more connection. */
+  async hold(admission: Promise<boolean>): Promise<void> {
+    this.#isHeld = true;
+    const isAllowed = await admission;
+    this.#isHeld = false;
+    if (!this.#socket.writable) return;
+    if (isAllowed) return this.isIdle ? undefined : this.#beginNext();
+    this.#refuseAll(refusals.tooManyConnections);
+    this.#socket.destroySoon(); // on a Unix socket, what was written is read even so
+  }
+
   serve(req: OpenExchange['req'], res: OpenExchange['res']): void {
     if (this.#last !== null || this.#hasSaidClose) return this.#ignore();
     const exchange = { req, res };
     this.#newest = exchange;
-    if (this.#open === null) this.#begin(exchange);
+    if (this.#open === null && !this.#isHeld) this.#begin(exchange);
     else if (this.#waiting.length < maxWaiting) this.#waiting.push(exchange);
-    else this.#refuseAll();
+    else this.#refuseAll(refusals.tooManyRequests);
   }
 
   /** The bytes are no HTTP, too many, or too slow. The refusal takes the place of the broken request's answer. */
@@ -127,9 +139,9 @@ export class Connection {
   }
 
   /** The client learns from the refusal that none of those that waited was begun: it may send them again. */
-  #refuseAll(): void {
+  #refuseAll(refusal: HttpRefusal): void {
     this.#waiting.length = 0;
-    this.#refuseAfterOthers(refusals.tooManyRequests);
+    this.#refuseAfterOthers(refusal);
   }
 
   /** What follows a refusal is not answered, but Node keeps it until the socket is closed. */
@@ -146,7 +158,7 @@ export class Connection {
 
   #refuseAfterOthers(refusal: HttpRefusal): void {
     this.#last = refusal;
-    if (this.#open === null) this.#sayLast(refusal);
+    if (this.isIdle) this.#sayLast(refusal);
   }
 
   #begin(exchange: OpenExchange): void {
@@ -168,7 +180,10 @@ export class Connection {
   #next(answered: OpenExchange['res']): void {
     this.#open = null;
     this.#hasSaidClose = answered.getHeader('connection') === 'close';
-    if (!this.#socket.writable || this.#hasSaidClose) return;
+    if (this.#socket.writable && !this.#hasSaidClose) this.#beginNext();
+  }
+
+  #beginNext(): void {
     const next = this.#waiting.shift();
     if (next !== undefined) this.#begin(next);
     else if (this.#last !== null) this.#sayLast(this.#last);

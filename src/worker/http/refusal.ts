@@ -26,6 +26,11 @@ export const refusals = {
     code: 'concurrency_limited',
     message: 'too many requests wait on this connection: send them again on a new one',
   },
+  tooManyConnections: {
+    status: httpStatusOf.concurrency_limited,
+    code: 'concurrency_limited',
+    message: 'this user has too many connections open on the Unix socket',
+  },
 } as const satisfies Readonly<Record<string, HttpRefusal>>;
 
 const byNodeCode: Readonly<Record<string, HttpRefusal>> = {

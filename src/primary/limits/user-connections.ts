@@ -1,0 +1,36 @@
+/** Of one user, over all workers. A browser or an SDK opens a few, a gateway some dozens. */
+export const maxUserConnections = 256;
+
+/**
+ * Owns the count of open connections on the Unix socket, by the user at their other end, for all workers together. Those
+ * whose user is not known (null) count as one user's.
+ */
+export class UserConnections {
+  readonly #counts = new Map<number | null, number>();
+
+  /** Yields once whether the connection may stay. Where it may, it counts until the signal is aborted. */
+  async *hold(uid: number | null, signal: AbortSignal): AsyncGenerator<{ readonly isAllowed: boolean }> {
+    const count = this.#counts.get(uid) ?? 0;
+    if (count >= maxUserConnections) return yield { isAllowed: false };
+    this.#counts.set(uid, count + 1);
+    try {
+      yield { isAllowed: true };
+      await aborted(signal);
+    } finally {
+      this.#release(uid);
+    }
+  }
+
+  #release(uid: number | null): void {
+    const left = (this.#counts.get(uid) ?? 1) - 1;
+    if (left > 0) this.#counts.set(uid, left);
+    else this.#counts.delete(uid);
+  }
+}
+
+function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) return resolve();
+    signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+}
