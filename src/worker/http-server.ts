@@ -5,6 +5,7 @@ import { listenOn } from '../shared/listening-socket.js';
 import type { ConnectionLimit } from './clients/connection-limit.js';
 import { isUnixSocket } from './clients/unix-socket.js';
 import { Connection, type Listener } from './http/connection.js';
+import type { ReadingPace } from './http/paced-reading.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './http/refusal.js';
 
 const httpLimits = {
@@ -37,6 +38,8 @@ const leftMs = 1000;
 export interface ServerParts extends RefusalParts {
   /** Says whether a connection on a Unix socket may stay. */
   readonly limit: Pick<ConnectionLimit, 'admit'>;
+  /** Of the bodies that are read and dropped, together with those that are read. */
+  readonly pace: ReadingPace;
 }
 
 /** Owns one listening server and its connections: time limits, JSON bodies for errors that Node answers itself, one request at a time per socket. */
@@ -151,8 +154,8 @@ export class HttpServer {
 
   #welcome(socket: Socket, app: Listener): void {
     const sayLast = (refusal: ReturnType<typeof refusalOf>) => answerRaw(socket, refusal, this.#parts);
-    const { clock, limit } = this.#parts;
-    const connection = new Connection(socket, app, sayLast, clock);
+    const { pace, limit } = this.#parts;
+    const connection = new Connection(socket, app, sayLast, pace);
     this.#connections.set(socket, connection);
     socket.once('close', () => this.#connections.delete(socket));
     if (isUnixSocket(socket)) void connection.hold(limit.admit(socket));

@@ -120,7 +120,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const held = { bodies, spill, viewers };
   const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...held, ...parts });
   try {
-    await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit }));
+    await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit, pace: bodies.pace }));
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);

@@ -1,7 +1,15 @@
 import { writeFile } from 'node:fs/promises';
-import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
-import { digestOf } from '../../src/shared/config/api-keys.js';
+import {
+  bodyBytes,
+  DrippingBodies,
+  type Holder,
+  headerOf,
+  jsonType,
+  keyOf,
+  manners,
+  writeHolders,
+} from '../support/dripping-bodies.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';
 import { memoryOf } from '../support/processes.js';
@@ -11,8 +19,6 @@ import { healthTimes } from '../support/slow-clients.js';
 import { until } from '../support/until.js';
 
 const megabyte = 1024 ** 2;
-const bodyBytes = 16 * megabyte;
-const json = 'Content-Type: application/json';
 
 /** A body of nothing but this, 16 MB of it. */
 function filledWith(begin: string, unit: string): Buffer {
@@ -71,7 +77,7 @@ describe('A body in pieces of one byte', () => {
     const pieces = Buffer.from(chunk(' ').repeat(500_000));
     const connections = await Promise.all(Array.from({ length: 2 }, () => RawConnection.open(service.port)));
     for (const connection of connections) {
-      connection.send(request('POST /ask', [json, 'Transfer-Encoding: chunked']));
+      connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked']));
       connection.send(pieces);
       connection.send(chunk('{"prompt":"hello"}') + chunk(''));
     }
@@ -84,11 +90,24 @@ describe('A body in pieces of one byte', () => {
     expect((await memoryOf(worker)).peakBytes - before).toBeLessThan(200 * megabyte); // it was 450 MB
   }, 90_000);
 
+  it('leaves time for others, however many clients send one and go away', async () => {
+    await using service = await startService();
+    const pieces = request('POST /ask', [jsonType, 'Transfer-Encoding: chunked'], chunk(' ').repeat(500_000));
+    const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.port)));
+    for (const connection of connections) {
+      connection.send(pieces);
+      connection.endInput();
+    }
+    const times = await healthTimes(service.url, 300);
+    expect(times.toSorted((a, b) => a - b).at(-8)).toBeLessThan(1000); // it was 2 s
+    for (const connection of connections) connection[Symbol.dispose]();
+  }, 120_000);
+
   it('that nobody reads leaves time for others, too, and its connection goes on', async () => {
     await using service = await startService();
     const connections = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(service.port)));
     for (const connection of connections) {
-      connection.send(request('POST /nowhere', [json, 'Transfer-Encoding: chunked']));
+      connection.send(request('POST /nowhere', [jsonType, 'Transfer-Encoding: chunked']));
       connection.send(chunk(' ').repeat(connection === connections[0] ? 50_000 : 500_000) + chunk(''));
     }
     const times = await healthTimes(service.url, 30);
@@ -101,64 +120,7 @@ describe('A body in pieces of one byte', () => {
   }, 90_000);
 });
 
-const names = ['greedy', 'modest', 'app'] as const;
-type Name = (typeof names)[number];
-const keyOf = (name: Name) => `the-key-of-${name}-in-this-test`;
-const headerOf = (name: Name) => `X-API-Key: ${keyOf(name)}`;
-
-async function keysIn(folder: TemporaryFolder): Promise<{ MODEL_API_KEYS_FILE: string }> {
-  const file = join(folder.path, 'keys');
-  const lines = names.map((name) => `${name}:sha256:${digestOf(keyOf(name))}${name === 'app' ? ':subclients' : ''}\n`);
-  await writeFile(file, lines.join(''), { mode: 0o600 });
-  return { MODEL_API_KEYS_FILE: file };
-}
-
-/** How a body is announced. */
-const manners = {
-  'with a length': [`Content-Length: ${bodyBytes}`],
-  'without a length': ['Transfer-Encoding: chunked'],
-  'that waited to be asked for': [`Content-Length: ${bodyBytes}`, 'Expect: 100-continue'],
-} as const;
-
-const sentBytes = 14 * megabyte;
 const filling = 9;
-const dripMs = 1200;
-
-/** Owns connections that send most of a body at once, and then a byte from time to time. */
-class Drips implements Disposable {
-  readonly #sockets: Socket[] = [];
-  readonly #answers: string[] = [];
-  readonly #timer: NodeJS.Timeout;
-
-  constructor(service: Service, headers: (index: number) => readonly string[], path = '/ask') {
-    const isChunked = headers(0).some((header) => header.includes('chunked'));
-    const written = (text: string) => (isChunked ? chunk(text) : text);
-    for (let index = 0; index < filling; index++) {
-      const socket = connect(service.port, '127.0.0.1');
-      this.#sockets.push(socket);
-      socket.on('error', () => {}).on('data', (bytes: Buffer) => this.#answers.push(bytes.toString('latin1', 0, 12)));
-      socket.write(request(`POST ${path}`, [json, ...headers(index)]));
-      socket.write(written(`{"prompt":"${'x'.repeat(sentBytes)}`));
-    }
-    this.#timer = setInterval(() => {
-      for (const socket of this.#sockets) if (socket.writable) socket.write(written('x'));
-    }, dripMs);
-  }
-
-  /** What those are told that are given up. */
-  get statuses(): string[] {
-    return this.#answers.map((line) => line.slice('HTTP/1.1 '.length)).filter((status) => status !== '100');
-  }
-
-  get unsentBytes(): number {
-    return this.#sockets.reduce((sum, { writableLength }) => sum + writableLength, 0);
-  }
-
-  [Symbol.dispose](): void {
-    clearInterval(this.#timer);
-    for (const socket of this.#sockets) socket.destroy();
-  }
-}
 
 /** Resolves when the worker holds what it takes of such bodies. */
 async function untilFull(service: Service, before: number): Promise<void> {
@@ -167,7 +129,7 @@ async function untilFull(service: Service, before: number): Promise<void> {
 }
 
 /** Milliseconds until a prompt of this length was answered. */
-async function timeOf(service: Service, name: Name, length: number, isChunked = false): Promise<number> {
+async function timeOf(service: Service, name: Holder, length: number, isChunked = false): Promise<number> {
   const body = JSON.stringify({ prompt: 'x'.repeat(length), nothing: true });
   const from = performance.now();
   using connection = await RawConnection.open(service.port);
@@ -186,7 +148,7 @@ describe('Bodies that drip', () => {
   let before: number;
   beforeEach(async () => {
     folder = await temporaryFolder();
-    service = await startService({ env: await keysIn(folder) });
+    service = await startService({ env: await writeHolders(folder) });
     const [worker] = (await service.workers()) as [number];
     before = (await memoryOf(worker)).bytes;
   });
@@ -196,7 +158,7 @@ describe('Bodies that drip', () => {
   });
 
   it.each(Object.entries(manners))('do not keep the prompts of another client waiting: %s', async (_, manner) => {
-    using drips = new Drips(service, () => [headerOf('greedy'), ...manner]);
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), ...manner]);
     await untilFull(service, before);
     for (const length of [20_000, 200_000, 2 * megabyte]) {
       expect(await timeOf(service, 'modest', length)).toBeLessThan(limitMs);
@@ -208,28 +170,35 @@ describe('Bodies that drip', () => {
 
   it('of one key count as those of one client, whomever it names', async () => {
     const named = (index: number) => [headerOf('app'), `X-OpenWebUI-User-Id: user-${index}`];
-    using _drips = new Drips(
-      service,
+    using _drips = new DrippingBodies(
+      service.port,
+      filling,
       (index) => [...named(index), `Content-Length: ${bodyBytes}`],
       '/v1/chat/completions',
     );
     await untilFull(service, before);
     using modest = await RawConnection.open(service.port);
-    modest.send(request('POST /ask', [json, headerOf('modest'), `Content-Length: ${bodyBytes}`]));
-    const most = Buffer.alloc(8 * megabyte, ' ');
-    modest.send(most);
+    modest.send(request('POST /ask', [jsonType, headerOf('modest'), `Content-Length: ${bodyBytes}`]));
+    let sent = 0;
+    const send = (count: number) => {
+      modest.send(Buffer.alloc(count, ' '));
+      sent += count;
+    };
+    send(8 * megabyte);
+    const steady = setInterval(() => send(megabyte / 8), 250); // a body that stops for a second is given up, too
     using another = await RawConnection.open(service.port);
-    another.send(request('POST /v1/chat/completions', [json, ...named(99), `Content-Length: ${2 * megabyte}`]));
+    another.send(request('POST /v1/chat/completions', [jsonType, ...named(99), `Content-Length: ${2 * megabyte}`]));
     another.send(Buffer.alloc(2 * megabyte, ' '));
-    expect((await another.answer()).status).toBe(400); // it had its room, but not from the other client
+    const { status } = await another.answer().finally(() => clearInterval(steady));
+    expect(status).toBe(400); // it had its room, but not from the other client
     const rest = '{"prompt":"hello"}';
-    modest.send(Buffer.alloc(bodyBytes - most.length - rest.length, ' '));
+    send(bodyBytes - sent - rest.length);
     modest.send(rest);
     expect((await modest.answer()).status).toBe(200);
   });
 
   it('are left alone while nobody needs the memory', async () => {
-    using drips = new Drips(service, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
     await untilFull(service, before);
     expect(await timeOf(service, 'modest', 20_000)).toBeLessThan(limitMs);
     expect(drips.statuses.filter((status) => status === '429')).toEqual([]);
@@ -241,7 +210,7 @@ describe('A body that is complete', () => {
     await using folder = await temporaryFolder();
     const gate = join(folder.path, 'gate');
     const program = script('takes-turns.pl', join(folder.path, 'order'), gate);
-    const env = { ...(await keysIn(folder)), MODEL_API_MAX_CONCURRENT: '1' };
+    const env = { ...(await writeHolders(folder)), MODEL_API_MAX_CONCURRENT: '1' };
     await using service = await startWithProgram(program, env);
     const [worker] = (await service.workers()) as [number];
     const before = (await memoryOf(worker)).bytes;
@@ -249,7 +218,7 @@ describe('A body that is complete', () => {
       service.post('/ask', { prompt }, { 'x-api-key': keyOf('modest') }),
     );
     await untilJobs(service, 1, 1);
-    using drips = new Drips(service, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
     await untilFull(service, before);
     await until(() => drips.statuses.includes('408'), 'those that drip to be given up'); // they wait for each other
     await writeFile(gate, '');

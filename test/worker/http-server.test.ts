@@ -3,6 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { delay, systemClock } from '../../src/shared/clock.js';
 import { bindTcp } from '../../src/shared/listening-socket.js';
 import type { Listener } from '../../src/worker/http/connection.js';
+import { ReadingPace } from '../../src/worker/http/paced-reading.js';
 import { HttpServer } from '../../src/worker/http-server.js';
 import { HttpMetrics } from '../../src/worker/metrics.js';
 import { LogBook } from '../support/log-book.js';
@@ -51,7 +52,7 @@ async function start(changes: Partial<typeof limits> = {}) {
   const log = new LogBook();
   const metrics = new HttpMetrics();
   const limit = { admit: () => Promise.reject(new Error('only connections on a Unix socket are asked about')) };
-  const parts = { log, metrics, clock: systemClock, limit };
+  const parts = { log, metrics, clock: systemClock, limit, pace: new ReadingPace(systemClock) };
   const server = new HttpServer(exchanges.listener, parts, { ...limits, ...changes });
   const { fd, address } = await bindTcp('127.0.0.1', 0);
   await server.listen(fd);

@@ -5,6 +5,7 @@ import { systemClock } from '../../src/shared/clock.js';
 import { bindUnix } from '../../src/shared/listening-socket.js';
 import { withResolvers } from '../../src/shared/resolvers.js';
 import type { Listener } from '../../src/worker/http/connection.js';
+import { ReadingPace } from '../../src/worker/http/paced-reading.js';
 import { HttpServer } from '../../src/worker/http-server.js';
 import { HttpMetrics } from '../../src/worker/metrics.js';
 import { temporaryFolder } from '../support/folder.js';
@@ -31,7 +32,8 @@ async function start() {
     },
   };
   const log = new LogBook();
-  const server = new HttpServer(listener, { log, metrics: new HttpMetrics(), clock: systemClock, limit });
+  const pace = new ReadingPace(systemClock);
+  const server = new HttpServer(listener, { log, metrics: new HttpMetrics(), clock: systemClock, limit, pace });
   await server.listen(bindUnix(path).fd);
   const open = async (...bytes: readonly (Buffer | string)[]) => {
     const socket = connect(path);

@@ -1,5 +1,6 @@
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { inLine } from '../../shared/shared-calls.js';
+import { ReadingPace } from './paced-reading.js';
 import { type BodyOwner, type BodySource, ReceivedBody } from './received-body.js';
 
 /** All bodies that one worker is receiving, bytes. */
@@ -21,6 +22,7 @@ export class BodyMemory {
   /** The largest body. */
   readonly limitBytes: number;
   readonly clock: Clock;
+  readonly pace: ReadingPace;
   readonly #inLine = inLine();
   /** Oldest first. */
   readonly #open = new Set<ReceivedBody>();
@@ -36,6 +38,7 @@ export class BodyMemory {
   constructor(limitBytes: number, clock: Clock) {
     this.limitBytes = limitBytes;
     this.clock = clock;
+    this.pace = new ReadingPace(clock);
   }
 
   /** Counts a body of this client until it is closed. Its length is what the client says, or Infinity. */

@@ -58,7 +58,7 @@ const structureLimits = { maxValues: 50_000, maxDepth: 200 };
 /** Rejects as soon as a limit is exceeded. What the client still sends is read and dropped. */
 function readBytes(req: Request, res: Reply, memory: BodyMemory): Promise<Buffer> {
   const { promise, resolve, reject } = withResolvers<Buffer>();
-  const reading = new PacedReading(req, memory.clock);
+  const reading = new PacedReading(req, memory.pace);
   const giveUp = () => {
     if (!res.headersSent) answerRefusal(res, refusals.tooSlow);
     reject(cancelled('the body did not arrive in time'));

@@ -1,8 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import type { Clock } from '../../shared/clock.js';
 import type { Reply } from './exchange.js';
-import { dropBody } from './paced-reading.js';
+import { dropBody, type ReadingPace } from './paced-reading.js';
 import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
 import { UnreadWatch } from './unread-watch.js';
 
@@ -25,7 +24,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #app: Listener;
   readonly #sayLast: (refusal: HttpRefusal) => void;
-  readonly #clock: Clock;
+  readonly #pace: ReadingPace;
   readonly #unread: UnreadWatch;
   readonly #waiting: OpenExchange[] = [];
   #open: OpenExchange | null = null;
@@ -37,8 +36,8 @@ export class Connection {
   #hasSaidClose = false;
 
   /** `sayLast` answers what is no request, and closes the socket. */
-  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, clock: Clock) {
-    this.#clock = clock;
+  constructor(socket: Socket, app: Listener, sayLast: (refusal: HttpRefusal) => void, pace: ReadingPace) {
+    this.#pace = pace;
     this.#socket = socket;
     this.#app = app;
     this.#sayLast = sayLast;
@@ -172,8 +171,8 @@ export class Connection {
   /** Nobody reads a body but that of a POST, and that not always. */
   #dropUnread({ req, res }: OpenExchange): void {
     if (req.headers['transfer-encoding'] === undefined) return;
-    if (req.method === 'POST') res.once('prefinish', () => dropBody(req, this.#clock));
-    else dropBody(req, this.#clock);
+    if (req.method === 'POST') res.once('prefinish', () => dropBody(req, this.#pace));
+    else dropBody(req, this.#pace);
   }
 
   /** After an answer that says `Connection: close`, no request is begun: nobody would get its answer. */

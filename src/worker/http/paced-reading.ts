@@ -6,6 +6,30 @@ const smallBytes = 512;
 /** After so many a body rests, and for how long for each of them: so one connection takes some 5 % of a core at most. */
 const maxPieces = 1024;
 const leastRestMsPerPiece = 0.015;
+/** More of them than this share what so many take: 20 % of a core. */
+const maxShares = 4;
+
+/** Owns the number of bodies in small pieces that one worker reads. Clients may go at once and leave theirs in the kernel. */
+export class ReadingPace {
+  readonly clock: Clock;
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  get restMsPerPiece(): number {
+    return leastRestMsPerPiece * Math.max(1, this.#count / maxShares);
+  }
+
+  begin(): void {
+    this.#count++;
+  }
+
+  end(): void {
+    this.#count--;
+  }
+}
 
 /**
  * Owns whether one body is read at the moment. It stops the socket instead of the body: Node goes on reading for a body
@@ -13,15 +37,16 @@ const leastRestMsPerPiece = 0.015;
  */
 export class PacedReading {
   readonly #req: IncomingMessage;
-  readonly #clock: Clock;
+  readonly #pace: ReadingPace;
   #pieces = 0;
   #isWaiting = false;
   #isResting = false;
+  #isCounted = false;
   #stopTimer: StopTimer = () => {};
 
-  constructor(req: IncomingMessage, clock: Clock) {
+  constructor(req: IncomingMessage, pace: ReadingPace) {
     this.#req = req;
-    this.#clock = clock;
+    this.#pace = pace;
     const read = req._read.bind(req);
     req._read = (size) => {
       if (!this.#isStopped) read(size); // it resumes the socket
@@ -57,9 +82,11 @@ export class PacedReading {
   #rest(): void {
     this.#isResting = true;
     this.#req.socket.pause();
+    if (!this.#isCounted) this.#pace.begin();
+    this.#isCounted = true;
     void endOfLoopTurn().then(() => {
-      const restMs = this.#pieces * leastRestMsPerPiece * (1 + Math.random());
-      if (this.#isResting) this.#stopTimer = this.#clock.after(restMs, () => this.#rested());
+      const restMs = this.#pieces * this.#pace.restMsPerPiece * (1 + Math.random());
+      if (this.#isResting) this.#stopTimer = this.#pace.clock.after(restMs, () => this.#rested());
     });
   }
 
@@ -72,6 +99,8 @@ export class PacedReading {
   /** The socket may have a further request. */
   #end(): void {
     this.#stopTimer();
+    if (this.#isCounted) this.#pace.end();
+    this.#isCounted = false;
     this.#isWaiting = false;
     this.#rested();
   }
@@ -82,9 +111,9 @@ export class PacedReading {
 }
 
 /** Reads and drops what comes of a body that nobody reads. Node itself would do so without a rest. */
-export function dropBody(req: IncomingMessage, clock: Clock): void {
+export function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   if (req.complete || req.listenerCount('data') > 0) return;
-  const reading = new PacedReading(req, clock);
+  const reading = new PacedReading(req, pace);
   req.on('data', (piece: Buffer) => reading.took(piece));
   req.read(0); // from here on Node takes it for read, and drops nothing of it itself
 }
