@@ -12,6 +12,7 @@ import { fairness } from './fairness.js';
 import { firstDelta } from './first-delta.js';
 import { fleet } from './fleet.js';
 import { gemini } from './gemini.js';
+import { hostileBodies } from './hostile-bodies.js';
 import { severalHosts } from './hosts.js';
 import { idle } from './idle.js';
 import { keys } from './keys.js';
@@ -40,6 +41,7 @@ const questions: Readonly<Record<string, (rounds: number) => Promise<Row[]>>> = 
   fleet,
   accounting,
   'slow-clients': slowClients,
+  'hostile-bodies': hostileBodies,
   reading,
   standby,
   fairness,
