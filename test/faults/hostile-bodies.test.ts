@@ -50,6 +50,21 @@ describe('A body of nothing but structure', () => {
     expect([status, text]).toEqual([400, expect.stringContaining(message)]);
   });
 
+  it.each(brackets)('is refused without a length, and for an answer later, too: %s', async (_name, body, message) => {
+    const piece = body.toString('latin1', 0, megabyte);
+    for (const header of ['Connection: close', 'Prefer: respond-async']) {
+      using connection = await RawConnection.open(service.port);
+      connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked', header], chunk(piece)));
+      const { status, text } = await connection.answer();
+      expect([status, text]).toEqual([400, expect.stringContaining(message)]);
+    }
+  });
+
+  it('is a prompt like any other where it stands in a string', async () => {
+    const prompt = '[[],{"\\"0":0,'.repeat(100_000);
+    expect((await service.post('/ask', { prompt })).status).toBe(200);
+  });
+
   it('slows down nobody, costs no worker and little memory, on 32 connections', async () => {
     const workers = await service.workers();
     const attack = brackets.flatMap(([, body]) => Array.from({ length: 32 }, () => sendAll(service, body)));
