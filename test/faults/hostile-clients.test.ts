@@ -27,7 +27,8 @@ const foreignOrigins = [
 
 let service: Service;
 beforeAll(async () => {
-  service = await startService({ env: { MODEL_API_KEY: key } });
+  // The console's files are logged at this level alone.
+  service = await startService({ env: { MODEL_API_KEY: key, MODEL_API_LOG_LEVEL: 'debug' } });
 });
 afterAll(async () => {
   await expectSound(service, { 'x-api-key': key });
