@@ -13,9 +13,10 @@ it(`A warm POST /ask executes ${most} files at most`, async () => {
   const executions = new Executions(counted, [service.pid, ...(await service.workers())]);
   const ask = () => service.post('/ask', { prompt: 'hello' });
   await ask();
-  const [first, second] = [await executions.during(ask), await executions.during(ask)];
-  // A timer may strike during one of them.
-  const files = first.filter((file) => second.includes(file));
+  const rounds: string[][] = [];
+  for (let round = 0; round < 4; round++) rounds.push(await executions.during(ask));
+  // A timer may strike during some of them.
+  const files = rounds[0]?.filter((file) => rounds.every((each) => each.includes(file))) ?? [];
   expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/routes/ask.js']));
   expect(files.length).toBeLessThanOrEqual(most);
 });
