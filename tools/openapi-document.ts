@@ -19,7 +19,7 @@ import {
   type EndpointName,
   endpoints,
   nameOf,
-  type Route,
+  type RoutePath,
 } from '../src/shared/api/endpoints.js';
 import { errorBody } from '../src/shared/api/error.js';
 import { healthBody, historyBody, sinceQuery } from '../src/shared/api/health.js';
@@ -84,7 +84,7 @@ function json(schema: z.ZodType, example: object) {
 }
 
 /** The parts the document is in. */
-const tagOf: Readonly<Record<Route, string>> = {
+const tagOf: Readonly<Record<RoutePath, string>> = {
   '/ask': 'The model',
   '/chat': 'The model',
   '/chat/{conversation_id}': 'The model',
@@ -495,18 +495,18 @@ const anthropicError = z
   .meta({ id: 'AnthropicError', description: 'An error as the Anthropic API tells it.' });
 
 /** In which form the errors of a route are told. */
-function errorOf(route: Route): z.ZodType {
+function errorOf(route: RoutePath): z.ZodType {
   if (route.startsWith('/v1/messages')) return anthropicError;
   if (route.startsWith('/v1/models')) return z.union([openAiError, anthropicError]);
   return isDoor(route) ? openAiError : errorBody;
 }
 
-function isDoor(route: Route): boolean {
+function isDoor(route: RoutePath): boolean {
   return route.startsWith('/v1/');
 }
 
 /** Broken HTTP has no path yet, so that it is told in the service's own form. */
-function unforeseen(route: Route) {
+function unforeseen(route: RoutePath) {
   const schema = isDoor(route) ? z.union([errorBody, errorOf(route)]) : errorBody;
   const description =
     `Broken HTTP (\`validation_error\`; with ${brokenHttp.tooSlow} when the request came too slowly, with ` +

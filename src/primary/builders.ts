@@ -12,12 +12,11 @@ import type { AcceptedJob } from './background/job-store.js';
 import { JobsElsewhere } from './background/jobs-elsewhere.js';
 import type { SharedJobs } from './background/shared-jobs.js';
 import { WaitingJobs } from './background/waiting-jobs.js';
-import type { ModelCli } from './cli/model-cli.js';
-import { ModelClis } from './cli/model-clis.js';
+import { createModelClis, type ModelCli } from './cli/model-cli.js';
+import type { AtLeastOne } from './cli/models.js';
 import type { CliObserver } from './cli/observer.js';
 import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
-import type { ConversationState } from './cli/process/cli-state.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { KeptConversations } from './conversations/kept-conversations.js';
 import { SharedConversations } from './conversations/shared-conversations.js';
@@ -27,11 +26,9 @@ import { isRefused } from './jobs/job.js';
 import { JobRunner } from './jobs/job-runner.js';
 import { TurnOrder } from './jobs/turn-order.js';
 import { Banner } from './lifecycle/banner.js';
+import { observeJobs } from './metrics/job-observer.js';
 import { Scrape } from './metrics/scrape.js';
 import type { Parts, Setup } from './parts.js';
-import { observeJobs } from './readiness/job-observer.js';
-import { Readiness } from './readiness/readiness.js';
-import { ReadinessBoard } from './readiness/readiness-board.js';
 
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
@@ -56,11 +53,12 @@ interface WithBanner {
   readonly banner: Banner;
 }
 
-export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'metrics' | 'redactor'>): ModelClis {
-  const { config, host, named, router, breakers, metrics, redactor } = parts;
+export function createClis(
+  parts: Setup & Pick<Parts, 'clientsSeen' | 'metrics' | 'redactor'> & WithBanner,
+): AtLeastOne<ModelCli> {
+  const { config, host, named, clientsSeen, metrics, redactor, banner } = parts;
   const observerOf = (cli: string): CliObserver => {
     const counted = metrics.cliOf(cli);
-    const breaker = breakers.all[named.findIndex(({ name }) => name === cli)];
     let hasGreeted = false;
     return {
       ...counted,
@@ -68,36 +66,25 @@ export function createClis(parts: Setup & Pick<Parts, 'router' | 'breakers' | 'm
         if (!hasGreeted) host.log.info('cli_text_ignored', { cli }); // each of its processes does it
         hasGreeted = true;
       },
-      quotaReported: (windows) => breaker?.reported(windows),
       requestRefused: (request) => {
         counted.requestRefused(request);
         host.log.error('cli_request_refused', { cli, request });
       },
     };
   };
-  return new ModelClis(config, host, named, router, observerOf, redactor);
-}
-
-export function createReadiness(
-  parts: Setup & Pick<Parts, 'breakers' | 'clis' | 'metrics'> & WithBanner,
-): ReadinessBoard {
-  const { config, host, breakers, clis, metrics, banner } = parts;
-  const { clock, random, log } = host;
-  const { readinessIntervalMs: intervalMs, historyLimit } = config;
-  const create = (cli: ModelCli, index: number) => {
-    const settings = { cli: cli.name, adapter: cli.adapter.name, intervalMs, historyLimit };
-    const check = async () => (breakers.all[index] ?? breakers.all[0]).checked(await cli.check());
-    const onChecked = (entry: ReadinessEntry) => {
-      metrics.readiness.checked(entry);
-      if (index === 0) banner.checked(entry);
-      const { status, trigger, durationMs, error } = entry;
-      const which = clis.all.length > 1 && { cli: cli.name };
-      log.info('readiness_checked', { ...which, status, trigger, check_ms: durationMs, error });
-    };
-    return new Readiness(check, settings, clock, random, onChecked, breakers.clients);
+  const onChecked = (entry: ReadinessEntry) => {
+    metrics.readiness.checked(entry);
+    if (entry.cli === named[0].name) banner.checked(entry);
+    const { cli, status, trigger, durationMs, error } = entry;
+    host.log.info('readiness_checked', {
+      ...(named.length > 1 && { cli }),
+      status,
+      trigger,
+      check_ms: durationMs,
+      error,
+    });
   };
-  const [first, ...others] = clis.all;
-  return new ReadinessBoard([create(first, 0), ...others.map((cli, at) => create(cli, at + 1))]);
+  return createModelClis(config, host, named, { observerOf, onChecked, redactor, clients: clientsSeen });
 }
 
 type AfterRunner =
@@ -113,48 +100,32 @@ type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | AfterRunner>;
 
 export function createRunner({ config, host, store, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { slots, breakers, conversations, metrics, usage, lastHour, tokens, schemas, clis, readiness } = parts;
-  const counts = { jobs: metrics.jobs, clients: metrics.clients, usage, lastHour };
-  const cliOf = (request: JobRequest) => {
-    const { index } = breakers.routeOf(request);
-    const { pool } = clis.all[index] ?? clis.first;
-    return { pool, breaker: breakers.of(request), readiness: readiness.all[index] ?? readiness.all[0] };
-  };
-  const observer = observeJobs({ ...counts, cliOf, log });
-  const modelsOf = (client: string) => parts.router.modelsOf(client);
-  const ofClis = {
-    acquireCli: (...of: Parameters<ModelClis['acquire']>) => clis.acquire(...of),
-    isKept: (state: ConversationState) => clis.keeps(state),
-    extras: (model: string | null) => clis.extras(model),
-    cliGates: parts.cliGates,
-  };
-  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const { slots, conversations, metrics, usage, lastHour, tokens, schemas, clis, router } = parts;
+  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, lastHour, log });
   const resources = {
     slots,
-    breaker: breakers,
+    clis,
+    router,
+    clients: parts.clientsSeen,
     conversations,
-    ...ofClis,
+    cliGates: parts.cliGates,
     schemas,
-    countTokens,
+    countTokens: (texts: readonly string[]) => tokens.count(texts),
     journal: store.conversations,
     order: new TurnOrder(parts.shared),
     isStoreUp: () => store.isUp,
-    modelsOf,
     knownModels: parts.knownModels,
     observer,
     redactor: parts.redactor,
     clock,
   };
-  return new JobRunner(resources, clis.models, config);
+  return new JobRunner(resources, config);
 }
 
-type HoldingParts = 'breakers' | 'cliGates';
-
 export function createBackground(
-  parts: Setup &
-    Pick<Parts, HoldingParts | 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
+  parts: Setup & Pick<Parts, 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
 ): Pick<Parts, 'background' | 'backgroundRunner' | 'feeder'> {
-  const { config, host, store, slots, breakers, cliGates, conversations, shared, runner } = parts;
+  const { config, host, store, slots, conversations, shared, runner } = parts;
   const { usage, lastHour, metrics } = parts;
   const { clock, log } = host;
   const waiting = new WaitingJobs();
@@ -175,9 +146,7 @@ export function createBackground(
   };
   const jobs = store.jobs;
   const enter = shared && ((id: string, client: string) => shared.enter(id, client));
-  const isHeld = (request: JobRequest, linesUp: boolean) =>
-    breakers.refusal(request) !== null || (!linesUp && !cliGates.hasRoomFor(request));
-  const resources = { runner, slots, conversations, enter, isHeld, store: jobs, waiting, observer, clock };
+  const resources = { runner, slots, conversations, enter, store: jobs, waiting, observer, clock };
   const backgroundRunner = new BackgroundRunner(resources);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
   const elsewhere = store.sharedJobs && new JobsElsewhere(store.sharedJobs, dismiss, clock);
@@ -212,16 +181,14 @@ export function createScrape({ host, metrics, lastHour }: Setup & Pick<Parts, 'm
   return new Scrape(metrics.registry, host.clock, onFailure, (families) => lastHour.counted(families));
 }
 
-export function createCaretakers(
-  parts: Setup & Pick<Parts, 'breakers' | 'clis' | 'runner' | 'supervisor'>,
-): readonly Caretaker[] {
-  const { config, host, breakers, clis, runner, supervisor } = parts;
+export function createCaretakers(parts: Setup & Pick<Parts, 'clis' | 'runner' | 'supervisor'>): readonly Caretaker[] {
+  const { config, host, clis, runner, supervisor } = parts;
   const { clock, freeMemory } = host;
-  return clis.all.map((cli, index) => {
-    const { pool, history, findProgram } = cli;
+  return clis.map((cli) => {
+    const { pool, history, findProgram, breaker } = cli;
     const load = new HostLoad(clock, freeMemory);
-    const isReady = () => supervisor.phase === 'ready' && breakers.all[index]?.isClosed === true;
-    const waitingJobs = () => clis.waitingFor(cli, runner.next);
+    const isReady = () => supervisor.phase === 'ready' && breaker.isClosed;
+    const waitingJobs = () => runner.next(cli);
     return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
   });
 }

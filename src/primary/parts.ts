@@ -1,4 +1,3 @@
-import type { ModelList } from '../shared/api/models.js';
 import type { Config } from '../shared/config/config.js';
 import type { Redactor } from '../shared/redactor.js';
 import type { AgentPort } from './agent/agent-port.js';
@@ -6,10 +5,11 @@ import type { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundRunner } from './background/background-runner.js';
 import type { JobFeeder } from './background/job-feeder.js';
 import type { KnownModels } from './cli/known-models.js';
-import type { ModelClis } from './cli/model-clis.js';
-import type { AtLeastOne, ModelRouter } from './cli/model-router.js';
-import type { NamedAdapter } from './cli/models.js';
+import type { ModelCatalog } from './cli/model-catalog.js';
+import type { ModelCli } from './cli/model-cli.js';
+import type { AtLeastOne, NamedAdapter } from './cli/models.js';
 import type { Caretaker } from './cli/pool/caretaker.js';
+import type { ModelRouter } from './cli/route.js';
 import type { Clients } from './clients/clients.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
 import type { KeptConversations } from './conversations/kept-conversations.js';
@@ -22,11 +22,10 @@ import type { JobRunner } from './jobs/job-runner.js';
 import type { SlotQueue } from './jobs/slot-queue.js';
 import type { Host } from './lifecycle/host.js';
 import type { Supervisor } from './lifecycle/supervisor.js';
-import type { Breakers } from './limits/breakers.js';
+import type { SeenClients } from './limits/seen-clients.js';
 import type { LastHour } from './metrics/last-hour.js';
 import type { PrimaryMetrics } from './metrics/primary-metrics.js';
 import type { Scrape } from './metrics/scrape.js';
-import type { ReadinessBoard } from './readiness/readiness-board.js';
 import type { Store } from './store/store.js';
 import type { SchemaChecker } from './structured/schema-checker.js';
 import type { TokenCounter } from './tokens/token-counter.js';
@@ -50,8 +49,8 @@ export interface Parts extends Setup {
   readonly clients: Clients;
   readonly redactor: Redactor;
   readonly slots: SlotQueue;
-  readonly router: ModelRouter;
-  readonly breakers: Breakers;
+  /** Those who have asked for a job. */
+  readonly clientsSeen: SeenClients;
   readonly conversations: ConversationStore;
   readonly kept: KeptConversations;
   /** The conversations, where other hosts go on with them too; else null. */
@@ -62,11 +61,10 @@ export interface Parts extends Setup {
   readonly lastHour: LastHour;
   readonly tokens: TokenCounter;
   readonly schemas: SchemaChecker;
-  readonly clis: ModelClis;
-  /** The models of all CLIs. */
-  readonly catalog: () => Promise<ModelList>;
+  readonly clis: AtLeastOne<ModelCli>;
+  readonly router: ModelRouter;
+  readonly catalog: ModelCatalog;
   readonly knownModels: KnownModels;
-  readonly readiness: ReadinessBoard;
   readonly cliGates: CliGates;
   readonly runner: JobRunner;
   readonly background: BackgroundJobs;

@@ -51,17 +51,17 @@ export class Service {
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, agent, clis, fleet, supervisor, slots, readiness, caretakers } = this.#parts;
+    const { config, host, agent, clis, fleet, supervisor, slots, caretakers } = this.#parts;
     const { log, product, systemd, termination } = host;
     for (const warning of warnings) log.warn('config_warning', { warning });
     const { means } = termination.containments;
-    const adapter = clis.all.map(({ name }) => name).join(', ');
+    const adapter = clis.map(({ name }) => name).join(', ');
     const started = { version: product.version, adapter, workers: config.workers };
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
     fleet.start(workerProgram, this.#handlers(warnings));
     systemd.start({ phase: () => supervisor.phase, slots, fleet });
     agent?.serve(() => agentLine(this.#parts));
-    readiness.start();
+    for (const { readiness } of clis) readiness.start();
     this.#keysFile?.start();
     for (const caretaker of caretakers) caretaker.start();
     this.#lookAfterJobs();
@@ -106,8 +106,8 @@ export class Service {
   }
 
   #handlers(warnings: readonly string[]) {
-    const { config, host, addresses, supervisor, clients, runner, metrics, scrape, catalog: models } = this.#parts;
-    const { clis, conversations, shared, usage, keptUsage } = this.#parts;
+    const { config, host, addresses, supervisor, clients, runner, metrics, scrape, catalog } = this.#parts;
+    const { conversations, shared, usage, keptUsage } = this.#parts;
     const status = new Status(this.#parts);
     return apiHandlers({
       phase: () => supervisor.phase,
@@ -136,11 +136,11 @@ export class Service {
       knownModels: this.#parts.knownModels,
       status,
       live: liveOf(this.#parts, status),
-      setup: async () => this.#setupReport(await models(), warnings),
+      setup: async () => this.#setupReport(await catalog.list(), warnings),
       recheck: () => this.#recheck(),
-      models,
-      model: (name) => clis.find(name, models),
-      targetOf: (name) => clis.target(name),
+      models: catalog.list,
+      model: (name) => catalog.find(name),
+      targetOf: (name) => catalog.target(name),
       metrics: oneAtATime(
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),
@@ -151,16 +151,16 @@ export class Service {
 
   /** What the service knows already: nothing is started for it, except where GET /models would start it too. */
   #setupReport(models: ModelList, warnings: readonly string[]): SetupReport {
-    const { config, host, addresses, clients, clis, readiness } = this.#parts;
+    const { config, host, addresses, clients, clis } = this.#parts;
     const url = localUrl(addresses.main.host, addresses.main.port);
     return setupReportOf({
       config,
       host,
       url,
       keys: clients.names,
-      checked: clis.all.map((cli, at) => ({
-        command: cli.adapter.command, // of its arguments, some may be secret
-        check: readiness.current[at] ?? readiness.current[0],
+      checked: clis.map(({ adapter, readiness }) => ({
+        command: adapter.command, // of its arguments, some may be secret
+        check: readiness.current,
       })),
       models,
       warnings,
@@ -168,13 +168,12 @@ export class Service {
   }
 
   async #recheck(): Promise<void> {
-    const { readiness, breakers, clis } = this.#parts;
-    const recheck = async ({ pool }: ModelCli, at: number) => {
-      if (readiness.all[at]?.isCredentialRefused === true) void pool.flush(); // what waits holds the refused credential
-      breakers.all[at]?.tryAgain();
-      await readiness.all[at]?.check('forced');
+    const recheck = async ({ pool, breaker, readiness }: ModelCli) => {
+      if (readiness.isCredentialRefused) void pool.flush(); // what waits holds the refused credential
+      breaker.tryAgain();
+      await readiness.check('forced');
     };
-    await Promise.all(clis.all.map(recheck));
+    await Promise.all(this.#parts.clis.map(recheck));
   }
 }
 

@@ -1,5 +1,5 @@
 import express, { type Express, type IRoute, type Request } from 'express';
-import type { Route } from '../shared/api/endpoints.js';
+import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
 import type { SpillFolder } from './answer/spill-folder.js';
@@ -168,7 +168,7 @@ function addStoreRoutes(app: Express, { primary, authority, bodies }: AppParts):
   const mayOperate = authenticateOperator(authority, 'admin');
   const handlers = { '/store/backup': postBackup, '/store/verify': postVerify, '/store/purge': postPurge } as const;
   for (const [route, handler] of Object.entries(handlers)) {
-    endpoint(app, route as Route)
+    endpoint(app, route as RoutePath)
       .post(mayOperate, handler(primary, bodies))
       .all(methodNotAllowed('POST'));
   }
@@ -187,9 +187,9 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock }:
   addReading(app, handlers);
 }
 
-function addReading(app: Express, handlers: Readonly<Partial<Record<Route, readonly AsyncHandler[]>>>): void {
+function addReading(app: Express, handlers: Readonly<Partial<Record<RoutePath, readonly AsyncHandler[]>>>): void {
   for (const [route, steps] of Object.entries(handlers)) {
-    endpoint(app, route as Route)
+    endpoint(app, route as RoutePath)
       .get(...steps)
       .all(methodNotAllowed('GET', 'HEAD'));
   }
@@ -204,7 +204,7 @@ function addConsole(app: Express): void {
 }
 
 /** Adds the route of a template: `{id}` there is `:id` in express, or what `path` says. Requests are counted by the template. */
-function endpoint(app: Express, route: Route, path = route.replace(/\{(\w+)\}/g, ':$1')): IRoute {
+function endpoint(app: Express, route: RoutePath, path = route.replace(/\{(\w+)\}/g, ':$1')): IRoute {
   return app.route(path).all(atRoute(route));
 }
 

@@ -4,12 +4,12 @@ import {
   doorEndpoints,
   type Endpoint,
   endpoints,
-  type Route,
+  type RoutePath,
 } from '../shared/api/endpoints.js';
 import { httpStatusOf } from '../shared/errors.js';
 
 /** The route that a request matched, else `other`. */
-export type RouteLabel = Route | 'other';
+export type RouteLabel = RoutePath | 'other';
 
 /** What a response is counted under. */
 export interface KnownResponse {
@@ -59,7 +59,7 @@ function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint
 }
 
 /** Routes whose POST has no body to be read. */
-const bodyless: readonly Route[] = ['/health/recheck', '/v1/responses/{response_id}/cancel'];
+const bodyless: readonly RoutePath[] = ['/health/recheck', '/v1/responses/{response_id}/cancel'];
 
 /** An overloaded model, as the Anthropic API says it. */
 const overloaded = 529;
@@ -67,7 +67,7 @@ const overloaded = 529;
 /** Redirects to the console. */
 const found = 302;
 
-function extraCodesOf(route: Route): readonly number[] {
+function extraCodesOf(route: RoutePath): readonly number[] {
   if (route === '/v1/messages') return [overloaded];
   if (route === '/docs') return [not_found]; // for unknown paths below it
   if (route === '/console/') return [found, not_found]; // and for the paths that lead to it

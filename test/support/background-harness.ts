@@ -51,7 +51,7 @@ export class BackgroundHarness {
 
   constructor(options: JobOptions = {}, limits: Partial<BackgroundLimits> = {}) {
     this.inner = new JobHarness(options);
-    const { runner, slots, conversations, breaker, clock } = this.inner;
+    const { runner, slots, conversations, clock } = this.inner;
     const observer = {
       ended: ({ accepted: { id } }: { accepted: { id: string } }, end: JobEnd) => void this.ends.push({ id, end }),
       refused: (client: string) => void this.refused.push(client),
@@ -61,7 +61,6 @@ export class BackgroundHarness {
       runner,
       slots,
       conversations,
-      isHeld: (request) => breaker.refusal(request) !== null,
       store,
       waiting,
       observer,

@@ -1,7 +1,10 @@
 import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
-import type { ModelChoice } from '../../src/primary/cli/models.js';
+import type { ModelCli } from '../../src/primary/cli/model-cli.js';
+import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
+import type { WaitingJob } from '../../src/primary/cli/pool/caretaker.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import type { Route } from '../../src/primary/cli/route.js';
 import {
   type ConversationChange,
   type ConversationJournal,
@@ -16,6 +19,7 @@ import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
 import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
+import { SeenClients } from '../../src/primary/limits/seen-clients.js';
 import type { SchemaFinding } from '../../src/primary/structured/thread.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
@@ -81,6 +85,30 @@ class FakeCli implements JobCli {
   }
 }
 
+/** A readiness that only records what it is told. */
+export class FakeReadiness {
+  readonly told: string[] = [];
+  /** Whether the credential counted as refused until a job was answered. */
+  isNews = false;
+
+  answered(agoMs: number): boolean {
+    this.told.push(`answered ${agoMs}`);
+    return this.isNews;
+  }
+
+  refused(agoMs: number): void {
+    this.told.push(`refused ${agoMs}`);
+  }
+
+  doubt(): void {
+    this.told.push('doubt');
+  }
+
+  failed(failureClass: string, client: string | null): void {
+    this.told.push(`failed ${failureClass} ${client}`);
+  }
+}
+
 class RecordingObserver implements JobObserver {
   readonly ends: { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[] = [];
   readonly broken: unknown[] = [];
@@ -130,9 +158,18 @@ export class JobHarness {
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
   readonly slots: SlotQueue;
+  /** Those who have asked for a job. */
+  readonly clients = new SeenClients();
   readonly breaker = new Breaker(this.clock);
+  readonly readiness = new FakeReadiness();
+  /** Times that the processes that wait were ended. */
+  flushes = 0;
   readonly conversations: ConversationStore;
   readonly runner: JobRunner;
+  /** Those with a limit; the last one has none, and no name. */
+  readonly clis: readonly ModelCli[];
+  /** Conversations that have left their process at this CLI. */
+  readonly forgotten: string[] = [];
   /** The only models that clients may name. */
   models: readonly string[] | null = null;
   /** Where processes wait. */
@@ -156,31 +193,67 @@ export class JobHarness {
     const most = { maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000, maxBytesEach: 10_000 };
     this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
     const choice = { fallback: null, allowed: null, label: null, ...models };
+    this.clis = [...Object.keys(cliLimits), ''].map((name) => this.#cli(name, options));
+    const { clis } = this;
     const resources = {
       slots: this.slots,
-      breaker: this.breaker,
+      clis,
+      router: this.#routerTo(clis, choice),
+      clients: this.clients,
       conversations: this.conversations,
       order: new TurnOrder(null),
-      cliGates: new CliGates(cliLimits, ({ model }) => model?.split('/')[0] ?? ''),
+      cliGates: new CliGates(cliLimits),
       isStoreUp: () => this.isStoreUp,
       journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
-      acquireCli: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
-        this.#acquire(options, launch, of, signal),
-      isKept: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
-      extras: () => (this.isProgramKnown ? this.extras : null),
       schemas: this.schemas,
-      modelsOf: () => this.models,
       countTokens: (texts: readonly string[]) => this.countTokens(texts),
       knownModels: { explain: async (error: RelayError) => error },
       observer,
       redactor: new Redactor([{ name: 'A_SECRET', value: 'secret-of-the-harness' }], () => false),
       clock,
     };
-    this.runner = new JobRunner(resources, choice, {
+    this.runner = new JobRunner(resources, {
       queueTimeoutMs: 15_000,
       executionMs: 120_000,
       exposeStderr: false,
     });
+  }
+
+  #cli(name: string, options: JobOptions): ModelCli {
+    const extras = () => (this.isProgramKnown ? this.extras : null);
+    const cli = {
+      name,
+      breaker: name === '' ? this.breaker : new Breaker(this.clock),
+      readiness: this.readiness,
+      pool: {
+        keeps: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
+        forget: (id: string) => void this.forgotten.push(`${id} at ${name}`),
+        flush: async () => void this.flushes++,
+      },
+      program: {
+        get extras() {
+          return extras();
+        },
+      },
+      publicName: (model: string | null) => (name === '' ? model : `${name}/${model}`),
+      acquire: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
+        this.#acquire(options, launch, of, signal),
+    };
+    return cli as unknown as ModelCli;
+  }
+
+  /** A model belongs to the CLI that is named before its slash, else to the last one. */
+  #routerTo(clis: readonly ModelCli[], choice: ModelChoice) {
+    const cliOf = (model: string | null) => clis.find(({ name }) => name === model?.split('/')[0]) ?? clis.at(-1);
+    return {
+      route: ({ model }: Pick<JobRequest, 'model'>): Route => {
+        const own = narrowed(choice, this.models);
+        const named = namedModel(model, own) ?? own.fallback;
+        const cli = cliOf(named) as ModelCli;
+        return { cli, adapterModel: named, publicModel: named, label: named ?? choice.label, circuit: model ?? '' };
+      },
+      check: ({ model }: Pick<JobRequest, 'model'>) => void modelFor(model, narrowed(choice, this.models)),
+    };
   }
 
   run(differences: Partial<JobRequest> = {}, caller = new AbortController().signal): JobStream {
@@ -194,13 +267,18 @@ export class JobHarness {
     return end.conversation.id;
   }
 
+  /** The jobs that are next to get a slot, of the CLI without a limit. */
+  get next(): WaitingJob[] {
+    return this.clis.slice(-1).flatMap((cli) => this.runner.next(cli));
+  }
+
   get outcomes(): (readonly [requestId: string, outcome: string])[] {
     return this.observer.ends.map(({ requestId, end }) => [requestId, end.outcome]);
   }
 
   /** Everything that was taken has been given back, once. */
   async expectTidy(): Promise<void> {
-    this.breaker.stop();
+    for (const { breaker } of this.clis) breaker.stop();
     await this.clock.advance(50); // the queue tells positions once more
     expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));

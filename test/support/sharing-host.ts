@@ -3,7 +3,6 @@ import { BackgroundRunner } from '../../src/primary/background/background-runner
 import { JobFeeder } from '../../src/primary/background/job-feeder.js';
 import { JobsElsewhere } from '../../src/primary/background/jobs-elsewhere.js';
 import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
-import type { JobRequest } from '../../src/shared/job.js';
 import { hangs, JobHarness } from './job-harness.js';
 import type { SharedMemoryJobs } from './shared-jobs.js';
 
@@ -14,11 +13,10 @@ export class SharingHost {
   readonly feeder: JobFeeder;
 
   constructor(store: SharedMemoryJobs) {
-    const { runner: jobRunner, slots, conversations, breaker, clock } = this.inner;
+    const { runner: jobRunner, slots, conversations, clock } = this.inner;
     const waiting = new WaitingJobs();
     const observer = { ended: () => {}, refused: () => {} };
-    const isHeld = (request: JobRequest) => breaker.refusal(request) !== null;
-    const shared = { slots, conversations, isHeld, store, waiting, observer, enter: null, clock };
+    const shared = { slots, conversations, store, waiting, observer, enter: null, clock };
     const runner = new BackgroundRunner({ ...shared, runner: jobRunner });
     const elsewhere = new JobsElsewhere(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
     const limits = { maxJobs: 100, jobTtlMs: 60_000 };

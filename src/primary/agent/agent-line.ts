@@ -1,4 +1,5 @@
 import type { Phase } from '../../shared/phase.js';
+import type { ReadinessEntry } from '../../shared/readiness.js';
 
 /**
  * What the front is told of this host, in the words of HAProxy's agent-check. `drain` alone would still send it the
@@ -13,7 +14,7 @@ const notReadyLine = 'down #model CLI not ready';
 /** The owners of what is told. */
 export interface AgentSources {
   readonly supervisor: { readonly phase: Phase };
-  readonly readiness: { readonly isNoneUsable: boolean };
+  readonly clis: readonly { readonly readiness: { readonly current: Pick<ReadinessEntry, 'status'> } }[];
   readonly slots: {
     readonly active: number;
     readonly waiting: number;
@@ -22,10 +23,10 @@ export interface AgentSources {
 }
 
 /** A host whose model CLI fails at once would look like the least busy one, and attract everybody. */
-export function agentLine({ supervisor, readiness, slots }: AgentSources): string {
+export function agentLine({ supervisor, clis, slots }: AgentSources): string {
   if (supervisor.phase === 'starting') return startingLine;
   if (supervisor.phase !== 'ready') return leavingLine;
-  if (readiness.isNoneUsable) return notReadyLine;
+  if (clis.every(({ readiness }) => readiness.current.status === 'not_ready')) return notReadyLine;
   return `up ready ${freePercent(slots)}%`;
 }
 

@@ -3,16 +3,15 @@ import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
-import type { ModelClis } from '../cli/model-clis.js';
+import type { ModelCli } from '../cli/model-cli.js';
+import type { AtLeastOne } from '../cli/models.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
-import type { Breakers } from '../limits/breakers.js';
 import type { LastHour } from '../metrics/last-hour.js';
-import type { ReadinessBoard } from '../readiness/readiness-board.js';
-import { breakerBodyOf, readinessBodyOf } from './bodies.js';
+import { breakerBodyOf, countsOf, historyOf, readinessBodyOf } from './bodies.js';
 import type { Status } from './status.js';
 
 const maxClients = 50;
@@ -28,9 +27,7 @@ export interface LiveSources {
   readonly runner: Pick<JobRunner, 'running'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
-  readonly clis: Pick<ModelClis, 'counts'>;
-  readonly breakers: Pick<Breakers, 'status' | 'windows'>;
-  readonly readiness: Pick<ReadinessBoard, 'history'>;
+  readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'breaker' | 'readiness' | 'publicName'>>;
   readonly lastHour: Pick<LastHour, 'body'>;
 }
 
@@ -42,8 +39,7 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, config, version, supervisor, slots, runner, background, fleet, clis, breakers, readiness, lastHour } =
-    sources;
+  const { status, config, version, supervisor, slots, runner, background, fleet, clis, lastHour } = sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
@@ -64,9 +60,9 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
     }),
     background_jobs: () => background.load,
     workers: () => (withNames ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker)),
-    cli_processes: () => clis.counts(),
-    breaker: () => breakerBodyOf(breakers),
-    checks: () => readiness.history(null).slice(-maxChecks).map(readinessBodyOf),
+    cli_processes: () => countsOf(clis),
+    breaker: () => breakerBodyOf(clis),
+    checks: () => historyOf(clis, null).slice(-maxChecks).map(readinessBodyOf),
     last_hour: () => lastHour.body,
   };
 }

@@ -1,21 +1,49 @@
 import type { ReasonBody } from '../../shared/api/health.js';
+import type { BreakerReason } from '../../shared/breaker.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
-import type { Breakers, OpenCircuit } from '../limits/breakers.js';
-import type { ReadinessBoard } from '../readiness/readiness-board.js';
+import type { ModelCli } from '../cli/model-cli.js';
+import type { ModelRouter } from '../cli/route.js';
 import type { Store } from '../store/store.js';
+
+/** What holds jobs back. */
+interface OpenCircuit {
+  /** Null for the whole account. */
+  readonly model: string | null;
+  readonly reason: BreakerReason;
+  /** Milliseconds since the epoch. */
+  readonly until: number | null;
+}
+
+interface JudgedCli extends Pick<ModelCli, 'publicName'> {
+  readonly readiness: Pick<ModelCli['readiness'], 'current'>;
+  readonly breaker: Pick<ModelCli['breaker'], 'status'>;
+}
 
 /** The owners of what may be wrong. */
 export interface ReasonSources {
-  readonly readiness: Pick<ReadinessBoard, 'current'>;
-  readonly breakers: Pick<Breakers, 'openFor'>;
+  readonly clis: readonly JudgedCli[];
+  readonly router: {
+    readonly choice: Pick<ModelRouter['choice'], 'fallback' | 'label'>;
+    readonly usual: { readonly cli: JudgedCli; readonly model: string | null };
+  };
   readonly store: Pick<Store, 'kind' | 'isUp'>;
 }
 
 /** Why the service is degraded; empty where it is not. Nothing else decides this, and all who say why say this. */
-export function degradedReasons({ readiness, breakers, store }: ReasonSources): readonly ReasonBody[] {
-  const ofClis = readiness.current.flatMap((entry, index) => reasonsOfCli(entry, breakers.openFor(index)));
+export function degradedReasons({ clis, router, store }: ReasonSources): readonly ReasonBody[] {
+  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.readiness.current, openCircuits(cli, router)));
   return store.isUp ? ofClis : [...ofClis, reasonOfStore(store)];
+}
+
+/** What keeps all jobs of one CLI from being started, or those that name no model. */
+function openCircuits(cli: JudgedCli, { choice, usual }: ReasonSources['router']): readonly OpenCircuit[] {
+  const isUsual = (model: string) => model === '' || (cli === usual.cli && model === usual.model);
+  const nameOf = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
+  return cli.breaker.status.flatMap(({ state, model, reason, until }) => {
+    if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];
+    return [{ model: model === null ? null : nameOf(model), reason, until }];
+  });
 }
 
 /** A check that has failed only because of an open circuit says nothing beside that circuit. */

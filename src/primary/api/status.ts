@@ -4,18 +4,16 @@ import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { ModelClis } from '../cli/model-clis.js';
-import type { AtLeastOne } from '../cli/model-router.js';
+import type { AtLeastOne } from '../cli/models.js';
+import type { ModelRouter } from '../cli/route.js';
 import type { Fleet } from '../fleet/fleet.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
-import type { Breakers } from '../limits/breakers.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
-import type { ReadinessBoard } from '../readiness/readiness-board.js';
 import type { Store } from '../store/store.js';
-import { breakerBodyOf, readinessBodyOf } from './bodies.js';
+import { breakerBodyOf, countsOf, historyOf, readinessBodyOf } from './bodies.js';
 import { degradedReasons } from './reasons.js';
 
 /** The owners of what is shown. */
@@ -23,14 +21,11 @@ export interface StatusSources {
   readonly supervisor: { readonly phase: Phase };
   readonly slots: Pick<SlotQueue, 'active' | 'waiting' | 'limits' | 'fullSince'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused'>;
-  readonly breakers: Pick<Breakers, 'status' | 'windows' | 'openFor'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly fleet: Pick<Fleet, 'snapshot'>;
-  readonly clis: Pick<ModelClis, 'counts'> & {
-    readonly all: AtLeastOne<Pick<ModelCli, 'name' | 'adapter' | 'program'>>;
-  };
-  readonly readiness: Pick<ReadinessBoard, 'current' | 'history' | 'isAnyReady'>;
+  readonly clis: AtLeastOne<ModelCli>;
+  readonly router: Pick<ModelRouter, 'choice' | 'usual'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
@@ -50,14 +45,13 @@ export class Status {
 
   /** `withPids`: process ids of the workers too. */
   health(withPids: boolean): HealthBody {
-    const { readiness, config, store } = this.#sources;
-    const [first, ...others] = readiness.current;
-    const all = others.length > 0 && { model_clis: [first, ...others].map(readinessBodyOf) };
+    const { clis, config, store } = this.#sources;
+    const all = clis.length > 1 && { model_clis: clis.map(({ readiness }) => readinessBodyOf(readiness.current)) };
     return {
       status: this.word,
       reasons: [...this.reasons],
       strict_mode: config.strictHealth,
-      readiness: { model_cli: readinessBodyOf(first), ...all },
+      readiness: { model_cli: readinessBodyOf(clis[0].readiness.current), ...all },
       store: { kind: store.kind, up: store.isUp },
       observability: this.#observability(withPids),
     };
@@ -65,20 +59,21 @@ export class Status {
 
   /** Whether the service takes jobs, as GET /health tells by its status code. */
   get isUsable(): boolean {
-    const { readiness, config } = this.#sources;
-    return this.word !== 'draining' && (!config.strictHealth || readiness.isAnyReady);
+    const { clis, config } = this.#sources;
+    const isAnyReady = clis.some(({ readiness }) => readiness.current.status === 'ready');
+    return this.word !== 'draining' && (!config.strictHealth || isAnyReady);
   }
 
   history(since: number | null, withPids: boolean): HistoryBody {
     return {
       observability: this.#observability(withPids),
-      history: this.#sources.readiness.history(since).map(readinessBodyOf),
+      history: historyOf(this.#sources.clis, since).map(readinessBodyOf),
     };
   }
 
   version(): VersionBody {
     const { host, clis } = this.#sources;
-    const [first, ...others] = clis.all;
+    const [first, ...others] = clis;
     const bodyOf = ({ adapter, program }: typeof first) => ({ adapter: adapter.name, version: program.version });
     const named = (cli: typeof first) => ({ cli: cli.name, ...bodyOf(cli) });
     return {
@@ -86,7 +81,7 @@ export class Status {
       ...host.product,
       node: process.version,
       model_cli: bodyOf(first),
-      ...(others.length > 0 && { model_clis: clis.all.map(named) }),
+      ...(others.length > 0 && { model_clis: clis.map(named) }),
       termination: host.termination.containments.means,
       uptime_seconds: this.#uptimeSeconds,
     };
@@ -115,7 +110,7 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { slots, breakers, metrics, runner, fleet, clis } = this.#sources;
+    const { slots, metrics, runner, fleet, clis } = this.#sources;
     return {
       started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
@@ -128,9 +123,9 @@ export class Status {
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
         ...this.pressure,
-        breaker: breakerBodyOf(breakers),
+        breaker: breakerBodyOf(clis),
       },
-      cli_processes: clis.counts(),
+      cli_processes: countsOf(clis),
       workers: withPids ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker),
     };
   }

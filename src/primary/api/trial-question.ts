@@ -2,13 +2,13 @@ import type { TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
 import { plainLaunch, type TurnEnd } from '../cli/adapter.js';
-import type { ModelClis } from '../cli/model-clis.js';
+import type { Route } from '../cli/route.js';
 
 export const trialQuestion = 'Say hello in one short sentence.';
 
 /** Has the model answer one question, as a job would, but with no queue. It spends tokens. Never rejects. */
 export async function askForTrial(
-  clis: Pick<ModelClis, 'acquire' | 'models'>,
+  { cli, adapterModel, label }: Pick<Route, 'cli' | 'adapterModel' | 'label'>,
   limitMs: number,
   clock: Clock,
 ): Promise<TrialAnswer> {
@@ -16,12 +16,12 @@ export async function askForTrial(
   const late = new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`);
   const stopTimer = clock.after(limitMs, () => controller.abort(late));
   const trial = new Trial(clock);
-  const launch = plainLaunch(clis.models.fallback);
+  const launch = plainLaunch(adapterModel);
   try {
-    const cli = await clis.acquire(launch, null, controller.signal);
+    const lease = await cli.acquire(launch, null, controller.signal);
     const turn = { ...launch, text: trialQuestion, history: [] };
-    const end = await cli.turn(turn, trial, controller.signal).finally(() => cli.release(null));
-    return trial.answered(end, launch.model ?? clis.models.label);
+    const end = await lease.turn(turn, trial, controller.signal).finally(() => lease.release(null));
+    return trial.answered(end, end.model === null ? label : cli.publicName(end.model));
   } catch (error) {
     return trial.failed(toRelayError(error));
   } finally {
@@ -50,8 +50,8 @@ class Trial {
 
   async room(): Promise<void> {}
 
-  answered({ text, model }: TurnEnd, fallbackModel: string | null): TrialAnswer {
-    return { ...this.#figures(), model: model ?? fallbackModel, answer: text ?? this.#deltas.join(''), error: null };
+  answered({ text }: TurnEnd, model: string | null): TrialAnswer {
+    return { ...this.#figures(), model, answer: text ?? this.#deltas.join(''), error: null };
   }
 
   failed({ code, reason, message, stderr }: RelayError): TrialAnswer {

@@ -1,5 +1,5 @@
 import type { Clock } from '../../shared/clock.js';
-import type { JobEnd, JobRequest } from '../../shared/job.js';
+import type { JobEnd } from '../../shared/job.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { EndOfEntry } from '../conversations/end-of-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
@@ -16,13 +16,11 @@ export interface BackgroundObserver {
 }
 
 export interface BackgroundResources {
-  readonly runner: Pick<JobRunner, 'run' | 'check' | 'dismiss'>;
+  readonly runner: Pick<JobRunner, 'run' | 'check' | 'dismiss' | 'isHeld'>;
   readonly slots: Pick<SlotQueue, 'hasSlotFor' | 'waiting' | 'active' | 'limits'>;
   readonly conversations: Pick<ConversationStore, 'isInUse'>;
   /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
   readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
-  /** Whether its account holds a job back now; where it is not to line up with the callers, the limit of its CLI too. */
-  readonly isHeld: (request: JobRequest, linesUp: boolean) => boolean;
   readonly store: JobStore;
   readonly waiting: WaitingJobs;
   readonly observer: BackgroundObserver;

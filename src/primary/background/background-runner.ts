@@ -144,8 +144,8 @@ export class BackgroundRunner {
 
   /** A turn on a conversation that is in use would wait inside, and hold a place that others can use. */
   #canStart({ isResting, accepted: { request } }: BackgroundJob, linesUp = false): boolean {
-    const { conversations, isHeld } = this.#resources;
-    return !isResting && !conversations.isInUse(request.conversationId) && !isHeld(request, linesUp);
+    const { conversations, runner } = this.#resources;
+    return !isResting && !conversations.isInUse(request.conversationId) && !runner.isHeld(request, linesUp);
   }
 
   #start(job: BackgroundJob): void {

@@ -1,8 +1,8 @@
 import type { ModelList } from '../../shared/api/models.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import type { ModelsOf } from './model-router.js';
 import { type ModelChoice, mustBeOneOf, narrowed } from './models.js';
+import type { ModelsOf } from './route.js';
 
 /** A CLI that is slow to list its models keeps nobody waiting for a refusal. */
 const limitMs = 3000;

@@ -3,31 +3,36 @@ import type { Config, Environment } from '../../shared/config/config.js';
 import type { Logger } from '../../shared/logger.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import type { Instance } from '../../shared/process/instance.js';
+import type { ReadinessEntry, Verdict } from '../../shared/readiness.js';
 import type { Redactor } from '../../shared/redactor.js';
 import { coalesced } from '../../shared/shared-calls.js';
+import { Breaker } from '../limits/breaker.js';
+import type { SeenClients } from '../limits/seen-clients.js';
+import { Readiness } from '../readiness/readiness.js';
 import { type Adapter, type Launch, plainLaunch } from './adapter.js';
 import { launchEnv } from './environment.js';
-import type { NamedAdapter } from './models.js';
+import type { AtLeastOne, NamedAdapter } from './models.js';
 import type { CliObserver } from './observer.js';
 import { LaunchHistory } from './pool/launch-history.js';
 import type { CliLease } from './pool/lease.js';
 import { ProcessPool } from './pool/process-pool.js';
 import type { ConversationState } from './process/cli-state.js';
 import { Launcher, type Serials } from './process/launcher.js';
-import { CliProgram, type KnownProgram, type Verdict } from './program.js';
+import { CliProgram, type KnownProgram } from './program.js';
+import { ModelRouter } from './route.js';
 import type { Termination } from './terminate/termination.js';
 
-/** The parts of the service that deal with one model CLI. Models are named as it names them. */
-export interface ModelCli {
-  readonly name: string;
-  readonly adapter: Adapter;
+/** One model CLI of the service, with all that is its own. It names its models as its adapter does. */
+export interface ModelCli extends NamedAdapter {
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
   readonly program: CliProgram;
+  readonly breaker: Breaker;
+  readonly readiness: Readiness;
+  /** What requests call a model of it; '' and null stand for its default. */
+  readonly publicName: (model: string | null) => string | null;
   /** What runs for a request that asks for nothing. */
   readonly commandLine: () => readonly string[];
-  /** As `program.check`; rejects also where a process could be given no folder now. */
-  readonly check: () => Promise<Verdict>;
   /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
   readonly findProgram: () => Promise<KnownProgram>;
   /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
@@ -46,27 +51,72 @@ export interface CliHost {
   readonly searchPath: string;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Numbers from 0 to 1. */
+  readonly random: () => number;
 }
 
-/** What one CLI is told beside its configuration. */
+/** What they are told beside the configuration. */
 export interface CliContext {
-  readonly observer: CliObserver;
+  readonly observerOf: (cli: string) => CliObserver;
+  readonly onChecked: (entry: ReadinessEntry) => void;
   readonly redactor: Redactor;
-  /** The model of a request that names none. */
-  readonly usualModel: string | null;
+  readonly clients: SeenClients;
+}
+
+/** What one of them gets. */
+interface OneContext extends Pick<CliContext, 'onChecked' | 'redactor' | 'clients'> {
+  readonly observer: CliObserver;
+  readonly publicName: ModelCli['publicName'];
+  /** The model of a request that names none, and its circuit. */
+  readonly usual: { readonly model: string | null; readonly circuit: string };
   /** Counts the processes of all CLIs. */
   readonly serials: Serials;
 }
 
-export function createModelCli(
+export function createModelClis(
   config: Config,
   host: CliHost,
-  { name, adapter }: NamedAdapter,
-  { observer, redactor, usualModel, serials }: CliContext,
-): ModelCli {
+  named: AtLeastOne<NamedAdapter>,
+  { observerOf, ...context }: CliContext,
+): AtLeastOne<ModelCli> {
+  const router = new ModelRouter(config, named);
+  const serials = { last: 0 };
+  const create = (cli: NamedAdapter) => {
+    const usual = cli === router.usual.cli ? router.usual : { model: null, circuit: '' };
+    const publicName = (model: string | null) => router.publicName(cli, model);
+    return createModelCli(config, host, cli, {
+      ...context,
+      observer: observerOf(cli.name),
+      publicName,
+      usual,
+      serials,
+    });
+  };
+  const [first, ...others] = named;
+  return [create(first), ...others.map(create)];
+}
+
+/** No CLI but this one goes on with the conversation: its processes at the others end. */
+export function forgetConversation(clis: readonly ModelCli[], id: string, but: ModelCli | null = null): void {
+  for (const cli of clis) if (cli !== but) cli.pool.forget(id);
+}
+
+/** Starts nothing more. Resolves when nothing is left. */
+export async function closeClis(
+  clis: readonly ModelCli[],
+  { termination }: Pick<CliHost, 'termination'>,
+): Promise<void> {
+  await Promise.all(clis.map(({ pool }) => pool.close()));
+  await termination.containments.close();
+}
+
+function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedAdapter, context: OneContext): ModelCli {
+  const { redactor, publicName, usual, serials, clients } = context;
   const { clock, searchPath } = host;
-  const hasUsual = usualModel !== null || adapter.needsModel !== true;
-  const history = new LaunchHistory(hasUsual ? plainLaunch(usualModel) : null);
+  const breaker = new Breaker(clock, usual.circuit, clients);
+  const observer = { ...context.observer, quotaReported: breaker.reported };
+  const hasUsual = usual.model !== null || adapter.needsModel !== true;
+  const history = new LaunchHistory(hasUsual ? plainLaunch(usual.model) : null);
   const launcher = createLauncher(config, host, adapter, observer, serials);
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
@@ -74,21 +124,35 @@ export function createModelCli(
   const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find());
+  const check = async (): Promise<Verdict> => {
+    const verdict = await program.check();
+    await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
+    return breaker.checked({ ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) });
+  };
   return {
     name,
     adapter,
     history,
     pool,
     program,
-    commandLine: () => program.commandLine(plainLaunch(usualModel)),
-    check: async () => {
-      const verdict = await program.check();
-      await launcher.tryPlace(adapter.command[0]);
-      return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
-    },
+    breaker,
+    readiness: createReadiness(check, config, host, { name, adapter }, context),
+    publicName,
+    commandLine: () => program.commandLine(plainLaunch(usual.model)),
     findProgram,
     acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),
   };
+}
+
+function createReadiness(
+  check: () => Promise<Verdict>,
+  { readinessIntervalMs: intervalMs, historyLimit }: Config,
+  { clock, random }: CliHost,
+  { name: cli, adapter }: NamedAdapter,
+  { onChecked, clients }: OneContext,
+): Readiness {
+  const settings = { cli, adapter: adapter.name, intervalMs, historyLimit };
+  return new Readiness(check, settings, clock, random, onChecked, clients);
 }
 
 function createLauncher(

@@ -1,7 +1,6 @@
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/model-aliases.js';
-import { modelNamePattern } from '../../shared/config/values.js';
-import type { ModelRouter } from './model-router.js';
 import type { NamedAdapter } from './models.js';
+import type { Spelling } from './spelling.js';
 
 /** Ids as the CLI itself has them. */
 export type OwnModels = ReadonlySet<string>;
@@ -12,20 +11,13 @@ export type OwnModels = ReadonlySet<string>;
  */
 export class ModelNames {
   readonly #aliases: ReadonlyMap<string, string>;
-  readonly #clis: readonly NamedAdapter[];
-  readonly #router: Pick<ModelRouter, 'isPlain' | 'split' | 'canonical'>;
+  readonly #spelling: Spelling<NamedAdapter>;
   /** Names that the operator gives to models, in their one spelling. */
   readonly #named: ReadonlySet<string>;
 
-  constructor(
-    aliases: readonly ModelAlias[],
-    named: readonly string[],
-    clis: readonly NamedAdapter[],
-    router: Pick<ModelRouter, 'isPlain' | 'split' | 'canonical'>,
-  ) {
+  constructor(aliases: readonly ModelAlias[], named: readonly string[], spelling: Spelling<NamedAdapter>) {
     this.#aliases = new Map(aliases.map(({ name, target }) => [name, target]));
-    this.#clis = clis;
-    this.#router = router;
+    this.#spelling = spelling;
     const targets = aliases.map(({ target }) => target);
     this.#named = new Set(
       [...named.filter((name) => !this.#aliases.has(name)), ...targets].map((name) => this.given(name)),
@@ -34,58 +26,47 @@ export class ModelNames {
 
   /** What a name stands for that the operator gives: there, `*` says nothing. */
   given(name: string): string {
-    const model = this.isModel(name) ? name : (this.#aliases.get(name) ?? this.#withoutCli(name) ?? name);
-    return this.#router.canonical(model);
+    const model = this.isModel(name) ? name : (this.#aliases.get(name) ?? this.#spelling.withoutCli(name) ?? name);
+    return this.canonical(model);
+  }
+
+  /** The one spelling of a name. */
+  canonical(name: string): string {
+    const { cli, model } = this.#spelling.split(name);
+    return this.#spelling.publicName(cli, model) ?? name;
   }
 
   /** Whether the CLI has to be asked for its models before `of` can say what the name stands for. */
   needsList(name: string): boolean {
-    if (this.#adapterOf(name)?.models !== null) return false;
-    const inner = this.#withoutCli(name);
+    const { cli } = this.#spelling.split(name);
+    if (cli.adapter.models !== null) return false;
+    const inner = this.#spelling.withoutCli(name);
     if (inner !== null) return this.#isReal(name) || !this.isModel(inner);
     if (this.#isReal(name)) return false;
-    return this.#aliases.has(name) || (this.#aliases.has(anyOther) && !this.#namesCli(name));
+    return this.#aliases.has(name) || (this.#aliases.has(anyOther) && !this.#spelling.namesCli(name));
   }
 
   /** What a name stands for that a request gives. `listed`: the models that its CLI lists. */
   of(name: string, listed: OwnModels = new Set()): string {
-    const inner = this.#withoutCli(name);
+    const inner = this.#spelling.withoutCli(name);
     const isInner = inner !== null && listed.has(inner) && !listed.has(name); // though the name may have the form of a model
     if (!isInner && this.#isReal(name, listed)) return name;
     const known = this.#aliases.get(name) ?? inner;
-    if (known !== null || this.#namesCli(name)) return known ?? name;
+    if (known !== null || this.#spelling.namesCli(name)) return known ?? name;
     return this.#aliases.get(anyOther) ?? name;
   }
 
   /** Whether it is known without asking that a CLI has a model of this name. */
   isModel(name: string): boolean {
-    const { model } = this.#router.split(name);
-    const { models = null, modelForm } = this.#adapterOf(name) ?? {};
+    const { cli, model } = this.#spelling.split(name);
+    const { models, modelForm } = cli.adapter;
     if (model === null) return true; // the name of one of several CLIs
     return models?.includes(model) === true || (modelForm !== undefined && model.search(modelForm) >= 0);
   }
 
   #isReal(name: string, listed: OwnModels = new Set()): boolean {
-    const { model } = this.#router.split(name);
-    if (name === defaultModelName || this.isModel(name) || this.#named.has(this.#router.canonical(name))) return true;
+    const { model } = this.#spelling.split(name);
+    if (name === defaultModelName || this.isModel(name) || this.#named.has(this.canonical(name))) return true;
     return model !== null && listed.has(model);
-  }
-
-  #adapterOf(name: string) {
-    return this.#clis[this.#router.split(name).index]?.adapter;
-  }
-
-  /** Whether one of several CLIs is named before the model. */
-  #namesCli(name: string): boolean {
-    return !this.#router.isPlain && this.#router.canonical(name) === name;
-  }
-
-  /** Where there is one CLI: the model that is named behind it; null where it is not named. */
-  #withoutCli(name: string): string | null {
-    const cli = this.#clis[0]?.name ?? '';
-    if (!this.#router.isPlain) return null;
-    if (name === cli) return defaultModelName;
-    const model = name.startsWith(`${cli}/`) ? name.slice(cli.length + 1) : '';
-    return modelNamePattern.test(model) ? model : null;
   }
 }

@@ -6,7 +6,9 @@ import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import { cached } from '../../shared/shared-calls.js';
 import type { Adapter, ModelEntry } from './adapter.js';
-import type { ModelRouter } from './model-router.js';
+import type { OwnModel } from './spelling.js';
+
+export type AtLeastOne<T> = readonly [T, ...T[]];
 
 /** An adapter with the name of its CLI. */
 export interface NamedAdapter {
@@ -47,16 +49,18 @@ export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adap
   };
 }
 
+/** How the names of models are taken apart, and made. */
+interface Names<C extends NamedAdapter> {
+  canonical(name: string): string;
+  split(name: string): OwnModel<C>;
+  publicName(cli: C, model: string): string | null;
+}
+
 /** Where there are several CLIs. The default of the first one answers a request that names no model. */
-export function joinedChoice(
-  config: OfferedModels,
-  clis: readonly NamedAdapter[],
-  names: Pick<ModelRouter, 'canonical' | 'split' | 'publicName'>,
-): ModelChoice {
+export function joinedChoice<C extends NamedAdapter>(config: OfferedModels, first: C, names: Names<C>): ModelChoice {
   const canonical = (name: string) => names.canonical(name);
   const allowed = config.allowedModels.map(canonical);
-  const named = config.defaultModel ?? allowed[0] ?? clis[0]?.name;
-  const fallback = named === undefined ? null : canonical(named);
+  const fallback = canonical(config.defaultModel ?? allowed[0] ?? first.name);
   return {
     fallback,
     allowed: allowed.length > 0 ? allowed : null,
@@ -64,12 +68,13 @@ export function joinedChoice(
     label: fallback,
     canonical,
     fault: (name) => {
-      const { index, model } = names.split(name);
-      const { name: cli, adapter } = clis[index] ?? {};
-      if (model === null) return adapter?.needsModel === true ? `must name a model of ${cli}, as in ${cli}/NAME` : null;
-      if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli}/`; // else it could pass for a flag
-      if (adapter?.models?.includes(model) ?? true) return null;
-      return `${mustBeOneOf} ${adapter?.models?.map((own) => names.publicName(index, own)).join(', ')}`;
+      const { cli, model } = names.split(name);
+      const { models, needsModel } = cli.adapter;
+      if (model === null)
+        return needsModel === true ? `must name a model of ${cli.name}, as in ${cli.name}/NAME` : null;
+      if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli.name}/`; // else it could pass for a flag
+      if (models?.includes(model) ?? true) return null;
+      return `${mustBeOneOf} ${models?.map((own) => names.publicName(cli, own)).join(', ')}`;
     },
   };
 }

@@ -3,7 +3,8 @@ import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../shared/api/models.js';
-import { type ErrorReason, RelayError } from '../../shared/errors.js';
+import { RelayError } from '../../shared/errors.js';
+import type { Verdict } from '../../shared/readiness.js';
 import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './adapter.js';
 
 export interface KnownProgram {
@@ -38,17 +39,6 @@ export function plannedKeyOf(program: KnownProgram, launch: Launch): LaunchKey |
     if (error instanceof RelayError) return null;
     throw error;
   }
-}
-
-/** What a readiness check found. */
-export interface Verdict {
-  readonly version: string | null;
-  /** Why jobs can't be run; null when they can. */
-  readonly error: string | null;
-  /** That is because of the account, not of the program. */
-  readonly isHeld?: boolean;
-  /** Where it is something else than a missing login. */
-  readonly reason?: ErrorReason | undefined;
 }
 
 /** As `Consult`, with the program's path. */

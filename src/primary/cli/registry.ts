@@ -15,10 +15,10 @@ import { commandAdapter } from './adapters/command.js';
 import { demoAdapter } from './adapters/demo.js';
 import { fileAdapter } from './adapters/file.js';
 import { launchEnv, searchPathOf } from './environment.js';
-import { type AtLeastOne, ModelRouter } from './model-router.js';
-import { modelFor, type NamedAdapter } from './models.js';
+import { type AtLeastOne, modelFor, type NamedAdapter } from './models.js';
 import { namedProviders } from './named-providers.js';
 import { findProgram } from './program.js';
+import { ModelRouter } from './route.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
 
@@ -34,6 +34,7 @@ export interface CliChoice {
 /** One whose adapter is in a file. */
 type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
 
+type KnownNames = Pick<ModelRouter, 'choice' | 'names'>;
 type LoadModule = (path: string) => Promise<unknown>;
 
 export interface AdapterChoice {
@@ -79,7 +80,7 @@ async function choose(
 }
 
 /** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
-function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, names }: ModelRouter): string[] {
+function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, names }: KnownNames): string[] {
   const { fallback, fault } = choice;
   const { allowedModels } = config;
   const [{ name: first, adapter }] = clis;
@@ -97,7 +98,7 @@ function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, n
 }
 
 /** Aliases of what no request could use. */
-function aliasFaults({ modelAliases }: Config, router: ModelRouter): string[] {
+function aliasFaults({ modelAliases }: Config, router: KnownNames): string[] {
   return modelAliases.flatMap(({ name, target }) => {
     const isAlias = modelAliases.some((other) => other.name === target) && !router.names.isModel(target);
     const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, router);
@@ -106,7 +107,7 @@ function aliasFaults({ modelAliases }: Config, router: ModelRouter): string[] {
 }
 
 /** What a request for this model would be told; null where it would be run, as far as is known. */
-function whyNot(target: string, { choice, names }: ModelRouter): string | null {
+function whyNot(target: string, { choice, names }: KnownNames): string | null {
   try {
     modelFor(target === defaultModelName ? target : names.given(target), choice);
     return null;
@@ -115,7 +116,7 @@ function whyNot(target: string, { choice, names }: ModelRouter): string | null {
   }
 }
 
-function idleAliases({ modelAliases }: Config, { names }: ModelRouter): string[] {
+function idleAliases({ modelAliases }: Config, { names }: KnownNames): string[] {
   const idle = modelAliases.filter(({ name }) => names.isModel(name));
   return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`);
 }

@@ -1,10 +1,10 @@
 import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Extras, Launch } from '../cli/adapter.js';
+import type { Launch } from '../cli/adapter.js';
 import { untold } from '../cli/extras.js';
-import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { CliGates } from './cli-gates.js';
@@ -22,15 +22,13 @@ export interface AdmissionResources {
   readonly cliGates: Pick<CliGates, 'hasRoomFor'>;
   /** Whether the store takes what it is asked to keep. */
   readonly isStoreUp: () => boolean;
-  /** What the program of a model can be told beside a text; null before it was looked at. */
-  readonly extras: (model: string | null) => Extras | null;
-  /** The models that this client may name; null: it may name all. */
-  readonly modelsOf: (client: string) => readonly string[] | null;
+  readonly router: Pick<ModelRouter, 'route' | 'check'>;
   readonly clock: Clock;
 }
 
-/** What a job is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
+/** Where a job goes, what it is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
 interface Examined {
+  readonly route: Route;
   readonly launch: Launch;
   readonly turn: ConversationTurn | null;
   readonly bytes: number;
@@ -47,45 +45,44 @@ export interface Admitted extends Omit<Examined, 'bytes'> {
 /** Decides at once whether a job can be taken, and takes for it what it needs. */
 export class Admission {
   readonly #resources: AdmissionResources;
-  readonly #models: ModelChoice;
   readonly #recent: RecentChains;
 
-  constructor(resources: AdmissionResources, models: ModelChoice) {
+  constructor(resources: AdmissionResources) {
     this.#resources = resources;
-    this.#models = models;
     this.#recent = new RecentChains(resources.clock);
   }
 
   /** Throws `validation_error`, `concurrency_limited` and `store_unavailable`. `isFree`: whether a process waits for just this turn. */
-  admit(request: JobRequest, isFree: (state: ConversationState) => boolean): Admitted {
+  admit(request: JobRequest, route: Route, isFree: (state: ConversationState) => boolean): Admitted {
     const { slots, order, cliGates, isStoreUp } = this.#resources;
     if (request.operation === 'chat' && !isStoreUp()) throw storeUnavailable(); // no model is run for what can't be kept
-    const { launch, turn, bytes } = this.examine(request);
+    const { launch, turn, bytes } = this.examine(request, route);
     const waitsForTurn = order.mustWait(turn);
-    const mayLineUp = !waitsForTurn && cliGates.hasRoomFor(request);
+    const mayLineUp = !waitsForTurn && cliGates.hasRoomFor(route.cli);
     const ticket = mayLineUp ? slots.admit(request.client, bytes) : slots.park(request.client, bytes);
     turn?.open();
-    const chain = JobChain.of(request, launch, this.#recent, isFree);
-    return { launch, turn, chain, ticket, waitsForTurn };
+    const chain = JobChain.of({ request, route, launch }, this.#recent, isFree);
+    return { route, launch, turn, chain, ticket, waitsForTurn };
   }
 
   /** Throws as `admit` does, but for a full queue. */
-  examine(request: JobRequest): Examined {
+  examine(request: JobRequest, route: Route): Examined {
     const { operation, conversationId, client, system, schema } = request;
-    const model = modelFor(request.model, narrowed(this.#models, this.#resources.modelsOf(client)));
-    const effort = this.#effortOf(request, model);
+    this.#resources.router.check(request);
+    const effort = effortOf(request, route);
     const bytes = sizeOf(request);
     const isChat = operation === 'chat';
     const turn = isChat ? this.#resources.conversations.turn(conversationId, client, system, bytes) : null;
-    return { launch: { model, system: turn === null ? system : turn.system, schema, effort }, turn, bytes };
+    const launch = { model: route.adapterModel, system: turn === null ? system : turn.system, schema, effort };
+    return { route, launch, turn, bytes };
   }
+}
 
-  /** The effort that the program will be told. Throws `validation_error` for what it can't be told. */
-  #effortOf(request: JobRequest, model: string | null): JobRequest['effort'] {
-    const extras = this.#resources.extras(model);
-    if (extras === null) return request.effort;
-    const what = untold(extras, request);
-    if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
-    return extras.effort === undefined ? null : request.effort;
-  }
+/** The effort that the program will be told. Throws `validation_error` for what it can't be told. */
+function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
+  const { extras } = cli.program;
+  if (extras === null) return request.effort;
+  const what = untold(extras, request);
+  if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
+  return extras.effort === undefined ? null : request.effort;
 }

@@ -56,7 +56,8 @@ export class Answering {
     const isLikely = this.#parts.isUsageUnknown || request.stop.length > 0;
     const heard = chain !== null && isLikely ? this.#countHeard() : null; // while the model thinks
     const said = await this.#say();
-    return { ...said, estimate: await this.#estimated(said, heard) };
+    const model = said.model === null ? null : this.#job.route.cli.publicName(said.model);
+    return { ...said, model, estimate: await this.#estimated(said, heard) };
   }
 
   async #say(): Promise<Uncounted> {

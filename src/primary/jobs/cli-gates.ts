@@ -1,5 +1,8 @@
 import { FairOrder } from '../../shared/fair-order.js';
-import type { JobRequest } from '../../shared/job.js';
+
+interface LimitedCli {
+  readonly name: string;
+}
 
 /** The jobs of one CLI: those under way, and those that wait to be. */
 interface Gate {
@@ -17,27 +20,21 @@ interface Gate {
  */
 export class CliGates {
   readonly #gates: ReadonlyMap<string, Gate>;
-  readonly #nameOf: (request: JobRequest) => string;
 
-  /** `nameOf`: the CLI of a job. `isAtLimit`: whether a client has as many slots as it may. */
-  constructor(
-    limits: Readonly<Record<string, number>>,
-    nameOf: (request: JobRequest) => string,
-    isAtLimit: (client: string) => boolean = () => false,
-  ) {
+  /** `limits`: by the name of the CLI. `isAtLimit`: whether a client has as many slots as it may. */
+  constructor(limits: Readonly<Record<string, number>>, isAtLimit: (client: string) => boolean = () => false) {
     const gateOf = (limit: number): Gate => {
       const heldBack = new Set<string>();
       const mustWait = (client: string) => isAtLimit(client) && heldBack.add(client).has(client);
       return { limit, waiting: new FairOrder(), inside: new Set(), heldBack, mustWait };
     };
     this.#gates = new Map(Object.entries(limits).map(([name, limit]) => [name, gateOf(limit)]));
-    this.#nameOf = nameOf;
   }
 
-  /** Whether one more job would be let through at once. */
-  hasRoomFor(request: JobRequest): boolean {
-    const gate = this.#gateOf(request);
-    return gate === null || gate.inside.size + gate.waiting.size < gate.limit;
+  /** Whether one more job of this CLI would be let through at once. */
+  hasRoomFor({ name }: LimitedCli): boolean {
+    const gate = this.#gates.get(name);
+    return gate === undefined || gate.inside.size + gate.waiting.size < gate.limit;
   }
 
   /** A slot may have become free. */
@@ -45,12 +42,8 @@ export class CliGates {
     for (const gate of this.#gates.values()) if (gate.heldBack.size > 0) letIn(gate);
   }
 
-  placeFor(request: JobRequest): CliPlace {
-    return new CliPlace(request.client, this.#gateOf(request));
-  }
-
-  #gateOf(request: JobRequest): Gate | null {
-    return this.#gates.size === 0 ? null : (this.#gates.get(this.#nameOf(request)) ?? null);
+  placeFor(client: string, { name }: LimitedCli): CliPlace {
+    return new CliPlace(client, this.#gates.get(name) ?? null);
   }
 }
 

@@ -2,7 +2,15 @@ import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { Route } from '../cli/route.js';
 import type { Arrival, RecentChains } from './recent-chains.js';
+
+/** A job that is to be admitted. */
+interface Routed {
+  readonly request: JobRequest;
+  readonly route: Pick<Route, 'publicModel'>;
+  readonly launch: Launch;
+}
 
 /** No process is kept under this name. */
 const nowhere = '';
@@ -17,36 +25,31 @@ export class JobChain {
   readonly isLive: boolean;
   readonly #request: JobRequest;
   readonly #asked: string;
-  readonly #launch: Launch;
+  readonly #model: string | null;
   readonly #recent: RecentChains;
   readonly #arrival: Arrival;
   /** Whether it goes on with a conversation that the service has answered, in its process or in another one. */
   readonly #goesOn: boolean;
 
   /** For a job that arrives now; null without a chain. `isKept`: whether a process waits for just this state, and for no other job. */
-  static of(
-    request: JobRequest,
-    launch: Launch,
-    recent: RecentChains,
-    isKept: (state: ConversationState) => boolean,
-  ): JobChain | null {
-    return request.chain === null ? null : new JobChain(request, request.chain, launch, recent, isKept);
+  static of(job: Routed, recent: RecentChains, isKept: (state: ConversationState) => boolean): JobChain | null {
+    const { chain } = job.request;
+    return chain === null ? null : new JobChain(job, chain, recent, isKept);
   }
 
   private constructor(
-    request: JobRequest,
+    { request, route, launch }: Routed,
     { before, asked }: NonNullable<JobRequest['chain']>,
-    launch: Launch,
     recent: RecentChains,
     isKept: (state: ConversationState) => boolean,
   ) {
     this.#request = request;
     this.#asked = asked;
-    this.#launch = launch;
+    this.#model = route.publicModel;
     this.#recent = recent;
     const { client, history } = request;
     this.#arrival = recent.arrive(client);
-    const state = { id: chainId(before, client, launch.model), messageCount: history.length, launch };
+    const state = { id: chainId(before, client, this.#model), messageCount: history.length, launch };
     this.isLive = history.length > 0 && isKept(state);
     this.#goesOn = this.isLive || recent.knows(state.id);
     if (history.length === 0) this.before = null;
@@ -57,7 +60,7 @@ export class JobChain {
   after(answer: string): ConversationState {
     const { client, history } = this.#request;
     const chain = chained(this.#asked, { role: 'assistant', text: answer });
-    const state = { id: chainId(chain, client, this.#launch.model), messageCount: history.length + 2 };
+    const state = { id: chainId(chain, client, this.#model), messageCount: history.length + 2 };
     const kind = this.#recent.isBeside(this.#arrival) ? 'side' : 'question';
     this.#recent.answered(this.#arrival, state.id);
     return this.#goesOn ? state : { ...state, guess: { kind, client } };

@@ -3,17 +3,19 @@ import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/
 import { orAborted } from '../../shared/or-aborted.js';
 import type { Redactor } from '../../shared/redactor.js';
 import { KnownModels } from '../cli/known-models.js';
-import type { ModelChoice } from '../cli/models.js';
+import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
-import type { Breaker } from '../limits/breaker.js';
+import type { SeenClients } from '../limits/seen-clients.js';
+import { learnFrom } from '../readiness/readiness.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
 import type { CliGates, CliPlace } from './cli-gates.js';
 import { goesBack, isRefused, Job, type RunOptions, refusedEnd } from './job.js';
-import { type AcquireCli, JobProcesses } from './job-processes.js';
+import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
 import type { TurnOrder } from './turn-order.js';
@@ -37,12 +39,11 @@ export interface JobObserver {
 }
 
 export interface JobResources extends TurnResources, AdmissionResources {
-  readonly breaker: Pick<Breaker, 'refusal' | 'admitted' | 'ended'>;
+  readonly clis: readonly ModelCli[];
+  /** Those who have asked for a job of any CLI. */
+  readonly clients: SeenClients;
   readonly order: TurnOrder;
   readonly cliGates: CliGates;
-  readonly acquireCli: AcquireCli;
-  /** Whether a process waits for just this turn. */
-  readonly isKept: (state: ConversationState) => boolean;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
@@ -54,7 +55,6 @@ export interface JobResources extends TurnResources, AdmissionResources {
 export class JobRunner {
   readonly #resources: JobResources;
   readonly #admission: Admission;
-  readonly #models: ModelChoice;
   readonly #limits: JobLimits;
   readonly #advice: RetryAdvice;
   /** Whether the program reported no tokens for the last job that was answered. */
@@ -62,10 +62,9 @@ export class JobRunner {
   #lastNumber = 0;
   readonly #open = new Map<Job['ticket'], Job>();
 
-  constructor(resources: JobResources, models: ModelChoice, limits: JobLimits) {
+  constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
-    this.#admission = new Admission(resources, models);
-    this.#models = models;
+    this.#admission = new Admission(resources);
     this.#limits = limits;
     this.#advice = new RetryAdvice(resources.slots.limits.maxActive);
   }
@@ -82,15 +81,15 @@ export class JobRunner {
    * breaker holds back.
    */
   run(request: JobRequest, caller: AbortSignal, options: RunOptions = {}): JobStream {
-    const { breaker } = this.#resources;
-    const refusal = breaker.refusal(request);
+    const route = this.#resources.router.route(request);
+    const refusal = this.#refusalOf(request, route);
     if (refusal !== null) return this.#refuse(request, refusal);
-    const job = this.#tryToAdmit(request, caller, options);
-    breaker.admitted(request);
+    const job = this.#tryToAdmit(request, route, caller, options);
+    route.cli.breaker.admitted(job);
     this.#open.set(job.ticket, job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
-    const ofChain = job.chain && { model: this.#labelled(job.launch.model) ?? request.model };
+    const ofChain = job.chain && { model: route.label ?? request.model };
     job.stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
     void this.#perform(job);
     return job.stream;
@@ -102,12 +101,12 @@ export class JobRunner {
     return running.sort((a, b) => b.executionMs - a.executionMs);
   }
 
-  /** The jobs that are next to get a slot, as many as there are slots. */
-  get next(): WaitingJob[] {
+  /** Of the jobs that are next to get a slot, as many as there are slots, those of this CLI. */
+  next(cli: ModelCli): WaitingJob[] {
     const { slots } = this.#resources;
     return slots.next(slots.limits.maxActive).flatMap((ticket) => {
       const job = this.#open.get(ticket);
-      return job === undefined ? [] : [{ launch: job.launch, conversation: job.continues }];
+      return job?.route.cli === cli ? [{ launch: job.launch, conversation: job.continues }] : [];
     });
   }
 
@@ -116,22 +115,25 @@ export class JobRunner {
     for (const job of this.#open.values()) job.cut(reason);
   }
 
-  /** Ends every job that waits and that the breaker holds back now. */
+  /** Ends every job that waits and that the breaker of its CLI holds back now. */
   cutHeld(): void {
     for (const job of this.#open.values()) {
-      const refusal = job.hasStarted ? null : this.#resources.breaker.refusal(job.request);
+      const refusal = job.hasStarted ? null : job.route.cli.breaker.refusal(job);
       if (refusal !== null) job.cut(refusal);
     }
   }
 
   /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
   check(request: JobRequest): string | null {
-    return this.#labelled(this.#admission.examine(request).launch.model) ?? request.model;
+    const { route } = this.#admission.examine(request, this.#resources.router.route(request));
+    return route.label ?? request.model;
   }
 
-  /** The model of an answer that does not say. */
-  #labelled(model: string | null): string | null {
-    return model ?? this.#models.label;
+  /** Whether the account of its CLI holds back a job that is to be admitted; where it is not to line up with the callers, the limit of the CLI too. */
+  isHeld(request: JobRequest, linesUp: boolean): boolean {
+    const { router, cliGates } = this.#resources;
+    const route = router.route(request);
+    return this.#refusalOf(request, route) !== null || (!linesUp && !cliGates.hasRoomFor(route.cli));
   }
 
   /** The end of a job that never got as far as `run`. */
@@ -141,16 +143,23 @@ export class JobRunner {
     return end;
   }
 
+  #refusalOf(request: JobRequest, route: Route): RelayError | null {
+    const { clients, clis } = this.#resources;
+    const isSecond = clients.saw(request.client);
+    if (isSecond) for (const { breaker } of clis) breaker.probe(); // what holds jobs back may be the first one's doing
+    return route.cli.breaker.refusal({ request, route });
+  }
+
   #refuse(request: JobRequest, refusal: RelayError): JobStream {
     const stream = new JobStream(request.isStreamed);
     stream.end(this.dismiss(request, refusal));
     return stream;
   }
 
-  #tryToAdmit(request: JobRequest, caller: AbortSignal, options: RunOptions): Job {
+  #tryToAdmit(request: JobRequest, route: Route, caller: AbortSignal, options: RunOptions): Job {
     const { slots } = this.#resources;
     try {
-      return this.#admit(request, caller, options);
+      return this.#admit(request, route, caller, options);
     } catch (error) {
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
@@ -158,14 +167,14 @@ export class JobRunner {
     }
   }
 
-  #admit(request: JobRequest, caller: AbortSignal, options: RunOptions): Job {
-    const admitted = this.#admission.admit(request, (state) => this.#isFree(state));
+  #admit(request: JobRequest, route: Route, caller: AbortSignal, options: RunOptions): Job {
+    const admitted = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
     return new Job({ number: ++this.#lastNumber, request, options, ...admitted }, caller, this.#resources.clock);
   }
 
   /** Whether a process waits for just this turn, and no other job goes on there. */
-  #isFree(state: ConversationState): boolean {
-    return this.#resources.isKept(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
+  #isFree(state: ConversationState, { pool }: ModelCli): boolean {
+    return pool.keeps(state) && ![...this.#open.values()].some((job) => job.continues?.id === state.id);
   }
 
   /**
@@ -173,9 +182,9 @@ export class JobRunner {
    * next turn; the slot is free only when the last process has gone.
    */
   async #perform(job: Job): Promise<void> {
-    const { acquireCli, observer, cliGates } = this.#resources;
-    const place = cliGates.placeFor(job.request);
-    const processes = new JobProcesses(job, acquireCli);
+    const { clis, observer, cliGates } = this.#resources;
+    const place = cliGates.placeFor(job.request.client, job.route.cli);
+    const processes = new JobProcesses(job, clis);
     let kept: ConversationState | null = null;
     try {
       await this.#untilGranted(job, place);
@@ -189,7 +198,7 @@ export class JobRunner {
       const conversation = record && (await record.commit(answered.text, job.signal));
       // Of an answer that was cut short, the process knows more than the caller.
       if (answered.stopSequence === null) kept = job.stateAfter(answered.text ?? answering.said, conversation);
-      this.#end(job, job.done(answered, this.#labelled(job.launch.model), conversation));
+      this.#end(job, job.done(answered, conversation));
     } catch (error) {
       if (isDefect(error)) observer.jobBroke(error);
       const failure = KnownModels.isUnknown(error) ? await this.#explained(error, job) : error;
@@ -215,7 +224,7 @@ export class JobRunner {
     if (ticket.isWaiting) stream.queued(ticket.position);
     const unpark = () => ticket.unpark();
     // Whoever has to wait for both waits for its turn first: hosts that wait for each other's turns hold no place then.
-    const mustWait = job.waitsForTurn || !cliGates.hasRoomFor(job.request);
+    const mustWait = job.waitsForTurn || !cliGates.hasRoomFor(job.route.cli);
     if (mustWait) void order.lineUp(job, () => place.enter(unpark));
     else place.enter(() => void order.lineUp(job, unpark));
     await ticket.granted(signal);
@@ -223,20 +232,25 @@ export class JobRunner {
 
   #answering(job: Job, processes: JobProcesses, record: TurnRecord | null): Answering {
     const { schemas, countTokens, observer } = this.#resources;
-    const onFirstText = () => observer.firstDelta(job.request, job.executionMs);
+    const onFirstText = () => {
+      observer.firstDelta(job.request, job.executionMs);
+      job.route.cli.breaker.served(job);
+    };
     const isUsageUnknown = this.#isUsageUnknown;
     return new Answering(job, { processes, schemas, countTokens, isUsageUnknown, record, onFirstText });
   }
 
   /** The one end of a job. */
   #end(job: Job, endOfTurn: JobEnd): void {
-    const { breaker, observer } = this.#resources;
+    const { observer } = this.#resources;
+    const { breaker, readiness, pool } = job.route.cli;
     job.close();
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.took(job.executionMs);
-    const end = breaker.ended(job.request, endOfTurn, job.hasStarted);
+    const end = breaker.ended(job, endOfTurn, job.hasStarted);
     job.stream.end(this.#asTold(end));
     if (!(job.isPatient && goesBack(end, job.hasStarted))) observer.jobEnded(job.request, end, job.hasStarted);
+    if (job.hasStarted && learnFrom(end, readiness, job.request.client)) void pool.flush();
   }
 
   /** The end as the caller may see it. */

@@ -15,6 +15,7 @@ import {
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import type { Launch } from '../cli/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';
 import { withoutEcho } from './echo.js';
@@ -34,7 +35,7 @@ export interface RunOptions {
 /** What a job holds from its admission to its end. */
 type JobHoldings = Pick<
   Job,
-  'number' | 'request' | 'options' | 'launch' | 'ticket' | 'turn' | 'chain' | 'waitsForTurn'
+  'number' | 'request' | 'options' | 'route' | 'launch' | 'ticket' | 'turn' | 'chain' | 'waitsForTurn'
 >;
 
 /** Ends of a job that waited, for a cause that may pass. */
@@ -49,6 +50,8 @@ export class Job {
   readonly number: number;
   readonly request: JobRequest;
   readonly options: RunOptions;
+  /** As it was decided at its admission, whatever its client may name by now. */
+  readonly route: Route;
   readonly launch: Launch;
   readonly ticket: Ticket;
   /** For `chat`: its turn on the conversation. */
@@ -70,13 +73,14 @@ export class Job {
   #stopTimer: StopTimer = () => {};
 
   constructor(
-    { number, request, options, launch, ticket, turn, chain, waitsForTurn }: JobHoldings,
+    { number, request, options, route, launch, ticket, turn, chain, waitsForTurn }: JobHoldings,
     caller: AbortSignal,
     clock: Clock,
   ) {
     this.number = number;
     this.request = request;
     this.options = options;
+    this.route = route;
     this.launch = launch;
     this.ticket = ticket;
     this.turn = turn;
@@ -171,12 +175,8 @@ export class Job {
     this.chain?.close();
   }
 
-  done(
-    { text, usage, model, estimate, stopSequence }: Answered,
-    fallbackModel: string | null,
-    conversation: ConversationSnapshot | null,
-  ): JobDone {
-    const answer = { text, usage, model: model ?? fallbackModel, estimate, stopSequence, conversation };
+  done({ text, usage, model, estimate, stopSequence }: Answered, conversation: ConversationSnapshot | null): JobDone {
+    const answer = { text, usage, model: model ?? this.route.label, estimate, stopSequence, conversation };
     return { type: 'job-end', outcome: 'ok', ...answer, ...this.#figures() };
   }
 

@@ -13,6 +13,13 @@ interface CheckedError {
   readonly reason?: ErrorReason | undefined;
 }
 
+/** A job, which is known by its request, as far as its breaker goes. */
+export interface CircuitJob {
+  readonly request: JobRequest;
+  /** `circuit`: what the account calls the model that it names; '' for none. */
+  readonly route: { readonly circuit: string };
+}
+
 export interface BreakerListener {
   changed(status: CircuitStatus): void;
   /** A window of the account's quota is about to close. */
@@ -30,10 +37,9 @@ const roundingMs = 1;
  */
 export class Breaker {
   readonly #clock: Clock;
-  readonly #modelOf: (request: JobRequest) => string;
   readonly #usual: string;
   readonly #account: Circuit;
-  /** By the model that a request names; '' for one that names none. Closed ones are not kept. */
+  /** By the `circuit` of the routes. Closed ones are not kept. */
   readonly #models = new Map<string, Circuit>();
   readonly #windows: QuotaWindows;
   readonly #openings = new Map<BreakerReason, number>(breakerReasons.map((reason) => [reason, 0]));
@@ -43,16 +49,10 @@ export class Breaker {
   #suspectedMs: number | null = null;
   #saysNotReady = false;
 
-  /** `modelOf`: what the account calls the model that a request names; '' for none. `usual`: the same of one that names none. */
-  constructor(
-    clock: Clock,
-    modelOf: (request: JobRequest) => string = ({ model }) => model ?? '',
-    usual = '',
-    clients = new SeenClients(),
-  ) {
+  /** `usual`: the circuit of a job that names no model. */
+  constructor(clock: Clock, usual = '', clients = new SeenClients()) {
     this.#clock = clock;
     this.#suspicions = new Suspicions(clients);
-    this.#modelOf = modelOf;
     this.#usual = usual;
     this.#windows = new QuotaWindows(clock);
     this.#account = new Circuit(null, clock, (circuit) => this.#changed(circuit));
@@ -64,25 +64,25 @@ export class Breaker {
   }
 
   /** Why this job may not be started now, as `cli_error`; null where it may. */
-  refusal(request: JobRequest): RelayError | null {
-    return this.#circuitsOf(request).find((circuit) => !circuit.admits(request))?.refusal ?? null;
+  refusal({ request, route }: CircuitJob): RelayError | null {
+    return this.#circuitsOf(route.circuit).find((circuit) => !circuit.admits(request))?.refusal ?? null;
   }
 
   /** A job that was not refused has been admitted. */
-  admitted(request: JobRequest): void {
-    for (const circuit of this.#circuitsOf(request)) circuit.admitted(request);
+  admitted({ request, route }: CircuitJob): void {
+    for (const circuit of this.#circuitsOf(route.circuit)) circuit.admitted(request);
   }
 
   /** The model answers this job. */
-  served(request: JobRequest): void {
-    for (const circuit of this.#circuitsOf(request)) circuit.served(request);
+  served({ request, route }: CircuitJob): void {
+    for (const circuit of this.#circuitsOf(route.circuit)) circuit.served(request);
   }
 
   /** Learns from a job's end. Returns the end as the caller is to be told it, with the time to wait. */
-  ended(request: JobRequest, end: JobEnd, hadSlot: boolean): JobEnd {
-    if (hadSlot) this.#learn(request, end);
-    for (const circuit of this.#circuitsOf(request)) circuit.left(request);
-    return end.outcome === 'cli_error' ? this.#withRetry(request, end) : end;
+  ended(job: CircuitJob, end: JobEnd, hadSlot: boolean): JobEnd {
+    if (hadSlot) this.#learn(job, end);
+    for (const circuit of this.#circuitsOf(job.route.circuit)) circuit.left(job.request);
+    return end.outcome === 'cli_error' ? this.#withRetry(job, end) : end;
   }
 
   /**
@@ -120,12 +120,12 @@ export class Breaker {
 
   /** Why a job that names no model is not started; null where the next one is. */
   get error(): string | null {
-    return this.#circuitsFor(this.#usual).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
+    return this.#circuitsOf(this.#usual).find(({ state }) => state.name === 'open')?.refusal?.message ?? null;
   }
 
   /** Whether jobs that name no model run as usual. */
   get isClosed(): boolean {
-    return this.#circuitsFor(this.#usual).every(({ state }) => state.name === 'closed');
+    return this.#circuitsOf(this.#usual).every(({ state }) => state.name === 'closed');
   }
 
   /** For the account, then for each model that is held. */
@@ -162,46 +162,41 @@ export class Breaker {
     return [this.#account, ...this.#models.values()];
   }
 
-  #circuitsOf(request: JobRequest): readonly Circuit[] {
-    return this.#circuitsFor(this.#modelOf(request));
-  }
-
-  #circuitsFor(model: string): readonly Circuit[] {
+  #circuitsOf(model: string): readonly Circuit[] {
     const circuit = this.#models.get(model);
     return circuit === undefined ? [this.#account] : [this.#account, circuit];
   }
 
-  #learn(request: JobRequest, end: JobEnd): void {
+  #learn(job: CircuitJob, end: JobEnd): void {
     const beganMs = this.#clock.monotonicMs() - end.executionMs + roundingMs;
-    if (end.outcome === 'ok') this.#answered(request, beganMs);
+    if (end.outcome === 'ok') this.#answered(job, beganMs);
     else if (end.outcome !== 'cli_error') return;
-    else if (end.failure.reason === 'auth') this.#unauthorized(request, end, beganMs);
-    else if (end.failure.reason === 'quota') this.#exhausted(request, end, beganMs);
+    else if (end.failure.reason === 'auth') this.#unauthorized(job, end, beganMs);
+    else if (end.failure.reason === 'quota') this.#exhausted(job, end, beganMs);
   }
 
-  #answered(request: JobRequest, beganMs: number): void {
-    this.served(request); // its answer may have had no text
+  #answered(job: CircuitJob, beganMs: number): void {
+    this.served(job); // its answer may have had no text
     if (this.#suspectedMs !== null && beganMs >= this.#suspectedMs) this.#suspectedMs = null;
-    for (const model of [null, this.#modelOf(request)]) this.#suspicions.answered(model, beganMs);
+    for (const model of [null, job.route.circuit]) this.#suspicions.answered(model, beganMs);
   }
 
   /**
    * One failure may be a token that was just renewed. A code of the account is about the account. Anything else is about
    * the model that the job names: only jobs that name none speak for the account then.
    */
-  #unauthorized(request: JobRequest, { failure }: JobFailed, beganMs: number): void {
+  #unauthorized({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     this.#suspectedMs ??= this.#clock.monotonicMs();
     const isCertain = failure.scope === 'account';
-    const own = this.#modelOf(request);
-    const model = isCertain || own === this.#usual ? null : own;
+    const model = isCertain || route.circuit === this.#usual ? null : route.circuit;
     const lasts = this.#lasts(request, model, isCertain, beganMs) || (isCertain && this.#account.isProbe(request));
     if (lasts) this.#circuitOf(model).refused(request, 'auth', null);
   }
 
   /** Where no code says so, it takes a second failure, too. */
-  #exhausted(request: JobRequest, { failure }: JobFailed, beganMs: number): void {
+  #exhausted({ request, route }: CircuitJob, { failure }: JobFailed, beganMs: number): void {
     const { scope, resetsAt } = failure.quota ?? { scope: 'model', resetsAt: null };
-    const model = scope === 'account' ? null : this.#modelOf(request);
+    const model = scope === 'account' ? null : route.circuit;
     const lasts = failure.quota !== undefined || this.#lasts(request, model, false, beganMs);
     if (lasts) this.#circuitOf(model).refused(request, 'quota', resetsAt);
   }
@@ -239,10 +234,10 @@ export class Breaker {
     this.#listener.changed(status);
   }
 
-  #withRetry(request: JobRequest, end: JobFailed): JobFailed {
+  #withRetry(job: CircuitJob, end: JobFailed): JobFailed {
     const { failure } = end;
     if (failure.reason !== 'quota' && failure.reason !== 'auth') return end;
-    const retryAfterSeconds = failure.retryAfterSeconds ?? this.refusal(request)?.retryAfterSeconds;
+    const retryAfterSeconds = failure.retryAfterSeconds ?? this.refusal(job)?.retryAfterSeconds;
     return { ...end, failure: { ...failure, retryAfterSeconds } };
   }
 }

@@ -13,13 +13,16 @@ import type { Store } from '../store/store.js';
 import { addBreakerMetrics } from './breaker-metrics.js';
 import { addCounter, addFacts, addGauge } from './state-metrics.js';
 
+interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
+  readonly breaker: Pick<Breaker, 'openFor' | 'openings' | 'utilization'>;
+}
+
 export interface GaugeSources {
   readonly config: Config;
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors'>;
-  readonly clis: { readonly all: readonly Pick<ModelCli, 'name' | 'pool'>[] };
+  readonly clis: readonly MeasuredCli[];
   readonly slots: SlotQueue;
   readonly background: Pick<BackgroundJobs, 'counts'>;
-  readonly breakers: { readonly all: readonly Pick<Breaker, 'openFor' | 'openings' | 'utilization'>[] };
   readonly conversations: ConversationStore;
   readonly fleet: Pick<Fleet, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
@@ -28,7 +31,7 @@ export interface GaugeSources {
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, breakers, slots, background, conversations, fleet, supervisor, store } = sources;
+  const { config, host, clis, slots, background, conversations, fleet, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => slots.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => slots.waiting);
@@ -45,16 +48,15 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
   addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => fleet.counts(), 'state');
   const processes = 'Processes of each model CLI, by what they are doing.';
-  const byName = <F>(read: (index: number) => F) =>
-    Object.fromEntries(clis.all.map(({ name }, at) => [name, read(at)]));
-  const counts = () => byName((at) => clis.all[at]?.pool.counts() ?? {});
+  const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));
+  const counts = () => byName(({ pool }) => pool.counts());
   addGauge(registry, 'cli_processes', processes, counts, 'cli', 'state');
   const means = 'How processes of the model CLI are held together and ended: 1 for the means in force.';
   const inForce = Object.fromEntries(
     terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
   );
   addGauge(registry, 'termination_means', means, () => inForce, 'means');
-  addBreakerMetrics(registry, (figure) => byName((at) => breakers.all[at]?.[figure] ?? {}));
+  addBreakerMetrics(registry, (figure) => byName(({ breaker }) => breaker[figure]));
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: host.product.version,
     commit: host.product.commit ?? 'unknown',
@@ -62,7 +64,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   });
   addFacts(registry, 'config_info', 'How it is configured; always 1.', {
     workers: String(config.workers),
-    adapter: clis.all.map(({ name }) => name).join(','),
+    adapter: clis.map(({ name }) => name).join(','),
     strict_health: String(config.strictHealth),
   });
 }

@@ -1,27 +1,34 @@
 import { timestamp } from '../../shared/clock.js';
 import type { Logger } from '../../shared/logger.js';
-import type { ProcessPool } from '../cli/pool/process-pool.js';
-import type { JobRunner } from '../jobs/job-runner.js';
 import type { BreakerListener } from '../limits/breaker.js';
-import type { CircuitStatus } from '../limits/circuit.js';
 import type { Readiness } from './readiness.js';
 
+/** Who is told of the breaker of one CLI. */
 export interface BreakerAudience {
-  readonly runner: Pick<JobRunner, 'cutHeld'>;
+  readonly runner: { cutHeld(): void };
   readonly readiness: Pick<Readiness, 'check'>;
-  readonly pool: Pick<ProcessPool, 'flush'>;
+  /** The processes of the CLI. */
+  readonly pool: { flush(): Promise<void> };
   /** Something has changed that decides about starts in advance. */
   readonly changed: () => void;
   readonly log: Logger;
-  /** What the model of a circuit is called. */
-  readonly named: (status: CircuitStatus) => CircuitStatus;
+  /** What requests call the model of a circuit. */
+  readonly publicName: (model: string | null) => string | null;
 }
 
 /** Who is told when the breaker changes. The readiness is checked, so that the history shows each change. */
-export function breakerListener({ runner, readiness, pool, changed, log, named }: BreakerAudience): BreakerListener {
+export function breakerListener({
+  runner,
+  readiness,
+  pool,
+  changed,
+  log,
+  publicName,
+}: BreakerAudience): BreakerListener {
   return {
     changed: (status) => {
-      const { state, model, reason, until } = named(status);
+      const { state, reason, until } = status;
+      const model = publicName(status.model);
       if (state === 'open') {
         log.warn('breaker_open', { reason, model, until: until === null ? null : timestamp(until) });
         runner.cutHeld();

@@ -1,7 +1,7 @@
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
-import { RelayError } from '../../shared/errors.js';
-import type { ReadinessEntry, ReadinessTrigger } from '../../shared/readiness.js';
-import type { Verdict } from '../cli/program.js';
+import { type CliReason, RelayError } from '../../shared/errors.js';
+import type { JobEnd } from '../../shared/job.js';
+import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/readiness.js';
 import { SeenClients } from '../limits/seen-clients.js';
 import { Credential } from './credential.js';
 import { FailureStreak } from './failure-streak.js';
@@ -186,4 +186,31 @@ export class Readiness {
       this.#schedule();
     });
   }
+}
+
+/** What a program itself has got wrong. All other reasons tell of its account, of the API, or of what it was asked. */
+const faultsOfCli: ReadonlySet<string> = new Set(['crashed', 'empty_answer', 'other'] satisfies CliReason[]);
+
+/**
+ * Tells the readiness what the end of a client's job shows of the CLI. Returns whether processes that wait may hold an
+ * invalid credential. Where no code says that the account is refused, only a check or the breaker can tell.
+ */
+export function learnFrom(
+  end: JobEnd,
+  readiness: Pick<Readiness, 'answered' | 'refused' | 'doubt' | 'failed'>,
+  client: string,
+): boolean {
+  if (end.outcome === 'ok') return readiness.answered(end.executionMs);
+  const { reason = '', scope } = end.failure;
+  if (end.outcome === 'spawn_error') {
+    readiness.failed(end.outcome, null);
+    readiness.doubt();
+    return true;
+  }
+  if (end.outcome !== 'cli_error') return false;
+  if (faultsOfCli.has(reason)) readiness.failed(reason, client);
+  if (reason !== 'auth') return false;
+  if (scope === 'account') readiness.refused(end.executionMs);
+  else readiness.doubt();
+  return scope === 'account';
 }

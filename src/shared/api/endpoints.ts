@@ -86,12 +86,12 @@ type Listed = (typeof list)[number] | (typeof doors)[number];
 type NameOf<E extends Listed> = E extends Listed ? `${E['method']} ${E['route']}` : never;
 
 /** A path, with the names of its parameters in braces. */
-export type Route = Listed['route'];
+export type RoutePath = Listed['route'];
 export type EndpointName = NameOf<Listed>;
 
 export interface Endpoint {
   readonly method: Listed['method'];
-  readonly route: Route;
+  readonly route: RoutePath;
   /** Error codes it can answer with, beside the common ones. */
   readonly errors: readonly PublicCode[];
   /** The status of its success; 200 where it is left out. */
@@ -101,7 +101,11 @@ export interface Endpoint {
 }
 
 /** Those that take tools. */
-export const toolRoutes = ['/v1/chat/completions', '/v1/responses', '/v1/messages'] as const satisfies readonly Route[];
+export const toolRoutes = [
+  '/v1/chat/completions',
+  '/v1/responses',
+  '/v1/messages',
+] as const satisfies readonly RoutePath[];
 export type ToolRoute = (typeof toolRoutes)[number];
 
 /** Every endpoint of the service's own API. HTTP metrics start from both lists, and the OpenAPI document is built from them. */

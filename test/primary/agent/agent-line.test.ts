@@ -1,11 +1,15 @@
 import { type AgentSources, agentLine } from '../../../src/primary/agent/agent-line.js';
 import type { Phase } from '../../../src/shared/phase.js';
 
-function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready', status = 'ready'): string {
-  const readiness = { isNoneUsable: status === 'not_ready' };
+type Status = AgentSources['clis'][number]['readiness']['current']['status'];
+
+function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready', ...statuses: Status[]): string {
+  const clis = (statuses.length > 0 ? statuses : ['ready' as const]).map((status) => ({
+    readiness: { current: { status } },
+  }));
   return agentLine({
     supervisor: { phase },
-    readiness,
+    clis,
     slots: { active: 0, waiting: 0, limits: { maxActive: 4 }, ...slots },
   });
 }
@@ -37,5 +41,8 @@ describe('what a front is told', () => {
 
   it('takes all of that back, also before the first check of the model CLI is over', () => {
     expect(line({}, 'ready', 'unknown')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'unknown', 'not_ready')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'not_ready', 'ready')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'not_ready', 'not_ready')).toBe('down #model CLI not ready');
   });
 });

@@ -6,6 +6,12 @@ import { jobRequest } from '../../support/job-records.js';
 
 const at = Date.UTC(2026, 0, 1);
 
+const cli = {
+  pool: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) },
+  breaker: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }], windows: [] },
+  readiness: { history: (): unknown[] => [] },
+};
+
 function statusWith(withNames: boolean, sources: object = {}) {
   const all = {
     status: {
@@ -33,9 +39,7 @@ function statusWith(withNames: boolean, sources: object = {}) {
     },
     background: { load: { max: 1000, waiting: 12, running: 1 } },
     fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
-    clis: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) },
-    breakers: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }], windows: [] },
-    readiness: { history: () => [] },
+    clis: [cli],
     lastHour: { body: [] },
     ...sources,
   };
@@ -120,7 +124,7 @@ describe('The live status', () => {
       oldestAt: at - index,
     }));
     const slots = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
-    const status = statusWith(true, { slots, readiness: { history: () => checks } });
+    const status = statusWith(true, { slots, clis: [{ ...cli, readiness: { history: () => checks } }] });
     expect(status.queue.clients).toHaveLength(50);
     expect(status.queue.clients[0]?.client).toBe('59');
     expect(status.checks.map(({ checked_at }) => checked_at)).toEqual(

@@ -1,9 +1,11 @@
 import { degradedReasons, type ReasonSources } from '../../../src/primary/api/reasons.js';
-import type { OpenCircuit } from '../../../src/primary/limits/breakers.js';
+import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
 import type { ReadinessEntry } from '../../../src/shared/readiness.js';
 
 const until = Date.UTC(2026, 0, 2);
-const account: OpenCircuit = { model: null, reason: 'quota', until };
+const account: CircuitStatus = { state: 'open', model: null, reason: 'quota', since: 0, until };
+
+const closed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
 
 function check(cli: string, fields: Partial<ReadinessEntry> = {}): ReadinessEntry {
   const found = { status: 'ready', checkedAt: 0, durationMs: 1, trigger: 'interval', version: '1.0' } as const;
@@ -12,18 +14,21 @@ function check(cli: string, fields: Partial<ReadinessEntry> = {}): ReadinessEntr
 
 interface Options {
   readonly checks?: readonly ReadinessEntry[];
-  readonly open?: readonly OpenCircuit[];
+  readonly open?: readonly CircuitStatus[];
   readonly store?: ReasonSources['store'];
 }
 
 /** The circuits are those of the first CLI. */
 function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
-  const [first = check('claude'), ...others] = checks;
-  return degradedReasons({
-    readiness: { current: [first, ...others] },
-    breakers: { openFor: (index) => (index === 0 ? open : []) },
-    store,
-  });
+  const clis = checks.map((current, index) => ({
+    publicName: (model: string | null) => model,
+    readiness: { current },
+    breaker: { status: [index === 0 ? (open[0] ?? closed) : closed] as const },
+  }));
+  const [cli] = clis;
+  if (cli === undefined) throw new Error('there is no CLI');
+  const router = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
+  return degradedReasons({ clis, router, store });
 }
 
 describe('Why a service is degraded', () => {
@@ -55,7 +60,7 @@ describe('Why a service is degraded', () => {
     ]);
   });
 
-  it.each<[string, OpenCircuit, object]>([
+  it.each<[string, CircuitStatus, object]>([
     [
       'of an account',
       account,

@@ -1,6 +1,4 @@
 import { Status, type StatusSources } from '../../../src/primary/api/status.js';
-import type { Readiness } from '../../../src/primary/readiness/readiness.js';
-import { ReadinessBoard } from '../../../src/primary/readiness/readiness-board.js';
 import { healthBody, historyBody } from '../../../src/shared/api/health.js';
 import { versionBody } from '../../../src/shared/api/version.js';
 import type { Phase } from '../../../src/shared/phase.js';
@@ -20,39 +18,54 @@ const ready: ReadinessEntry = {
 const notReady: ReadinessEntry = { ...ready, status: 'not_ready', error: 'nobody is logged in' };
 const unknown: ReadinessEntry = { ...ready, status: 'unknown', checkedAt: null, version: null };
 
+type BreakerState = Pick<StatusSources['clis'][0]['breaker'], 'status' | 'windows'>;
+
 interface Options {
   readonly phase?: Phase;
   readonly readiness?: ReadinessEntry;
   readonly strictHealth?: boolean;
   readonly isStoreUp?: boolean;
+  readonly breaker?: BreakerState;
 }
 
-const held: StatusSources['breakers'] = {
+const closed: BreakerState = {
+  status: [{ state: 'closed', model: null, reason: null, since: null, until: null }],
+  windows: [],
+};
+const held: BreakerState = {
   status: [
     { state: 'open', model: null, reason: 'quota', since: Date.UTC(2026, 0, 1), until: Date.UTC(2026, 0, 2) },
     { state: 'half_open', model: 'opus', reason: 'quota', since: Date.UTC(2026, 0, 1), until: null },
   ],
   windows: [{ name: 'five_hour', status: 'rejected', utilization: 1, resetsAt: Date.UTC(2026, 0, 2) }],
-  openFor: () => [],
 };
 
-function createStatus({ phase = 'ready', readiness = ready, strictHealth = false, isStoreUp = true }: Options = {}) {
+function createStatus({
+  phase = 'ready',
+  readiness = ready,
+  strictHealth = false,
+  isStoreUp = true,
+  breaker = closed,
+}: Options = {}) {
   const clock = new FakeClock();
+  const cli = {
+    name: 'demo',
+    adapter: { name: 'demo' },
+    program: { version: '1.0' },
+    pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
+    breaker,
+    readiness: { current: readiness, history: () => [unknown, readiness] },
+    publicName: (model: string | null) => model,
+  };
   const sources = {
     supervisor: { phase },
     slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
     lastHour: { recentlyRefused: 7 },
-    breakers: held,
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
     fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
-    readiness: new ReadinessBoard([
-      { current: readiness, history: () => [unknown, readiness] } as unknown as Readiness,
-    ]),
-    clis: {
-      all: [{ name: 'demo', adapter: { name: 'demo' }, program: { version: '1.0' } }],
-      counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }),
-    },
+    clis: [cli],
+    router: { choice: { fallback: null, label: null }, usual: { cli, model: null } },
     store: { kind: 'sqlite', isUp: isStoreUp },
     config: { strictHealth },
     host: {
@@ -105,7 +118,7 @@ describe('GET /health', () => {
 
   it('shows what the account of the model CLI holds back, and what is left of its quota', () => {
     const [since, until] = ['2026-01-01T00:00:00.000Z', '2026-01-02T00:00:00.000Z'];
-    expect(createStatus().status.health(true).observability.model_runtime.breaker).toEqual({
+    expect(createStatus({ breaker: held }).status.health(true).observability.model_runtime.breaker).toEqual({
       state: 'open',
       reason: 'quota',
       since,

@@ -1,6 +1,6 @@
 import { askForTrial, trialQuestion } from '../../../src/primary/api/trial-question.js';
 import { type Turn, unknownUsage } from '../../../src/primary/cli/adapter.js';
-import type { ModelClis } from '../../../src/primary/cli/model-clis.js';
+import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import type { TextSink } from '../../../src/primary/cli/process/open-turn.js';
 import { cliError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -12,7 +12,7 @@ function house(answering: Answering) {
   const clock = new FakeClock();
   const released: unknown[] = [];
   const cli = {
-    models: { fallback: 'big', allowed: null, label: 'big' },
+    publicName: (model: string | null) => model,
     acquire: async () => ({
       turn: async (turn: Turn, sink: TextSink, signal: AbortSignal) => {
         await answering(turn, sink, signal);
@@ -20,8 +20,8 @@ function house(answering: Answering) {
       },
       release: async (kept: unknown) => void released.push(kept),
     }),
-  } as unknown as ModelClis;
-  return { clock, released, ask: () => askForTrial(cli, 1000, clock) };
+  } as unknown as ModelCli;
+  return { clock, released, ask: () => askForTrial({ cli, adapterModel: 'big', label: 'big' }, 1000, clock) };
 }
 
 describe('the question of a check', () => {

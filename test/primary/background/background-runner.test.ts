@@ -147,6 +147,7 @@ describe('A background job that cannot start', () => {
       script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
     });
     harness.inner.breaker.listen({ changed: () => harness.inner.runner.cutHeld(), windowClosing() {} });
+    for (const client of ['a', 'b']) harness.inner.clients.saw(client); // else the second one would be a reason to try again
     const failed = await harness.accept();
     const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
     await harness.clock.advance(20_000);

@@ -1,14 +1,12 @@
 import { join } from 'node:path';
 import { type Adapter, plainLaunch } from '../../../src/primary/cli/adapter.js';
-import { ModelClis } from '../../../src/primary/cli/model-clis.js';
-import { ModelRouter } from '../../../src/primary/cli/model-router.js';
+import { forgetConversation } from '../../../src/primary/cli/model-cli.js';
 import { launchKeyOf } from '../../../src/primary/cli/program.js';
-import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
-import { loadConfig } from '../../../src/shared/config/config.js';
-import { temporaryFolder } from '../../support/folder.js';
-import { LogBook } from '../../support/log-book.js';
-import { lineDialect, noSecrets, silentObserver } from '../../support/scripted-cli.js';
-import { clock, temporaryInstance } from '../../support/trees.js';
+import { jobFailed, jobRequest } from '../../support/job-records.js';
+import { echoCli, modelClisOf } from '../../support/model-clis.js';
+import { lineDialect, TextBook, turnOf } from '../../support/scripted-cli.js';
+
+const never = new AbortController().signal;
 
 const adapter: Adapter = {
   name: 'test',
@@ -20,29 +18,8 @@ const adapter: Adapter = {
 };
 
 async function create(env: Readonly<Record<string, string>>) {
-  const folder = await temporaryFolder();
-  const instance = await temporaryInstance();
-  const config = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
-  const containments = new GroupContainments(instance, null, clock);
-  const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
-  const host = {
-    env,
-    instance,
-    termination,
-    runtimeDirectory: folder.path,
-    workDirectory: folder.path,
-    searchPath: '/usr/bin:/bin',
-    clock,
-  };
-  const named = { name: 'test', adapter };
-  const router = new ModelRouter(config, [named]);
-  const clis = new ModelClis(config, { ...host, log: new LogBook() }, [named], router, () => silentObserver, noSecrets);
-  const dispose = async () => {
-    await clis.close();
-    await instance[Symbol.asyncDispose]();
-    await folder[Symbol.asyncDispose]();
-  };
-  return { ...clis.first, models: clis.models, folder, [Symbol.asyncDispose]: dispose };
+  const { clis, router, folder, [Symbol.asyncDispose]: dispose } = await modelClisOf([{ name: 'test', adapter }], env);
+  return { ...clis[0], models: router.choice, folder, [Symbol.asyncDispose]: dispose };
 }
 
 describe('the model CLI as a part of the service', () => {
@@ -74,5 +51,67 @@ describe('the model CLI as a part of the service', () => {
     cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
     expect(cli.history.records.map(({ launch }) => launch)).toEqual([plainLaunch('b')]);
     expect(cli.models).toEqual({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });
+  });
+});
+
+describe('Several model CLIs', () => {
+  const named = [echoCli('claude'), echoCli('codex')] as const;
+
+  it('get each job with their own name of its model, and know what requests call it', async () => {
+    await using made = await modelClisOf(named);
+    for (const [asked, answered, publicName] of [
+      ['claude', 'claude-default', 'claude/claude-default'],
+      ['claude/opus', 'claude-opus', 'claude/claude-opus'],
+      ['codex/gpt-5', 'codex-gpt-5', 'codex/codex-gpt-5'],
+    ] as const) {
+      const { cli, adapterModel } = made.router.route({ model: asked, client: 'a' });
+      const launch = plainLaunch(adapterModel);
+      const lease = await cli.acquire(launch, null, never);
+      const end = await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      await lease.release(null);
+      expect([end.model, cli.publicName(end.model)]).toEqual([answered, publicName]);
+    }
+  });
+
+  it('keep the process of a conversation, until it goes on at another one', async () => {
+    await using made = await modelClisOf(named);
+    const { clis, router } = made;
+    const live = () => clis.map(({ pool }) => pool.counts().live);
+    const turn = async (model: string, messageCount: number) => {
+      const { cli, adapterModel } = router.route({ model, client: 'a' });
+      const launch = plainLaunch(adapterModel);
+      const state = { id: 'a', messageCount, launch };
+      const lease = await cli.acquire(launch, messageCount === 0 ? null : state, never);
+      await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      const after = { ...state, messageCount: messageCount + 2 };
+      forgetConversation(clis, 'a', cli);
+      await lease.release(after);
+      return { origin: lease.origin, isKept: cli.pool.keeps(after) };
+    };
+    expect(await turn('codex/gpt-5', 0)).toMatchObject({ origin: 'new', isKept: true });
+    expect(await turn('codex/gpt-5', 2)).toMatchObject({ origin: 'live', isKept: true });
+    expect(await turn('claude/opus', 4)).toMatchObject({ origin: 'new', isKept: true });
+    expect(live()).toEqual([1, 0]);
+    forgetConversation(clis, 'a');
+    expect(live()).toEqual([0, 0]);
+  });
+
+  it('are checked each by itself, and say which one was', async () => {
+    await using made = await modelClisOf(named);
+    const [, codex] = made.clis;
+    expect(await codex?.readiness.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
+    expect(made.checks.map(({ cli }) => cli)).toEqual(['codex']);
+    expect(made.clis.map(({ readiness }) => readiness.current.status)).toEqual(['unknown', 'ready']);
+  });
+
+  it('have a breaker each: jobs that name no model have the circuit of the default model at its CLI', async () => {
+    await using made = await modelClisOf(named, { MODEL_API_DEFAULT_MODEL: 'codex/gpt' });
+    const request = jobRequest();
+    const route = made.router.route(request);
+    const quota = { scope: 'model', resetsAt: null } as const;
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
+    route.cli.breaker.admitted({ request, route });
+    route.cli.breaker.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    expect(made.clis.map(({ breaker }) => breaker.isClosed)).toEqual([true, false]);
   });
 });

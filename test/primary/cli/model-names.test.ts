@@ -1,6 +1,6 @@
 import type { Adapter } from '../../../src/primary/cli/adapter.js';
-import { type AtLeastOne, ModelRouter } from '../../../src/primary/cli/model-router.js';
-import { modelFor, type NamedAdapter, narrowed } from '../../../src/primary/cli/models.js';
+import { type AtLeastOne, modelFor, type NamedAdapter, narrowed } from '../../../src/primary/cli/models.js';
+import { ModelRouter } from '../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 
 type Traits = Partial<Pick<Adapter, 'models' | 'modelForm' | 'needsModel'>>;
@@ -135,17 +135,15 @@ describe('The name default', () => {
     expect([modelFor('default', choice), modelFor(null, choice)]).toEqual(['haiku', 'haiku']);
     expect(modelFor('default', narrowed(choice, ['opus']))).toBe('opus');
     const plain = await routerOf([demo]);
-    expect([modelFor('default', plain.choice), plain.route({ model: 'default', client: 'a' })]).toEqual([
-      null,
-      { index: 0, model: null },
-    ]);
+    expect(modelFor('default', plain.choice)).toBeNull();
+    expect(plain.route({ model: 'default', client: 'a' })).toMatchObject({ cli: demo, adapterModel: null });
   });
 
   it('goes to the CLI that answers by default', async () => {
     const { choice } = await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' });
     expect(modelFor('default', choice)).toBe('claude/haiku');
     const router = await routerOf([demo, claude], {}, ['claude/opus']);
-    expect(router.route({ model: 'default', client: 'a' })).toEqual({ index: 1, model: 'opus' });
+    expect(router.route({ model: 'default', client: 'a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
   });
 
   it('is a model where the operator allows one of that name', async () => {

@@ -1,19 +1,17 @@
 import { CliGates, type CliPlace } from '../../../src/primary/jobs/cli-gates.js';
-import type { JobRequest } from '../../../src/shared/job.js';
-import { jobRequest } from '../../support/job-records.js';
 
 function gatesWith(limits: Readonly<Record<string, number>>, isAtLimit?: (client: string) => boolean) {
-  const gates = new CliGates(limits, ({ model }) => model ?? '', isAtLimit);
+  const gates = new CliGates(limits, isAtLimit);
   const entered: string[] = [];
-  const enter = (text: string, model: string | null, client = 'a'): CliPlace => {
-    const place = gates.placeFor(jobRequest({ model, client }));
+  const enter = (text: string, name: string, client = 'a'): CliPlace => {
+    const place = gates.placeFor(client, { name });
     place.enter(() => void entered.push(text));
     return place;
   };
   return { gates, entered, enter };
 }
 
-const local: JobRequest = jobRequest({ model: 'local' });
+const local = { name: 'local' };
 
 describe('A CLI with a limit', () => {
   it('lets as many jobs through at once as it may, the others as these leave', () => {
@@ -57,7 +55,7 @@ describe('A CLI with a limit', () => {
     const { gates, entered, enter } = gatesWith({ local: 1 });
     const [first, second] = [enter('one', 'local'), enter('two', 'local')];
     second.leave();
-    const late = gates.placeFor(local);
+    const late = gates.placeFor('a', local);
     late.leave();
     late.enter(() => void entered.push('late'));
     first.leave();

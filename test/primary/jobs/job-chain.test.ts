@@ -22,6 +22,10 @@ function requestWith(history: readonly Message[], text: string, situation: Situa
   return jobRequest({ client, system, schema, history, text, chain });
 }
 
+function routed(request: JobRequest, publicModel: string | null = null) {
+  return { request, route: { publicModel }, launch: plainLaunch(null) };
+}
+
 function fresh(): RecentChains {
   return new RecentChains(new FakeClock());
 }
@@ -30,7 +34,7 @@ function chainOf(history: readonly Message[], situation: Situation = {}, kept: r
   const isKept = (state: ConversationState) =>
     kept.some(({ id, messageCount }) => id === state.id && messageCount === state.messageCount);
   const request = requestWith(history, 'And then?', situation);
-  const chain = JobChain.of(request, plainLaunch(situation.model ?? null), fresh(), isKept);
+  const chain = JobChain.of(routed(request, situation.model), fresh(), isKept);
   if (chain === null) throw new Error('the request has a chain');
   return chain;
 }
@@ -41,14 +45,14 @@ const hi: Message = { role: 'assistant', text: 'Hi' };
 /** Where a process is kept after the first turn. */
 function afterFirst(answer: string, situation: Situation = {}): ConversationState {
   const request = requestWith([], hello.text, situation);
-  const chain = JobChain.of(request, plainLaunch(situation.model ?? null), fresh(), () => false);
+  const chain = JobChain.of(routed(request, situation.model), fresh(), () => false);
   if (chain === null) throw new Error('the request has a chain');
   return chain.after(answer);
 }
 
 describe('the chain of a job', () => {
   it('is none for a request without one', () => {
-    expect(JobChain.of(jobRequest(), plainLaunch(null), fresh(), () => true)).toBeNull();
+    expect(JobChain.of(routed(jobRequest()), fresh(), () => true)).toBeNull();
   });
 
   it('goes on in the process that has heard and said exactly that', () => {
@@ -88,14 +92,14 @@ describe('the chain of a job', () => {
   });
 
   it('of a first message looks for no process', () => {
-    const chain = JobChain.of(requestWith([], 'Hello', {}), plainLaunch(null), fresh(), () => true);
+    const chain = JobChain.of(routed(requestWith([], 'Hello', {})), fresh(), () => true);
     expect([chain?.isLive, chain?.before]).toEqual([false, null]);
   });
 
   it('of a conversation that was answered before is no guess, though its process has gone', () => {
     const recent = fresh();
     const open = (history: readonly Message[], text: string) =>
-      JobChain.of(requestWith(history, text, {}), plainLaunch(null), recent, () => false);
+      JobChain.of(routed(requestWith(history, text, {})), recent, () => false);
     const first = open([], hello.text);
     expect(first?.after(hi.text).guess).toMatchObject({ kind: 'question' });
     expect(open([hello, hi], 'And then?')?.after('Well').guess).toBeUndefined();
@@ -105,7 +109,7 @@ describe('the chain of a job', () => {
 
   it('of a request beside another one is a side request', () => {
     const recent = fresh();
-    const open = (text: string) => JobChain.of(requestWith([], text, {}), plainLaunch(null), recent, () => false);
+    const open = (text: string) => JobChain.of(routed(requestWith([], text, {})), recent, () => false);
     const [title, question] = [open('A title?'), open('Hello')];
     expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'ada' });
     title?.close();

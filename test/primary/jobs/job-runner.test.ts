@@ -420,14 +420,14 @@ describe('the jobs that are next', () => {
     const harness = new JobHarness({ script: hangs, maxActive: 2 });
     const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
     await settled();
-    expect(harness.runner.next).toEqual([
+    expect(harness.next).toEqual([
       { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null },
       { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null },
     ]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
     await settled();
-    expect(harness.runner.next).toEqual([]);
+    expect(harness.next).toEqual([]);
   });
 
   it('name the conversation that they go on with', async () => {
@@ -437,7 +437,7 @@ describe('the jobs that are next', () => {
     const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
     await settled();
     const launch = plainLaunch(null);
-    expect(harness.runner.next).toEqual([{ launch, conversation: { id, messageCount: 2, launch } }]);
+    expect(harness.next).toEqual([{ launch, conversation: { id, messageCount: 2, launch } }]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
   });

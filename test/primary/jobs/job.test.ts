@@ -1,4 +1,5 @@
 import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import type { Route } from '../../../src/primary/cli/route.js';
 import { Job } from '../../../src/primary/jobs/job.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
 import { cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
@@ -6,12 +7,13 @@ import { unknownJobUsage } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobRequest } from '../../support/job-records.js';
 
-function open(caller = new AbortController()) {
+function open(caller = new AbortController(), label: string | null = null) {
   const clock = new FakeClock();
   const slots = new SlotQueue({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0 }, clock);
   const launch = plainLaunch(null);
   const ticket = slots.admit('a', 2);
-  const holdings = { number: 1, launch, ticket, turn: null, chain: null, waitsForTurn: false };
+  const route = { label } as Route;
+  const holdings = { number: 1, route, launch, ticket, turn: null, chain: null, waitsForTurn: false };
   const admission = { ...holdings, request: jobRequest(), options: {} };
   return { clock, caller, job: new Job(admission, caller.signal, clock) };
 }
@@ -100,7 +102,7 @@ describe("a job's times", () => {
 
 describe("a job's end", () => {
   it('is ok with what the CLI said, its model before the one that was requested', async () => {
-    const { clock, job } = open();
+    const { clock, job } = open(undefined, 'short');
     await clock.advance(5);
     job.start(10_000);
     await clock.advance(7);
@@ -108,9 +110,9 @@ describe("a job's end", () => {
     const end = { type: 'turn-end', ...said } as const;
     const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
     const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
-    expect(job.done({ ...end, model: 'full-name' }, 'short', null)).toEqual({ ...done, model: 'full-name' });
-    expect(job.done({ ...end, model: null }, 'short', null)).toEqual({ ...done, model: 'short' });
-    expect(job.done({ ...end, model: null }, null, null)).toEqual({ ...done, model: null });
+    expect(job.done({ ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
+    expect(job.done({ ...end, model: null }, null)).toEqual({ ...done, model: 'short' });
+    expect(open().job.done({ ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
   });
 
   it('carries what its processes have used, however it ends', () => {
@@ -120,7 +122,7 @@ describe("a job's end", () => {
     job.addUsage({ processorMs: 20, peakMemoryBytes: 4096 });
     const said = { text: null, model: null, usage, estimate: null, stopSequence: null };
     const end = { type: 'turn-end', ...said } as const;
-    expect(job.done(end, null, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+    expect(job.done(end, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
     expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
   });
 

@@ -1,4 +1,4 @@
-import { Breaker } from '../../../src/primary/limits/breaker.js';
+import { Breaker, type CircuitJob } from '../../../src/primary/limits/breaker.js';
 import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
 import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import type { CliReason, QuotaRefusal } from '../../../src/shared/errors.js';
@@ -31,15 +31,20 @@ function quota(resetsInMs: number | null, scope: QuotaRefusal['scope'] = 'accoun
   return failed('quota', { scope, resetsAt: resetsInMs === null ? null : clock.now() + resetsInMs });
 }
 
-/** A job that was let through, and ends so at once. */
-function run(end: JobEnd, request = jobRequest()): JobEnd {
-  expect(breaker.refusal(request)).toBeNull();
-  breaker.admitted(request);
-  return breaker.ended(request, end, true);
+function jobOf(differences: Partial<JobRequest> = {}): CircuitJob {
+  const request = jobRequest(differences);
+  return { request, route: { circuit: request.model ?? '' } };
 }
 
-function refusalOf(request: JobRequest = jobRequest()) {
-  const { code, reason, retryAfterSeconds } = breaker.refusal(request) ?? {};
+/** A job that was let through, and ends so at once. */
+function run(end: JobEnd, job = jobOf()): JobEnd {
+  expect(breaker.refusal(job)).toBeNull();
+  breaker.admitted(job);
+  return breaker.ended(job, end, true);
+}
+
+function refusalOf(job = jobOf()) {
+  const { code, reason, retryAfterSeconds } = breaker.refusal(job) ?? {};
   return [code, reason, retryAfterSeconds];
 }
 
@@ -51,7 +56,7 @@ describe('A used up quota', () => {
     expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota', retryAfterSeconds: 1200 } });
     expect(refusalOf()).toEqual(['cli_error', 'quota', 1200]);
     await clock.advance(20 * minute - 1);
-    expect(refusalOf(jobRequest({ model: 'opus' }))).toEqual(['cli_error', 'quota', 1]);
+    expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(['cli_error', 'quota', 1]);
     expect([breaker.isClosed, breaker.error]).toEqual([
       false,
       'the account of the model CLI has used up its quota; no job is started before 2026-01-01T00:20:00.000Z',
@@ -63,7 +68,7 @@ describe('A used up quota', () => {
   it('is tried by one job after the reset, whose first text lets all others through', async () => {
     run(quota(minute));
     await clock.advance(minute);
-    const probe = jobRequest({ requestId: 'probe' });
+    const probe = jobOf({ requestId: 'probe' });
     breaker.admitted(probe);
     expect(refusalOf()).toEqual(['cli_error', 'quota', 5]);
     expect(breaker.refusal(probe)).toBeNull();
@@ -106,9 +111,9 @@ describe('A used up quota', () => {
   });
 
   it('is learned from no job that began before, and from none that was cut while it waited', async () => {
-    const running = jobRequest({ requestId: 'running' });
-    const waiting = jobRequest({ requestId: 'waiting' });
-    for (const request of [running, waiting]) breaker.admitted(request);
+    const running = jobOf({ requestId: 'running' });
+    const waiting = jobOf({ requestId: 'waiting' });
+    for (const job of [running, waiting]) breaker.admitted(job);
     run(quota(minute));
     breaker.served(running);
     breaker.ended(running, jobDone(), true);
@@ -125,14 +130,14 @@ describe('A used up quota', () => {
       run(end);
       expect(refusalOf()).toEqual(none);
     }
-    const waiting = jobRequest();
+    const waiting = jobOf();
     breaker.admitted(waiting);
     breaker.ended(waiting, jobFailed('queue_timeout'), false);
     expect([refusalOf(), breaker.isClosed]).toEqual([none, false]);
   });
 
   it('of one model holds back the jobs of that model alone', async () => {
-    const opus = () => jobRequest({ model: 'opus' });
+    const opus = () => jobOf({ model: 'opus' });
     run(quota(minute, 'model'), opus());
     expect([refusalOf(opus()), refusalOf()]).toEqual([['cli_error', 'quota', 60], none]);
     expect([breaker.isClosed, breaker.error]).toEqual([true, null]);
@@ -150,13 +155,13 @@ describe('A used up quota', () => {
   it('of the model of jobs that name none counts as one of the service', () => {
     run(quota(minute, 'model'));
     expect([breaker.isClosed, breaker.error]).toEqual([false, expect.stringContaining('quota')]);
-    expect(refusalOf(jobRequest({ model: 'opus' }))).toEqual(none);
+    expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(none);
   });
 
   it('is remembered for a bounded number of models', () => {
-    for (let n = 0; n < 40; n++) run(quota(minute, 'model'), jobRequest({ model: `model ${n}` }));
+    for (let n = 0; n < 40; n++) run(quota(minute, 'model'), jobOf({ model: `model ${n}` }));
     expect(breaker.status).toHaveLength(17);
-    expect(refusalOf(jobRequest({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
+    expect(refusalOf(jobOf({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
     expect(clock.pending).toBe(16);
     breaker.stop();
     expect(clock.pending).toBe(0);
@@ -180,11 +185,11 @@ describe('An overloaded API', () => {
 
 describe('A refused credential', () => {
   it('holds back jobs from the second job on that began after the first had failed', async () => {
-    const together = [jobRequest(), jobRequest(), jobRequest()];
-    for (const request of together) breaker.admitted(request);
+    const together = [jobOf(), jobOf(), jobOf()];
+    for (const job of together) breaker.admitted(job);
     await clock.advance(1000);
     const late = { ...failed('auth'), executionMs: 1000 };
-    for (const request of together) breaker.ended(request, late, true);
+    for (const job of together) breaker.ended(job, late, true);
     expect(refusalOf()).toEqual(none); // it may have been one token that was just renewed
     expect(run(failed('auth'))).toMatchObject({ failure: { reason: 'auth', retryAfterSeconds: 30 } });
     expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
@@ -208,7 +213,7 @@ describe('A refused credential', () => {
   it('is not forgotten for a job that began before', async () => {
     run(failed('auth'));
     await clock.advance(500);
-    breaker.ended(jobRequest(), jobDone({ executionMs: 2000 }), true);
+    breaker.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
     run(failed('auth'));
     expect(changes).toEqual(['open auth']);
   });
@@ -261,13 +266,13 @@ describe('A refused credential', () => {
 });
 
 describe('A failure that a request may have caused', () => {
-  const by = (client: string, model: string | null = null) => jobRequest({ client, model });
+  const by = (client: string, model: string | null = null) => jobOf({ client, model });
   let clients: SeenClients;
 
   beforeEach(() => {
     clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
-    breaker = new Breaker(clock, undefined, '', clients);
+    breaker = new Breaker(clock, '', clients);
     const changed = ({ state, model, reason }: CircuitStatus) =>
       void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
     breaker.listen({ changed, windowClosing() {} });
@@ -301,9 +306,9 @@ describe('A failure that a request may have caused', () => {
   it('holds back jobs where there is but one client', () => {
     breaker = new Breaker(clock);
     run(seems('auth'));
-    expect(breaker.refusal(jobRequest())).toBeNull();
+    expect(breaker.refusal(jobOf())).toBeNull();
     run(seems('auth'));
-    expect(breaker.refusal(jobRequest())?.reason).toBe('auth');
+    expect(breaker.refusal(jobOf())?.reason).toBe('auth');
   });
 
   it('is about the model that its job names, and no other', async () => {

@@ -9,6 +9,8 @@ async function createService(phase: Phase = 'ready') {
   const registry = new Registry();
   const slots = { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100, maxWaitingBytes: 0 } };
   const counts = { conversations: 3, bytes: 400, tokens: 90, created: 8 };
+  const pool = { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) };
+  const breaker = { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } };
   const sources = {
     config: await loadConfig({ MODEL_API_WORKERS: '2' }, async () => ''),
     host: {
@@ -16,12 +18,9 @@ async function createService(phase: Phase = 'ready') {
       termination: { containments: { means: 'process-group' } },
       logWriteErrors: () => 6,
     },
-    clis: { all: [{ name: 'demo', pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) } }] },
+    clis: [{ name: 'demo', pool, breaker }],
     slots,
     background: { counts: { queued: 7, running: 1 } },
-    breakers: {
-      all: [{ openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } }],
-    },
     conversations: { counts },
     fleet: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },

@@ -16,7 +16,7 @@ function listen() {
     pool: { flush: async () => void told.push('flush') },
     changed: () => void told.push('caretaker'),
     log,
-    named: (status) => status,
+    publicName: (model) => model,
   });
   return { listener, told, log };
 }

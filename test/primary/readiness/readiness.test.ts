@@ -1,10 +1,8 @@
-import type { Verdict } from '../../../src/primary/cli/program.js';
 import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
-import { learnFrom } from '../../../src/primary/readiness/job-observer.js';
-import { Readiness } from '../../../src/primary/readiness/readiness.js';
+import { learnFrom, Readiness } from '../../../src/primary/readiness/readiness.js';
 import { type CliReason, RelayError } from '../../../src/shared/errors.js';
 import type { JobFailed } from '../../../src/shared/job.js';
-import type { ReadinessEntry } from '../../../src/shared/readiness.js';
+import type { ReadinessEntry, Verdict } from '../../../src/shared/readiness.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 

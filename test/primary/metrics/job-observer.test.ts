@@ -1,12 +1,11 @@
 import { Registry } from 'prom-client';
 import { ClientMetrics } from '../../../src/primary/metrics/client-metrics.js';
 import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
+import { observeJobs } from '../../../src/primary/metrics/job-observer.js';
 import { LastHour } from '../../../src/primary/metrics/last-hour.js';
-import { learnFrom, observeJobs } from '../../../src/primary/readiness/job-observer.js';
-import type { Readiness } from '../../../src/primary/readiness/readiness.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { type CliReason, callerDied } from '../../../src/shared/errors.js';
-import type { JobEnd, JobFailed, JobRequest } from '../../../src/shared/job.js';
+import type { JobFailed } from '../../../src/shared/job.js';
 import { Exposition } from '../../support/exposition.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
@@ -17,83 +16,17 @@ function cliFailed(reason: CliReason, message = ''): JobFailed {
   return jobFailed('cli_error', { failure: { code: 'cli_error', message, reason, scope }, executionMs: 70 });
 }
 
-/** No code says so. */
-function seemsUnauthorized(): JobFailed {
-  return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
-}
-
-function ofNoFault(reason: CliReason): [string, JobEnd, string[], boolean] {
-  return [`nothing, where the reason is ${reason}`, cliFailed(reason), [], false];
-}
-
-/** A readiness that only records what it is told. */
-class FakeReadiness {
-  readonly told: string[] = [];
-  /** Whether the credential counted as refused until a job was answered. */
-  isNews = false;
-
-  answered(agoMs: number): boolean {
-    this.told.push(`answered ${agoMs}`);
-    return this.isNews;
-  }
-
-  refused(agoMs: number): void {
-    this.told.push(`refused ${agoMs}`);
-  }
-
-  doubt(): void {
-    this.told.push('doubt');
-  }
-
-  failed(failureClass: string, client: string | null): void {
-    this.told.push(`failed ${failureClass} ${client}`);
-  }
-}
-
-describe('what the end of a job shows of the CLI', () => {
-  it.each<[string, JobEnd, string[], boolean]>([
-    ['that it could not be started', jobFailed('spawn_error'), ['failed spawn_error null', 'doubt'], true],
-    ['that its credential was refused', cliFailed('auth'), ['refused 70'], true],
-    ['that it should be asked, where only words say so', seemsUnauthorized(), ['doubt'], false],
-    ['that it answers', jobDone({ executionMs: 50 }), ['answered 50'], false],
-    ['nothing, where the quota is used up', cliFailed('quota'), [], false],
-    ['that it crashed', cliFailed('crashed'), ['failed crashed a'], false],
-    ['that it said nothing', cliFailed('empty_answer'), ['failed empty_answer a'], false],
-    ['that it failed otherwise', cliFailed('other'), ['failed other a'], false],
-    ...(['overloaded', 'prompt_too_long', 'model_unknown', 'output_too_large'] as const).map(ofNoFault),
-    ...(['schema_mismatch', 'refused', 'host_lost'] as const).map(ofNoFault),
-    ['nothing, where it took too long', jobFailed('timeout'), [], false],
-    ['nothing, where the caller has gone', jobFailed('cancelled'), [], false],
-  ])('is %s', (_, end, told, mayHoldInvalidCredential) => {
-    const readiness = new FakeReadiness();
-    expect(learnFrom(end, readiness, 'a')).toBe(mayHoldInvalidCredential);
-    expect(readiness.told).toEqual(told);
-  });
-
-  it('is that a credential is taken again, which processes that wait may not hold', () => {
-    const readiness = new FakeReadiness();
-    readiness.isNews = true;
-    expect(learnFrom(jobDone(), readiness, 'a')).toBe(true);
-  });
-});
-
 describe('the observer of jobs', () => {
   function createObserver() {
     const registry = new Registry();
     const jobs = new JobMetrics(registry, () => ({ queue_full: 0, client_bound: 0, conversations_busy: 0 }));
-    const [readiness, log] = [new FakeReadiness(), new LogBook()];
-    const flushes: string[] = [];
-    const pool = { flush: async () => void flushes.push('flush') };
-    const served: string[] = [];
-    const breaker = { served: ({ requestId }: JobRequest) => void served.push(requestId) };
+    const log = new LogBook();
     const usage = new UsageLedger(new FakeClock());
     const lastHour = new LastHour(new FakeClock());
     const clients = new ClientMetrics(registry, [], () => new Map());
-    const known = readiness as unknown as Readiness;
-    const cliOf = () => ({ readiness: known, breaker, pool });
-    const observer = observeJobs({ jobs, clients, usage, lastHour, cliOf, log });
+    const observer = observeJobs({ jobs, clients, usage, lastHour, log });
     const read = async () => new Exposition(await registry.metrics());
-    return { observer, readiness, log, flushes, usage, lastHour, served, read };
+    return { observer, log, usage, lastHour, read };
   }
 
   it('counts what it is told', async () => {
@@ -108,17 +41,6 @@ describe('the observer of jobs', () => {
     expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
     expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
     expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
-  });
-
-  it('ends the processes that wait where their credential may be invalid, or they may not start', () => {
-    const { observer, flushes } = createObserver();
-    for (const end of [jobDone(), cliFailed('quota'), jobFailed('timeout')]) {
-      observer.jobEnded(jobRequest(), end, true);
-    }
-    expect(flushes).toEqual([]);
-    observer.jobEnded(jobRequest(), cliFailed('auth'), true);
-    observer.jobEnded(jobRequest(), jobFailed('spawn_error'), true);
-    expect(flushes).toHaveLength(2);
   });
 
   it('logs each end: at level info only that of a job whose worker has died, because no request record tells of it', () => {
@@ -153,16 +75,10 @@ describe('the observer of jobs', () => {
     expect(JSON.stringify(log.entries)).not.toContain('prompt');
   });
 
-  it('tells the breaker of the first text of an answer', () => {
-    const { observer, served } = createObserver();
-    observer.firstDelta(jobRequest({ requestId: 'request 7' }), 10);
-    expect(served).toEqual(['request 7']);
-  });
-
-  it('learns nothing of the CLI from a job that was not started', () => {
-    const { observer, readiness, log, flushes } = createObserver();
+  it('logs no failure of a job that was not started', () => {
+    const { observer, log } = createObserver();
     observer.jobEnded(jobRequest(), cliFailed('auth'), false);
-    expect([readiness.told, log.events.filter((event) => event !== 'job_ended'), flushes]).toEqual([[], [], []]);
+    expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
   });
 
   it('logs no failure of jobs that end otherwise', () => {

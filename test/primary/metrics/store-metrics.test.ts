@@ -1,4 +1,4 @@
-import { storeListener } from '../../../src/primary/readiness/store-listener.js';
+import { storeListener } from '../../../src/primary/metrics/store-metrics.js';
 import type { Logger } from '../../../src/shared/logger.js';
 
 describe('What a store tells', () => {

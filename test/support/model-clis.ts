@@ -1,0 +1,70 @@
+import { type Adapter, type Extras, type TurnEnd, unknownUsage } from '../../src/primary/cli/adapter.js';
+import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
+import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
+import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
+import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
+import { SeenClients } from '../../src/primary/limits/seen-clients.js';
+import { loadConfig } from '../../src/shared/config/config.js';
+import type { ReadinessEntry } from '../../src/shared/readiness.js';
+import { temporaryFolder } from './folder.js';
+import { LogBook } from './log-book.js';
+import { lineDialect, noSecrets, silentObserver } from './scripted-cli.js';
+import { clock, temporaryInstance } from './trees.js';
+
+const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
+
+/** Answers each line with an end that names the model it was started with. */
+export function echoCli(name: string, extras: Extras = {}, command: Adapter['command'] = echo): NamedAdapter {
+  const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
+  const adapter: Adapter = {
+    name,
+    command,
+    credentialVariable: null,
+    env: {},
+    models: null,
+    learn: async () => ({
+      ...lineDialect(),
+      extras,
+      plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
+      dialogue: () => ({
+        writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
+        decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
+      }),
+      listModels: async () => [
+        { id: 'big', name: 'Big', default: true },
+        { id: 'small', name: 'Small', default: false, capabilities: { images: false, effort: true } },
+      ],
+    }),
+  };
+  return { name, adapter };
+}
+
+/** Model CLIs as the service has them, with real processes. */
+export async function modelClisOf(
+  named: AtLeastOne<NamedAdapter>,
+  env: Readonly<Record<string, string>> = {},
+  modelsOf?: ModelsOf,
+) {
+  const folder = await temporaryFolder();
+  const instance = await temporaryInstance();
+  const config = await loadConfig(env, async () => '');
+  const containments = new GroupContainments(instance, null, clock);
+  const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
+  const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
+  const host = { env, instance, termination, ...folders, clock, log: new LogBook(), random: () => 0 };
+  const checks: ReadinessEntry[] = [];
+  const onChecked = (entry: ReadinessEntry) => void checks.push(entry);
+  const context = { observerOf: () => silentObserver, onChecked, redactor: noSecrets, clients: new SeenClients() };
+  const clis = createModelClis(config, host, named, context);
+  const router = new ModelRouter(config, clis, modelsOf);
+  const dispose = async () => {
+    for (const { breaker, readiness } of clis) {
+      breaker.stop();
+      readiness.stop();
+    }
+    await closeClis(clis, host);
+    await instance[Symbol.asyncDispose]();
+    await folder[Symbol.asyncDispose]();
+  };
+  return { clis, router, config, checks, folder, [Symbol.asyncDispose]: dispose };
+}
