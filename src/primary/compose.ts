@@ -58,7 +58,9 @@ export function compose(setup: Setup): Parts {
   const clientsSeen = new SeenClients();
   const clis = createClis({ ...setup, clientsSeen, metrics, redactor, banner });
   const router = new ModelRouter(config, clis, (client) => clients.optionsOf(client).models);
-  const ofClis = { clientsSeen, clis, router, ...modelsIn(clis, router, setup), cliGates };
+  const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
+  const knownModels = new KnownModels({ router, catalog, clock });
+  const ofClis = { clientsSeen, clis, router, catalog, knownModels, cliGates };
   const state = { ...setup, clients, redactor, slots, ...memory, ...figures, ...threads, ...ofClis };
   const runner = createRunner(state);
   const background = createBackground({ ...state, runner });
@@ -70,16 +72,6 @@ export function compose(setup: Setup): Parts {
   const parts = { ...state, runner, ...background, claims, supervisor, caretakers, scrape, fleet };
   linkBack(parts);
   return parts;
-}
-
-function modelsIn(
-  clis: Parts['clis'],
-  router: ModelRouter,
-  { config, host: { clock } }: Setup,
-): Pick<Parts, 'catalog' | 'knownModels'> {
-  const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
-  const modelsOf = (client: string) => router.modelsOf(client);
-  return { catalog, knownModels: new KnownModels({ choice: router.choice, modelsOf, list: catalog.list, clock }) };
 }
 
 /** What an earlier part tells a later one. */

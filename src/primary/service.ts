@@ -138,9 +138,7 @@ export class Service {
       live: liveOf(this.#parts, status),
       setup: async () => this.#setupReport(await catalog.list(), warnings),
       recheck: () => this.#recheck(),
-      models: catalog.list,
-      model: (name) => catalog.find(name),
-      targetOf: (name) => catalog.target(name),
+      catalog,
       metrics: oneAtATime(
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),

@@ -1,4 +1,3 @@
-import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
@@ -10,6 +9,7 @@ import type { Phase } from '../../shared/phase.js';
 import { inLine } from '../../shared/shared-calls.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels } from '../cli/known-models.js';
+import type { ModelCatalog } from '../cli/model-catalog.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
@@ -30,7 +30,6 @@ import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Sections } from './live-status.js';
 import type { Status } from './status.js';
 import { type StatusFeed, statusOf } from './status-feed.js';
-import { type TargetOf, withTarget } from './target.js';
 
 /** What the primary answers its workers with. */
 export interface Services {
@@ -63,9 +62,7 @@ export interface Services {
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
-  models(): Promise<ModelList>;
-  model(name: string): Promise<ModelEntry | null>;
-  readonly targetOf: TargetOf;
+  readonly catalog: Pick<ModelCatalog, 'list' | 'find' | 'targeted'>;
   metrics(): Promise<string>;
   /** Is told of each call that leaves garbage behind. */
   worked(): void;
@@ -83,8 +80,8 @@ export function apiHandlers(services: Services): SharedHandlers {
   return {
     hello: () => services.workerSettings(),
     ...statusHandlers(services),
-    models: () => services.models(),
-    model: async ({ name }) => ({ model: await services.model(name) }),
+    models: () => services.catalog.list(),
+    model: async ({ name }) => ({ model: await services.catalog.find(name) }),
     metrics: async () => ({ text: await services.metrics() }),
     ...conversationHandlers(services),
     ...services.upkeep,
@@ -110,7 +107,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     record: async ({ claim, answer }) => ({ isRecorded: await services.claims.record(claim, answer) }),
     run: (request, signal) => {
       services.worked();
-      const targeted = withTarget(request, services.targetOf);
+      const targeted = services.catalog.targeted(request);
       return targeted instanceof Promise ? runLater(services, targeted, signal) : run(services, targeted, signal);
     },
     ...backgroundHandlers(services, turn),
@@ -179,7 +176,7 @@ function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick
     accept: async ({ job: asked, form }) => {
       worked();
       checkPhase(services, asked);
-      const job = await withTarget(asked, services.targetOf);
+      const job = await services.catalog.targeted(asked);
       (await entryOf(services, job))?.();
       return background.accept(job, form).catch(async (error: unknown) => {
         if (!KnownModels.isUnknown(error)) return refuse(services, job, error);

@@ -1,8 +1,8 @@
-import type { ModelList } from '../../shared/api/models.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { type ModelChoice, mustBeOneOf, narrowed } from './models.js';
-import type { ModelsOf } from './route.js';
+import type { ModelCatalog } from './model-catalog.js';
+import { mustBeOneOf, narrowed } from './models.js';
+import type { ModelRouter } from './route.js';
 
 /** A CLI that is slow to list its models keeps nobody waiting for a refusal. */
 const limitMs = 3000;
@@ -10,10 +10,8 @@ const limitMs = 3000;
 const maxNames = 40;
 
 export interface KnownModelsParts {
-  readonly choice: ModelChoice;
-  readonly modelsOf: ModelsOf;
-  /** The models of all CLIs. */
-  readonly list: () => Promise<ModelList>;
+  readonly router: Pick<ModelRouter, 'choice' | 'modelsOf'>;
+  readonly catalog: Pick<ModelCatalog, 'list'>;
   readonly clock: Clock;
 }
 
@@ -35,8 +33,8 @@ export class KnownModels {
 
   /** The same error, with the names where it has none. */
   async explain(error: RelayError, client: string): Promise<RelayError> {
-    const { choice, modelsOf } = this.#parts;
-    const { allowed, limitedBy } = narrowed(choice, modelsOf(client));
+    const { choice } = this.#parts.router;
+    const { allowed, limitedBy } = narrowed(choice, this.#parts.router.modelsOf(client));
     const isComplete = error.code === 'validation_error' && (limitedBy !== undefined || choice.fault === undefined);
     if (isComplete) return error;
     const all = allowed ?? (await this.#names());
@@ -45,9 +43,9 @@ export class KnownModels {
 
   /** None where no CLI tells its models: the catalog has a name for its default then. */
   async #names(): Promise<readonly string[]> {
-    const { list, clock } = this.#parts;
+    const { catalog, clock } = this.#parts;
     const late = delay(clock, limitMs).then(() => null);
-    const { models = [] } = (await Promise.race([list().catch(() => null), late])) ?? {};
+    const { models = [] } = (await Promise.race([catalog.list().catch(() => null), late])) ?? {};
     return models.map(({ id }) => id).filter((id) => id !== 'default' || models.length > 1);
   }
 }

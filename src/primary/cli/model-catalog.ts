@@ -1,6 +1,7 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/model-aliases.js';
+import type { JobRequest } from '../../shared/job.js';
 import { capabilitiesOf } from './extras.js';
 import type { ModelCli } from './model-cli.js';
 import type { OwnModels } from './model-names.js';
@@ -34,21 +35,26 @@ export class ModelCatalog {
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(cli), clock);
-      return { cli, list, catalog: catalogOf(list, this.#choiceOf(cli)), told: null };
+      return {
+        cli,
+        list,
+        catalog: catalogOf(list, clis.length === 1 ? router.choice : this.#choiceOf(cli)),
+        told: null,
+      };
     };
     const [first, ...others] = clis;
     this.#clis = [listed(first), ...others.map(listed)];
   }
 
   /** The list of what a request may name. The names behind it that stand for models of it come last. */
-  readonly list = async (): Promise<ModelList> => {
+  async list(): Promise<ModelList> {
     const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joined());
     const own = models.map((model) => this.#withOwnCapabilities(model));
     const isListed = ({ name }: ModelAlias) => own.some(({ id }) => id === this.#router.canonical(name));
     const named = this.#aliases.filter((alias) => alias.name !== anyOther && !isListed(alias));
     const all = [...own, ...named.map(({ name, target }) => aliasOf(name, this.#entryFor(target, own)))];
     return { count: all.length, models: all };
-  };
+  }
 
   /** The model that the name of a request stands for: at once, or when its CLI has told of its models for the first time. */
   target(name: string): string | Promise<string> {
@@ -60,6 +66,13 @@ export class ModelCatalog {
     const told = this.#hear(asked); // in any case: the program may have been updated
     if (known !== null) return names.of(name, known);
     return soon(told, new Set<string>(), this.#clock).then((listed) => names.of(name, listed));
+  }
+
+  /** The request with the model that its name stands for, as of `target`. What follows knows no other name. */
+  targeted(request: JobRequest): JobRequest | Promise<JobRequest> {
+    if (request.model === null) return request;
+    const target = this.target(request.model);
+    return typeof target === 'string' ? withModel(request, target) : target.then((model) => withModel(request, model));
   }
 
   /** The model that a request with this name is run with; null where it is not listed. */
@@ -108,9 +121,9 @@ export class ModelCatalog {
     return asked.told;
   }
 
+  /** What is chosen from at one of several. */
   #choiceOf(cli: ModelCli): ModelChoice {
     const { choice } = this.#router;
-    if (choice.canonical === undefined) return choice; // it is the only one
     const isOf = (name: string) => {
       const own = this.#router.split(name);
       return own.cli === cli && own.model !== null;
@@ -123,6 +136,10 @@ export class ModelCatalog {
       label: cli.publicName(null),
     };
   }
+}
+
+function withModel(request: JobRequest, model: string): JobRequest {
+  return model === request.model ? request : { ...request, model };
 }
 
 async function listModels(cli: ModelCli): Promise<readonly ModelEntry[] | null> {

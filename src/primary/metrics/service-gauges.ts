@@ -10,8 +10,7 @@ import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Breaker } from '../limits/breaker.js';
 import type { Store } from '../store/store.js';
-import { addBreakerMetrics } from './breaker-metrics.js';
-import { addCounter, addFacts, addGauge } from './state-metrics.js';
+import { addCounter, addFacts, addGauge, type Figures } from './state-metrics.js';
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
   readonly breaker: Pick<Breaker, 'openFor' | 'openings' | 'utilization'>;
@@ -67,4 +66,16 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
     adapter: clis.map(({ name }) => name).join(','),
     strict_health: String(config.strictHealth),
   });
+}
+
+type BreakerFigure = 'openFor' | 'openings' | 'utilization';
+
+/** `read`: a figure of the breaker of each CLI, by its name; read at a scrape. */
+function addBreakerMetrics(registry: Registry, read: (figure: BreakerFigure) => Figures): void {
+  const open = '1 while jobs are held back, by the reason: the quota is used up, or the credential is refused.';
+  addGauge(registry, 'breaker_open', open, () => read('openFor'), 'cli', 'reason');
+  const openings = 'Times that jobs began to be held back, failed probes included, by the reason.';
+  addCounter(registry, 'breaker_openings_total', openings, () => read('openings'), 'cli', 'reason');
+  const used = "Used share of each window of the account's quota, as the model CLI last told; 0 where it did not.";
+  addGauge(registry, 'quota_utilization_ratio', used, () => read('utilization'), 'cli', 'window');
 }

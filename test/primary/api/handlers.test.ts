@@ -1,6 +1,6 @@
 import { apiHandlers, type Services } from '../../../src/primary/api/handlers.js';
 import { invalid, RelayError } from '../../../src/shared/errors.js';
-import type { JobEvent } from '../../../src/shared/job.js';
+import type { JobEvent, JobRequest } from '../../../src/shared/job.js';
 import { phases } from '../../../src/shared/phase.js';
 import { jobRequest } from '../../support/job-records.js';
 
@@ -13,7 +13,9 @@ function createHandlers(services: object = {}) {
   const usage = { refused: (client: string) => told.push(`refused ${client}`) };
   const clientMetrics = { refused: () => told.push('refused client') };
   const lastHour = { refused: () => told.push('refused lately') };
-  const all = { phase: () => 'ready', worked: () => {}, jobMetrics, usage, clientMetrics, lastHour, ...services };
+  const catalog = { targeted: (request: JobRequest) => request };
+  const figures = { jobMetrics, usage, clientMetrics, lastHour };
+  const all = { phase: () => 'ready', worked: () => {}, catalog, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
 

@@ -25,7 +25,7 @@ function known({
     if (ids === 'never') return new Promise<never>(() => {});
     return { count: ids.length, models: ids.map((id) => ({ id, name: id, default: false })) };
   };
-  return new KnownModels({ choice, modelsOf: () => models, list, clock });
+  return new KnownModels({ router: { choice, modelsOf: () => models }, catalog: { list }, clock });
 }
 
 async function messageOf(error: RelayError, options?: Known): Promise<string> {

@@ -4,6 +4,7 @@ import type { AtLeastOne, NamedAdapter } from '../../../src/primary/cli/models.j
 import { ModelRouter } from '../../../src/primary/cli/route.js';
 import type { ModelEntry } from '../../../src/shared/api/models.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
+import { jobRequest } from '../../support/job-records.js';
 import { echoCli, modelClisOf } from '../../support/model-clis.js';
 import { clock } from '../../support/trees.js';
 
@@ -123,5 +124,31 @@ describe('The list of models', () => {
     expect(await catalog.find('anything')).toEqual(alias('anything', 'a/big'));
     expect(await catalog.find('default')).toEqual(alias('default', 'a/small'));
     expect(await catalog.find('b/x')).toBeNull();
+  });
+});
+
+describe('A request', () => {
+  const catalogOf = async (listed: boolean) => {
+    const config = await loadConfig({ MODEL_API_MODEL_ALIASES: 'gpt-4o=haiku' }, async () => '');
+    const program = { listModels: async () => [] };
+    const adapter = { models: listed ? null : ['haiku'] };
+    const cli = { name: 'a', adapter, program, publicName: (model: string | null) => model } as unknown as ModelCli;
+    return new ModelCatalog([cli], new ModelRouter(config, [cli]), config.modelAliases, clock);
+  };
+  const request = jobRequest({ model: 'gpt-4o' });
+
+  it('goes on with the model that its name stands for, at once or when that is known', async () => {
+    expect((await catalogOf(false)).targeted(request)).toEqual({ ...request, model: 'haiku' });
+    const later = (await catalogOf(true)).targeted(request);
+    expect(later).toBeInstanceOf(Promise);
+    expect(await later).toEqual({ ...request, model: 'haiku' });
+  });
+
+  it('stays the same where its name stands for itself, or where it names none', async () => {
+    const [named, nameless] = [jobRequest({ model: 'haiku' }), jobRequest()];
+    for (const each of [named, nameless]) {
+      expect((await catalogOf(false)).targeted(each)).toBe(each);
+      expect(await (await catalogOf(true)).targeted(each)).toBe(each);
+    }
   });
 });
