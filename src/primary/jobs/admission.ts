@@ -26,9 +26,8 @@ export interface AdmissionResources {
   readonly clock: Clock;
 }
 
-/** Where a job goes, what it is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
+/** What a job is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
 interface Examined {
-  readonly route: Route;
   readonly launch: Launch;
   readonly turn: ConversationTurn | null;
   readonly bytes: number;
@@ -36,6 +35,7 @@ interface Examined {
 
 /** What an admitted job holds. */
 export interface Admitted extends Omit<Examined, 'bytes'> {
+  readonly route: Route;
   readonly ticket: Ticket;
   readonly chain: JobChain | null;
   /** Earlier turns of its conversation come first. */
@@ -74,7 +74,7 @@ export class Admission {
     const isChat = operation === 'chat';
     const turn = isChat ? this.#resources.conversations.turn(conversationId, client, system, bytes) : null;
     const launch = { model: route.adapterModel, system: turn === null ? system : turn.system, schema, effort };
-    return { route, launch, turn, bytes };
+    return { launch, turn, bytes };
   }
 }
 

@@ -125,7 +125,8 @@ export class JobRunner {
 
   /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
   check(request: JobRequest): string | null {
-    const { route } = this.#admission.examine(request, this.#resources.router.route(request));
+    const route = this.#resources.router.route(request);
+    this.#admission.examine(request, route);
     return route.label ?? request.model;
   }
 
