@@ -1,7 +1,7 @@
-import type { DecoderEvent, Dialect, Dialogue, Turn } from '../../src/primary/cli/adapter.js';
-import { plainLaunch } from '../../src/primary/cli/adapter.js';
-import { acpAdapter } from '../../src/primary/cli/adapters/acp.js';
-import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp-presets.js';
+import { acpAdapter } from '../../src/primary/cli/adapters/acp/adapter.js';
+import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp/presets.js';
+import type { DecoderEvent, Dialect, Dialogue, Turn } from '../../src/primary/cli/contract/adapter.js';
+import { plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 
 interface Rpc {
   readonly id?: number;

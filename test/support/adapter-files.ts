@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { Dialect } from '../../src/primary/cli/adapter.js';
-import { adapterKit } from '../../src/primary/cli/adapter-kit.js';
-import { fileAdapter } from '../../src/primary/cli/adapters/file.js';
+import { fileAdapter } from '../../src/primary/cli/adapters/file/adapter.js';
+import { adapterKit } from '../../src/primary/cli/adapters/file/kit.js';
+import type { Dialect } from '../../src/primary/cli/contract/adapter.js';
 import type { RelayError } from '../../src/shared/errors.js';
 import { root } from './sources.js';
 

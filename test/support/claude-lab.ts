@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type Dialect, type Launch, type LaunchPlan, plainLaunch } from '../../src/primary/cli/adapter.js';
-import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
+import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
+import { type Dialect, type Launch, type LaunchPlan, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { type ClaudeHome, type ClaudeSession, consultIn, makeClaudeHome, startClaude } from './claude-session.js';
 import { type MessagesApi, startMessagesApi } from './messages-api-stub.js';
 

@@ -15,7 +15,7 @@ import {
   type TurnEnd,
   type TurnFailed,
   type TurnWriter,
-} from '../../src/primary/cli/adapter.js';
+} from '../../src/primary/cli/contract/adapter.js';
 
 type Environment = Readonly<Record<string, string>>;
 

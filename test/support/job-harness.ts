@@ -1,4 +1,4 @@
-import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../src/primary/cli/models.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';

@@ -1,4 +1,4 @@
-import { type Launch, plainLaunch } from '../../src/primary/cli/adapter.js';
+import { type Launch, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
 import type { CliLease } from '../../src/primary/cli/pool/lease.js';
 import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';

@@ -1,5 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { LineSplitter } from '../../src/primary/cli/adapters/common/lines.js';
 import {
   type Decoder,
   type DecoderEvent,
@@ -8,8 +9,7 @@ import {
   type Turn,
   type TurnEvent,
   unknownUsage,
-} from '../../src/primary/cli/adapter.js';
-import { LineSplitter } from '../../src/primary/cli/adapters/lines.js';
+} from '../../src/primary/cli/contract/adapter.js';
 import type { CliObserver, EndReason } from '../../src/primary/cli/observer.js';
 import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';

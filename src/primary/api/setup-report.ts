@@ -5,12 +5,12 @@ import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js'
 import type { ReadinessEntry } from '../../shared/readiness.js';
 import { Redactor } from '../../shared/redactor.js';
 import { localUrl } from '../../shared/url.js';
-import { adapterLoader } from '../cli/adapter-module.js';
+import { adapterLoader } from '../cli/adapters/adapter-module.js';
+import { chooseAdapters } from '../cli/adapters/registry.js';
 import { secretsOf } from '../cli/environment.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { ModelClis } from '../cli/model-clis.js';
 import { ModelRouter } from '../cli/model-router.js';
-import { chooseAdapters } from '../cli/registry.js';
 import type { Host } from '../lifecycle/host.js';
 import { cliMetrics } from '../metrics/cli-metrics.js';
 import { Readiness } from '../readiness/readiness.js';

@@ -5,7 +5,7 @@ import { orAborted } from '../../shared/or-aborted.js';
 import type { Instance } from '../../shared/process/instance.js';
 import type { Redactor } from '../../shared/redactor.js';
 import { coalesced } from '../../shared/shared-calls.js';
-import { type Adapter, type Launch, plainLaunch } from './adapter.js';
+import { type Adapter, type Launch, plainLaunch } from './contract/adapter.js';
 import { launchEnv } from './environment.js';
 import type { NamedAdapter } from './models.js';
 import type { CliObserver } from './observer.js';

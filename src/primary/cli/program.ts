@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../shared/api/models.js';
 import { type ErrorReason, RelayError } from '../../shared/errors.js';
-import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './adapter.js';
+import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './contract/adapter.js';
 
 export interface KnownProgram {
   readonly path: string;

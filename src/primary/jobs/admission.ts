@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Extras, Launch } from '../cli/adapter.js';
+import type { Extras, Launch } from '../cli/contract/adapter.js';
 import { untold } from '../cli/extras.js';
 import { type ModelChoice, modelFor, narrowed } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-state.js';

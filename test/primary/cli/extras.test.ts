@@ -1,4 +1,4 @@
-import type { Usage } from '../../../src/primary/cli/adapter.js';
+import type { Usage } from '../../../src/primary/cli/contract/adapter.js';
 import { addedUsage, untold } from '../../../src/primary/cli/extras.js';
 import type { Image, JobRequest } from '../../../src/shared/job.js';
 import { jobRequest } from '../../support/job-records.js';

@@ -1,5 +1,5 @@
 import { join } from 'node:path';
-import { type Adapter, plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { type Adapter, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { ModelClis } from '../../../src/primary/cli/model-clis.js';
 import { ModelRouter } from '../../../src/primary/cli/model-router.js';
 import { launchKeyOf } from '../../../src/primary/cli/program.js';

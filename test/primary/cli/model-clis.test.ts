@@ -1,5 +1,5 @@
-import type { Adapter, Extras, TurnEnd } from '../../../src/primary/cli/adapter.js';
-import { plainLaunch, unknownUsage } from '../../../src/primary/cli/adapter.js';
+import type { Adapter, Extras, TurnEnd } from '../../../src/primary/cli/contract/adapter.js';
+import { plainLaunch, unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
 import { ModelClis } from '../../../src/primary/cli/model-clis.js';
 import { type AtLeastOne, ModelRouter } from '../../../src/primary/cli/model-router.js';
 import type { NamedAdapter } from '../../../src/primary/cli/models.js';

@@ -1,4 +1,4 @@
-import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, ModelRouter, type ModelsOf } from '../../../src/primary/cli/model-router.js';
 import { modelFor, type NamedAdapter } from '../../../src/primary/cli/models.js';
 import { loadConfig } from '../../../src/shared/config/config.js';

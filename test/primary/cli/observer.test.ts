@@ -1,4 +1,4 @@
-import type { DecoderEvent, QuotaWindow } from '../../../src/primary/cli/adapter.js';
+import type { DecoderEvent, QuotaWindow } from '../../../src/primary/cli/contract/adapter.js';
 import { endReasonOf, withoutAsides } from '../../../src/primary/cli/observer.js';
 import { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import { cancelled, cliError, RelayError, shuttingDown } from '../../../src/shared/errors.js';

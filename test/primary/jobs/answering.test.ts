@@ -1,4 +1,4 @@
-import type { Extras } from '../../../src/primary/cli/adapter.js';
+import type { Extras } from '../../../src/primary/cli/contract/adapter.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../src/shared/job.js';
 import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../support/job-harness.js';

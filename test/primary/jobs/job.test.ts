@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { Job } from '../../../src/primary/jobs/job.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
 import { cancelled, cliError, RelayError } from '../../../src/shared/errors.js';

@@ -1,4 +1,4 @@
-import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, ModelRouter, type ModelsOf } from '../../../src/primary/cli/model-router.js';
 import type { NamedAdapter } from '../../../src/primary/cli/models.js';
 import { Breakers } from '../../../src/primary/limits/breakers.js';

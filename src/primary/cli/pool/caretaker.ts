@@ -1,5 +1,5 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { Launch } from '../adapter.js';
+import type { Launch } from '../contract/adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../program.js';

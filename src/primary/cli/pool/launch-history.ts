@@ -1,4 +1,4 @@
-import type { Launch } from '../adapter.js';
+import type { Launch } from '../contract/adapter.js';
 import type { LaunchKey } from '../program.js';
 
 /** What is known of one launch. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { Consultation, Extras, Launch } from '../adapter.js';
+import type { Consultation, Extras, Launch } from '../contract/adapter.js';
 import type { CliObserver } from '../observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';

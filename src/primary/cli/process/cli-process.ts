@@ -3,7 +3,7 @@ import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Redactor } from '../../../shared/redactor.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Dialect, Dialogue, Exit, RequestKind, Turn, TurnEnd } from '../adapter.js';
+import type { Decoder, Dialect, Dialogue, Exit, RequestKind, Turn, TurnEnd } from '../contract/adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { type CliState, type ConversationState, transitions } from './cli-state.js';

@@ -11,7 +11,7 @@ import {
   plainLaunch,
   type TurnEvent,
   unknownUsage,
-} from '../adapter.js';
+} from '../contract/adapter.js';
 import type { CliProcess } from './cli-process.js';
 
 const usualLimitMs = 10_000;

@@ -1,8 +1,8 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
 import type { Redactor } from '../../../shared/redactor.js';
-import type { Exit } from '../adapter.js';
-import { terminalSequences } from '../adapters/terminal-text.js';
+import { terminalSequences } from '../adapters/common/terminal-text.js';
+import type { Exit } from '../contract/adapter.js';
 import type { CliObserver } from '../observer.js';
 import type { Child, ExitStatus } from './spawn.js';
 

@@ -1,5 +1,10 @@
 import { getEventListeners } from 'node:events';
-import { type DecoderEvent, type Dialect, type TurnEvent, unknownUsage } from '../../../../src/primary/cli/adapter.js';
+import {
+  type DecoderEvent,
+  type Dialect,
+  type TurnEvent,
+  unknownUsage,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import { type CliLimits, CliProcess } from '../../../../src/primary/cli/process/cli-process.js';
 import type { CliState } from '../../../../src/primary/cli/process/cli-state.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../src/shared/errors.js';

@@ -1,0 +1,132 @@
+import type { StdinReply, Turn, TurnFailed } from '../../contract/adapter.js';
+import { type RpcAnswer, type RpcError, rpcRequest } from '../common/json-rpc.js';
+import { AcpLogin } from './auth.js';
+import { failedBy, failure, otherVersion, unauthenticated } from './failure.js';
+import {
+  type Initialized,
+  initialize,
+  initialized,
+  newSession,
+  protocolVersion,
+  type SessionMade,
+  sessionMade,
+} from './lines.js';
+import type { AcpRequest } from './models.js';
+import { type ModeRequest, modeRequest } from './modes.js';
+import type { GivenVariables } from './presets.js';
+
+/** Why there is no session. `asked`: the turn for which the agent was started with a model; else null. */
+export type OpeningFailure = (asked: Turn | null) => TurnFailed;
+
+export type OpeningStep =
+  | StdinReply
+  | { readonly type: 'open'; readonly session: SessionMade }
+  | { readonly type: 'closed'; readonly failure: OpeningFailure };
+
+/** What the agent has yet to answer. */
+type Awaited =
+  | { readonly name: 'initialize' | 'session' | 'login' }
+  | { readonly name: 'mode'; readonly session: SessionMade; readonly request: ModeRequest };
+
+export interface OpeningSettings {
+  /** Absolute. */
+  readonly workingDirectory: string;
+  /** What the program sees of the service's environment. */
+  readonly given: GivenVariables;
+  /** The session mode to choose where the agent offers it; null: the strictest one. */
+  readonly mode: string | null;
+}
+
+/** Owns the opening of a session: from the first request until the agent takes prompts. */
+export class AcpOpening {
+  readonly #settings: OpeningSettings;
+  #awaited: Awaited = { name: 'initialize' };
+  #lastId = -1;
+  #agent: Initialized | null = null;
+  readonly login: AcpLogin;
+
+  constructor(settings: OpeningSettings) {
+    this.#settings = settings;
+    this.login = new AcpLogin(settings.given);
+  }
+
+  get lastId(): number {
+    return this.#lastId;
+  }
+
+  /** What the agent says of itself; null before it has. */
+  get agent(): Initialized | null {
+    return this.#agent;
+  }
+
+  begin(): string {
+    return this.#request(...initialize);
+  }
+
+  /** What follows from an answer; null where it answers nothing that was asked. */
+  take(answer: RpcAnswer): OpeningStep | null {
+    const isUnreadable = answer.type === 'error' && answer.id === null; // the agent could not even read the id
+    if (answer.id !== this.#lastId && !isUnreadable) return null;
+    return answer.type === 'error' ? this.#refused(answer.error) : this.#answered(answer.result);
+  }
+
+  #answered(result: unknown): OpeningStep {
+    switch (this.#awaited.name) {
+      case 'initialize':
+        return this.#initialized(result);
+      case 'login':
+        return this.#askForSession();
+      case 'session':
+        return this.#made(result);
+      case 'mode':
+        return { type: 'open', session: this.#awaited.session };
+    }
+  }
+
+  #initialized(result: unknown): OpeningStep {
+    const { data } = initialized.safeParse(result);
+    if (data === undefined) return closed(failure('other', 'the model CLI says nothing of its protocol'));
+    if (data.protocolVersion !== protocolVersion) return closed(otherVersion(data.protocolVersion));
+    this.#agent = data;
+    this.login.offered(data.authMethods);
+    return this.#askForSession();
+  }
+
+  #askForSession(): OpeningStep {
+    return this.#ask({ name: 'session' }, ...newSession(this.#settings.workingDirectory));
+  }
+
+  #made(result: unknown): OpeningStep {
+    const { data: session } = sessionMade.safeParse(result);
+    if (session === undefined) return closed(failure('other', 'the model CLI opened no session'));
+    const request = modeRequest(session, this.#settings.mode);
+    if (request === null) return { type: 'open', session };
+    return this.#ask({ name: 'mode', session, request }, request.method, request.params);
+  }
+
+  #refused(error: RpcError): OpeningStep {
+    if (this.#awaited.name === 'mode') return this.#modeRefused(this.#awaited);
+    const login = error.code === unauthenticated ? this.login.take() : null;
+    if (login !== null) return this.#ask({ name: 'login' }, 'authenticate', login);
+    return { type: 'closed', failure: (asked) => failedBy(error, 'opening', asked, this.login.ways) };
+  }
+
+  /** A mode that an agent offers and does not take might be all that keeps it from its tools. */
+  #modeRefused({ session, request }: Extract<Awaited, { readonly name: 'mode' }>): OpeningStep {
+    if (request.isCurrent) return { type: 'open', session };
+    return closed(failure('other', `the model CLI does not take its own mode ${request.mode}`));
+  }
+
+  #ask(awaited: Awaited, method: string, params: AcpRequest['params']): OpeningStep {
+    this.#awaited = awaited;
+    return { type: 'reply', text: this.#request(method, params) };
+  }
+
+  #request(method: string, params: AcpRequest['params']): string {
+    return rpcRequest(++this.#lastId, method, params);
+  }
+}
+
+function closed(failed: TurnFailed): OpeningStep {
+  return { type: 'closed', failure: () => failed };
+}

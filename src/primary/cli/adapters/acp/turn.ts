@@ -1,0 +1,63 @@
+import { type DecoderEvent, type TurnEvent, type Usage, unknownUsage } from '../../contract/adapter.js';
+import { failure, stoppedBy } from './failure.js';
+import { type PromptEnded, promptEnded, type SessionUpdate } from './lines.js';
+
+/** Owns what is known of one turn while the agent is at it. */
+export class AcpTurn {
+  readonly #model: string | null;
+  #hasBegun = false;
+  #hasText = false;
+  readonly #spentBeforeUsd: number;
+  #spentUsd: number | null = null;
+
+  /** `model`: the one that was asked, as far as is known. `spentUsd`: by the turns before. */
+  constructor(model: string | null, spentUsd: number) {
+    this.#model = model;
+    this.#spentBeforeUsd = spentUsd;
+  }
+
+  /** By the session so far, as far as the agent tells. */
+  get spentUsd(): number {
+    return this.#spentUsd ?? this.#spentBeforeUsd;
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  read(update: SessionUpdate): readonly DecoderEvent[] {
+    if (update.sessionUpdate === 'usage_update') {
+      if (update.cost?.currency === 'USD') this.#spentUsd = update.cost.amount;
+      return [];
+    }
+    this.#hasBegun = true;
+    if (update.sessionUpdate !== 'agent_message_chunk' || update.content.text === '') return [];
+    this.#hasText = true;
+    return [{ type: 'text-delta', text: update.content.text }];
+  }
+
+  /** `result`: the answer to the prompt. */
+  end(result: unknown): TurnEvent {
+    const ended = promptEnded.safeParse(result).data;
+    if (ended === undefined) return failure('other', 'the model CLI ended its turn in a way that is not known');
+    const failed = stoppedBy(ended.stopReason, this.#hasText);
+    if (failed !== null) return failed;
+    const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
+    const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
+    return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd } };
+  }
+}
+
+function usageOf({ usage, _meta }: PromptEnded): Usage {
+  const counted = _meta?.quota?.token_count;
+  if (!usage && counted === undefined) return unknownUsage;
+  if (!usage)
+    return {
+      ...unknownUsage,
+      inputTokens: counted?.input_tokens ?? null,
+      outputTokens: counted?.output_tokens ?? null,
+    };
+  const { inputTokens, outputTokens, cachedReadTokens: read = null, cachedWriteTokens: written = null } = usage;
+  const cached = { cacheReadTokens: read, cacheWriteTokens: written };
+  return { ...unknownUsage, ...cached, inputTokens: inputTokens + (read ?? 0) + (written ?? 0), outputTokens };
+}

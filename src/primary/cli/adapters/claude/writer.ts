@@ -1,0 +1,131 @@
+import type { Effort, Image, Launch, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import { controlLine, modelSettings } from './queries.js';
+import { knownToClaude } from './schema.js';
+import { turnIdOf } from './turn-id.js';
+
+/** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
+export type TellablePart = keyof Launch;
+
+type ToldSettings = Pick<Launch, 'model' | 'effort'>;
+
+/** The CLI's own names. Null gives a setting back to the CLI. */
+interface FlagSettings {
+  model?: string | null;
+  effortLevel?: Effort | null;
+}
+
+/** Owns what one claude process was told beside its turns. */
+export class ClaudeWriter implements TurnWriter {
+  readonly #tellable: ReadonlySet<TellablePart>;
+  #told: ToldSettings = { model: null, effort: null };
+  #asked: Turn | null = null;
+
+  /** `tellable`: what this version takes over stdin. */
+  constructor(tellable: ReadonlySet<TellablePart>) {
+    this.#tellable = tellable;
+  }
+
+  /** The turn that has no answer yet. */
+  get asked(): Turn | null {
+    return this.#asked;
+  }
+
+  /** The turn has its end: a process that waits holds no images. */
+  answered(): void {
+    this.#asked = null;
+  }
+
+  /**
+   * The history is replayed with its roles. A user line of it must be taken in before the next line is written: the CLI
+   * queues user lines but not assistant lines, so lines written at once lose their order.
+   */
+  write(turn: Turn, number: number): TurnInput {
+    this.#asked = turn;
+    const parts: string[] = [];
+    let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
+    for (const message of turn.history) {
+      part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message.text);
+      if (message.role === 'user') {
+        parts.push(part);
+        part = '';
+      }
+    }
+    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid: turnIdOf(number) })];
+    return { text: first, rest, stdin: 'keep-open' };
+  }
+
+  /** The CLI takes it once, before its first turn, and ignores any other without a word. */
+  #introduction({ system, schema }: Turn): string {
+    const told = {
+      ...(system !== null && this.#tellable.has('system') && { systemPrompt: guardedSystem(system) }),
+      ...(schema !== null && this.#tellable.has('schema') && { jsonSchema: schemaOf(schema) }),
+    };
+    return Object.keys(told).length === 0
+      ? ''
+      : controlLine('system text and schema', { subtype: 'initialize', ...told });
+  }
+
+  /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
+  #settings({ model, effort }: Turn): string {
+    const settings: FlagSettings = {};
+    if (model !== this.#told.model && this.#tellable.has('model')) settings.model = model;
+    if (effort !== this.#told.effort && this.#tellable.has('effort')) settings.effortLevel = effort;
+    this.#told = { model, effort };
+    if (Object.keys(settings).length === 0) return '';
+    return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
+  }
+}
+
+/** As the CLI takes it. `schema` is JSON. */
+export function schemaOf(schema: string): unknown {
+  return knownToClaude(JSON.parse(schema));
+}
+
+/** As the Messages API takes it. */
+export function imageBlock({ mediaType, data }: Image) {
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
+}
+
+/** The first system block of a request describes the CLI. A system text that looks like it would replace it. */
+export function guardedSystem(system: string): string {
+  return guarded(system, /^x-anthropic-/);
+}
+
+const slashCommand = /^\//;
+
+/** A newline in front keeps the CLI from taking the text for a command or a block of its own. */
+function guarded(text: string, trigger: RegExp): string {
+  return trigger.test(text) ? `\n${text}` : text;
+}
+
+/** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
+function userLine(
+  message: WrittenMessage,
+  extras: { readonly shouldQuery: false } | { readonly uuid: string },
+): string {
+  const line = { type: 'user', message: { role: 'user', content: contentOf(message) }, client_composed: true };
+  return `${JSON.stringify({ ...line, ...extras })}\n`;
+}
+
+type WrittenMessage = Pick<Message, 'text' | 'images'>;
+
+/** The text, cut where its images stand. Older versions take the last piece for a command, if it begins like one. */
+function contentOf({ text, images = [] }: WrittenMessage) {
+  if (images.length === 0) return guarded(text, slashCommand);
+  const sorted = images.toSorted((a, b) => a.at - b.at);
+  const blocks = sorted.flatMap((image, index) => [
+    ...textBlocks(text.slice(sorted[index - 1]?.at ?? 0, image.at)),
+    imageBlock(image),
+  ]);
+  return [...blocks, ...textBlocks(text.slice(sorted.at(-1)?.at))];
+}
+
+/** The API takes no empty ones. */
+function textBlocks(text: string) {
+  return text === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
+}
+
+function assistantLine(text: string): string {
+  const message = { role: 'assistant', content: [{ type: 'text', text }] };
+  return `${JSON.stringify({ type: 'assistant', message })}\n`;
+}
