@@ -1,10 +1,9 @@
 import { z } from 'zod';
 import { type CliReason, cliError, type RelayError } from '../../../../shared/errors.js';
 import type { Turn, TurnFailed } from '../../contract/adapter.js';
-import { reasonByStatus } from '../common/http-status.js';
+import { reasonByStatus, reasonInWords, type Signs } from '../common/failure.js';
 import type { RpcError } from '../common/json-rpc.js';
 import { jsonOf } from '../common/lines.js';
-import { reasonInWords, type Signs } from '../common/words.js';
 import { protocolVersion } from './lines.js';
 
 /** The protocol's own code: authentication required. */

@@ -1,4 +1,6 @@
 import { z } from 'zod';
+import type { Aside, RequestKind } from '../../contract/adapter.js';
+import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcResult } from '../common/json-rpc.js';
 
 /** What an agent writes in version 1 of the Agent Client Protocol, as far as it is read here. Anything else is ignored. */
 
@@ -138,3 +140,26 @@ export const sessionUpdated = z.object({
   update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, usageUpdate]),
 });
 export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];
+
+type AgentRequest = Extract<RpcMessage, { readonly type: 'request' }>;
+
+/** How a request of the agent is answered: nothing is given, whatever it asks for. */
+export function refused({ id, method }: AgentRequest): readonly Aside[] {
+  const request = kindOf(method);
+  const text = request === 'permission' ? notPermitted(id) : rpcFailure(id, methodNotFound, `${method} is not offered`);
+  return [
+    { type: 'reply', text },
+    { type: 'request-refused', request },
+  ];
+}
+
+function kindOf(method: string): RequestKind {
+  if (method === 'session/request_permission') return 'permission';
+  if (method.startsWith('fs/')) return 'files';
+  return method.startsWith('terminal/') ? 'terminal' : 'other';
+}
+
+/** The one answer that chooses none of the options. */
+function notPermitted(id: RpcId | null): string {
+  return rpcResult(id, { outcome: { outcome: 'cancelled' } });
+}

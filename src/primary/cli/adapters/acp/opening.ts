@@ -1,8 +1,9 @@
 import type { StdinReply, Turn, TurnFailed } from '../../contract/adapter.js';
 import { type RpcAnswer, type RpcError, rpcRequest } from '../common/json-rpc.js';
-import { AcpLogin } from './auth.js';
-import { failedBy, failure, otherVersion, unauthenticated } from './failure.js';
+import { type AcpRequest, type ModeRequest, modeRequest } from './choices.js';
+import { failedBy, failure, otherVersion, printable, unauthenticated } from './failure.js';
 import {
+  type AuthMethod,
   type Initialized,
   initialize,
   initialized,
@@ -11,8 +12,6 @@ import {
   type SessionMade,
   sessionMade,
 } from './lines.js';
-import type { AcpRequest } from './models.js';
-import { type ModeRequest, modeRequest } from './modes.js';
 import type { GivenVariables } from './presets.js';
 
 /** Why there is no session. `asked`: the turn for which the agent was started with a model; else null. */
@@ -129,4 +128,47 @@ export class AcpOpening {
 
 function closed(failed: TurnFailed): OpeningStep {
   return { type: 'closed', failure: () => failed };
+}
+
+const maxLength = 300;
+
+/** Owns how one agent may be logged in: by variables that it sees, and only once. */
+export class AcpLogin {
+  readonly #given: GivenVariables;
+  #methods: readonly AuthMethod[] = [];
+  #isUsed = false;
+
+  /** `given`: what the program sees of the service's environment. */
+  constructor(given: GivenVariables) {
+    this.#given = given;
+  }
+
+  /** The agent offers these. */
+  offered(methods: readonly AuthMethod[]): void {
+    this.#methods = methods;
+  }
+
+  /** The parameters of `authenticate`, for the first method whose variables are set; null where there is none (any more). */
+  take(): { readonly methodId: string } | null {
+    const method = this.#isUsed ? undefined : this.#methods.find((each) => this.#isUsable(each));
+    this.#isUsed = true;
+    return method === undefined ? null : { methodId: method.id };
+  }
+
+  /** What the operator can do, in the agent's own words; empty where it offers nothing. */
+  get ways(): string {
+    const ways = this.#methods.map(({ id, name, vars }) => {
+      const variables = vars.length === 0 ? '' : ` (MODEL_API_CLI_ENV=${vars.map((variable) => variable.name).join()})`;
+      return `${name || id}${variables}`;
+    });
+    return ways.length === 0 ? '' : printable(`; ways to log in: ${ways.join('; ')}`).slice(0, maxLength);
+  }
+
+  #isUsable({ type, vars }: AuthMethod): boolean {
+    return (
+      type === 'env_var' &&
+      vars.length > 0 &&
+      vars.every(({ name, optional }) => optional === true || this.#given[name])
+    );
+  }
 }

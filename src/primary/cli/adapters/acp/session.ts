@@ -18,14 +18,11 @@ import {
   rpcRequest,
 } from '../common/json-rpc.js';
 import { LineSplitter } from '../common/lines.js';
-import type { AcpLogin } from './auth.js';
+import { currentModel, modelRequest } from './choices.js';
 import { errorOf, failedBy, failure, unauthenticated } from './failure.js';
-import { type SessionMade, sessionUpdated } from './lines.js';
-import { currentModel, modelRequest } from './models.js';
-import { AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
-import { promptBlocks } from './prompt.js';
-import { refused } from './requests.js';
-import { AcpTurn } from './turn.js';
+import { refused, type SessionMade, sessionUpdated } from './lines.js';
+import { type AcpLogin, AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
+import { AcpTurn, promptBlocks } from './turn.js';
 
 /** UTF-16 units. An update may hold what a tool has read. */
 const maxLineLength = 64 * 1024 * 1024;

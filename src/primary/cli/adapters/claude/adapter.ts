@@ -1,11 +1,10 @@
+import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
 import type { Adapter, Consult, Dialect, Effort, Extras, ModelEntry } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
-import { type ClaudeProfile, effortFlag, planFor, profileFor } from './launch.js';
-import { authStatus, entriesOf, initializeLine, modelList } from './queries.js';
-import { findTellable } from './trial.js';
-import { ClaudeWriter, imageBlock, schemaOf, type TellablePart } from './writer.js';
+import { type ClaudeProfile, effortFlag, findTellable, planFor, profileFor } from './launch.js';
+import { ClaudeWriter, controlLine, imageBlock, schemaOf, type TellablePart } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -75,6 +74,8 @@ function extrasOf({ known }: ClaudeProfile, tellable: ReadonlySet<TellablePart>)
   };
 }
 
+const authStatus = z.object({ loggedIn: z.boolean() });
+
 /** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
 async function check(consult: Consult): Promise<string | null> {
   const { stdout } = await consult(['auth', 'status']);
@@ -83,6 +84,35 @@ async function check(consult: Consult): Promise<string | null> {
   return data.loggedIn
     ? null
     : 'the model CLI is not logged in: log in as the service user, or set MODEL_CODE_OAUTH_TOKEN';
+}
+
+const initializeLine = controlLine('models', { subtype: 'initialize' });
+
+const listed = z.object({
+  value: z.string(),
+  displayName: z.string(),
+  description: z.string().optional(),
+  supportsEffort: z.boolean().optional().catch(undefined),
+});
+type ListedModel = z.infer<typeof listed>;
+
+const modelList = z.object({
+  type: z.literal('control_response'),
+  response: z.object({ response: z.object({ models: z.array(listed) }) }),
+});
+
+/** A version that tells of effort leaves it out for a model that takes none. */
+function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
+  const tellsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
+  return models.map((model) => ({
+    ...entryOf(model),
+    ...(tellsEffort && { capabilities: { images: true, effort: model.supportsEffort === true } }),
+  }));
+}
+
+/** In the program's list, its own choice is called `default`. */
+function entryOf({ value, displayName, description }: ListedModel): ModelEntry {
+  return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
 }
 
 async function listModels(consult: Consult, profile: readonly string[]): Promise<readonly ModelEntry[] | null> {

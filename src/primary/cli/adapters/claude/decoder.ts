@@ -8,7 +8,7 @@ import {
   unknownUsage,
 } from '../../contract/adapter.js';
 import { LineSplitter } from '../common/lines.js';
-import { failed, unheard } from './failure.js';
+import { failed, quotaReport, unheard } from './failure.js';
 import {
   type AssistantLine,
   type BlockDelta,
@@ -18,10 +18,7 @@ import {
   type ResultLine,
   type StreamEventLine,
 } from './lines.js';
-import { quotaReport } from './quota.js';
-import { GrowingText } from './text.js';
-import { isOfOtherTurn } from './turn-id.js';
-import type { ClaudeWriter } from './writer.js';
+import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
 
 /** UTF-16 units. Lines repeat the whole text, and the result of a tool can be large. */
 const maxLineLength = 64 * 1024 * 1024;
@@ -215,4 +212,28 @@ function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
     cacheReadTokens: cached,
     cacheWriteTokens: stored,
   };
+}
+
+/** A text that grows block by block. A blank line separates what comes before and after a tool call. */
+export class GrowingText {
+  #text = '';
+  #isAfterTool = false;
+
+  /** Returns what was added to the whole. */
+  add(text: string): string {
+    if (text === '') return '';
+    const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
+    this.#isAfterTool = false;
+    this.#text += grown;
+    return grown;
+  }
+
+  /** Takes note of a block that is no text. */
+  pass(type: string): void {
+    if (type === 'tool_use') this.#isAfterTool = true;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
 }

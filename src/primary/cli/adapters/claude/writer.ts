@@ -1,7 +1,5 @@
 import type { Effort, Image, Launch, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
-import { controlLine, modelSettings } from './queries.js';
 import { knownToClaude } from './schema.js';
-import { turnIdOf } from './turn-id.js';
 
 /** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
 export type TellablePart = keyof Launch;
@@ -76,6 +74,14 @@ export class ClaudeWriter implements TurnWriter {
   }
 }
 
+/** Answered without a model call, with a line that has the same id. */
+export function controlLine(id: string, request: { readonly subtype: string; readonly [field: string]: unknown }) {
+  return `${JSON.stringify({ type: 'control_request', request_id: id, request })}\n`;
+}
+
+/** The id of the line with the model and the effort of a turn. */
+export const modelSettings = 'model and effort';
+
 /** As the CLI takes it. `schema` is JSON. */
 export function schemaOf(schema: string): unknown {
   return knownToClaude(JSON.parse(schema));
@@ -128,4 +134,19 @@ function textBlocks(text: string) {
 function assistantLine(text: string): string {
   const message = { role: 'assistant', content: [{ type: 'text', text }] };
   return `${JSON.stringify({ type: 'assistant', message })}\n`;
+}
+
+/**
+ * The id of a turn as claude knows it: that of its user line. Newer versions (2.1.330 does, 2.1.197 does not) name it in
+ * the lines that answer the turn. It must look like a UUID, and is unique within one process.
+ */
+export function turnIdOf(turn: number): string {
+  return `${prefix}${turn.toString(16).padStart(12, '0')}`;
+}
+
+const prefix = '00000000-0000-4000-8000-';
+
+/** Whether a line names a turn of ours, and not this one. An id that we have not given tells nothing. */
+export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {
+  return turn !== null && named?.startsWith(prefix) === true && named !== turnIdOf(turn);
 }

@@ -1,6 +1,5 @@
 import { ClaudeDecoder } from '../../../../../src/primary/cli/adapters/claude/decoder.js';
-import { turnIdOf } from '../../../../../src/primary/cli/adapters/claude/turn-id.js';
-import { ClaudeWriter } from '../../../../../src/primary/cli/adapters/claude/writer.js';
+import { ClaudeWriter, turnIdOf } from '../../../../../src/primary/cli/adapters/claude/writer.js';
 import {
   type DecoderEvent,
   type Exit,

@@ -1,4 +1,4 @@
-import { strictSchema } from '../../../../../src/primary/cli/adapters/codex/schema.js';
+import { strictSchema } from '../../../../../src/primary/cli/adapters/codex/adapter.js';
 
 const text = { type: 'string' };
 const closed = { type: 'object', properties: { a: text }, required: ['a'], additionalProperties: false };

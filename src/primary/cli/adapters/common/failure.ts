@@ -68,3 +68,15 @@ function lettersOf(text: string): string {
   const folded = text.normalize('NFKC').toUpperCase().toLowerCase();
   return folded.replace(/[^\p{L}\p{N}]+/gu, '');
 }
+
+/** What the HTTP status of a model's API means, for programs that tell it. */
+export const reasonByStatus: ReadonlyMap<number, TurnFailed['reason']> = new Map([
+  [401, 'auth'],
+  [402, 'quota'],
+  [403, 'auth'],
+  [404, 'model_unknown'],
+  [413, 'prompt_too_long'],
+  [429, 'quota'],
+  [503, 'overloaded'],
+  [529, 'overloaded'],
+]);

@@ -1,4 +1,4 @@
-import { reasonInWords, type Signs } from '../../../../../src/primary/cli/adapters/common/words.js';
+import { reasonInWords, type Signs } from '../../../../../src/primary/cli/adapters/common/failure.js';
 import { turnOf } from '../../../../support/acp-lines.js';
 
 const signs: Signs = [
