@@ -26,8 +26,8 @@ async function openCodex(): Promise<OpenAgent> {
   const home = { ...stubKey, PATH: process.env.PATH ?? '', HOME: folder.path, CODEX_HOME: join(folder.path, '.codex') };
   await mkdir(home.CODEX_HOME);
   const adapter = codexAdapter([program], { extraArgs: toStub(api.url), given: {} });
-  const dialect = await adapter.learn(consultCodex(program, home));
-  const { args, files } = dialect.plan(plainLaunch(null), join(folder.path, 'models.json'));
+  const programVersion = await adapter.learn(consultCodex(program, home));
+  const { args, files } = programVersion.plan(plainLaunch(null), join(folder.path, 'models.json'));
   for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
   const one = ['exec', '--json', '--skip-git-repo-check', '--ephemeral'];
   const typed = [...one, ...toStub(api.url), '-'];

@@ -96,7 +96,7 @@ describe('a turn of the real claude', () => {
   });
 
   it('knows its own version', () => {
-    expect(known.dialect.version).toBe(claudeVersion);
+    expect(known.programVersion.version).toBe(claudeVersion);
   });
 });
 

@@ -162,8 +162,8 @@ describe('A file with an adapter', () => {
   it('may be a module, and its mistakes fail the turn, with the stack in the log', async () => {
     const path = join(folder.path, 'owl.mjs');
     const parts = `version: null, extras: {}, plan: () => ({ args: [], files: [] }), check: async () => null, listModels: async () => null`;
-    const dialogue = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
-    const made = `{ name: 'owl', command: ['cat'], credentialVariable: null, env: {}, models: null, learn: async () => ({ ${parts}, dialogue: () => (${dialogue}) }) }`;
+    const protocol = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
+    const made = `{ name: 'owl', command: ['cat'], credentialVariable: null, env: {}, models: null, learn: async () => ({ ${parts}, protocol: () => (${protocol}) }) }`;
     await writeFile(path, `export const createAdapter = () => (${made});\n`, { mode: 0o644 });
     await using service = await startService({ env: { MODEL_API_CLI: path } });
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
@@ -178,9 +178,9 @@ describe('A file with an adapter', () => {
     const path = join(folder.path, 'picky.cjs');
     const plan = `({ model }) => { if (model === 'bad') throw new Error('there is no such model'); return { args: [], files: [] }; }`;
     const decoder = `{ hasBegun: true, read: (text) => [{ type: 'text-delta', text }], exit: () => [{ type: 'turn-end', text: null, model: null, usage: kit.unknownUsage }] }`;
-    const dialogue = `() => ({ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: ${decoder} })`;
-    const dialect = `{ version: null, extras: {}, plan: ${plan}, dialogue: ${dialogue}, check: async () => null, listModels: async () => null }`;
-    const made = `{ name: 'picky', command: ['sh', '-c', 'read -r line; sleep "$line"; echo done'], credentialVariable: null, env: {}, models: null, learn: async () => (${dialect}) }`;
+    const protocol = `() => ({ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: ${decoder} })`;
+    const version = `{ version: null, extras: {}, plan: ${plan}, protocol: ${protocol}, check: async () => null, listModels: async () => null }`;
+    const made = `{ name: 'picky', command: ['sh', '-c', 'read -r line; sleep "$line"; echo done'], credentialVariable: null, env: {}, models: null, learn: async () => (${version}) }`;
     await writeFile(path, `exports.createAdapter = ({ kit }) => (${made});\n`, { mode: 0o644 });
     const env = { MODEL_API_CLI: path, MODEL_API_MAX_CONCURRENT: '1', MODEL_API_STANDBY: '1' };
     await using service = await startService({ env });

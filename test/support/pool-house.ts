@@ -7,7 +7,7 @@ import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../src/primary/cli/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
-import { lineDialect, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
+import { lineVersion, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
 
 export const usual: Launch = plainLaunch(null);
 const never = new AbortController().signal;
@@ -60,7 +60,7 @@ export class PoolHouse {
 
   get program(): KnownProgram {
     const keys: KnownProgram['keys'] = new WeakMap();
-    return { path: '/opt/model', leading: ['--lead'], dialect: lineDialect(), fingerprint: this.file, keys };
+    return { path: '/opt/model', leading: ['--lead'], programVersion: lineVersion(), fingerprint: this.file, keys };
   }
 
   acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {

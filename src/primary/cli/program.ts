@@ -4,13 +4,13 @@ import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../shared/api/models.js';
 import { type ErrorReason, RelayError } from '../../shared/errors.js';
-import type { Adapter, Consult, Consultation, Dialect, Extras, Launch } from './contract/adapter.js';
+import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from './contract/adapter.js';
 
 export interface KnownProgram {
   readonly path: string;
   /** Arguments that stand before all others. */
   readonly leading: readonly string[];
-  readonly dialect: Dialect;
+  readonly programVersion: ProgramVersion;
   /** Changes with the file. */
   readonly fingerprint: string;
   /** The keys of launches that were asked for, as long as these live. */
@@ -21,10 +21,10 @@ export interface KnownProgram {
 export type LaunchKey = string;
 
 /** Short, and made once for each launch: a system text may be megabytes, and keys are compared at every change. */
-export function launchKeyOf({ dialect, fingerprint, keys }: KnownProgram, launch: Launch): LaunchKey {
+export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: Launch): LaunchKey {
   const known = keys.get(launch);
   if (known !== undefined) return known;
-  const plan = JSON.stringify([fingerprint, dialect.plan(launch, 'system')]);
+  const plan = JSON.stringify([fingerprint, programVersion.plan(launch, 'system')]);
   const key = createHash('sha256').update(plan).digest('base64');
   keys.set(launch, key);
   return key;
@@ -59,8 +59,9 @@ export class CliProgram {
   readonly #adapter: Adapter;
   readonly #searchPath: string;
   readonly #consult: ConsultProgram;
-  #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly dialect: Promise<Dialect> }) | null = null;
-  #dialect: Dialect | null = null;
+  #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly programVersion: Promise<ProgramVersion> }) | null =
+    null;
+  #programVersion: ProgramVersion | null = null;
 
   constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
     this.#adapter = adapter;
@@ -70,17 +71,17 @@ export class CliProgram {
 
   /** The version of the program as last found; null before that, and for a program that names none. */
   get version(): string | null {
-    return this.#dialect?.version ?? null;
+    return this.#programVersion?.version ?? null;
   }
 
   /** What the program as last found can be told beside a text; null before that. */
   get extras(): Extras | null {
-    return this.#dialect?.extras ?? null;
+    return this.#programVersion?.extras ?? null;
   }
 
   /** Program and arguments for a launch, as far as they are known: before the program was found, only what it is found by. */
   commandLine(launch: Launch): readonly string[] {
-    return [...this.#adapter.command, ...(this.#dialect?.plan(launch, 'system').args ?? [])];
+    return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
   }
 
   /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
@@ -91,18 +92,18 @@ export class CliProgram {
     const { path, fingerprint } = found;
     if (this.#learned?.fingerprint !== fingerprint) this.#learned = this.#learn(path, fingerprint);
     const { keys } = this.#learned;
-    const dialect = await this.#learned.dialect;
-    this.#dialect = dialect;
-    return { path, leading, dialect, fingerprint, keys };
+    const programVersion = await this.#learned.programVersion;
+    this.#programVersion = programVersion;
+    return { path, leading, programVersion, fingerprint, keys };
   }
 
   /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
   async check(): Promise<Verdict> {
-    if (this.#dialect?.isProvisional === true) this.#learned = null;
-    const { path, dialect } = await this.find();
-    const { version } = dialect;
+    if (this.#programVersion?.isProvisional === true) this.#learned = null;
+    const { path, programVersion } = await this.find();
+    const { version } = programVersion;
     try {
-      return { version, error: await dialect.check(this.#consultAt(path)) };
+      return { version, error: await programVersion.check(this.#consultAt(path)) };
     } catch (error) {
       if (!(error instanceof RelayError) || error.code !== 'cli_error') throw error;
       return { version, error: error.message, reason: error.reason };
@@ -111,8 +112,8 @@ export class CliProgram {
 
   /** The models that it can use; null where it can't tell. Rejects with `spawn_error`. */
   async listModels(): Promise<readonly ModelEntry[] | null> {
-    const { path, dialect } = await this.find();
-    return dialect.listModels(this.#consultAt(path));
+    const { path, programVersion } = await this.find();
+    return programVersion.listModels(this.#consultAt(path));
   }
 
   #consultAt(path: string): Consult {
@@ -122,8 +123,8 @@ export class CliProgram {
 
   #learn(path: string, fingerprint: string) {
     const keys = new WeakMap<Launch, LaunchKey>();
-    const learned = { fingerprint, keys, dialect: this.#adapter.learn(this.#consultAt(path)) };
-    learned.dialect.catch(() => {
+    const learned = { fingerprint, keys, programVersion: this.#adapter.learn(this.#consultAt(path)) };
+    learned.programVersion.catch(() => {
       if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
     });
     return learned;

@@ -7,7 +7,7 @@ import { GroupContainments } from '../../../src/primary/cli/terminate/group-cont
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { LogBook } from '../../support/log-book.js';
-import { lineDialect, noSecrets, silentObserver } from '../../support/scripted-cli.js';
+import { lineVersion, noSecrets, silentObserver } from '../../support/scripted-cli.js';
 import { clock, temporaryInstance } from '../../support/trees.js';
 
 const adapter: Adapter = {
@@ -16,7 +16,7 @@ const adapter: Adapter = {
   credentialVariable: 'MODEL_TOKEN',
   env: { MODEL_RETRIES: '4', MODEL_UPDATES: 'off' },
   models: ['a', 'b'],
-  learn: async () => lineDialect(),
+  learn: async () => lineVersion(),
 };
 
 async function create(env: Readonly<Record<string, string>>) {

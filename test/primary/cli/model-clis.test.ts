@@ -7,7 +7,7 @@ import { GroupContainments } from '../../../src/primary/cli/terminate/group-cont
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { temporaryFolder } from '../../support/folder.js';
 import { LogBook } from '../../support/log-book.js';
-import { lineDialect, noSecrets, silentObserver, TextBook, turnOf } from '../../support/scripted-cli.js';
+import { lineVersion, noSecrets, silentObserver, TextBook, turnOf } from '../../support/scripted-cli.js';
 import { clock, temporaryInstance } from '../../support/trees.js';
 
 const never = new AbortController().signal;
@@ -24,10 +24,10 @@ function cli(name: string, extras: Extras = {}, command: Adapter['command'] = ec
     env: {},
     models: null,
     learn: async () => ({
-      ...lineDialect(),
+      ...lineVersion(),
       extras,
       plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
-      dialogue: () => ({
+      protocol: () => ({
         writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
         decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
       }),

@@ -61,9 +61,9 @@ describe('What a program tells of its account', () => {
   it('may come between two turns: it is no part of an answer', async () => {
     const { reports, observer } = listen();
     const tree = new ScriptedTree();
-    const dialect = withDecoder(reportingDecoder());
+    const programVersion = withDecoder(reportingDecoder());
     const process = new CliProcess(
-      { dialect, limits: noLimits, clock: new FakeClock(), observer, redactor: noSecrets },
+      { programVersion, limits: noLimits, clock: new FakeClock(), observer, redactor: noSecrets },
       'busy',
     );
     await process.start(Promise.resolve(tree));

@@ -3,7 +3,7 @@ import { join, relative } from 'node:path';
 import { type Adapter, type Consult, type Launch, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { CliProgram, type FoundProgram, findProgram, launchKeyOf } from '../../../src/primary/cli/program.js';
 import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { lineDialect } from '../../support/scripted-cli.js';
+import { lineVersion } from '../../support/scripted-cli.js';
 
 let folder: TemporaryFolder;
 let path: string;
@@ -59,8 +59,8 @@ describe('the key of a launch', () => {
   const launch: Launch = { ...plainLaunch('a'), system: 'Be brief.' };
 
   it('stands for the program’s file, its arguments and its files', () => {
-    const dialect = lineDialect();
-    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
+    const programVersion = lineVersion();
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
     const key = launchKeyOf(program, launch);
     expect(launchKeyOf({ ...program, keys: new WeakMap() }, { ...launch })).toBe(key);
     expect(launchKeyOf({ ...program, fingerprint: 'v2', keys: new WeakMap() }, launch)).not.toBe(key);
@@ -69,22 +69,22 @@ describe('the key of a launch', () => {
   });
 
   it('is the same for launches that the program is started alike for', () => {
-    const dialect = { ...lineDialect(), plan: () => ({ args: ['--print'], files: [] }) };
-    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
+    const programVersion = { ...lineVersion(), plan: () => ({ args: ['--print'], files: [] }) };
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
     expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, plainLaunch('b')));
   });
 
   it('is short, and made once for a launch, however long its system text is', () => {
     let plans = 0;
-    const { plan } = lineDialect();
-    const dialect = {
-      ...lineDialect(),
+    const { plan } = lineVersion();
+    const programVersion = {
+      ...lineVersion(),
       plan: (...args: Parameters<typeof plan>) => {
         plans++;
         return plan(...args);
       },
     };
-    const program = { path, leading: [], dialect, fingerprint: 'v1', keys: new WeakMap() };
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
     const long = { ...plainLaunch(null), system: 'x'.repeat(1_000_000) };
     const keys = new Set([launchKeyOf(program, long), launchKeyOf(program, long), launchKeyOf({ ...program }, long)]);
     expect([keys.size, plans]).toEqual([1, 1]);
@@ -104,7 +104,7 @@ describe('what is known of the model CLI', () => {
       const { stdout } = await consult(['--version']);
       const list = async (ask: Consult) => [{ id: (await ask(['models'], 'all')).stdout, name: 'm', default: true }];
       const check = async (ask: Consult) => ((await ask(['check'])).code === 0 ? null : 'not logged in');
-      return { ...lineDialect(), version: stdout, isProvisional: stdout === 'busy', listModels: list, check };
+      return { ...lineVersion(), version: stdout, isProvisional: stdout === 'busy', listModels: list, check };
     },
   };
 
@@ -124,7 +124,7 @@ describe('what is known of the model CLI', () => {
     expect(known.version).toBeNull();
     const found = await Promise.all([known.find(), known.find(), known.find()]);
     expect(found[0]).toMatchObject({ path, leading: ['--lead'] });
-    expect(new Set(found.map(({ dialect }) => dialect)).size).toBe(1);
+    expect(new Set(found.map(({ programVersion }) => programVersion)).size).toBe(1);
     await known.find();
     expect([asked, known.version]).toEqual([[[path, '--lead', '--version', '']], '1.0.0']);
   });

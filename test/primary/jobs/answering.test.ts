@@ -238,7 +238,7 @@ describe('what a program can not be told', () => {
     expect(harness.launches[0]?.effort).toBeNull();
   });
 
-  it('is nothing where its dialect has a way for it', async () => {
+  it('is nothing where its program has a way for it', async () => {
     const harness = new JobHarness();
     harness.extras = { image: () => ({}), effort: () => ({}) };
     const events = await all(harness.run({ effort: 'high', images: [image] }));

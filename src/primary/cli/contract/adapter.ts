@@ -119,6 +119,11 @@ export interface Exit {
   readonly stderr: string;
 }
 
+/** The program wrote a line that is longer than the limit. */
+export class LineTooLong extends Error {
+  override readonly name = 'LineTooLong';
+}
+
 /** Reads the stdout of one process, turn after turn. */
 export interface Decoder<Event = TurnEvent> {
   /** The turn with this number, as `write` was told it, begins. Only programs that take further turns need to know. */
@@ -139,8 +144,8 @@ export interface TurnWriter {
   write(turn: Turn, number: number): TurnInput;
 }
 
-/** Talks with one process, from its start to its end. Writer and decoder may share what they know. */
-export interface Dialogue {
+/** The protocol with one process, from its start to its end. Writer and decoder may share what they know. */
+export interface Protocol {
   readonly writer: TurnWriter;
   readonly decoder: Decoder<DecoderEvent>;
   /**
@@ -152,8 +157,8 @@ export interface Dialogue {
 }
 
 /**
- * How the program is told what a turn can have beside its text. A program whose dialect lacks one of these can't be told
- * it: then images and an effort are refused, and a schema is told in the prompt.
+ * How a turn says what it can have beside its text. Where one of these is missing, the program can't be told it: then
+ * images and an effort are refused, and a schema stands in the prompt.
  */
 export interface Extras {
   readonly image?: (image: Image) => unknown;
@@ -162,15 +167,16 @@ export interface Extras {
   readonly effort?: (effort: Effort) => unknown;
 }
 
-/** What was learned about one program file, and how to talk to it. Pure translation. */
-export interface Dialect {
+/** One version of a program, as learned from its file: how to start it, and how to talk with it. Pure translation. */
+export interface ProgramVersion {
   readonly version: string | null;
   /** Not all could be learned: it is worth to try again some time later. */
   readonly isProvisional?: boolean;
   readonly extras: Extras;
   /** `systemPath` is a private path where the plan may put the system text. */
   plan(launch: Launch, systemPath: string): LaunchPlan;
-  dialogue(): Dialogue;
+  /** A new one for each process. */
+  protocol(): Protocol;
   /**
    * Why there is no login, in one sentence; null when jobs can be run. Rejects with `cli_error` where something else is
    * wrong. Spends no tokens.
@@ -228,7 +234,7 @@ export interface Adapter {
   /** It has no default: a model must be named. */
   readonly needsModel?: boolean;
   /** Learns version and flags by consulting the program. Called once for each program file. */
-  learn(consult: Consult): Promise<Dialect>;
+  learn(consult: Consult): Promise<ProgramVersion>;
 }
 
 export const unknownUsage: Usage = {

@@ -1,10 +1,10 @@
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { LineTooLong } from '../adapters/common/lines.js';
 import {
   type Decoder,
   type Exit,
+  LineTooLong,
   type TurnEnd,
   type TurnEvent,
   type TurnInput,

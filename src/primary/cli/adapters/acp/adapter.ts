@@ -1,5 +1,13 @@
 import { cliError } from '../../../../shared/errors.js';
-import type { Adapter, Aside, Consult, Dialect, Launch, ModelEntry, PrivateHome } from '../../contract/adapter.js';
+import type {
+  Adapter,
+  Aside,
+  Consult,
+  Launch,
+  ModelEntry,
+  PrivateHome,
+  ProgramVersion,
+} from '../../contract/adapter.js';
 import { rpcMessage } from '../common/json-rpc.js';
 import { modelsOf } from './choices.js';
 import { errorOf } from './failure.js';
@@ -44,7 +52,11 @@ function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }
   return { variables: folders, files: written, links: linked.map((path) => ({ path, to: `${given.HOME}/${path}` })) };
 }
 
-async function learn(consult: Consult, args: readonly string[], settings: AgentQuery['settings']): Promise<Dialect> {
+async function learn(
+  consult: Consult,
+  args: readonly string[],
+  settings: AgentQuery['settings'],
+): Promise<ProgramVersion> {
   const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });
   const { agentInfo, agentCapabilities } = await askAgent(queryWith(consult));
   const choosesModel = !args.some(holdsModel);
@@ -52,7 +64,7 @@ async function learn(consult: Consult, args: readonly string[], settings: AgentQ
     version: agentInfo?.version ?? null,
     extras: agentCapabilities?.promptCapabilities?.image === true ? { image: imageBlock } : {},
     plan: ({ model }: Launch) => ({ args: argsFor(args, model), files: [] }),
-    dialogue: () => {
+    protocol: () => {
       const session = new AcpSession(choosesModel);
       const opening = (workingDirectory: string) => session.open({ ...settings, workingDirectory });
       return { writer: session, decoder: session, opening };

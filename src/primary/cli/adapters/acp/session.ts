@@ -1,13 +1,12 @@
-import {
-  crashed,
-  type Decoder,
-  type DecoderEvent,
-  type Exit,
-  type StdinReply,
-  type Turn,
-  type TurnFailed,
-  type TurnInput,
-  type TurnWriter,
+import type {
+  Decoder,
+  DecoderEvent,
+  Exit,
+  StdinReply,
+  Turn,
+  TurnFailed,
+  TurnInput,
+  TurnWriter,
 } from '../../contract/adapter.js';
 import {
   type RpcAnswer,
@@ -17,15 +16,12 @@ import {
   rpcMessage,
   rpcRequest,
 } from '../common/json-rpc.js';
-import { LineSplitter } from '../common/lines.js';
+import { JsonLines } from '../common/lines.js';
 import { currentModel, modelRequest } from './choices.js';
 import { errorOf, failedBy, failure, unauthenticated } from './failure.js';
 import { refused, type SessionMade, sessionUpdated } from './lines.js';
 import { type AcpLogin, AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
 import { AcpTurn, promptBlocks } from './turn.js';
-
-/** UTF-16 units. An update may hold what a tool has read. */
-const maxLineLength = 64 * 1024 * 1024;
 
 interface OpenState {
   readonly name: 'open';
@@ -63,7 +59,7 @@ const ignored: readonly DecoderEvent[] = [{ type: 'text-ignored' }];
 export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   /** Whether a model is chosen by a request: else the arguments of the agent have it. */
   readonly #choosesModel: boolean;
-  readonly #lines = new LineSplitter(maxLineLength);
+  readonly #lines = new JsonLines(rpcMessage, (message) => this.#eventsOf(message));
   #state: SessionState = { name: 'none' };
   #turn: AskedState = noTurn;
   #lastId = 0;
@@ -94,19 +90,15 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return { text: next.text, stdin: 'keep-open' };
   }
 
-  /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
   read(chunk: string): readonly DecoderEvent[] {
-    return Array.from(this.#lines.split(chunk)).flatMap((line) => this.#eventsOf(rpcMessage(line)));
+    return this.#lines.read(chunk);
   }
 
   exit(exit: Exit): readonly DecoderEvent[] {
-    const last = this.read('\n'); // the last line may have come without a newline
-    const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
-    return ended ? last : [...last, crashed(exit)];
+    return this.#lines.exit(exit);
   }
 
-  #eventsOf(message: RpcMessage | null): readonly DecoderEvent[] {
-    if (message === null) return [];
+  #eventsOf(message: RpcMessage): readonly DecoderEvent[] {
     if (message.type === 'request') return refused(message);
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
     if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);

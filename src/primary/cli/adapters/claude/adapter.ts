@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import type { Adapter, Consult, Dialect, Effort, Extras, ModelEntry } from '../../contract/adapter.js';
+import type { Adapter, Consult, Effort, Extras, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
 import { type ClaudeProfile, effortFlag, findTellable, planFor, profileFor } from './launch.js';
@@ -42,7 +42,7 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
   };
 }
 
-async function learn(consult: Consult, options: ClaudeOptions): Promise<Dialect> {
+async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramVersion> {
   const version = await ask(consult, '--version');
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
   const found = await findTellable(consult, profile);
@@ -52,7 +52,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<Dialect>
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
     plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
     extras: extrasOf(profile, tellable),
-    dialogue: () => {
+    protocol: () => {
       const writer = new ClaudeWriter(tellable);
       return { writer, decoder: new ClaudeDecoder(writer) };
     },

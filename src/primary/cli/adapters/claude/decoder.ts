@@ -1,5 +1,4 @@
 import {
-  crashed,
   type Decoder,
   type DecoderEvent,
   type Exit,
@@ -7,7 +6,7 @@ import {
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { LineSplitter } from '../common/lines.js';
+import { JsonLines } from '../common/lines.js';
 import { failed, quotaReport, unheard } from './failure.js';
 import {
   type AssistantLine,
@@ -19,9 +18,6 @@ import {
   type StreamEventLine,
 } from './lines.js';
 import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
-
-/** UTF-16 units. Lines repeat the whole text, and the result of a tool can be large. */
-const maxLineLength = 64 * 1024 * 1024;
 
 interface ClaudeAnswer {
   /** The sum of the deltas, which may include a broken stream and its repetition. */
@@ -44,7 +40,7 @@ const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
-  readonly #lines = new LineSplitter(maxLineLength);
+  readonly #lines = new JsonLines(parseLine, (line) => this.#eventsOf(line));
   #answer = emptyAnswer();
   #turn: number | null = null;
   /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
@@ -73,19 +69,15 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     this.#answer = emptyAnswer();
   }
 
-  /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
   read(chunk: string): readonly DecoderEvent[] {
-    return Array.from(this.#lines.split(chunk)).flatMap((text) => this.#eventsOf(parseLine(text)));
+    return this.#lines.read(chunk);
   }
 
   exit(exit: Exit): readonly DecoderEvent[] {
-    const last = this.read('\n'); // the last line may have come without a newline
-    const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
-    return ended ? last : [...last, crashed(exit)];
+    return this.#lines.exit(exit);
   }
 
-  #eventsOf(line: ClaudeLine | null): readonly DecoderEvent[] {
-    if (line === null) return [];
+  #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
     if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);

@@ -2,10 +2,10 @@ import { cliError } from '../../../../shared/errors.js';
 import {
   type Adapter,
   type Consult,
-  type Dialect,
   filePlace,
   type ModelEntry,
   type PrivateHome,
+  type ProgramVersion,
 } from '../../contract/adapter.js';
 import { CodexDecoder } from './decoder.js';
 import { type CodexProfile, findProfile } from './profile.js';
@@ -43,7 +43,7 @@ function homeFor(given: Readonly<Record<string, string>>): PrivateHome {
   return { variables, files: [], links: [{ path, to: `${own}/auth.json` }] };
 }
 
-async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Dialect> {
+async function learn(consult: Consult, extraArgs: readonly string[]): Promise<ProgramVersion> {
   const version = await versionOf(consult);
   const profile = await findProfile(consult);
   const { catalog } = profile;
@@ -54,7 +54,7 @@ async function learn(consult: Consult, extraArgs: readonly string[]): Promise<Di
     version,
     plan: (_, systemPath) => planFor(args, catalog.text, systemPath),
     extras: { image: imageInput, schema: strictSchema, effort: (effort) => effort },
-    dialogue: () => {
+    protocol: () => {
       const thread = new CodexThread(catalog.defaultEfforts);
       return { writer: thread, decoder: new CodexDecoder(thread), opening: () => openingLines };
     },

@@ -1,5 +1,4 @@
 import {
-  crashed,
   type Decoder,
   type DecoderEvent,
   type Exit,
@@ -10,13 +9,17 @@ import {
   unknownUsage,
 } from '../../contract/adapter.js';
 import type { RpcId } from '../common/json-rpc.js';
-import { LineSplitter } from '../common/lines.js';
+import { JsonLines } from '../common/lines.js';
 import { failed, hopeless, quotaReports, unheard } from './failure.js';
-import { type CodexLimits, type CodexNotification, type CodexTokens, parseMessage, refusalLine } from './lines.js';
+import {
+  type CodexLimits,
+  type CodexMessage,
+  type CodexNotification,
+  type CodexTokens,
+  parseMessage,
+  refusalLine,
+} from './lines.js';
 import { type CodexThread, requestIds } from './thread.js';
-
-/** UTF-16 units. Lines repeat a whole text or image. */
-const maxLineLength = 64 * 1024 * 1024;
 
 const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
@@ -35,7 +38,7 @@ type Notified<Method extends CodexNotification['method']> = Extract<CodexNotific
 /** Reads the stdout of one codex process. */
 export class CodexDecoder implements Decoder<DecoderEvent> {
   readonly #thread: CodexThread;
-  readonly #lines = new LineSplitter(maxLineLength);
+  readonly #lines = new JsonLines(parseMessage, (message) => this.#eventsOf(message));
   #answer = new CodexAnswer();
   #hasBegun = false;
   /** The turn that runs, as the program calls it. */
@@ -62,15 +65,12 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#reset();
   }
 
-  /** Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
   read(chunk: string): readonly DecoderEvent[] {
-    return Array.from(this.#lines.split(chunk)).flatMap((line) => this.#eventsOf(line));
+    return this.#lines.read(chunk);
   }
 
   exit(exit: Exit): readonly DecoderEvent[] {
-    const last = this.read('\n'); // the last line may have come without a newline
-    const ended = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
-    return ended ? last : [...last, crashed(exit)];
+    return this.#lines.exit(exit);
   }
 
   #reset(): void {
@@ -80,9 +80,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     this.#spent = this.#tokens;
   }
 
-  #eventsOf(line: string): readonly DecoderEvent[] {
-    const message = parseMessage(line);
-    if (message === null) return nothing;
+  #eventsOf(message: CodexMessage): readonly DecoderEvent[] {
     switch (message.type) {
       case 'told':
         return this.#told(message.told);

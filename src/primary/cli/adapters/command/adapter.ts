@@ -2,9 +2,9 @@ import {
   type Adapter,
   crashed,
   type Decoder,
-  type Dialect,
   type Exit,
   type Launch,
+  type ProgramVersion,
   type Turn,
   type TurnEvent,
   unknownUsage,
@@ -39,11 +39,11 @@ export function commandAdapter(
     env: {},
     models: takesModel ? null : [ownName],
     needsModel: takesModel,
-    learn: async () => dialect(args, options),
+    learn: async () => programVersion(args, options),
   };
 }
 
-function dialect(args: readonly string[], { ownName, template, stripAnsi }: CommandOptions): Dialect {
+function programVersion(args: readonly string[], { ownName, template, stripAnsi }: CommandOptions): ProgramVersion {
   return {
     version: null,
     plan: (launch: Launch) => ({
@@ -51,7 +51,7 @@ function dialect(args: readonly string[], { ownName, template, stripAnsi }: Comm
       files: [],
     }),
     extras: {},
-    dialogue: () => ({
+    protocol: () => ({
       writer: { write: (turn) => ({ text: inputOf(turn, template), stdin: 'end' }) },
       decoder: plainText(stripAnsi ? new PrintedText() : { add: (chunk) => chunk }),
     }),

@@ -1,6 +1,39 @@
-/** The program wrote a line that is longer than the limit. */
-export class LineTooLong extends Error {
-  override readonly name = 'LineTooLong';
+import { crashed, type DecoderEvent, type Exit, LineTooLong } from '../../contract/adapter.js';
+
+/** UTF-16 units. Lines repeat whole texts and images, and the result of a tool can be large. */
+const usualMaxLength = 64 * 1024 * 1024;
+
+/** Reads the stdout of a program that writes one JSON message a line, as a decoder has to. */
+export class JsonLines<Message> {
+  readonly #lines: LineSplitter;
+  readonly #messageOf: (line: string) => Message | null;
+  readonly #eventsOf: (message: Message) => readonly DecoderEvent[];
+
+  /** `messageOf` reads a line; null for one that says nothing. `maxLength`, of a line: UTF-16 units. */
+  constructor(
+    messageOf: (line: string) => Message | null,
+    eventsOf: (message: Message) => readonly DecoderEvent[],
+    maxLength = usualMaxLength,
+  ) {
+    this.#lines = new LineSplitter(maxLength);
+    this.#messageOf = messageOf;
+    this.#eventsOf = eventsOf;
+  }
+
+  /** Throws `LineTooLong`. Not a generator: a reader that stops at the end of a turn would lose the lines after it. */
+  read(chunk: string): readonly DecoderEvent[] {
+    return Array.from(this.#lines.split(chunk)).flatMap((line) => {
+      const message = this.#messageOf(line);
+      return message === null ? [] : this.#eventsOf(message);
+    });
+  }
+
+  /** A program that exits before the end of its turn has crashed. Its last line may have come without a newline. */
+  exit(exit: Exit): readonly DecoderEvent[] {
+    const last = this.read('\n');
+    const hasEnded = last.some(({ type }) => type === 'turn-end' || type === 'turn-failed');
+    return hasEnded ? last : [...last, crashed(exit)];
+  }
 }
 
 /** Cuts a stream of text into lines. Keeps the unfinished line, up to `maxLength` UTF-16 units. */

@@ -3,19 +3,19 @@ import { cliReasons } from '../../../../shared/errors.js';
 import {
   type Adapter,
   type Consult,
-  crashed,
   type Decoder,
-  type Dialect,
+  type DecoderEvent,
   type Image,
   type Launch,
   type LaunchPlan,
   type ModelEntry,
+  type ProgramVersion,
   type Turn,
   type TurnEvent,
   type TurnInput,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { jsonOf, LineSplitter } from '../common/lines.js';
+import { JsonLines, jsonOf } from '../common/lines.js';
 
 const maxLineLength = 1024 * 1024;
 
@@ -51,9 +51,9 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
     credentialVariable: null,
     env: {},
     models: ['eliza', 'echo'],
-    async learn(consult): Promise<Dialect> {
+    async learn(consult): Promise<ProgramVersion> {
       const { stdout } = await consult(['--version']);
-      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, ...dialect };
+      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, ...programVersion };
     },
   };
 }
@@ -90,32 +90,25 @@ async function check(consult: Consult): Promise<string | null> {
   return (await listModels(consult)) === null ? 'the demo model does not answer' : null;
 }
 
-function decoder(): Decoder {
-  const splitter = new LineSplitter(maxLineLength);
+function decoder(): Decoder<DecoderEvent> {
   let turn: number | undefined;
+  const lines = new JsonLines(jsonOf, (value) => eventsOf(value, turn), maxLineLength);
   return {
     hasBegun: true, // it writes nothing but answers
     begin(number) {
       turn = number;
     },
-    *read(chunk) {
-      for (const line of splitter.split(chunk)) yield* eventsOf(line, turn);
-    },
-    *exit(exit) {
-      const last = eventsOf(splitter.rest(), turn);
-      yield* last;
-      if (last.every(({ type }) => type === 'text-delta' || type === 'stray')) yield crashed(exit);
-    },
+    read: (chunk) => lines.read(chunk),
+    exit: (exit) => lines.exit(exit),
   };
 }
 
-const dialogue = () => ({ writer: { write }, decoder: decoder() });
+const protocol = () => ({ writer: { write }, decoder: decoder() });
 
-const dialect = { extras, plan, dialogue, check, listModels };
+const programVersion = { extras, plan, protocol, check, listModels };
 
-/** None for a line that is not known here. */
-function eventsOf(line: string, turn: number | undefined): readonly TurnEvent[] {
-  const value = jsonOf(line);
+/** None for a message that is not known here. */
+function eventsOf(value: unknown, turn: number | undefined): readonly TurnEvent[] {
   const { data } = lineSchema.safeParse(value);
   if (data === undefined) return [];
   const named = turnLine.safeParse(value).data?.turn ?? turn;

@@ -1,11 +1,20 @@
-import { type Adapter, crashed, unknownUsage } from '../../contract/adapter.js';
-import { jsonOf, LineSplitter } from '../common/lines.js';
+import {
+  type Adapter,
+  type Consult,
+  crashed,
+  type ProgramVersion,
+  type Protocol,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { JsonLines, jsonOf, LineSplitter } from '../common/lines.js';
 import { promptOf } from '../common/transcript.js';
 
 export type * from '../../contract/adapter.js';
 
 /** What an adapter in a file of its own can use of the service, so that it needs to import nothing. */
 export const adapterKit = {
+  /** Reads a program that writes a message a line. */
+  JsonLines,
   /** Cuts stdout into lines, and keeps the one that is not finished. */
   LineSplitter,
   /** The value of a line of JSON; null for a line that is none. */
@@ -31,5 +40,13 @@ export interface AdapterFileOptions {
   readonly kit: AdapterKit;
 }
 
+/** @deprecated A `ProgramVersion` with the name that `protocol` had. */
+export type Dialect = Omit<ProgramVersion, 'protocol'> & { dialogue(): Protocol };
+
+/** @deprecated The name that `Protocol` had. */
+export type Dialogue = Protocol;
+
 /** What a file that `MODEL_API_CLI` names has to export as `createAdapter`. Called once, at the start of the service. */
-export type CreateAdapter = (options: AdapterFileOptions) => Adapter;
+export type CreateAdapter = (
+  options: AdapterFileOptions,
+) => Omit<Adapter, 'learn'> & { learn(consult: Consult): Promise<ProgramVersion | Dialect> };

@@ -1,4 +1,4 @@
-import type { DecoderEvent, Dialect } from '../../../../../src/primary/cli/contract/adapter.js';
+import type { DecoderEvent, ProgramVersion } from '../../../../../src/primary/cli/contract/adapter.js';
 import {
   bare,
   chunk,
@@ -11,17 +11,17 @@ import {
   update,
 } from '../../../../support/acp-lines.js';
 
-let dialect: Dialect;
+let programVersion: ProgramVersion;
 let agent: PlayedAgent;
 
 const unknown = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 const ended = { stopReason: 'end_turn' };
 
 beforeAll(async () => {
-  dialect = await learned();
+  programVersion = await learned();
 });
 beforeEach(() => {
-  agent = new PlayedAgent(dialect);
+  agent = new PlayedAgent(programVersion);
 });
 
 /** What the turn with the last prompt ends with. */
@@ -222,7 +222,7 @@ describe('The mode of a session', () => {
     agent.opens(modesOf('yolo', 'yolo', 'plan'));
     const message = 'the model CLI does not take its own mode plan';
     expect(failing()).toEqual([{ type: 'turn-failed', reason: 'other', message }]);
-    agent = new PlayedAgent(dialect);
+    agent = new PlayedAgent(programVersion);
     agent.opens(modesOf('yolo', 'yolo'));
     expect(failing()).toEqual([]);
     agent.asked('Hello');
@@ -355,7 +355,7 @@ describe('The model of a session', () => {
     agent.opens({ models });
     agent.asked('Hello', { model: 'big' });
     expect(failsWith({ code: -32602, message: 'Invalid params' })).toMatchObject([{ reason: 'model_unknown' }]);
-    agent = new PlayedAgent(dialect);
+    agent = new PlayedAgent(programVersion);
     agent.opens();
     expect(() => agent.asked('Hello', { model: 'big' })).toThrow(expect.objectContaining({ reason: 'model_unknown' }));
   });

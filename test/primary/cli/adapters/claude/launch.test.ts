@@ -1,8 +1,8 @@
 import { type ClaudeOptions, claudeAdapter } from '../../../../../src/primary/cli/adapters/claude/adapter.js';
 import {
   type Consult,
-  type Dialect,
   type Launch,
+  type ProgramVersion,
   plainLaunch,
 } from '../../../../../src/primary/cli/contract/adapter.js';
 import { RelayError } from '../../../../../src/shared/errors.js';
@@ -16,7 +16,7 @@ const flags = [
 const login: ClaudeOptions = { extraArgs: [], given: {}, hasToken: true };
 
 /** `trial`: what the program writes when it is tried out. */
-function dialect(help: readonly string[] = flags, options = login, trial = ''): Promise<Dialect> {
+function programVersion(help: readonly string[] = flags, options = login, trial = ''): Promise<ProgramVersion> {
   const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
   return claudeAdapter(['claude'], options).learn(async ([flag = '']) => ({
     code: 0,
@@ -53,18 +53,18 @@ const asked: Launch = { model: 'opus', system: 'be secret', schema: '{"type":"ob
 
 describe('the claude adapter', () => {
   it('learns the version', async () => {
-    expect((await dialect()).version).toBe('2.1.197');
+    expect((await programVersion()).version).toBe('2.1.197');
   });
 
   it('passes a flag only to a program that knows it', async () => {
-    const older = (await dialect()).plan(plainLaunch(null), '/private/system');
-    const newer = (await dialect([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
+    const older = (await programVersion()).plan(plainLaunch(null), '/private/system');
+    const newer = (await programVersion([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
     expect(older.args).not.toContain('--restricted');
     expect(newer.args).toContain('--restricted');
   });
 
   it('refuses a program that cannot be kept from using tools', async () => {
-    const inspected = dialect(flags.filter((flag) => !flag.startsWith('--tools')));
+    const inspected = programVersion(flags.filter((flag) => !flag.startsWith('--tools')));
     await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
     await expect(inspected).rejects.toBeInstanceOf(RelayError);
   });
@@ -76,31 +76,31 @@ describe('the claude adapter', () => {
   });
 
   it('puts the system text into a private file, never among the arguments', async () => {
-    const plan = (await dialect()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
+    const plan = (await programVersion()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
     expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
     expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
     expect(JSON.stringify(plan.args)).not.toContain('secret');
   });
 
   it('has an empty system file where there is no system text', async () => {
-    expect((await dialect()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
+    expect((await programVersion()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
   });
 
   it.each([
     ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
     ['not x-anthropic-', 'not x-anthropic-'],
   ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
-    expect((await dialect()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
+    expect((await programVersion()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
   });
 
   it('names the model in one word, and the arguments of the operator last', async () => {
-    const { plan } = await dialect(flags, { ...login, extraArgs: ['--tools', 'WebSearch'] });
+    const { plan } = await programVersion(flags, { ...login, extraArgs: ['--tools', 'WebSearch'] });
     const { args } = plan(plainLaunch('--model'), '/s');
     expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
   });
 
   it('bars the ways by which a prompt could reach a file or a command', async () => {
-    const { args } = (await dialect()).plan(plainLaunch(null), '/s');
+    const { args } = (await programVersion()).plan(plainLaunch(null), '/s');
     const { env } = claudeAdapter(['claude'], login);
     expect(args[args.indexOf('--tools') + 1]).toBe('');
     expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
@@ -111,14 +111,14 @@ describe('the claude adapter', () => {
 
 describe('a claude that takes everything over stdin', () => {
   it('is started in the same way for every launch, so that one that waits serves everybody', async () => {
-    const { plan } = await dialect(flags, login, written(...understood));
+    const { plan } = await programVersion(flags, login, written(...understood));
     const plain = plan(plainLaunch(null), '/s');
     expect(plain).toEqual({ args: expect.arrayContaining(['--system-prompt', '']), files: [] });
     expect(plan(asked, '/s')).toEqual(plain);
   });
 
   it('takes images, schemas and efforts', async () => {
-    const { extras } = await dialect(flags, login, written(...understood));
+    const { extras } = await programVersion(flags, login, written(...understood));
     expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema']);
   });
 
@@ -145,7 +145,7 @@ describe('a claude that takes everything over stdin', () => {
 
 describe('a claude that takes something at its start alone', () => {
   it('is given the system text in a file and the model in an argument, where it leaves traces of a change', async () => {
-    const { plan, extras } = await dialect(flags, login, written(...older));
+    const { plan, extras } = await programVersion(flags, login, written(...older));
     const { args, files } = plan(asked, '/s');
     expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
     expect(files).toEqual([{ path: '/s', text: 'be secret' }]);
@@ -153,14 +153,14 @@ describe('a claude that takes something at its start alone', () => {
   });
 
   it('is given the effort in an argument, where it knows the flag', async () => {
-    const { plan, extras } = await dialect([...flags, '--effort <level>']);
+    const { plan, extras } = await programVersion([...flags, '--effort <level>']);
     expect(plan(asked, '/s').args.slice(-2)).toEqual(['--model=opus', '--effort=high']);
     expect(plan(plainLaunch('opus'), '/s').args.at(-1)).toBe('--model=opus');
     expect(extras.effort?.('high')).toBe('high');
   });
 
   it('takes no schema and no effort, where neither shows a sign', async () => {
-    expect(Object.keys((await dialect()).extras)).toEqual(['image']);
+    expect(Object.keys((await programVersion()).extras)).toEqual(['image']);
   });
 
   it.each([
@@ -169,7 +169,7 @@ describe('a claude that takes something at its start alone', () => {
     ['other tools', { ...signs.tools, tools: [] }],
     ['nothing of the kind', { type: 'tomorrow' }],
   ])('may answer with %s', async (_, line) => {
-    const { plan } = await dialect(flags, login, `no JSON\n${written(line)}`);
+    const { plan } = await programVersion(flags, login, `no JSON\n${written(line)}`);
     expect(plan(asked, '/s').args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
   });
 
@@ -189,7 +189,7 @@ describe('--bare', () => {
   const key = { ANTHROPIC_API_KEY: 'sk-ant-test' };
 
   async function isBare(options: Partial<ClaudeOptions>, help = bareFlags): Promise<boolean> {
-    const { plan } = await dialect(help, { ...login, hasToken: false, ...options });
+    const { plan } = await programVersion(help, { ...login, hasToken: false, ...options });
     return plan(plainLaunch(null), '/s').args.includes('--bare');
   }
 
@@ -214,7 +214,7 @@ describe('what the claude adapter asks the program', () => {
     ['', 'the model CLI does not say whether it is logged in'],
   ])('is whether it is logged in: %s', async (stdout, error) => {
     const asked: (readonly string[])[] = [];
-    const { check } = await dialect();
+    const { check } = await programVersion();
     const verdict = await check(async (args) => {
       asked.push(args);
       return { code: 0, stdout };
@@ -228,7 +228,7 @@ describe('what the claude adapter asks the program', () => {
       { value: 'opus', displayName: 'Opus' },
     ];
     const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
-    const { listModels, plan } = await dialect();
+    const { listModels, plan } = await programVersion();
     const { args: usual } = plan(plainLaunch(null), '/system');
     const listed = await listModels(async (args, input) => {
       expect(usual).toEqual(expect.arrayContaining([...args]));
@@ -247,7 +247,7 @@ describe('what the claude adapter asks the program', () => {
       { value: 'haiku', displayName: 'Haiku' },
     ];
     const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
-    const { listModels } = await dialect();
+    const { listModels } = await programVersion();
     const listed = await listModels(async () => ({ code: 0, stdout: written(response) }));
     expect(listed?.map(({ id, capabilities }) => [id, capabilities?.effort])).toEqual([
       ['opus', true],
@@ -256,7 +256,7 @@ describe('what the claude adapter asks the program', () => {
   });
 
   it('is answered by no models where the program does not know the question', async () => {
-    const { listModels } = await dialect();
+    const { listModels } = await programVersion();
     expect(await listModels(async () => ({ code: 1, stdout: written(init) }))).toBeNull();
   });
 });

@@ -96,9 +96,9 @@ function learn(codex: ConsultedCodex, extraArgs: readonly string[] = []) {
 describe('The adapter of codex', () => {
   it('starts it with every feature off that is on, with models that have no tools, and with the operator last', async () => {
     const codex = new ConsultedCodex();
-    const dialect = await learn(codex, ['-c', 'model_provider="own"']);
-    const { args, files } = dialect.plan(plainLaunch('gpt-x'), '/private/1.system');
-    expect(dialect.version).toBe('0.169.0');
+    const programVersion = await learn(codex, ['-c', 'model_provider="own"']);
+    const { args, files } = programVersion.plan(plainLaunch('gpt-x'), '/private/1.system');
+    expect(programVersion.version).toBe('0.169.0');
     expect(args.slice(0, 5)).toEqual(['app-server', '--disable', 'apps', '--disable', 'shell_tool']);
     expect(args).toContain('model_catalog_json="/private/1.system"');
     expect(args.slice(-2)).toEqual(['-c', 'model_provider="own"']);
@@ -116,19 +116,19 @@ describe('The adapter of codex', () => {
   });
 
   it('starts it alike for every launch, so that one that waits serves everybody', async () => {
-    const dialect = await learn(new ConsultedCodex());
+    const programVersion = await learn(new ConsultedCodex());
     const launch = { model: 'gpt-x', system: 'Be brief.', schema: '{}', effort: 'high' } as const;
-    expect(dialect.plan(launch, '/1')).toEqual(dialect.plan(plainLaunch(null), '/1'));
+    expect(programVersion.plan(launch, '/1')).toEqual(programVersion.plan(plainLaunch(null), '/1'));
   });
 
   it('says hello as soon as it runs, and asks for a thread at the first turn', async () => {
-    const dialogue = (await learn(new ConsultedCodex())).dialogue();
-    const hello = dialogue
+    const protocol = (await learn(new ConsultedCodex())).protocol();
+    const hello = protocol
       .opening?.('/private/folder')
       .split('\n')
       .map((line) => /"method":"([^"]+)"/.exec(line)?.[1]);
     expect(hello).toEqual(['initialize', 'initialized', undefined]);
-    const { text, stdin } = dialogue.writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
+    const { text, stdin } = protocol.writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
     expect([JSON.parse(text).method, stdin]).toEqual(['thread/start', 'keep-open']);
   });
 

@@ -1,9 +1,9 @@
 import { type CommandOptions, commandAdapter } from '../../../../../src/primary/cli/adapters/command/adapter.js';
 import {
   type DecoderEvent,
-  type Dialect,
   type Exit,
   type Launch,
+  type ProgramVersion,
   plainLaunch,
   unknownUsage,
 } from '../../../../../src/primary/cli/contract/adapter.js';
@@ -18,24 +18,24 @@ function adapterOf(
   return commandAdapter(command, { extraArgs, ...written, ...commandModel(command, extraArgs, defaultModel) });
 }
 
-function dialectWith(options: Partial<CommandOptions>): Promise<Dialect> {
+function versionWith(options: Partial<CommandOptions>): Promise<ProgramVersion> {
   const usual = { extraArgs: [], takesModel: false, ownName: 'llm', template: 'transcript', stripAnsi: true } as const;
   return commandAdapter(['llm'], { ...usual, ...options }).learn(() => Promise.reject(new Error('was consulted')));
 }
 
 /** It must not ask the program anything: nobody knows what it would make of it. */
-function dialectOf(...parts: Parameters<typeof adapterOf>): Promise<Dialect> {
+function versionOf(...parts: Parameters<typeof adapterOf>): Promise<ProgramVersion> {
   return adapterOf(...parts).learn(() => Promise.reject(new Error('was consulted')));
 }
 
 async function argsOf(launch: Partial<Launch>, ...parts: Parameters<typeof adapterOf>): Promise<readonly string[]> {
-  const plan = (await dialectOf(...parts)).plan({ ...plainLaunch(null), ...launch }, '/private/system');
+  const plan = (await versionOf(...parts)).plan({ ...plainLaunch(null), ...launch }, '/private/system');
   expect(plan.files).toEqual([]);
   return plan.args;
 }
 
 async function exitEvents(exit: Partial<Exit>): Promise<readonly DecoderEvent[]> {
-  const decoder = (await dialectOf(['llm'])).dialogue().decoder;
+  const decoder = (await versionOf(['llm'])).protocol().decoder;
   Array.from(decoder.read('an answer'));
   return [...decoder.exit({ code: null, signal: null, stderr: '', ...exit })];
 }
@@ -70,13 +70,13 @@ describe('the command adapter', () => {
   });
 
   it('writes a lone prompt byte for byte and closes stdin', async () => {
-    const { write } = (await dialectOf(['llm'])).dialogue().writer;
+    const { write } = (await versionOf(['llm'])).protocol().writer;
     const text = ' -x\n/cost "🚀" ';
     expect(write({ ...plainLaunch(null), text, history: [] }, 1)).toEqual({ text, stdin: 'end' });
   });
 
   it('writes anything more as a transcript that says who spoke', async () => {
-    const { write } = (await dialectOf(['llm'])).dialogue().writer;
+    const { write } = (await versionOf(['llm'])).protocol().writer;
     const { text } = write({ ...plainLaunch(null), text: 'And?', system: 'Be brief.', history }, 1);
     const [, ...said] = text.split('\n\n');
     expect(said).toEqual([
@@ -99,7 +99,7 @@ describe('the command adapter', () => {
       ].join(''),
     ],
   ] as const)('writes it in the form %s where that is asked for', async (template, written) => {
-    const { write } = (await dialectWith({ template })).dialogue().writer;
+    const { write } = (await versionWith({ template })).protocol().writer;
     const turn = { ...plainLaunch(null), text: 'And?', system: 'Be brief.', history };
     expect(write(turn, 1)).toEqual({ text: written, stdin: 'end' });
   });
@@ -108,12 +108,12 @@ describe('the command adapter', () => {
     ['plain', 'a\nb'],
     ['jsonl', '{"role":"user","content":"a\\nb"}\n'],
   ] as const)('writes a lone prompt in the form %s', async (template, written) => {
-    const { write } = (await dialectWith({ template })).dialogue().writer;
+    const { write } = (await versionWith({ template })).protocol().writer;
     expect(write({ ...plainLaunch(null), text: 'a\nb', history: [] }, 1).text).toBe(written);
   });
 
   it('takes what the program prints for the answer, without its last line ends', async () => {
-    const decoder = (await dialectOf(['llm'])).dialogue().decoder;
+    const decoder = (await versionOf(['llm'])).protocol().decoder;
     const read = ['\u001b[1ma\n', '\n{"type":"end"}\u001b[', '0m\r\n\n'].flatMap((chunk) => [...decoder.read(chunk)]);
     expect([...read, ...decoder.exit({ code: 0, signal: null, stderr: '' })]).toEqual([
       { type: 'text-delta', text: 'a' },
@@ -123,13 +123,13 @@ describe('the command adapter', () => {
   });
 
   it('passes it on byte for byte where that is asked for', async () => {
-    const decoder = (await dialectWith({ stripAnsi: false })).dialogue().decoder;
+    const decoder = (await versionWith({ stripAnsi: false })).protocol().decoder;
     const text = '\u001b[1ma\u001b[0m\n';
     expect([...decoder.read(text)]).toEqual([{ type: 'text-delta', text }]);
   });
 
   it.each([[true], [false]])('knows that an answer of nothing but blanks is none (stripped: %s)', async (stripAnsi) => {
-    const decoder = (await dialectWith({ stripAnsi })).dialogue().decoder;
+    const decoder = (await versionWith({ stripAnsi })).protocol().decoder;
     Array.from(decoder.read(' \n\n'));
     expect([...decoder.exit({ code: 0, signal: null, stderr: 'no model\n' })]).toEqual([
       {

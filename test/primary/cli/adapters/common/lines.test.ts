@@ -1,4 +1,5 @@
-import { LineSplitter, LineTooLong } from '../../../../../src/primary/cli/adapters/common/lines.js';
+import { JsonLines, LineSplitter } from '../../../../../src/primary/cli/adapters/common/lines.js';
+import { crashed, LineTooLong } from '../../../../../src/primary/cli/contract/adapter.js';
 
 function linesOf(chunks: readonly string[], maxLength = 100): string[] {
   const splitter = new LineSplitter(maxLength);
@@ -36,5 +37,32 @@ describe('a stream of text', () => {
     const lines = new LineSplitter(5).split('a\nb\n123456');
     expect([lines.next().value, lines.next().value]).toEqual(['a', 'b']);
     expect(() => lines.next()).toThrow(LineTooLong);
+  });
+});
+
+describe('a program that writes a message a line', () => {
+  const crash = { code: 1, signal: null, stderr: '' };
+  const delta = (text: string) => ({ type: 'text-delta', text }) as const;
+  const ended = { type: 'turn-failed', reason: 'other', message: 'no' } as const;
+  const lines = () =>
+    new JsonLines(
+      (line) => (line === '' ? null : line),
+      (line) => (line === 'end' ? [ended] : [delta(line)]),
+      10,
+    );
+
+  it('is read line by line, without the lines that say nothing', () => {
+    const read = lines();
+    expect(['a\n\nb', 'c\n'].map((chunk) => read.read(chunk))).toEqual([[delta('a')], [delta('bc')]]);
+    expect(() => read.read('12345678901')).toThrow(LineTooLong);
+  });
+
+  it('has crashed where it exits before the end of its turn, which may be its last line', () => {
+    const [whole, cut, none] = [lines(), lines(), lines()];
+    whole.read('a\nend');
+    cut.read('a\nb');
+    expect(whole.exit(crash)).toEqual([ended]);
+    expect(cut.exit(crash)).toEqual([delta('b'), crashed(crash)]);
+    expect(none.exit(crash)).toEqual([crashed(crash)]);
   });
 });

@@ -5,8 +5,8 @@ import {
   type Consult,
   type Decoder,
   type DecoderEvent,
-  type Dialect,
   type Exit,
+  type ProgramVersion,
   plainLaunch,
   type TurnEvent,
 } from '../../../../../src/primary/cli/contract/adapter.js';
@@ -20,12 +20,12 @@ const askProgram: Consult = async (args, input = '') => {
   return { code: status, stdout };
 };
 
-function dialect(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<Dialect> {
+function programVersion(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<ProgramVersion> {
   return adapter.learn(async () => ({ code: 0, stdout }));
 }
 
 async function decoder(): Promise<Decoder<DecoderEvent>> {
-  return (await dialect()).dialogue().decoder;
+  return (await programVersion()).protocol().decoder;
 }
 
 function read(from: Decoder<DecoderEvent>, chunks: readonly string[]): readonly DecoderEvent[] {
@@ -46,24 +46,24 @@ const turnEnd: TurnEvent = {
 
 describe('the demo adapter', () => {
   it('offers the models that the program has, the default first', async () => {
-    const models = await (await dialect()).listModels(askProgram);
+    const models = await (await programVersion()).listModels(askProgram);
     expect(models?.map(({ id }) => id)).toEqual(adapter.models);
     expect(models?.[0]?.default).toBe(true);
   });
 
   it('can run jobs where the program lists its models', async () => {
-    const { check } = await dialect();
+    const { check } = await programVersion();
     expect(await check(askProgram)).toBeNull();
     expect(await check(async () => ({ code: 1, stdout: 'no such file' }))).toBe('the demo model does not answer');
   });
 
   it('learns the version, or does without one', async () => {
-    expect((await dialect()).version).toBe('1.0.0');
-    expect((await dialect('something else')).version).toBeNull();
+    expect((await programVersion()).version).toBe('1.0.0');
+    expect((await programVersion('something else')).version).toBeNull();
   });
 
   it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
-    const { plan } = await dialect();
+    const { plan } = await programVersion();
     const none = { files: [] };
     expect(plan({ ...plainLaunch(null), system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
     expect(plan({ ...plainLaunch('echo'), system: 'secret' }, '/private/system')).toEqual({
@@ -75,7 +75,7 @@ describe('the demo adapter', () => {
 
 describe('what the demo adapter writes', () => {
   it('is one line for a first turn', async () => {
-    const { write } = (await dialect()).dialogue().writer;
+    const { write } = (await programVersion()).protocol().writer;
     expect(write({ ...plainLaunch(null), text: 'a\nb "c" \u2028', history: [] }, 1)).toEqual({
       text: lines({ type: 'user', text: 'a\nb "c" \u2028', turn: 1 }),
       stdin: 'keep-open',
@@ -83,7 +83,7 @@ describe('what the demo adapter writes', () => {
   });
 
   it('is the system text, then the history with its roles, then the turn', async () => {
-    const { write } = (await dialect()).dialogue().writer;
+    const { write } = (await programVersion()).protocol().writer;
     const history = [
       { role: 'user', text: 'one' },
       { role: 'assistant', text: 'two' },
@@ -101,7 +101,7 @@ describe('what the demo adapter writes', () => {
 
 describe('the demo program', () => {
   it('repeats the number of the turn in each line of its answer', async () => {
-    const { write } = (await dialect()).dialogue().writer;
+    const { write } = (await programVersion()).protocol().writer;
     const { text } = write({ ...plainLaunch(null), text: 'hello', history: [] }, 7);
     const { stdout } = await askProgram(['--model', 'echo'], text);
     const said = stdout

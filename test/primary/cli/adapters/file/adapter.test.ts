@@ -1,17 +1,21 @@
-import { LineTooLong } from '../../../../../src/primary/cli/adapters/common/lines.js';
 import { fileAdapter } from '../../../../../src/primary/cli/adapters/file/adapter.js';
-import { type Dialect, plainLaunch, unknownUsage } from '../../../../../src/primary/cli/contract/adapter.js';
+import {
+  LineTooLong,
+  type ProgramVersion,
+  plainLaunch,
+  unknownUsage,
+} from '../../../../../src/primary/cli/contract/adapter.js';
 import { RelayError } from '../../../../../src/shared/errors.js';
 import {
   adapterWith,
   consult,
-  dialectWith,
   example,
   failureOf,
   faultOf,
   ofExample,
   options,
   silent,
+  versionWith,
 } from '../../../../support/adapter-files.js';
 
 describe('an adapter in a file', () => {
@@ -19,16 +23,16 @@ describe('an adapter in a file', () => {
     for (const module of [example, { default: example }]) {
       const adapter = fileAdapter(module, options);
       expect(adapter).toMatchObject({ name: 'jay', command: ['node', 'jay.cjs'], models: null });
-      const dialect = await adapter.learn(consult);
-      expect(dialect.version).toBe('0.3.1');
-      expect(dialect.plan(plainLaunch('a'), '/private/system')).toEqual({ args: ['--mood=merry'], files: [] });
-      expect(await dialect.check(consult)).toBeNull();
-      expect(await dialect.listModels(consult)).toMatchObject([{ id: 'a', default: true }, { id: 'b' }]);
+      const programVersion = await adapter.learn(consult);
+      expect(programVersion.version).toBe('0.3.1');
+      expect(programVersion.plan(plainLaunch('a'), '/private/system')).toEqual({ args: ['--mood=merry'], files: [] });
+      expect(await programVersion.check(consult)).toBeNull();
+      expect(await programVersion.listModels(consult)).toMatchObject([{ id: 'a', default: true }, { id: 'b' }]);
     }
   });
 
   it('speaks as the file says', async () => {
-    const { writer, decoder, opening } = (await dialectWith()).dialogue();
+    const { writer, decoder, opening } = (await versionWith()).protocol();
     expect(opening?.('/work')).toBe('{"op":"hello"}\n');
     const { text, stdin } = writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
     expect([JSON.parse(text), stdin]).toMatchObject([{ op: 'say', id: 1, past: [], text: 'Hi' }, 'keep-open']);
@@ -40,8 +44,40 @@ describe('an adapter in a file', () => {
       { type: 'text-delta', text: 'Ho' },
       { type: 'stray' },
     ]);
-    expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([true, false]);
+    expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([true, undefined]);
     expect([...decoder.exit({ code: 3, signal: null, stderr: '' })]).toMatchObject([{ reason: 'crashed' }]);
+  });
+
+  it('may call its protocol a dialogue, as all once did', async () => {
+    const { protocol, ...parts } = await ofExample();
+    const former = (more: object) => fileAdapter(adapterWith({ learn: async () => ({ ...parts, ...more }) }), options);
+    const learned = await former({ dialogue: protocol }).learn(consult);
+    expect(learned.protocol().opening?.('/work')).toBe('{"op":"hello"}\n');
+    await expect(former({ dialogue: 1 }).learn(consult)).rejects.toThrow('dialogue: must be a function');
+    await expect(former({ dialogue: () => ({}) }).learn(consult)).rejects.toThrow('dialogue() must return a protocol');
+    await expect(former({}).learn(consult)).rejects.toThrow('protocol: must be a function');
+  });
+
+  it('may be made of classes and of objects that nobody can change', async () => {
+    class Reader {
+      #lines = 0;
+      get hasBegun() {
+        return this.#lines > 0;
+      }
+      read() {
+        this.#lines++;
+        return [{ type: 'text-delta', text: `${this.#lines}` }];
+      }
+      exit() {
+        return [];
+      }
+    }
+    const version = { ...(await ofExample()), protocol: silent({}) };
+    const made = () => Object.freeze({ ...version.protocol(), decoder: Object.freeze(new Reader()) });
+    const { decoder } = (await versionWith({ ...version, protocol: made })).protocol();
+    expect(decoder.hasBegun).toBe(false);
+    expect([...decoder.read('x'), ...decoder.read('y')]).toMatchObject([{ text: '1' }, { text: '2' }]);
+    expect(decoder.hasBegun).toBe(true);
   });
 
   it.each<[string, unknown, string]>([
@@ -60,12 +96,12 @@ describe('an adapter in a file', () => {
 
   it.each<[string, () => Promise<unknown>, string]>([
     ['throws', () => Promise.reject(new Error('no such flag')), 'the adapter jay has failed: no such flag'],
-    ['has no dialogue', async () => ({ ...(await dialectWith()), dialogue: 1 }), 'dialogue: must be a function'],
+    ['has no protocol', async () => ({ ...(await versionWith()), protocol: 1 }), 'protocol: must be a function'],
     ['plans nothing', async () => ({ ...(await ofExample()), plan: () => [] }), 'plan() must return a plan: '],
     [
       'says nothing',
-      async () => ({ ...(await ofExample()), dialogue: () => ({}) }),
-      'dialogue() must return a dialogue',
+      async () => ({ ...(await ofExample()), protocol: () => ({}) }),
+      'protocol() must return a protocol',
     ],
   ])('fails to learn where that %s', async (_, learn, message) => {
     const learned = fileAdapter(adapterWith({ learn }), options).learn(consult);
@@ -73,16 +109,16 @@ describe('an adapter in a file', () => {
     await expect(learned).rejects.toThrow(message);
   });
 
-  it.each<[string, object, (dialect: Dialect) => unknown]>([
+  it.each<[string, object, (programVersion: ProgramVersion) => unknown]>([
     [
       'an event that is none',
       { decoder: { read: () => [{ type: 'delta' }] } },
-      (dialect) => dialect.dialogue().decoder.read('x'),
+      (programVersion) => programVersion.protocol().decoder.read('x'),
     ],
     [
       'what is no list',
       { decoder: { read: () => ({ type: 'text-delta', text: 'x' }) } },
-      (dialect) => dialect.dialogue().decoder.read('x'),
+      (programVersion) => programVersion.protocol().decoder.read('x'),
     ],
     [
       'its events later',
@@ -93,20 +129,20 @@ describe('an adapter in a file', () => {
           },
         },
       },
-      (dialect) => dialect.dialogue().decoder.read('x'),
+      (programVersion) => programVersion.protocol().decoder.read('x'),
     ],
     [
       'an end without its usage',
       { decoder: { exit: () => [{ type: 'turn-end', text: null, model: null }] } },
-      (dialect) => dialect.dialogue().decoder.exit({ code: 0, signal: null, stderr: '' }),
+      (programVersion) => programVersion.protocol().decoder.exit({ code: 0, signal: null, stderr: '' }),
     ],
     [
       'no input for a turn',
       { writer: { write: () => 'Hi' } },
-      (dialect) => dialect.dialogue().writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
+      (programVersion) => programVersion.protocol().writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
     ],
-  ])('fails as a model CLI, not as the service, where it yields %s', async (_, dialogue, act) => {
-    const error = await failureOf({ dialogue: silent(dialogue) }, act);
+  ])('fails as a model CLI, not as the service, where it yields %s', async (_, protocol, act) => {
+    const error = await failureOf({ protocol: silent(protocol) }, act);
     expect(error).toMatchObject({ code: 'cli_error', reason: 'other', message: 'the adapter jay has failed' });
     expect(error.stderr).toContain('it yields what it must not: ');
   });
@@ -122,8 +158,8 @@ describe('an adapter in a file', () => {
       const read = () => {
         throw error;
       };
-      const seen = await failureOf({ dialogue: silent({ decoder: { read } }) }, (dialect) =>
-        dialect.dialogue().decoder.read('x'),
+      const seen = await failureOf({ protocol: silent({ decoder: { read } }) }, (programVersion) =>
+        programVersion.protocol().decoder.read('x'),
       );
       const isOurs = error instanceof RelayError || error instanceof LineTooLong;
       expect(seen === error).toBe(isOurs);
@@ -133,8 +169,8 @@ describe('an adapter in a file', () => {
   });
 
   it('is checked too where it tells of itself', async () => {
-    const dialect = await dialectWith({ check: async () => true, listModels: async () => [{ id: 'a' }] });
-    for (const asked of [dialect.check(consult), dialect.listModels(consult)]) {
+    const programVersion = await versionWith({ check: async () => true, listModels: async () => [{ id: 'a' }] });
+    for (const asked of [programVersion.check(consult), programVersion.listModels(consult)]) {
       await expect(asked).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
       await expect(asked).rejects.toThrow('the adapter jay has failed: it yields what it must not: ');
     }
@@ -149,9 +185,9 @@ describe('an adapter in a file', () => {
       { type: 'text-ignored' },
       { type: 'quota-report', windows: [{ name: 'other', status: 'allowed', utilization: 0.5, resetsAt: null }] },
     ];
-    const dialect = await dialectWith({
-      dialogue: silent({ decoder: { read: () => events } }),
+    const programVersion = await versionWith({
+      protocol: silent({ decoder: { read: () => events } }),
     });
-    expect(dialect.dialogue().decoder.read('x')).toEqual(events);
+    expect(programVersion.protocol().decoder.read('x')).toEqual(events);
   });
 });

@@ -1,29 +1,29 @@
 import { fileAdapter } from '../../../../../src/primary/cli/adapters/file/adapter.js';
-import { type Consult, type Dialogue, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
+import { type Consult, type Protocol, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
 import { RelayError } from '../../../../../src/shared/errors.js';
 import {
   adapterWith,
   consult,
-  dialectWith,
   failureOf,
   faultOf,
   ofExample,
   options,
   silent,
+  versionWith,
 } from '../../../../support/adapter-files.js';
 
 describe('an adapter in a file that is mistaken', () => {
   it('survives functions that promise where they must answer, and promises that nobody awaits', async () => {
     const late = async () => JSON.parse('{');
-    const parts = { dialogue: silent({ writer: { write: late }, decoder: { read: late, exit: late, begin: late } }) };
+    const parts = { protocol: silent({ writer: { write: late }, decoder: { read: late, exit: late, begin: late } }) };
     const exit = { code: 0, signal: null, stderr: '' };
     for (const act of [
-      ({ decoder }: Dialogue) => decoder.read('x'),
-      ({ decoder }: Dialogue) => decoder.exit(exit),
-      ({ decoder }: Dialogue) => decoder.begin?.(1),
-      ({ writer }: Dialogue) => writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
+      ({ decoder }: Protocol) => decoder.read('x'),
+      ({ decoder }: Protocol) => decoder.exit(exit),
+      ({ decoder }: Protocol) => decoder.begin?.(1),
+      ({ writer }: Protocol) => writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
     ]) {
-      const { stderr } = await failureOf(parts, (dialect) => act(dialect.dialogue()));
+      const { stderr } = await failureOf(parts, (programVersion) => act(programVersion.protocol()));
       expect(stderr).toContain('it must answer at once, and not with a promise');
     }
     expect(faultOf({ createAdapter: late })).toContain('must return an adapter');
@@ -42,7 +42,7 @@ describe('an adapter in a file that is mistaken', () => {
       return ofExample();
     };
     const adapter = fileAdapter(adapterWith({ learn: forgetting }), options);
-    expect(await adapter.learn(failing)).toMatchObject({ version: '0.3.1' });
+    expect((await adapter.learn(failing)).version).toBe('0.3.1');
     const promising = (ask: Consult) => ask([], '', (async () => JSON.parse('{')) as never);
     const learned = fileAdapter(adapterWith({ learn: promising }), options).learn(failing);
     await expect(learned).rejects.toThrow('it must answer at once, and not with a promise');
@@ -56,8 +56,8 @@ describe('an adapter in a file that is mistaken', () => {
       throw thrown;
     };
     const learned = fileAdapter(adapterWith({ learn: async () => fail() }), options).learn(consult);
-    const dialect = await dialectWith({ check: fail, listModels: async () => fail() });
-    for (const asked of [learned, dialect.check(consult), dialect.listModels(consult)]) {
+    const programVersion = await versionWith({ check: fail, listModels: async () => fail() });
+    for (const asked of [learned, programVersion.check(consult), programVersion.listModels(consult)]) {
       await expect(asked).rejects.toMatchObject({ code: 'cli_error', message: `the adapter jay has failed: ${words}` });
     }
   });
@@ -66,7 +66,7 @@ describe('an adapter in a file that is mistaken', () => {
     const schema = () => JSON.parse('{');
     const error = await failureOf({ extras: { schema, image: async () => schema() } }, (d) => d.extras.schema?.('{}'));
     expect(error).toMatchObject({ code: 'cli_error', message: 'the adapter jay has failed' });
-    const { extras } = await dialectWith({
+    const { extras } = await versionWith({
       extras: {
         high: 'x',
         effort() {
