@@ -1,7 +1,8 @@
 import type { StdinReply, Turn, TurnFailed } from '../../contract/adapter.js';
+import { printable, turnFailed } from '../common/failure.js';
 import { type RpcAnswer, type RpcError, rpcRequest } from '../common/json-rpc.js';
 import { type AcpRequest, type ModeRequest, modeRequest } from './choices.js';
-import { failedBy, failure, otherVersion, printable, unauthenticated } from './failure.js';
+import { failedBy, unauthenticated } from './failure.js';
 import {
   type AuthMethod,
   type Initialized,
@@ -84,7 +85,7 @@ export class AcpOpening {
 
   #initialized(result: unknown): OpeningStep {
     const { data } = initialized.safeParse(result);
-    if (data === undefined) return closed(failure('other', 'the model CLI says nothing of its protocol'));
+    if (data === undefined) return closed(turnFailed('other', 'the model CLI says nothing of its protocol'));
     if (data.protocolVersion !== protocolVersion) return closed(otherVersion(data.protocolVersion));
     this.#agent = data;
     this.login.offered(data.authMethods);
@@ -97,7 +98,7 @@ export class AcpOpening {
 
   #made(result: unknown): OpeningStep {
     const { data: session } = sessionMade.safeParse(result);
-    if (session === undefined) return closed(failure('other', 'the model CLI opened no session'));
+    if (session === undefined) return closed(turnFailed('other', 'the model CLI opened no session'));
     const request = modeRequest(session, this.#settings.mode);
     if (request === null) return { type: 'open', session };
     return this.#ask({ name: 'mode', session, request }, request.method, request.params);
@@ -113,7 +114,7 @@ export class AcpOpening {
   /** A mode that an agent offers and does not take might be all that keeps it from its tools. */
   #modeRefused({ session, request }: Extract<Awaited, { readonly name: 'mode' }>): OpeningStep {
     if (request.isCurrent) return { type: 'open', session };
-    return closed(failure('other', `the model CLI does not take its own mode ${request.mode}`));
+    return closed(turnFailed('other', `the model CLI does not take its own mode ${request.mode}`));
   }
 
   #ask(awaited: Awaited, method: string, params: AcpRequest['params']): OpeningStep {
@@ -171,4 +172,9 @@ export class AcpLogin {
       vars.every(({ name, optional }) => optional === true || this.#given[name])
     );
   }
+}
+
+function otherVersion(version: number): TurnFailed {
+  const message = `the model CLI speaks version ${version} of the Agent Client Protocol, not ${protocolVersion}`;
+  return turnFailed('other', message);
 }

@@ -8,6 +8,7 @@ import type {
   TurnInput,
   TurnWriter,
 } from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
 import {
   type RpcAnswer,
   type RpcError,
@@ -18,7 +19,7 @@ import {
 } from '../common/json-rpc.js';
 import { JsonLines } from '../common/lines.js';
 import { currentModel, modelRequest } from './choices.js';
-import { errorOf, failedBy, failure, unauthenticated } from './failure.js';
+import { errorOf, failedBy, unauthenticated } from './failure.js';
 import { refused, type SessionMade, sessionUpdated } from './lines.js';
 import { type AcpLogin, AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
 import { AcpTurn, promptBlocks } from './turn.js';
@@ -130,7 +131,7 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   #next(told: Turn, number: number, session: SessionMade): StdinReply | TurnFailed {
     if (!this.#choosesModel || number > 1 || told.model === null) return this.#prompt(told, number, session);
     const choice = modelRequest(session, told.model);
-    if (choice === null) return this.#fail(failure('model_unknown', 'the model CLI lets nobody choose its model'));
+    if (choice === null) return this.#fail(turnFailed('model_unknown', 'the model CLI lets nobody choose its model'));
     const id = ++this.#lastId;
     this.#turn = { name: 'choosing', told, number, id };
     return reply(rpcRequest(id, choice.method, choice.params));

@@ -3,11 +3,12 @@ import {
   type Image,
   type Turn,
   type TurnEvent,
+  type TurnFailed,
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
 import { furtherPieces, type PromptPiece, promptPieces } from '../common/transcript.js';
-import { failure, stoppedBy } from './failure.js';
 import { type PromptEnded, promptEnded, type SessionUpdate } from './lines.js';
 
 /** Owns what is known of one turn while the agent is at it. */
@@ -47,13 +48,27 @@ export class AcpTurn {
   /** `result`: the answer to the prompt. */
   end(result: unknown): TurnEvent {
     const ended = promptEnded.safeParse(result).data;
-    if (ended === undefined) return failure('other', 'the model CLI ended its turn in a way that is not known');
+    if (ended === undefined) return turnFailed('other', 'the model CLI ended its turn in a way that is not known');
     const failed = stoppedBy(ended.stopReason, this.#hasText);
     if (failed !== null) return failed;
     const model = ended._meta?.quota?.model_usage?.[0]?.model ?? this.#model;
     const costUsd = this.#spentUsd === null ? null : Math.max(0, this.#spentUsd - this.#spentBeforeUsd);
     return { type: 'turn-end', text: null, model, usage: { ...usageOf(ended), costUsd } };
   }
+}
+
+/** Where a turn ends by another word than `end_turn`; null where it is an answer. */
+export function stoppedBy(stopReason: string, hasText: boolean): TurnFailed | null {
+  if (stopReason === 'refusal') return turnFailed('refused', 'the model declines to answer');
+  if (stopReason === 'max_tokens') {
+    return hasText
+      ? turnFailed('output_too_large', 'the answer is longer than the model may write')
+      : turnFailed('prompt_too_long', 'the prompt is too long for the model');
+  }
+  if (stopReason === 'max_turn_requests')
+    return turnFailed('other', 'the model CLI asked its model too often in one turn');
+  if (stopReason === 'cancelled') return turnFailed('other', 'the model CLI gave up the turn');
+  return hasText ? null : turnFailed('empty_answer', 'the model CLI ended its turn without an answer');
 }
 
 function usageOf({ usage, _meta }: PromptEnded): Usage {

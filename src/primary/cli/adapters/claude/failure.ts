@@ -1,4 +1,4 @@
-import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
+import type { QuotaRefusal } from '../../../../shared/errors.js';
 import {
   type QuotaReport,
   type QuotaWindow,
@@ -6,49 +6,33 @@ import {
   type Turn,
   type TurnFailed,
 } from '../../contract/adapter.js';
-import { reasonByStatus, reasonInWords, type Signs } from '../common/failure.js';
+import { type FailureTable, failedTurn, quotaOfModel, sentence, turnFailed } from '../common/failure.js';
 import type { ControlResponse, RateLimits, ResultLine } from './lines.js';
 import { modelSettings } from './writer.js';
 
-const reasonByTerminal: ReadonlyMap<string, CliReason> = new Map([
-  ['prompt_too_long', 'prompt_too_long'],
-  ['blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
-]);
-
-const reasonByStop: ReadonlyMap<string, CliReason> = new Map([['refusal', 'refused']]);
-
-/** The only subtype that tells anything. */
-const reasonBySubtype: ReadonlyMap<string, CliReason> = new Map([
-  ['error_max_structured_output_retries', 'schema_mismatch'],
-]);
-
-const reasonByError: ReadonlyMap<string, CliReason> = new Map([
-  ['authentication_failed', 'auth'],
-  ['oauth_org_not_allowed', 'auth'],
-  ['account_on_hold', 'auth'],
-  ['verification_required', 'auth'],
-  ['cloud_credential_error', 'auth'],
-  ['billing_error', 'quota'],
-  ['rate_limit', 'quota'],
-  ['overloaded', 'overloaded'],
-  ['model_not_found', 'model_unknown'],
-  ['max_output_tokens', 'output_too_large'],
-]);
-
-/** Codes of the account, whatever status the API gives them. */
-const ofAccount: ReadonlySet<string> = new Set([
-  'oauth_org_not_allowed',
-  'account_on_hold',
-  'verification_required',
-  'cloud_credential_error',
-]);
-
-/** The last resort: some versions tell of an overloaded API in words only. */
-const signs: Signs = [
-  [/prompt is too long/i, 'prompt_too_long'],
-  [/\/login\b|invalid api key/i, 'auth'],
-  [/overloaded/i, 'overloaded'],
-];
+const table: FailureTable = {
+  codes: [
+    ['stop_reason', 'refusal', 'refused'],
+    ['subtype', 'error_max_structured_output_retries', 'schema_mismatch'], // the only one that says anything
+    ['terminal_reason', 'prompt_too_long', 'prompt_too_long'],
+    ['terminal_reason', 'blocking_limit', 'prompt_too_long'], // by its own estimate, before any request
+    ['error', 'authentication_failed', 'auth', 'account'],
+    ['error', 'oauth_org_not_allowed', 'auth', 'account'],
+    ['error', 'account_on_hold', 'auth', 'account'],
+    ['error', 'verification_required', 'auth', 'account'],
+    ['error', 'cloud_credential_error', 'auth', 'account'],
+    ['error', 'billing_error', 'quota'],
+    ['error', 'rate_limit', 'quota'],
+    ['error', 'overloaded', 'overloaded'],
+    ['error', 'model_not_found', 'model_unknown'],
+    ['error', 'max_output_tokens', 'output_too_large'],
+  ],
+  words: [
+    [/prompt is too long/i, 'prompt_too_long'],
+    [/\/login\b|invalid api key/i, 'auth'],
+    [/overloaded/i, 'overloaded'], // some versions have no code for it
+  ],
+};
 
 /**
  * `error` is the CLI's own code for what went wrong, if any. The exit code tells nothing. `limits` is what
@@ -60,25 +44,15 @@ export function failed(
   limits: RateLimits | null,
   asked: Turn | null,
 ): TurnFailed {
-  const words = line.result === '' ? (line.errors[0] ?? '') : line.result;
-  const reason =
-    reasonByStop.get(line.stop_reason ?? '') ??
-    reasonBySubtype.get(line.subtype ?? '') ??
-    reasonByTerminal.get(line.terminal_reason ?? '') ??
-    reasonByError.get(error ?? '') ??
-    reasonByStatus.get(line.api_error_status ?? 0) ??
-    reasonInWords(words, signs, asked) ??
-    'other';
-  const message = sentence('the model CLI reports', words);
-  if (reason === 'quota') return { type: 'turn-failed', reason, message, quota: quotaOf(line, error, limits, asked) };
-  const isOfAccount = reason === 'auth' && refusesAccount(line, error);
-  return { type: 'turn-failed', reason, message, ...(isOfAccount && { scope: 'account' }) };
-}
-
-/** The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says. */
-function refusesAccount({ api_error_status: status }: ResultLine, error: string | null): boolean {
-  if (ofAccount.has(error ?? '')) return true;
-  return status === 401 || (status == null && error === 'authentication_failed');
+  const { stop_reason, subtype, terminal_reason, api_error_status: status } = line;
+  return failedTurn(table, {
+    codes: [...Object.entries({ stop_reason, subtype, terminal_reason, error }), ['status', status]],
+    words: line.result === '' ? (line.errors[0] ?? '') : line.result,
+    asked,
+    // The program calls each 403 a failed authentication, also one that is about a model or about what a prompt says.
+    isOfRequest: error === 'authentication_failed' && status != null && status !== 401,
+    quota: quotaOf(line, error, limits, asked),
+  });
 }
 
 /** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
@@ -87,9 +61,9 @@ const namedParts = /^[a-z ]{1,40}$/;
 /** What the process was told beside its turns has not reached it: its answers would be those to another question. */
 export function unheard({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
-  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
   const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
-  return { type: 'turn-failed', reason: isOfModel ? 'model_unknown' : 'other', message };
+  const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');
+  return turnFailed(isOfModel ? 'model_unknown' : 'other', message);
 }
 
 const isOutOfCredit = (line: ResultLine, error: string | null) =>
@@ -102,16 +76,7 @@ const isOutOfCredit = (line: ResultLine, error: string | null) =>
 function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
   const isOfModel = asked !== null && asked.model !== null;
   if (isOutOfCredit(line, error)) return { scope: isOfModel ? 'model' : 'account', resetsAt: null };
-  return limits !== null && isRefusing(limits) ? refusalOf(limits) : { scope: 'model', resetsAt: null };
-}
-
-const maxWords = 300;
-
-function sentence(start: string, words: string): string {
-  const [firstLine = ''] = words.trim().split('\n');
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
-  const printable = firstLine.replace(/[\x00-\x1f\x7f-\x9f]/g, '').slice(0, maxWords);
-  return printable === '' ? start : `${start}: ${printable}`;
+  return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
 }
 
 /** What a line tells of the account's windows. `status` at the top is about one of them; the others have their own. */

@@ -1,12 +1,105 @@
+import { z } from 'zod';
+import type { CliReason, QuotaRefusal } from '../../../../shared/errors.js';
 import type { Turn, TurnFailed } from '../../contract/adapter.js';
+import { jsonOf } from './lines.js';
 
-type Reason = TurnFailed['reason'];
+/**
+ * A code in one field of a report, and what it means. `account`: it refuses the account, and no request alone brings that
+ * about.
+ */
+export type CodeRow = readonly [field: string, code: string | number, reason: CliReason, refuses?: 'account'];
 
-/** What sentences of an error mean, for programs that send no code. The first one that fits counts. */
-export type Signs = readonly (readonly [sign: RegExp, reason: Reason])[];
+/** A form of words, and what it means. */
+export type WordRow = readonly [sign: RegExp, reason: CliReason];
+
+/** How one program reports that it has failed. Of words the first row that fits counts. */
+export interface FailureTable {
+  readonly codes: readonly CodeRow[];
+  /** The last resort, for what has no code. */
+  readonly words: readonly WordRow[];
+}
+
+/** The HTTP status of a model's API, for programs that report it. */
+const statuses: readonly CodeRow[] = [
+  ['status', 401, 'auth', 'account'],
+  ['status', 402, 'quota'],
+  ['status', 403, 'auth'],
+  ['status', 404, 'model_unknown'],
+  ['status', 413, 'prompt_too_long'],
+  ['status', 429, 'quota'],
+  ['status', 503, 'overloaded'],
+  ['status', 529, 'overloaded'],
+];
+
+export function isKnownStatus(status: number): boolean {
+  return statuses.some(([, known]) => known === status);
+}
+
+export interface FailureReport {
+  /** The most telling first. `status` is that of HTTP. */
+  readonly codes: readonly (readonly [field: string, code: string | number | null | undefined])[];
+  /** For the client. */
+  readonly words: string;
+  /** More words, which only the table reads. */
+  readonly hidden?: string | undefined;
+  /** The turn; null where the program has been told nothing of a client. */
+  readonly asked: Turn | null;
+  /** The reason where no code gives one, whatever the words say. */
+  readonly uncoded?: CliReason | undefined;
+  /** What refuses the account may come from what the request names. */
+  readonly isOfRequest: boolean;
+  /** What is used up, where a code says that something is. */
+  readonly quota: QuotaRefusal;
+}
+
+export const quotaOfModel: QuotaRefusal = { scope: 'model', resetsAt: null };
+
+/** How a turn fails. Only a code speaks of the account: words never hold back the jobs of others. */
+export function failedTurn(table: FailureTable, report: FailureReport): TurnFailed {
+  const { words, hidden = words, asked, uncoded, isOfRequest, quota } = report;
+  const [, , coded, refuses] = rowOf(table, report) ?? [];
+  const reason = coded ?? uncoded ?? reasonInWords(hidden, table.words, asked) ?? 'other';
+  const failed = turnFailed(reason, sentence('the model CLI reports', words));
+  if (coded === 'quota') return { ...failed, quota };
+  return refuses === 'account' && !isOfRequest ? { ...failed, scope: 'account' } : failed;
+}
+
+function rowOf(table: FailureTable, { codes }: FailureReport): CodeRow | undefined {
+  const rows = [...table.codes, ...statuses];
+  for (const [field, code] of codes) {
+    const row = rows.find(([of, known]) => of === field && known === code);
+    if (row !== undefined) return row;
+  }
+  return undefined;
+}
+
+export function turnFailed(reason: CliReason, message: string): TurnFailed {
+  return { type: 'turn-failed', reason, message };
+}
+
+const maxSaid = 300;
+
+/** With the first line of the words, as far as a client can be shown it. */
+export function sentence(start: string, words: string): string {
+  const [firstLine = ''] = words.trim().split('\n');
+  const said = printable(firstLine).slice(0, maxSaid);
+  return said === '' ? start : `${start}: ${said}`;
+}
+
+export function printable(words: string): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what this removes
+  return words.replace(/[\x00-\x1f\x7f-\x9f]/g, '');
+}
+
+const apiError = z.object({ error: z.object({ message: z.string() }) });
+
+/** The API's own words, where a program passes on its whole answer. */
+export function wordsOfApi(words: string): string {
+  return apiError.safeParse(jsonOf(words)).data?.error.message ?? words;
+}
 
 /** The service holds jobs back for these, so no client may bring them about with its own words. */
-const heldFor: ReadonlySet<Reason> = new Set(['auth', 'quota']);
+const heldFor: ReadonlySet<CliReason> = new Set(['auth', 'quota']);
 
 /** UTF-16 units of an error that are read. */
 const maxWords = 10_000;
@@ -23,15 +116,15 @@ const gap = ' … ';
  * The reason that the words of an error give, without the strings of the request `asked`: an error often repeats the
  * name of the model, or a part of the prompt. `asked` is null where the program has been told nothing of a client.
  */
-export function reasonInWords(words: string, signs: Signs, asked: Turn | null): Reason | undefined {
+function reasonInWords(words: string, rows: readonly WordRow[], asked: Turn | null): CliReason | undefined {
   const own = asked === null ? [] : stringsOf(asked);
   const left = cutOut(words.slice(0, maxWords), own);
   const isOwn = ownPhrases(own);
-  const fits = ([sign, reason]: Signs[number]) => {
+  const fits = ([sign, reason]: WordRow) => {
     const phrases = left.match(new RegExp(sign, `${sign.flags}g`)) ?? [];
     return phrases.some((phrase) => !heldFor.has(reason) || !isOwn(phrase));
   };
-  return signs.find(fits)?.[1];
+  return rows.find(fits)?.[1];
 }
 
 /** Those that an error repeats most likely come first. */
@@ -68,15 +161,3 @@ function lettersOf(text: string): string {
   const folded = text.normalize('NFKC').toUpperCase().toLowerCase();
   return folded.replace(/[^\p{L}\p{N}]+/gu, '');
 }
-
-/** What the HTTP status of a model's API means, for programs that tell it. */
-export const reasonByStatus: ReadonlyMap<number, TurnFailed['reason']> = new Map([
-  [401, 'auth'],
-  [402, 'quota'],
-  [403, 'auth'],
-  [404, 'model_unknown'],
-  [413, 'prompt_too_long'],
-  [429, 'quota'],
-  [503, 'overloaded'],
-  [529, 'overloaded'],
-]);

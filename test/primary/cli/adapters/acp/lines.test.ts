@@ -11,7 +11,6 @@ import type {
 } from '@agentclientprotocol/sdk' with { 'resolution-mode': 'import' };
 import type { z } from 'zod';
 import { modelsOf } from '../../../../../src/primary/cli/adapters/acp/choices.js';
-import { stoppedBy } from '../../../../../src/primary/cli/adapters/acp/failure.js';
 import {
   initialize,
   initialized,
@@ -21,7 +20,7 @@ import {
   sessionMade,
   sessionUpdated,
 } from '../../../../../src/primary/cli/adapters/acp/lines.js';
-import { promptBlocks } from '../../../../../src/primary/cli/adapters/acp/turn.js';
+import { promptBlocks, stoppedBy } from '../../../../../src/primary/cli/adapters/acp/turn.js';
 import { turnOf } from '../../../../support/acp-lines.js';
 
 // The compiler holds these to the types of the official SDK: what an agent may say can be read, and what it is told is right.
