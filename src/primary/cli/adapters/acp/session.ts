@@ -61,6 +61,8 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
   /** Whether a model is chosen by a request: else the arguments of the agent have it. */
   readonly #choosesModel: boolean;
   readonly #lines = new JsonLines(rpcMessage, (message) => this.#eventsOf(message));
+  readonly read = (chunk: string) => this.#lines.read(chunk);
+  readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #state: SessionState = { name: 'none' };
   #turn: AskedState = noTurn;
   #lastId = 0;
@@ -89,14 +91,6 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     const next = this.#next(told, number, this.#state.session);
     if (next.type === 'turn-failed') throw errorOf(next);
     return { text: next.text, stdin: 'keep-open' };
-  }
-
-  read(chunk: string): readonly DecoderEvent[] {
-    return this.#lines.read(chunk);
-  }
-
-  exit(exit: Exit): readonly DecoderEvent[] {
-    return this.#lines.exit(exit);
   }
 
   #eventsOf(message: RpcMessage): readonly DecoderEvent[] {

@@ -41,6 +41,8 @@ const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
   readonly #lines = new JsonLines(parseLine, (line) => this.#eventsOf(line));
+  readonly read = (chunk: string) => this.#lines.read(chunk);
+  readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = emptyAnswer();
   #turn: number | null = null;
   /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
@@ -67,14 +69,6 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   begin(turn: number): void {
     this.#turn = turn;
     this.#answer = emptyAnswer();
-  }
-
-  read(chunk: string): readonly DecoderEvent[] {
-    return this.#lines.read(chunk);
-  }
-
-  exit(exit: Exit): readonly DecoderEvent[] {
-    return this.#lines.exit(exit);
   }
 
   #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {

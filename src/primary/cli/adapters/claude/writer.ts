@@ -1,4 +1,5 @@
-import type { Effort, Image, Launch, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import type { Effort, Image, Launch, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import { type MessageContent, piecesOf } from '../common/transcript.js';
 import { knownToClaude } from './schema.js';
 
 /** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
@@ -106,24 +107,20 @@ function guarded(text: string, trigger: RegExp): string {
 
 /** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
 function userLine(
-  message: WrittenMessage,
+  message: MessageContent,
   extras: { readonly shouldQuery: false } | { readonly uuid: string },
 ): string {
   const line = { type: 'user', message: { role: 'user', content: contentOf(message) }, client_composed: true };
   return `${JSON.stringify({ ...line, ...extras })}\n`;
 }
 
-type WrittenMessage = Pick<Message, 'text' | 'images'>;
-
 /** The text, cut where its images stand. Older versions take the last piece for a command, if it begins like one. */
-function contentOf({ text, images = [] }: WrittenMessage) {
+function contentOf(message: MessageContent) {
+  const { text, images = [] } = message;
   if (images.length === 0) return guarded(text, slashCommand);
-  const sorted = images.toSorted((a, b) => a.at - b.at);
-  const blocks = sorted.flatMap((image, index) => [
-    ...textBlocks(text.slice(sorted[index - 1]?.at ?? 0, image.at)),
-    imageBlock(image),
-  ]);
-  return [...blocks, ...textBlocks(text.slice(sorted.at(-1)?.at))];
+  return piecesOf(message).flatMap((piece): readonly object[] =>
+    typeof piece === 'string' ? textBlocks(piece) : [imageBlock(piece)],
+  );
 }
 
 /** The API takes no empty ones. */

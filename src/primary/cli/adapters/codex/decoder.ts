@@ -8,6 +8,7 @@ import {
   type Usage,
   unknownUsage,
 } from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
 import type { RpcId } from '../common/json-rpc.js';
 import { JsonLines } from '../common/lines.js';
 import { failed, hopeless, quotaReports, unheard } from './failure.js';
@@ -39,6 +40,8 @@ type Notified<Method extends CodexNotification['method']> = Extract<CodexNotific
 export class CodexDecoder implements Decoder<DecoderEvent> {
   readonly #thread: CodexThread;
   readonly #lines = new JsonLines(parseMessage, (message) => this.#eventsOf(message));
+  readonly read = (chunk: string) => this.#lines.read(chunk);
+  readonly exit = (exit: Exit) => this.#lines.exit(exit);
   #answer = new CodexAnswer();
   #hasBegun = false;
   /** The turn that runs, as the program calls it. */
@@ -63,14 +66,6 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   begin(): void {
     this.#reset();
-  }
-
-  read(chunk: string): readonly DecoderEvent[] {
-    return this.#lines.read(chunk);
-  }
-
-  exit(exit: Exit): readonly DecoderEvent[] {
-    return this.#lines.exit(exit);
   }
 
   #reset(): void {
@@ -101,7 +96,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   #opened(result: unknown): readonly DecoderEvent[] {
     const text = this.#thread.started(result);
     if (text !== null) return [{ type: 'reply', text }];
-    return [{ type: 'turn-failed', reason: 'other', message: 'the model CLI can not be kept from files of the host' }];
+    return [turnFailed('other', 'the model CLI can not be kept from files of the host')];
   }
 
   #told({ method, params }: CodexNotification): readonly DecoderEvent[] {
@@ -177,9 +172,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 }
 
 /** So it is where the model declines: what it says of that is kept from its clients by the program. */
-const emptyAnswer: readonly TurnEvent[] = [
-  { type: 'turn-failed', reason: 'empty_answer', message: 'the model has said nothing' },
-];
+const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model has said nothing')];
 
 const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
   [requestIds.initialize, 'greeting of the relay'],
@@ -190,15 +183,10 @@ const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
 
 function intrusion(type: string): readonly DecoderEvent[] {
   if (harmlessItems.has(type)) return nothing;
-  if (type === 'contextCompaction') {
-    const message = 'the conversation no longer fits into the context of the model';
-    return [{ type: 'turn-failed', reason: 'prompt_too_long', message }];
-  }
-  const message = 'the model CLI began to do more than to answer';
-  return [
-    { type: 'request-refused', request: 'tool' },
-    { type: 'turn-failed', reason: 'other', message },
-  ];
+  if (type === 'contextCompaction')
+    return [turnFailed('prompt_too_long', 'the conversation no longer fits into the context of the model')];
+  const failed = turnFailed('other', 'the model CLI began to do more than to answer');
+  return [{ type: 'request-refused', request: 'tool' }, failed];
 }
 
 function refused({ id, method }: ProgramRequest): readonly DecoderEvent[] {

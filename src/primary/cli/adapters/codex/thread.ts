@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
 import type { Effort, Image, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
 import { rpcNotification, rpcRequest } from '../common/json-rpc.js';
+import { type MessageContent, piecesOf } from '../common/transcript.js';
 
 /** The names of our requests, which the answers repeat. */
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
@@ -134,10 +135,6 @@ function threadOf({ model, system }: Turn) {
   };
 }
 
-/** How a turn and the messages before it are told. */
-
-type MessageContent = Pick<Message, 'text' | 'images'>;
-
 /** As the protocol takes the input of a turn. */
 export function inputOf(message: MessageContent): readonly unknown[] {
   return parts(message, (text) => ({ type: 'text', text, text_elements: [] }), imageInput);
@@ -158,20 +155,14 @@ export function itemOf(message: Message): unknown {
   return { type: 'message', role: message.role, content };
 }
 
-/** The text, cut where its images stand. The API takes no empty pieces. */
+/** The API takes no empty pieces. */
 function parts(
-  { text, images = [] }: MessageContent,
+  message: MessageContent,
   textPart: (text: string) => unknown,
   imagePart: (image: Image) => unknown,
 ): readonly unknown[] {
-  const sorted = images.toSorted((a, b) => a.at - b.at);
-  const pieceOf = (from: number | undefined, to?: number) => text.slice(from ?? 0, to);
-  const textOf = (piece: string) => (piece === '' ? [] : [textPart(piece)]);
-  const before = sorted.flatMap((image, index) => [
-    ...textOf(pieceOf(sorted[index - 1]?.at, image.at)),
-    imagePart(image),
-  ]);
-  return [...before, ...textOf(pieceOf(sorted.at(-1)?.at))];
+  const pieces = piecesOf(message).filter((piece) => piece !== '');
+  return pieces.map((piece) => (typeof piece === 'string' ? textPart(piece) : imagePart(piece)));
 }
 
 function dataUrl({ mediaType, data }: Image): string {

@@ -12,8 +12,8 @@ export function promptOf(turn: Turn): string {
 
 /** The program knows no roles: a single prompt is passed as it is, anything more as a transcript. */
 export function promptPieces(turn: Turn): readonly PromptPiece[] {
-  const { text, images = [], system, history } = turn;
-  if (system === null && history.length === 0) return piecesOf({ text, images });
+  const { text, images, system, history } = turn;
+  if (system === null && history.length === 0) return piecesOf(turn);
   const said = history.map(({ role, text, images = [] }) => ({ role, text, images })); // each text is read once
   const instruction = system === null ? [] : [{ role: 'system', text: system, images: [] } as const];
   return transcript([...instruction, ...said, { role: 'user', text, images }]);
@@ -23,17 +23,14 @@ export function promptPieces(turn: Turn): readonly PromptPiece[] {
  * A further message to a program that was told a transcript before. One that holds the usual mark could forge a line of
  * that, so it stands in a transcript of its own.
  */
-export function furtherPieces({ text, images = [] }: Turn): readonly PromptPiece[] {
+export function furtherPieces({ text, images }: Turn): readonly PromptPiece[] {
   if (!text.includes(usualMark)) return piecesOf({ text, images });
   return transcript([{ role: 'user', text, images }]);
 }
 
-interface Shown {
-  readonly text: string;
-  readonly images: readonly Image[];
-}
+export type MessageContent = Pick<Message, 'text' | 'images'>;
 
-interface TranscriptMessage extends Shown {
+interface TranscriptMessage extends MessageContent {
   readonly role: 'system' | Message['role'];
 }
 
@@ -47,8 +44,8 @@ function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiec
   ];
 }
 
-/** The text, cut where its images stand. */
-function piecesOf({ text, images }: Shown): readonly PromptPiece[] {
+/** The text, cut where its images stand. Pieces of text may be empty. */
+export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {
   const sorted = images.toSorted((a, b) => a.at - b.at);
   const pieces = sorted.flatMap((image, index) => [text.slice(sorted[index - 1]?.at ?? 0, image.at), image]);
   return [...pieces, text.slice(sorted.at(-1)?.at ?? 0)];
