@@ -86,6 +86,16 @@ describe('The imports', () => {
     ]);
   });
 
+  it('form no circle of folders between the parts of a model CLI, types counted', () => {
+    const graph = new Map<string, string[]>();
+    for (const source of sources.filter(isIn('primary/cli'))) {
+      const [folder, targets] = [folderOf(source), source.imports.map(({ target }) => folderOf({ name: target }))];
+      graph.set(folder, [...(graph.get(folder) ?? []), ...targets.filter((target) => target !== folder)]);
+    }
+    expect(graph.size).toBeGreaterThan(10);
+    expect(inCircles(graph)).toEqual([]);
+  });
+
   it('keep worker and primary apart, and shared apart from both', () => {
     const crosses = (source: Source, target: string) =>
       (isIn('worker')(source) && target.startsWith('src/primary/')) ||

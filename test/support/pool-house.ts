@@ -4,7 +4,7 @@ import type { CliLease } from '../../src/primary/cli/pool/lease.js';
 import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
 import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
 import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
-import type { KnownProgram } from '../../src/primary/cli/program.js';
+import type { KnownProgram } from '../../src/primary/cli/process/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
 import { lineVersion, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';

@@ -10,10 +10,10 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../../src/primary/cli/contract/adapter.js';
-import type { CliObserver, EndReason } from '../../src/primary/cli/observer.js';
+import type { CliObserver, EndReason } from '../../src/primary/cli/contract/observer.js';
 import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
-import type { Child, ExitStatus } from '../../src/primary/cli/process/spawn.js';
+import type { Child, ExitStatus } from '../../src/primary/cli/terminate/containment.js';
 import type { Clock } from '../../src/shared/clock.js';
 import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
 import { Redactor } from '../../src/shared/redactor.js';

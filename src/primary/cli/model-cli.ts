@@ -6,15 +6,15 @@ import type { Instance } from '../../shared/process/instance.js';
 import type { Redactor } from '../../shared/redactor.js';
 import { coalesced } from '../../shared/shared-calls.js';
 import { type Adapter, type Launch, plainLaunch } from './contract/adapter.js';
+import type { CliObserver } from './contract/observer.js';
 import { launchEnv } from './environment.js';
 import type { NamedAdapter } from './models.js';
-import type { CliObserver } from './observer.js';
 import { LaunchHistory } from './pool/launch-history.js';
 import type { CliLease } from './pool/lease.js';
 import { ProcessPool } from './pool/process-pool.js';
 import type { ConversationState } from './process/cli-state.js';
 import { Launcher, type Serials } from './process/launcher.js';
-import { CliProgram, type KnownProgram, type Verdict } from './program.js';
+import { CliProgram, type KnownProgram, type Verdict } from './process/program.js';
 import type { Termination } from './terminate/termination.js';
 
 /** The parts of the service that deal with one model CLI. Models are named as it names them. */

@@ -1,7 +1,7 @@
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import type { ReadinessEntry, ReadinessTrigger } from '../../shared/readiness.js';
-import type { Verdict } from '../cli/program.js';
+import type { Verdict } from '../cli/process/program.js';
 import { SeenClients } from '../limits/seen-clients.js';
 import { Credential } from './credential.js';
 import { FailureStreak } from './failure-streak.js';

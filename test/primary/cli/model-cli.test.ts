@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { type Adapter, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { ModelClis } from '../../../src/primary/cli/model-clis.js';
 import { ModelRouter } from '../../../src/primary/cli/model-router.js';
-import { launchKeyOf } from '../../../src/primary/cli/program.js';
+import { launchKeyOf } from '../../../src/primary/cli/process/program.js';
 import { GroupContainments } from '../../../src/primary/cli/terminate/group-containment.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import { temporaryFolder } from '../../support/folder.js';

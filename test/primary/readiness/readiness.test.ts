@@ -1,4 +1,4 @@
-import type { Verdict } from '../../../src/primary/cli/program.js';
+import type { Verdict } from '../../../src/primary/cli/process/program.js';
 import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import { learnFrom } from '../../../src/primary/readiness/job-observer.js';
 import { Readiness } from '../../../src/primary/readiness/readiness.js';

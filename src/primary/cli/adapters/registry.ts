@@ -8,7 +8,7 @@ import type { Adapter } from '../contract/adapter.js';
 import { launchEnv, searchPathOf } from '../environment.js';
 import { type AtLeastOne, ModelRouter } from '../model-router.js';
 import { modelFor, type NamedAdapter } from '../models.js';
-import { findProgram } from '../program.js';
+import { findProgram } from '../process/program.js';
 import { acpAdapter } from './acp/adapter.js';
 import { presetOf } from './acp/presets.js';
 import { importAdapterModule } from './adapter-module.js';

@@ -1,11 +1,11 @@
 import type { Clock } from '../../../shared/clock.js';
 import type { Consultation, Extras, Launch } from '../contract/adapter.js';
-import type { CliObserver } from '../observer.js';
+import type { CliObserver } from '../contract/observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
 import { ConsultedProgram, consultation, consultPlan } from '../process/consult.js';
 import type { Launcher } from '../process/launcher.js';
-import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../process/program.js';
 import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
 import type { CliLease, LeaseOrigin } from './lease.js';

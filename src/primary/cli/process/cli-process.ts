@@ -4,7 +4,7 @@ import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Redactor } from '../../../shared/redactor.js';
 import { withResolvers } from '../../../shared/resolvers.js';
 import type { Decoder, Exit, ProgramVersion, Protocol, RequestKind, Turn, TurnEnd } from '../contract/adapter.js';
-import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../observer.js';
+import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { type CliState, type ConversationState, transitions } from './cli-state.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';

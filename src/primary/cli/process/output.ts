@@ -3,8 +3,8 @@ import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock
 import type { Redactor } from '../../../shared/redactor.js';
 import { terminalSequences } from '../adapters/common/terminal-text.js';
 import type { Exit } from '../contract/adapter.js';
-import type { CliObserver } from '../observer.js';
-import type { Child, ExitStatus } from './spawn.js';
+import type { CliObserver } from '../contract/observer.js';
+import type { Child, ExitStatus } from '../terminate/containment.js';
 
 /** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
 const quietAfterExitMs = 100;

@@ -1,6 +1,6 @@
-import type { QuotaWindow } from '../../shared/breaker.js';
-import type { RelayError } from '../../shared/errors.js';
-import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './contract/adapter.js';
+import type { QuotaWindow } from '../../../shared/breaker.js';
+import type { RelayError } from '../../../shared/errors.js';
+import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js';
 
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
 export type ExitClass = (typeof exitClasses)[number];

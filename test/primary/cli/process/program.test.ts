@@ -1,9 +1,14 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { type Adapter, type Consult, type Launch, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
-import { CliProgram, type FoundProgram, findProgram, launchKeyOf } from '../../../src/primary/cli/program.js';
-import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
-import { lineVersion } from '../../support/scripted-cli.js';
+import { type Adapter, type Consult, type Launch, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import {
+  CliProgram,
+  type FoundProgram,
+  findProgram,
+  launchKeyOf,
+} from '../../../../src/primary/cli/process/program.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
+import { lineVersion } from '../../../support/scripted-cli.js';
 
 let folder: TemporaryFolder;
 let path: string;

@@ -2,9 +2,9 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
-import type { ModelEntry } from '../../shared/api/models.js';
-import { type ErrorReason, RelayError } from '../../shared/errors.js';
-import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from './contract/adapter.js';
+import type { ModelEntry } from '../../../shared/api/models.js';
+import { type ErrorReason, RelayError } from '../../../shared/errors.js';
+import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from '../contract/adapter.js';
 
 export interface KnownProgram {
   readonly path: string;

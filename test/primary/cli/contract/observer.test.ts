@@ -1,8 +1,8 @@
-import type { DecoderEvent, QuotaWindow } from '../../../src/primary/cli/contract/adapter.js';
-import { endReasonOf, withoutAsides } from '../../../src/primary/cli/observer.js';
-import { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
-import { cancelled, cliError, RelayError, shuttingDown } from '../../../src/shared/errors.js';
-import { FakeClock } from '../../support/fake-clock.js';
+import type { DecoderEvent, QuotaWindow } from '../../../../src/primary/cli/contract/adapter.js';
+import { endReasonOf, withoutAsides } from '../../../../src/primary/cli/contract/observer.js';
+import { CliProcess } from '../../../../src/primary/cli/process/cli-process.js';
+import { cancelled, cliError, RelayError, shuttingDown } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/fake-clock.js';
 import {
   lineDecoder,
   noLimits,
@@ -12,7 +12,7 @@ import {
   TextBook,
   turnOf,
   withDecoder,
-} from '../../support/scripted-cli.js';
+} from '../../../support/scripted-cli.js';
 
 describe('why a process is ended', () => {
   it.each([
