@@ -9,7 +9,7 @@ import {
   unknownUsage,
 } from '../../contract/adapter.js';
 import { turnFailed } from '../common/failure.js';
-import type { RpcId } from '../common/json-rpc.js';
+import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
 import { JsonLines } from '../common/lines.js';
 import { failed, hopeless, quotaReports, unheard } from './failure.js';
 import {
@@ -18,7 +18,6 @@ import {
   type CodexNotification,
   type CodexTokens,
   parseMessage,
-  refusalLine,
 } from './lines.js';
 import { type CodexThread, requestIds } from './thread.js';
 
@@ -27,12 +26,6 @@ const nothing = Object.freeze<DecoderEvent[]>([]);
 
 /** What a turn may consist of. Anything else is the work of a tool, or a history that is replaced by a summary. */
 const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage', 'reasoning']);
-
-/** What the program asks for. */
-interface ProgramRequest {
-  readonly id: RpcId | null;
-  readonly method: string;
-}
 
 type Notified<Method extends CodexNotification['method']> = Extract<CodexNotification, { method: Method }>['params'];
 
@@ -189,9 +182,9 @@ function intrusion(type: string): readonly DecoderEvent[] {
   return [{ type: 'request-refused', request: 'tool' }, failed];
 }
 
-function refused({ id, method }: ProgramRequest): readonly DecoderEvent[] {
+function refused({ id, method }: Extract<CodexMessage, { readonly type: 'request' }>): readonly DecoderEvent[] {
   return [
-    { type: 'reply', text: refusalLine(id) },
+    { type: 'reply', text: rpcFailure(id, methodNotFound, 'this client gives nothing') },
     { type: 'request-refused', request: kindOf(method) },
   ];
 }

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcMessage } from '../common/json-rpc.js';
+import { type RpcMessage, rpcMessage } from '../common/json-rpc.js';
 
 // The protocol drifts between versions, so a bad value in a field that only adds detail must not cost the whole message.
 const detail = z.string().nullish().catch(null);
@@ -81,9 +81,4 @@ export function parseMessage(line: string): CodexMessage | null {
   if (message?.type !== 'notification') return message;
   const { data } = told.safeParse(message);
   return data === undefined ? null : { type: 'told', told: data };
-}
-
-/** The answer to a request of the program: it is not given what it asks for. */
-export function refusalLine(id: RpcId | null): string {
-  return rpcFailure(id, methodNotFound, 'this client gives nothing');
 }
