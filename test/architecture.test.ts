@@ -32,7 +32,7 @@ function isOneOf(...names: readonly string[]): SourceFilter {
   return (source) => names.includes(source.name);
 }
 
-function isIn(...folders: readonly string[]): SourceFilter {
+function isIn(...folders: readonly string[]): (source: Pick<Source, 'path'>) => boolean {
   return (source) => folders.some((folder) => source.path.startsWith(`src/${folder}/`));
 }
 
@@ -84,6 +84,16 @@ describe('The imports', () => {
       'src/primary/parts.ts',
       'src/primary/service.ts',
     ]);
+  });
+
+  it('form no circle of folders between the parts of a model CLI, types counted', () => {
+    const graph = new Map<string, string[]>();
+    for (const source of sources.filter(isIn('primary/cli'))) {
+      const [folder, targets] = [folderOf(source), source.imports.map(({ target }) => folderOf({ name: target }))];
+      graph.set(folder, [...(graph.get(folder) ?? []), ...targets.filter((target) => target !== folder)]);
+    }
+    expect(graph.size).toBeGreaterThan(10);
+    expect(inCircles(graph)).toEqual([]);
   });
 
   it('keep worker and primary apart, and shared apart from both', () => {
@@ -167,24 +177,43 @@ describe('The imports', () => {
     expect(importsThat(strays)).toEqual([]);
   });
 
-  it('let adapters know the adapter contract, what they all may use, the errors and zod', () => {
-    const allowed = ['src/primary/cli/adapter', ...ofAllAdapters, 'src/shared/errors', 'zod'];
+  it('let an adapter know the contract, what all adapters share, the errors and zod, and no other adapter', () => {
+    const contract = 'src/primary/cli/contract/adapter';
     const strays = (source: Source, target: string) =>
-      isIn('primary/cli/adapters')(source) && !allowed.includes(target) && !isPartOfAdapter(source, target);
+      isIn(...adapterFolders)(source) &&
+      ![contract, 'src/shared/errors', 'zod'].includes(target) &&
+      !target.startsWith(`${commonFolder}/`) &&
+      folderOf(source) !== folderOf({ name: target });
     expect(importsThat(strays)).toEqual([]);
-    const ofNoAdapter = ['src/primary/cli/adapter', ...ofAllAdapters, 'zod'];
     const leaves = (source: Source, target: string) =>
-      ofAllAdapters.includes(source.name) && !ofNoAdapter.includes(target);
+      folderOf(source) === commonFolder &&
+      ![contract, 'src/shared/errors', 'zod'].includes(target) &&
+      !target.startsWith(`${commonFolder}/`);
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it('name adapters in the registry only', () => {
+  it('let the contract of an adapter know nothing but itself and what all share', () => {
+    const leaves = (source: Source, target: string) =>
+      isIn('primary/cli/contract')(source) &&
+      !target.startsWith('src/shared/') &&
+      !target.startsWith('src/primary/cli/contract/');
+    expect(importsThat(leaves)).toEqual([]);
+  });
+
+  it('name adapters in the registry only, and the registry where a service is composed', () => {
+    const isOfAdapters = isIn('primary/cli/adapters');
     const names = (source: Source, target: string) =>
-      target.startsWith('src/primary/cli/adapters/') &&
-      !ofAllAdapters.includes(target) &&
-      source.name !== 'src/primary/cli/registry' &&
-      !isIn('primary/cli/adapters')(source);
+      isIn(...adapterFolders)({ path: `${target}.ts` }) &&
+      !isIn(...adapterFolders)(source) &&
+      source.name !== 'src/primary/cli/adapters/registry';
     expect(importsThat(names)).toEqual([]);
+    const composes = isOneOf('src/primary/main', 'src/primary/api/setup-report'); // the report composes one to look at it
+    const chooses = (source: Source, target: string) =>
+      target.startsWith('src/primary/cli/adapters/') &&
+      !target.startsWith(`${commonFolder}/`) &&
+      !isOfAdapters(source) &&
+      !composes(source);
+    expect(importsThat(chooses)).toEqual([]);
   });
 
   it('have zod where something arrives: configuration, HTTP, messages, lines of a CLI, answers to the command', () => {
@@ -224,20 +253,15 @@ function roomOf(name: string): string {
   return name.split('/').slice(0, 3).join('/');
 }
 
-/** What stands beside the adapters for any of them. */
-const ofAllAdapters = ['lines', 'transcript', 'json-rpc', 'terminal-text', 'http-status', 'words'].map(
-  (name) => `src/primary/cli/adapters/${name}`,
+/** What any adapter may use. */
+const commonFolder = 'src/primary/cli/adapters/common';
+const adapterFolders = ['acp', 'claude', 'codex', 'command', 'demo', 'file'].map(
+  (name) => `primary/cli/adapters/${name}`,
 );
 
 /** `@scope/name` or `name` of what may be a file of a package. */
 function packageOf(target: string): string {
   return target.split('/', target.startsWith('@') ? 2 : 1).join('/');
-}
-
-/** An adapter may have files of its own beside it: `claude.ts` and `claude-lines.ts`. */
-function isPartOfAdapter(source: Source, target: string): boolean {
-  const adapter = /adapters\/([a-z]+)/.exec(source.path)?.[1];
-  return adapter !== undefined && new RegExp(`^src/primary/cli/adapters/${adapter}(-[a-z-]+)?$`).test(target);
 }
 
 describe('Effects', () => {

@@ -2,8 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
-import { type Dialect, type Launch, plainLaunch } from '../../src/primary/cli/adapter.js';
-import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
+import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
+import { type Launch, type ProgramVersion, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
 import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
@@ -22,20 +22,25 @@ export class DirectClaude {
   readonly #program: string;
   readonly #home: ClaudeHome;
   readonly #env: Readonly<Record<string, string>>;
-  readonly #dialect: Dialect;
+  readonly #programVersion: ProgramVersion;
   #runs = 0;
 
   static async find(program: string, home: ClaudeHome, env: Readonly<Record<string, string>>): Promise<DirectClaude> {
     const adapter = claudeAdapter([program], { extraArgs: [], given: env, hasToken: false });
-    const dialect = await adapter.learn(consultIn(home, program));
-    return new DirectClaude(program, home, home.environment({ ...adapter.env, ...env }), dialect);
+    const programVersion = await adapter.learn(consultIn(home, program));
+    return new DirectClaude(program, home, home.environment({ ...adapter.env, ...env }), programVersion);
   }
 
-  private constructor(program: string, home: ClaudeHome, env: Readonly<Record<string, string>>, dialect: Dialect) {
+  private constructor(
+    program: string,
+    home: ClaudeHome,
+    env: Readonly<Record<string, string>>,
+    programVersion: ProgramVersion,
+  ) {
     this.#program = program;
     this.#home = home;
     this.#env = env;
-    this.#dialect = dialect;
+    this.#programVersion = programVersion;
   }
 
   /** `claude -p` with the flags of the relay, for one prompt on its stdin. */
@@ -73,11 +78,11 @@ export class DirectClaude {
   }
 
   #inputFor(launch: Launch): string {
-    return this.#dialect.dialogue().writer.write({ ...launch, text: prompt, history: [] }, 1).text;
+    return this.#programVersion.protocol().writer.write({ ...launch, text: prompt, history: [] }, 1).text;
   }
 
   async #start(launch: Launch): Promise<ChildProcessWithoutNullStreams> {
-    const { args, files } = this.#dialect.plan(launch, `${this.#home.path}/${++this.#runs}`);
+    const { args, files } = this.#programVersion.plan(launch, `${this.#home.path}/${++this.#runs}`);
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
     const child = spawn(this.#program, [...args], { cwd: this.#home.workingDirectory, env: this.#env });
     child.stderr.resume();

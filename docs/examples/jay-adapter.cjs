@@ -25,7 +25,7 @@ exports.createAdapter = ({ command, extraArgs, kit }) => ({
       version,
       extras: {},
       plan: () => ({ args: extraArgs, files: [] }), // a turn tells the rest, so that one process serves all
-      dialogue: () => dialogue(kit),
+      protocol: () => protocol(kit),
       check: async (ask) => ((await modelsOf(ask, kit)) === null ? 'jay does not answer' : null),
       listModels: (ask) => modelsOf(ask, kit),
     };
@@ -53,11 +53,11 @@ async function modelsOf(consult, kit) {
 
 /**
  * @param {import('prompt-relay/adapter').AdapterKit} kit
- * @returns {import('prompt-relay/adapter').Dialogue}
+ * @returns {import('prompt-relay/adapter').Protocol}
  */
-function dialogue(kit) {
-  const splitter = new kit.LineSplitter(maxLineLength);
+function protocol(kit) {
   let turn = 0;
+  const lines = new kit.JsonLines(kit.jsonOf, (message) => [...eventsOf(message, turn, kit)], maxLineLength);
   return {
     opening: () => lineOf({ op: 'hello' }),
     writer: {
@@ -70,12 +70,8 @@ function dialogue(kit) {
     },
     decoder: {
       hasBegun: true,
-      *read(chunk) {
-        for (const line of splitter.split(chunk)) yield* eventsOf(kit.jsonOf(line), turn, kit);
-      },
-      *exit(exit) {
-        yield kit.crashed(exit);
-      },
+      read: (chunk) => lines.read(chunk),
+      exit: (exit) => lines.exit(exit),
     },
   };
 }

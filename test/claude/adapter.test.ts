@@ -1,7 +1,7 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
+import { plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../support/claude-lab.js';
 import type { Answer, ClaudeSession } from '../support/claude-session.js';
@@ -96,7 +96,7 @@ describe('a turn of the real claude', () => {
   });
 
   it('knows its own version', () => {
-    expect(known.dialect.version).toBe(claudeVersion);
+    expect(known.programVersion.version).toBe(claudeVersion);
   });
 });
 

@@ -1,7 +1,7 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Image, type Launch, plainLaunch, type Turn } from '../../src/primary/cli/adapter.js';
+import { type Image, type Launch, plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, loginToken, openLab } from '../support/claude-lab.js';
 import type { ClaudeSession } from '../support/claude-session.js';
@@ -58,14 +58,14 @@ describe('this version', () => {
     const [plain, full] = [lab.plan(), lab.plan(all)];
     if (isOlder) expect(full.args).toEqual(expect.arrayContaining(['--model=opus', '--system-prompt-file']));
     else expect(full).toEqual({ ...plain, files: [] });
-    expect(Object.keys(known.dialect.extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+    expect(Object.keys(known.programVersion.extras).toSorted()).toEqual(['effort', 'image', 'schema']);
   });
 
   it('is tried out without a request to the API', async () => {
     await using unasked = await startMessagesApi();
-    const { dialect } = await learnClaude(known.program, { ...apiKey, ANTHROPIC_BASE_URL: unasked.url });
+    const { programVersion } = await learnClaude(known.program, { ...apiKey, ANTHROPIC_BASE_URL: unasked.url });
     await learnClaude(known.program, { ...loginToken, ANTHROPIC_BASE_URL: unasked.url });
-    expect(dialect.version).toBe(claudeVersion);
+    expect(programVersion.version).toBe(claudeVersion);
     expect(unasked.requests).toEqual([]);
   });
 });

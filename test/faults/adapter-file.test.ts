@@ -58,7 +58,8 @@ describe('The example of an adapter', () => {
     const crashed = await service.post('/ask', { prompt: 'crash' });
     expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
     const { body } = await service.post('/ask', { prompt: 'Hello', model: 'owl' });
-    expect(body).toMatchObject({ reason: 'model_unknown', message: 'jay reports: there is no owl' });
+    const message = 'jay reports: there is no owl; this service has jay-large, jay-small';
+    expect(body).toMatchObject({ reason: 'model_unknown', message });
   });
 
   it('is refused what it asks for, in the log and in a metric', async () => {
@@ -124,7 +125,11 @@ describe('What an adapter gives its program', () => {
 
     const ofTurn = { model: null, schema: null, images: [], history: [] }; // in one process, with its system text again
     expect(shown.heard).toEqual({ number: 1, ...ofTurn, text: 'one', system: 'Sing.', effort: 'low' });
-    expect(next.shown.heard).toEqual({ number: 2, ...ofTurn, text: 'two', system: 'Sing.', effort: null });
+    const heard = [
+      { role: 'user', text: 'one' },
+      { role: 'assistant', text: JSON.stringify(shown) },
+    ];
+    expect(next.shown.heard).toEqual({ number: 2, ...ofTurn, heard, text: 'two', system: 'Sing.', effort: null });
 
     expect(Object.keys(shown.given)).toEqual(expect.arrayContaining(['HOME', 'ALLOWED', 'PATH']));
     expect([shown.given.HOME, shown.given.JAY_TOKEN, shown.given.SECRET]).toEqual([folder.path, undefined, undefined]);
@@ -162,8 +167,8 @@ describe('A file with an adapter', () => {
   it('may be a module, and its mistakes fail the turn, with the stack in the log', async () => {
     const path = join(folder.path, 'owl.mjs');
     const parts = `version: null, extras: {}, plan: () => ({ args: [], files: [] }), check: async () => null, listModels: async () => null`;
-    const dialogue = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
-    const made = `{ name: 'owl', command: ['cat'], credentialVariable: null, env: {}, models: null, learn: async () => ({ ${parts}, dialogue: () => (${dialogue}) }) }`;
+    const protocol = `{ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: { hasBegun: true, read: (text) => text.hoot(), exit: () => [] } }`;
+    const made = `{ name: 'owl', command: ['cat'], credentialVariable: null, env: {}, models: null, learn: async () => ({ ${parts}, protocol: () => (${protocol}) }) }`;
     await writeFile(path, `export const createAdapter = () => (${made});\n`, { mode: 0o644 });
     await using service = await startService({ env: { MODEL_API_CLI: path } });
     const { status, body } = await service.post('/ask', { prompt: 'Hello' });
@@ -178,9 +183,9 @@ describe('A file with an adapter', () => {
     const path = join(folder.path, 'picky.cjs');
     const plan = `({ model }) => { if (model === 'bad') throw new Error('there is no such model'); return { args: [], files: [] }; }`;
     const decoder = `{ hasBegun: true, read: (text) => [{ type: 'text-delta', text }], exit: () => [{ type: 'turn-end', text: null, model: null, usage: kit.unknownUsage }] }`;
-    const dialogue = `() => ({ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: ${decoder} })`;
-    const dialect = `{ version: null, extras: {}, plan: ${plan}, dialogue: ${dialogue}, check: async () => null, listModels: async () => null }`;
-    const made = `{ name: 'picky', command: ['sh', '-c', 'read -r line; sleep "$line"; echo done'], credentialVariable: null, env: {}, models: null, learn: async () => (${dialect}) }`;
+    const protocol = `() => ({ writer: { write: ({ text }) => ({ text, stdin: 'end' }) }, decoder: ${decoder} })`;
+    const version = `{ version: null, extras: {}, plan: ${plan}, protocol: ${protocol}, check: async () => null, listModels: async () => null }`;
+    const made = `{ name: 'picky', command: ['sh', '-c', 'read -r line; sleep "$line"; echo done'], credentialVariable: null, env: {}, models: null, learn: async () => (${version}) }`;
     await writeFile(path, `exports.createAdapter = ({ kit }) => (${made});\n`, { mode: 0o644 });
     const env = { MODEL_API_CLI: path, MODEL_API_MAX_CONCURRENT: '1', MODEL_API_STANDBY: '1' };
     await using service = await startService({ env });

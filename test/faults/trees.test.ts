@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs';
 import { rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram } from '../../src/primary/cli/program.js';
+import { findProgram } from '../../src/primary/cli/process/program.js';
 import { Children } from '../support/children.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';

@@ -1,7 +1,7 @@
-import type { DecoderEvent, Dialect, Dialogue, Turn } from '../../src/primary/cli/adapter.js';
-import { plainLaunch } from '../../src/primary/cli/adapter.js';
-import { acpAdapter } from '../../src/primary/cli/adapters/acp.js';
-import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp-presets.js';
+import { acpAdapter } from '../../src/primary/cli/adapters/acp/adapter.js';
+import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp/presets.js';
+import type { DecoderEvent, ProgramVersion, Protocol, Turn } from '../../src/primary/cli/contract/adapter.js';
+import { plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 
 interface Rpc {
   readonly id?: number;
@@ -44,30 +44,30 @@ export function turnOf(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
 }
 
-/** The dialect as it is learned of an agent that answers so. */
+/** What is learned of an agent that answers so. */
 export function learned(
   preset = bare,
   extraArgs: readonly string[] = [],
   given: GivenVariables = {},
-): Promise<Dialect> {
+): Promise<ProgramVersion> {
   const adapter = acpAdapter('acp', preset, null, { extraArgs, given, homeFiles: [] });
   return adapter.learn(async () => ({ code: null, stdout: result(0, hello) }));
 }
 
 /** One conversation with an agent that the test plays. */
 export class PlayedAgent {
-  readonly #dialogue: Dialogue;
+  readonly #protocol: Protocol;
   readonly written: Rpc[] = [];
   #turns = 0;
 
-  constructor(dialect: Dialect) {
-    this.#dialogue = dialect.dialogue();
-    this.#take(this.#dialogue.opening?.('/work') ?? '');
+  constructor(programVersion: ProgramVersion) {
+    this.#protocol = programVersion.protocol();
+    this.#take(this.#protocol.opening?.('/work') ?? '');
   }
 
   /** What the relay makes of these lines; its replies are in `written`. */
   says(...lines: readonly string[]): readonly DecoderEvent[] {
-    const events = Array.from(this.#dialogue.decoder.read(lines.join('')));
+    const events = Array.from(this.#protocol.decoder.read(lines.join('')));
     for (const event of events) if (event.type === 'reply') this.#take(event.text);
     return events.filter(({ type }) => type !== 'reply');
   }
@@ -78,8 +78,8 @@ export class PlayedAgent {
   }
 
   asked(text: string, more: Partial<Turn> = {}): void {
-    this.#take(this.#dialogue.writer.write(turnOf(text, more), ++this.#turns).text);
-    this.#dialogue.decoder.begin?.(this.#turns);
+    this.#take(this.#protocol.writer.write(turnOf(text, more), ++this.#turns).text);
+    this.#protocol.decoder.begin?.(this.#turns);
   }
 
   get last(): Rpc | undefined {
@@ -94,7 +94,7 @@ export class PlayedAgent {
   }
 
   get decoder() {
-    return this.#dialogue.decoder;
+    return this.#protocol.decoder;
   }
 
   #take(text: string): void {

@@ -1,7 +1,7 @@
 import { join } from 'node:path';
-import type { Dialect } from '../../src/primary/cli/adapter.js';
-import { adapterKit } from '../../src/primary/cli/adapter-kit.js';
-import { fileAdapter } from '../../src/primary/cli/adapters/file.js';
+import { fileAdapter } from '../../src/primary/cli/adapters/file/adapter.js';
+import { adapterKit } from '../../src/primary/cli/adapters/file/kit.js';
+import type { ProgramVersion } from '../../src/primary/cli/contract/adapter.js';
 import type { RelayError } from '../../src/shared/errors.js';
 import { root } from './sources.js';
 
@@ -25,16 +25,16 @@ export function faultOf(module: unknown): string {
   }
 }
 
-export function ofExample(): Promise<Dialect> {
+export function ofExample(): Promise<ProgramVersion> {
   return example.createAdapter(options).learn(consult);
 }
 
-export async function dialectWith(parts: object = {}): Promise<Dialect> {
+export async function versionWith(parts: object = {}): Promise<ProgramVersion> {
   const learn = async () => ({ ...(await ofExample()), ...parts });
   return fileAdapter(adapterWith({ learn }), options).learn(consult);
 }
 
-/** A dialogue that says nothing, with some of its parts replaced. */
+/** A protocol that says nothing, with some of its parts replaced. */
 export function silent({ writer = {}, decoder = {} }: { readonly writer?: object; readonly decoder?: object }) {
   const input = { text: '', stdin: 'end' };
   const nothing = () => [];
@@ -44,11 +44,11 @@ export function silent({ writer = {}, decoder = {} }: { readonly writer?: object
   });
 }
 
-/** What the adapter makes of a mistake in its own dialogue. */
-export async function failureOf(parts: object, act: (dialect: Dialect) => unknown): Promise<RelayError> {
-  const dialect = await dialectWith(parts);
+/** What the adapter makes of a mistake in its own protocol. */
+export async function failureOf(parts: object, act: (programVersion: ProgramVersion) => unknown): Promise<RelayError> {
+  const programVersion = await versionWith(parts);
   try {
-    act(dialect);
+    act(programVersion);
   } catch (error) {
     return error as RelayError;
   }

@@ -1,6 +1,11 @@
 import { join } from 'node:path';
-import { type Dialect, type Launch, type LaunchPlan, plainLaunch } from '../../src/primary/cli/adapter.js';
-import { claudeAdapter } from '../../src/primary/cli/adapters/claude.js';
+import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
+import {
+  type Launch,
+  type LaunchPlan,
+  type ProgramVersion,
+  plainLaunch,
+} from '../../src/primary/cli/contract/adapter.js';
 import { type ClaudeHome, type ClaudeSession, consultIn, makeClaudeHome, startClaude } from './claude-session.js';
 import { type MessagesApi, startMessagesApi } from './messages-api-stub.js';
 
@@ -12,15 +17,15 @@ export const loginToken = { CLAUDE_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };
 /** One version of the real claude, as the adapter has learned it with this credential. */
 export interface KnownClaude {
   readonly program: string;
-  readonly dialect: Dialect;
+  readonly programVersion: ProgramVersion;
   readonly env: Variables;
 }
 
 export async function learnClaude(program: string, credential: Variables): Promise<KnownClaude> {
   await using lodging = await makeClaudeHome();
   const adapter = claudeAdapter([program], { extraArgs: [], given: credential, hasToken: false });
-  const dialect = await adapter.learn(consultIn(lodging, program));
-  return { program, dialect, env: { ...adapter.env, ...credential } };
+  const programVersion = await adapter.learn(consultIn(lodging, program));
+  return { program, programVersion, env: { ...adapter.env, ...credential } };
 }
 
 /** A stub of the API, and one process after another that asks it. */
@@ -39,15 +44,15 @@ export class ClaudeLab implements AsyncDisposable {
 
   /** How this version is started. Each plan has a file of its own. */
   plan(launch: Launch = plainLaunch(null)): LaunchPlan {
-    return this.#claude.dialect.plan(launch, join(this.home.path, `system-${++this.#started}`));
+    return this.#claude.programVersion.plan(launch, join(this.home.path, `system-${++this.#started}`));
   }
 
   /** Ends the process before it. */
   async start(plan: LaunchPlan = this.plan(), env: Variables = {}): Promise<ClaudeSession> {
     await this.#session?.[Symbol.asyncDispose]();
-    const { program, dialect } = this.#claude;
+    const { program, programVersion } = this.#claude;
     const seen = { ...this.#claude.env, ANTHROPIC_BASE_URL: this.api.url, ...env };
-    this.#session = await startClaude(program, dialect, this.home, plan, seen);
+    this.#session = await startClaude(program, programVersion, this.home, plan, seen);
     return this.#session;
   }
 

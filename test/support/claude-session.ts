@@ -7,15 +7,15 @@ import {
   type Consult,
   type Decoder,
   type DecoderEvent,
-  type Dialect,
   type LaunchPlan,
+  type ProgramVersion,
   plainLaunch,
   type QuotaReport,
   type Turn,
   type TurnEnd,
   type TurnFailed,
   type TurnWriter,
-} from '../../src/primary/cli/adapter.js';
+} from '../../src/primary/cli/contract/adapter.js';
 
 type Environment = Readonly<Record<string, string>>;
 
@@ -75,9 +75,9 @@ export class ClaudeSession implements AsyncDisposable {
   #answered: (answer: Answer) => void = () => {};
   #stderr = '';
 
-  constructor(child: ChildProcessWithoutNullStreams, dialect: Dialect) {
+  constructor(child: ChildProcessWithoutNullStreams, programVersion: ProgramVersion) {
     this.#child = child;
-    const { writer, decoder } = dialect.dialogue();
+    const { writer, decoder } = programVersion.protocol();
     this.#writer = writer;
     this.#decoder = decoder;
     this.#exited = once(child, 'close');
@@ -131,7 +131,7 @@ export class ClaudeSession implements AsyncDisposable {
 
 export async function startClaude(
   program: string,
-  dialect: Dialect,
+  programVersion: ProgramVersion,
   home: ClaudeHome,
   plan: LaunchPlan,
   env: Environment,
@@ -141,5 +141,5 @@ export async function startClaude(
     cwd: home.workingDirectory,
     env: home.environment(env),
   });
-  return new ClaudeSession(child, dialect);
+  return new ClaudeSession(child, programVersion);
 }

@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Consult, filePlace } from '../../src/primary/cli/adapter.js';
+import { type Consult, filePlace } from '../../src/primary/cli/contract/adapter.js';
 
 /** Asks the real program what it is, in this environment, whose HOME is private. */
 export function consultCodex(program: string, env: Readonly<Record<string, string>>): Consult {

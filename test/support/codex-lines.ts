@@ -1,6 +1,6 @@
-import type { DecoderEvent, Turn } from '../../src/primary/cli/adapter.js';
-import { CodexDecoder } from '../../src/primary/cli/adapters/codex-decoder.js';
-import { CodexThread } from '../../src/primary/cli/adapters/codex-thread.js';
+import { CodexDecoder } from '../../src/primary/cli/adapters/codex/decoder.js';
+import { CodexThread } from '../../src/primary/cli/adapters/codex/thread.js';
+import type { DecoderEvent, Turn } from '../../src/primary/cli/contract/adapter.js';
 
 /** Lines as codex 0.169.0 writes them. */
 

@@ -1,4 +1,4 @@
-import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/adapter.js';
+import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
 import type { WaitingJob } from '../../src/primary/cli/pool/caretaker.js';

@@ -1,4 +1,4 @@
-import { type Adapter, type Extras, type TurnEnd, unknownUsage } from '../../src/primary/cli/adapter.js';
+import { type Adapter, type Extras, type TurnEnd, unknownUsage } from '../../src/primary/cli/contract/adapter.js';
 import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
 import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
@@ -8,7 +8,7 @@ import { loadConfig } from '../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../src/shared/readiness.js';
 import { temporaryFolder } from './folder.js';
 import { LogBook } from './log-book.js';
-import { lineDialect, noSecrets, silentObserver } from './scripted-cli.js';
+import { lineVersion, noSecrets, silentObserver } from './scripted-cli.js';
 import { clock, temporaryInstance } from './trees.js';
 
 const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
@@ -23,10 +23,10 @@ export function echoCli(name: string, extras: Extras = {}, command: Adapter['com
     env: {},
     models: null,
     learn: async () => ({
-      ...lineDialect(),
+      ...lineVersion(),
       extras,
       plan: ({ model }) => ({ args: [model ?? 'default'], files: [] }),
-      dialogue: () => ({
+      protocol: () => ({
         writer: { write: ({ text }) => ({ text: `${text}\n`, stdin: 'keep-open' }) },
         decoder: { hasBegun: true, read: (chunk) => [end(`${name}-${chunk.trim()}`)], exit: () => [] },
       }),

@@ -1,13 +1,13 @@
-import { type Launch, plainLaunch } from '../../src/primary/cli/adapter.js';
+import { type Launch, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
 import type { CliLease } from '../../src/primary/cli/pool/lease.js';
 import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
 import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
 import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
-import type { KnownProgram } from '../../src/primary/cli/program.js';
+import type { KnownProgram } from '../../src/primary/cli/process/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
-import { lineDialect, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
+import { lineVersion, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
 
 export const usual: Launch = plainLaunch(null);
 const never = new AbortController().signal;
@@ -60,7 +60,7 @@ export class PoolHouse {
 
   get program(): KnownProgram {
     const keys: KnownProgram['keys'] = new WeakMap();
-    return { path: '/opt/model', leading: ['--lead'], dialect: lineDialect(), fingerprint: this.file, keys };
+    return { path: '/opt/model', leading: ['--lead'], programVersion: lineVersion(), fingerprint: this.file, keys };
   }
 
   acquire(id?: string, messageCount = 2, launch = usual, signal = never): Promise<CliLease> {

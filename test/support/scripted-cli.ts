@@ -1,19 +1,19 @@
 import { EventEmitter } from 'node:events';
 import { PassThrough } from 'node:stream';
+import { LineSplitter } from '../../src/primary/cli/adapters/common/lines.js';
 import {
   type Decoder,
   type DecoderEvent,
-  type Dialect,
+  type ProgramVersion,
   plainLaunch,
   type Turn,
   type TurnEvent,
   unknownUsage,
-} from '../../src/primary/cli/adapter.js';
-import { LineSplitter } from '../../src/primary/cli/adapters/lines.js';
-import type { CliObserver, EndReason } from '../../src/primary/cli/observer.js';
+} from '../../src/primary/cli/contract/adapter.js';
+import type { CliObserver, EndReason } from '../../src/primary/cli/contract/observer.js';
 import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
-import type { Child, ExitStatus } from '../../src/primary/cli/process/spawn.js';
+import type { Child, ExitStatus } from '../../src/primary/cli/terminate/containment.js';
 import type { Clock } from '../../src/shared/clock.js';
 import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
 import { Redactor } from '../../src/shared/redactor.js';
@@ -135,12 +135,12 @@ export const silentObserver: CliObserver = {
 };
 
 /** Lines: `+text` is a delta, `end` an end, `fail` a failure, `more` asks for more, `stray` is of another turn, `: …` is not the model's. Turns are written as lines, too. */
-export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
+export function lineVersion(stdin: 'keep-open' | 'end' = 'keep-open'): ProgramVersion {
   return {
     version: null,
     plan: ({ model, system }) => ({ args: [model ?? '', system ?? ''], files: [] }),
     extras: {},
-    dialogue: () => ({
+    protocol: () => ({
       writer: {
         write: ({ text, history }: Turn) => ({
           text: [...history, { text }].map((said) => `${said.text}\n`).join(''),
@@ -155,9 +155,9 @@ export function lineDialect(stdin: 'keep-open' | 'end' = 'keep-open'): Dialect {
 }
 
 /** The same, read by another decoder. */
-export function withDecoder(decoder: Decoder<DecoderEvent>): Dialect {
-  const lines = lineDialect();
-  return { ...lines, dialogue: () => ({ ...lines.dialogue(), decoder }) };
+export function withDecoder(decoder: Decoder<DecoderEvent>): ProgramVersion {
+  const lines = lineVersion();
+  return { ...lines, protocol: () => ({ ...lines.protocol(), decoder }) };
 }
 
 const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
@@ -227,15 +227,21 @@ export interface ScriptedCli {
 export interface ScriptedOptions {
   readonly next?: 'standby' | 'busy';
   readonly limits?: Partial<CliLimits>;
-  readonly dialect?: Pick<Dialect, 'dialogue'>;
+  readonly programVersion?: Pick<ProgramVersion, 'protocol'>;
   readonly onChange?: (process: CliProcess) => void;
 }
 
 /** A real CLI process around a scripted program, started. */
 export async function scriptedCli(clock: Clock, options: ScriptedOptions = {}): Promise<ScriptedCli> {
-  const { next = 'busy', limits, dialect = lineDialect(), onChange } = options;
+  const { next = 'busy', limits, programVersion = lineVersion(), onChange } = options;
   const tree = new ScriptedTree();
-  const parts = { dialect, limits: { ...noLimits, ...limits }, clock, observer: silentObserver, redactor: noSecrets };
+  const parts = {
+    programVersion,
+    limits: { ...noLimits, ...limits },
+    clock,
+    observer: silentObserver,
+    redactor: noSecrets,
+  };
   const process = new CliProcess(parts, next, onChange);
   await process.start(Promise.resolve(tree));
   return { tree, process };

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { accessSync, mkdirSync, readFileSync, rmdirSync } from 'node:fs';
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { EndReason, ExitClass } from '../../src/primary/cli/observer.js';
+import type { EndReason, ExitClass } from '../../src/primary/cli/contract/observer.js';
 import { spawnProgram } from '../../src/primary/cli/process/spawn.js';
 import { CgroupContainments } from '../../src/primary/cli/terminate/cgroup-containment.js';
 import type { ContainmentFactory } from '../../src/primary/cli/terminate/containment.js';

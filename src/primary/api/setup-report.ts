@@ -5,11 +5,11 @@ import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js'
 import type { ReadinessEntry } from '../../shared/readiness.js';
 import { Redactor } from '../../shared/redactor.js';
 import { localUrl } from '../../shared/url.js';
-import { adapterLoader } from '../cli/adapter-module.js';
+import { adapterLoader } from '../cli/adapters/adapter-module.js';
+import { chooseAdapters } from '../cli/adapters/registry.js';
 import { secretsOf } from '../cli/environment.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
-import { chooseAdapters } from '../cli/registry.js';
 import { ModelRouter } from '../cli/route.js';
 import type { Host } from '../lifecycle/host.js';
 import { SeenClients } from '../limits/seen-clients.js';

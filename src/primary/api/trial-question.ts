@@ -1,7 +1,7 @@
 import type { TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
-import { plainLaunch, type TurnEnd } from '../cli/adapter.js';
+import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import type { Route } from '../cli/route.js';
 
 export const trialQuestion = 'Say hello in one short sentence.';

@@ -1,6 +1,6 @@
 import type { ModelCapabilities, ModelEntry } from '../../shared/api/models.js';
 import type { JobRequest, Usage } from '../../shared/job.js';
-import type { Extras } from './adapter.js';
+import type { Extras } from './contract/adapter.js';
 
 /** What a request needs to tell the program beside a text, and can't; null where there is nothing. */
 export function untold(extras: Extras, request: JobRequest): 'images' | 'effort' | null {

@@ -5,7 +5,7 @@ import { defaultModelName } from '../../shared/config/model-aliases.js';
 import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import { cached } from '../../shared/shared-calls.js';
-import type { Adapter, ModelEntry } from './adapter.js';
+import type { Adapter, ModelEntry } from './contract/adapter.js';
 import type { OwnModel } from './spelling.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];

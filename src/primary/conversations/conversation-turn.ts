@@ -2,7 +2,7 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
-import type { Turn } from '../cli/adapter.js';
+import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { TurnChange } from './conversation-journal.js';

@@ -2,7 +2,7 @@ import { randomBytes } from 'node:crypto';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
-import type { Turn } from '../cli/adapter.js';
+import type { Turn } from '../cli/contract/adapter.js';
 import type { KeptConversation } from './conversation-journal.js';
 import { type StoredText, textOf } from './stored-text.js';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Launch } from '../cli/adapter.js';
+import type { Launch } from '../cli/contract/adapter.js';
 import { untold } from '../cli/extras.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { ModelRouter, Route } from '../cli/route.js';

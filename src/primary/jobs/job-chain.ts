@@ -1,6 +1,6 @@
 import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Launch } from '../cli/adapter.js';
+import type { Launch } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Route } from '../cli/route.js';
 import type { Arrival, RecentChains } from './recent-chains.js';

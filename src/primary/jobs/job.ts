@@ -13,7 +13,7 @@ import {
   unknownJobUsage,
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
-import type { Launch } from '../cli/adapter.js';
+import type { Launch } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';

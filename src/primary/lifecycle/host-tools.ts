@@ -1,6 +1,6 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
-import { findProgram } from '../cli/program.js';
+import { findProgram } from '../cli/process/program.js';
 import { tied } from '../cli/terminate/group-containment.js';
 import type { HostTools } from '../cli/terminate/termination.js';
 

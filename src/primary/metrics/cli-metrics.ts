@@ -1,7 +1,7 @@
 import { Registry } from 'prom-client';
 import { counter, histogram } from '../../shared/metrics/families.js';
-import { requestKinds } from '../cli/adapter.js';
-import { type CliObserver, endReasons, exitClasses } from '../cli/observer.js';
+import { requestKinds } from '../cli/contract/adapter.js';
+import { type CliObserver, endReasons, exitClasses } from '../cli/contract/observer.js';
 
 const startupBuckets = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 

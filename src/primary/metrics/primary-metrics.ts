@@ -1,7 +1,7 @@
 import { type Counter, Registry } from 'prom-client';
 import { counter } from '../../shared/metrics/families.js';
 import { addProcessMetrics } from '../../shared/metrics/process-metrics.js';
-import type { CliObserver } from '../cli/observer.js';
+import type { CliObserver } from '../cli/contract/observer.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type RestartCause, restartCauses } from '../fleet/worker-handle.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';

@@ -1,4 +1,4 @@
-import type { Message, Turn } from '../cli/adapter.js';
+import type { Message, Turn } from '../cli/contract/adapter.js';
 
 /** For a program that knows no schemas: the same turn, with the schema told in its text. */
 export function askingFor<T extends Turn>(turn: T, schema: string): T {

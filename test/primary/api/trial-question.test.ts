@@ -1,5 +1,5 @@
 import { askForTrial, trialQuestion } from '../../../src/primary/api/trial-question.js';
-import { type Turn, unknownUsage } from '../../../src/primary/cli/adapter.js';
+import { type Turn, unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import type { TextSink } from '../../../src/primary/cli/process/open-turn.js';
 import { cliError } from '../../../src/shared/errors.js';

@@ -1,4 +1,4 @@
-import type { Usage } from '../../../src/primary/cli/adapter.js';
+import type { Usage } from '../../../src/primary/cli/contract/adapter.js';
 import { addedUsage, untold } from '../../../src/primary/cli/extras.js';
 import type { Image, JobRequest } from '../../../src/shared/job.js';
 import { jobRequest } from '../../support/job-records.js';
@@ -16,7 +16,7 @@ describe('what a program can not be told', () => {
     ['images in the history', imageBefore, 'images'],
     ['an effort', { effort: 'low' }, 'effort'],
     ['an effort that is only a wish', { effort: 'low', isEffortNeeded: false }, null],
-  ])('of a request with %s, where its dialect knows only text', (_, differences, what) => {
+  ])('of a request with %s, where its program knows only text', (_, differences, what) => {
     expect(untold({}, jobRequest(differences))).toBe(what);
     expect(untold({ image: told, effort: told }, jobRequest(differences))).toBeNull();
   });

@@ -1,10 +1,10 @@
 import { join } from 'node:path';
-import { type Adapter, plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { type Adapter, plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { forgetConversation } from '../../../src/primary/cli/model-cli.js';
-import { launchKeyOf } from '../../../src/primary/cli/program.js';
+import { launchKeyOf } from '../../../src/primary/cli/process/program.js';
 import { jobFailed, jobRequest } from '../../support/job-records.js';
 import { echoCli, modelClisOf } from '../../support/model-clis.js';
-import { lineDialect, TextBook, turnOf } from '../../support/scripted-cli.js';
+import { lineVersion, TextBook, turnOf } from '../../support/scripted-cli.js';
 
 const never = new AbortController().signal;
 
@@ -14,7 +14,7 @@ const adapter: Adapter = {
   credentialVariable: 'MODEL_TOKEN',
   env: { MODEL_RETRIES: '4', MODEL_UPDATES: 'off' },
   models: ['a', 'b'],
-  learn: async () => lineDialect(),
+  learn: async () => lineVersion(),
 };
 
 async function create(env: Readonly<Record<string, string>>) {

@@ -1,4 +1,4 @@
-import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter, narrowed } from '../../../src/primary/cli/models.js';
 import { ModelRouter } from '../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../src/shared/config/config.js';

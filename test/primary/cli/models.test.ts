@@ -1,4 +1,4 @@
-import type { Adapter } from '../../../src/primary/cli/adapter.js';
+import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import { type ModelChoice, modelCatalog, modelChoice, modelFor, narrowed } from '../../../src/primary/cli/models.js';
 import type { ModelEntry } from '../../../src/shared/api/models.js';
 import { loadConfig } from '../../../src/shared/config/config.js';

@@ -1,4 +1,4 @@
-import type { Extras } from '../../../src/primary/cli/adapter.js';
+import type { Extras } from '../../../src/primary/cli/contract/adapter.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../src/shared/job.js';
 import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../support/job-harness.js';
@@ -238,7 +238,7 @@ describe('what a program can not be told', () => {
     expect(harness.launches[0]?.effort).toBeNull();
   });
 
-  it('is nothing where its dialect has a way for it', async () => {
+  it('is nothing where its program has a way for it', async () => {
     const harness = new JobHarness();
     harness.extras = { image: () => ({}), effort: () => ({}) };
     const events = await all(harness.run({ effort: 'high', images: [image] }));

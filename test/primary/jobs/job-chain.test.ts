@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import type { ConversationState } from '../../../src/primary/cli/process/cli-state.js';
 import { JobChain } from '../../../src/primary/jobs/job-chain.js';
 import { RecentChains } from '../../../src/primary/jobs/recent-chains.js';

@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelChoice } from '../../../src/primary/cli/models.js';
 import { cliError, RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';

@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
 import { cliError, storeUnavailable } from '../../../src/shared/errors.js';
 import {

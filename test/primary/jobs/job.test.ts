@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import type { Route } from '../../../src/primary/cli/route.js';
 import { Job } from '../../../src/primary/jobs/job.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';

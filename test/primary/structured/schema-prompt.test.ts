@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import { askingFor, repairing } from '../../../src/primary/structured/schema-prompt.js';
 import type { Image } from '../../../src/shared/job.js';
 

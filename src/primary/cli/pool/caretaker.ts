@@ -1,8 +1,8 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { Launch } from '../adapter.js';
+import type { Launch } from '../contract/adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
-import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../program.js';
+import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
 import type { HostLoad } from './host-load.js';
 import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';
 import type { ProcessPool } from './process-pool.js';

@@ -1,5 +1,5 @@
-import type { Launch } from '../adapter.js';
-import type { LaunchKey } from '../program.js';
+import type { Launch } from '../contract/adapter.js';
+import type { LaunchKey } from '../process/program.js';
 
 /** What is known of one launch. */
 export interface LaunchRecord {

@@ -1,5 +1,5 @@
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Extras, Turn, TurnEnd } from '../adapter.js';
+import type { Extras, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
 import type { TextSink } from '../process/open-turn.js';

@@ -1,11 +1,11 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { Consultation, Extras, Launch } from '../adapter.js';
-import type { CliObserver } from '../observer.js';
+import type { Consultation, Extras, Launch } from '../contract/adapter.js';
+import type { CliObserver } from '../contract/observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
-import { ConsultDialect, consultation, consultPlan } from '../process/consult.js';
+import { ConsultedProgram, consultation, consultPlan } from '../process/consult.js';
 import type { Launcher } from '../process/launcher.js';
-import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../program.js';
+import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../process/program.js';
 import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
 import type { CliLease, LeaseOrigin } from './lease.js';
@@ -79,7 +79,7 @@ export class ProcessPool {
     const key = launchKeyOf(program, launch);
     const live = conversation === null ? null : this.#claimLive(key, conversation);
     if (conversation !== null) observer.liveSessionTaken(live === null ? 'replay' : 'hit');
-    const { extras } = program.dialect;
+    const { extras } = program.programVersion;
     if (live !== null) return this.#lease(live, 'live', extras);
     history.use(key, launch, clock.monotonicMs());
     const waiting = this.#claimStandby(key);
@@ -96,10 +96,10 @@ export class ProcessPool {
   /** Runs the program briefly, for what it says of itself. Rejects with `spawn_error`. */
   async consult(...[path, args, input = '', isEnough, file]: Parameters<ConsultProgram>): Promise<Consultation> {
     const { launcher, clock } = this.#parts;
-    const dialect = new ConsultDialect(isEnough);
-    const process = this.#add(dialect, null, 'busy');
+    const programVersion = new ConsultedProgram(isEnough);
+    const process = this.#add(programVersion, null, 'busy');
     await process.start(launcher.launch({ program: path, plan: (place) => consultPlan(args, file, place) }));
-    return consultation(process, dialect, input, clock);
+    return consultation(process, programVersion, input, clock);
   }
 
   /** Whether a process waits for just this turn. */
@@ -171,26 +171,26 @@ export class ProcessPool {
   }
 
   async #start(
-    { path, leading, dialect }: KnownProgram,
+    { path, leading, programVersion }: KnownProgram,
     key: LaunchKey,
     launch: Launch,
     next: 'standby' | 'busy',
     signal?: AbortSignal,
   ): Promise<CliProcess> {
     const plan = (systemPath: string) => {
-      const { args, files } = dialect.plan(launch, systemPath);
+      const { args, files } = programVersion.plan(launch, systemPath);
       return { args: [...leading, ...args], files };
     };
-    const process = this.#add(dialect, key, next);
+    const process = this.#add(programVersion, key, next);
     await process.start(this.#parts.launcher.launch({ program: path, plan }, signal));
     return process;
   }
 
-  #add(dialect: CliProcessParts['dialect'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
+  #add(programVersion: CliProcessParts['programVersion'], key: LaunchKey | null, next: 'standby' | 'busy'): CliProcess {
     const { clock, observer, redactor } = this.#parts;
     // A consultation has a limit of its own.
     const limits = key === null ? { ...this.#settings.limits, firstOutputMs: 0, stallMs: 0 } : this.#settings.limits;
-    const parts = { dialect, limits, clock, observer, redactor };
+    const parts = { programVersion, limits, clock, observer, redactor };
     const process = new CliProcess(parts, next, (changed) => this.#changed(changed, key));
     this.#all.set(process, key);
     void process.gone.then(() => this.#all.delete(process));

@@ -1,4 +1,4 @@
-import type { LaunchKey } from '../program.js';
+import type { LaunchKey } from '../process/program.js';
 import type { LaunchRecord } from './launch-history.js';
 
 /** A process that was started in advance, as the policy sees it. */

@@ -3,8 +3,8 @@ import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Redactor } from '../../../shared/redactor.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { Decoder, Dialect, Dialogue, Exit, RequestKind, Turn, TurnEnd } from '../adapter.js';
-import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../observer.js';
+import type { Decoder, Exit, ProgramVersion, Protocol, RequestKind, Turn, TurnEnd } from '../contract/adapter.js';
+import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { type CliState, type ConversationState, transitions } from './cli-state.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
@@ -16,7 +16,7 @@ export interface CliLimits extends TurnLimits {
 }
 
 export interface CliProcessParts {
-  readonly dialect: Pick<Dialect, 'dialogue'>;
+  readonly programVersion: Pick<ProgramVersion, 'protocol'>;
   readonly limits: CliLimits;
   readonly clock: Clock;
   readonly observer: CliObserver;
@@ -36,7 +36,7 @@ const maxRefusals = 100;
 export class CliProcess {
   readonly startedMs: number;
   readonly #parts: CliProcessParts;
-  readonly #dialogue: Dialogue;
+  readonly #protocol: Protocol;
   readonly #decoder: Decoder;
   readonly #onChange: (process: CliProcess) => void;
   #state: CliState;
@@ -57,12 +57,12 @@ export class CliProcess {
   constructor(parts: CliProcessParts, next: 'standby' | 'busy', onChange: (process: CliProcess) => void = () => {}) {
     this.#parts = parts;
     this.#state = { name: 'starting', next };
-    this.#dialogue = parts.dialect.dialogue();
+    this.#protocol = parts.programVersion.protocol();
     const reply = (text: string) => {
       if (this.#refusals <= maxRefusals) this.#running?.tree.child.stdin.write(text);
     };
     const requestRefused = (request: RequestKind) => this.#refused(request);
-    this.#decoder = withoutAsides(this.#dialogue.decoder, { ...parts.observer, reply, requestRefused });
+    this.#decoder = withoutAsides(this.#protocol.decoder, { ...parts.observer, reply, requestRefused });
     this.#onChange = onChange;
     this.startedMs = parts.clock.monotonicMs();
     this.#sinceMs = this.startedMs;
@@ -129,7 +129,7 @@ export class CliProcess {
     if (this.#state.name === 'busy' && this.#state.turn !== null)
       throw new Error('a CLI process has one turn at a time');
     this.#refusals = 0;
-    const input = this.#dialogue.writer.write(turn, ++this.#turns);
+    const input = this.#protocol.writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
     const program = { stdin: tree.child.stdin, output, decoder: this.#decoder, onStray: () => this.#spokeOutOfTurn() };
     using open = new OpenTurn(program, sink, limits, clock);
@@ -196,7 +196,7 @@ export class CliProcess {
     const listener = { text: (text: string) => this.#read(text), end: (exit: Exit) => this.#exited(exit) };
     const output = new ProgramOutput(tree.child, listener, this.#parts);
     this.#running = { tree, output };
-    const opening = this.#dialogue.opening?.(tree.child.workingDirectory);
+    const opening = this.#protocol.opening?.(tree.child.workingDirectory);
     if (opening === undefined) return;
     tree.child.stdin.write(opening);
     output.read();

@@ -1,4 +1,4 @@
-import type { Launch } from '../adapter.js';
+import type { Launch } from '../contract/adapter.js';
 import type { OpenTurn } from './open-turn.js';
 
 /** A conversation as a turn finds it. */

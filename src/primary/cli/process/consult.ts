@@ -3,15 +3,15 @@ import { RelayError } from '../../../shared/errors.js';
 import {
   type Consultation,
   type DecoderEvent,
-  type Dialect,
-  type Dialogue,
   type Exit,
   filePlace,
   type LaunchPlan,
+  type ProgramVersion,
+  type Protocol,
   plainLaunch,
   type TurnEvent,
   unknownUsage,
-} from '../adapter.js';
+} from '../contract/adapter.js';
 import type { CliProcess } from './cli-process.js';
 
 const usualLimitMs = 10_000;
@@ -23,7 +23,7 @@ const maxLength = 4 * 1024 * 1024;
 const maxSpokenLength = 1024 * 1024;
 
 /** A consultation as a turn: what the program prints until it exits, or until that is enough, is the answer. */
-export class ConsultDialect implements Pick<Dialect, 'dialogue'> {
+export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
   readonly #isEnough: ((stdout: string) => boolean | string) | undefined;
   readonly limitMs: number;
   code: number | null = null;
@@ -35,7 +35,7 @@ export class ConsultDialect implements Pick<Dialect, 'dialogue'> {
     this.limitMs = isEnough === undefined ? usualLimitMs : spokenLimitMs;
   }
 
-  dialogue(): Dialogue {
+  protocol(): Protocol {
     const stdin = this.#isEnough === undefined ? 'end' : 'keep-open';
     const exit = ({ code }: Exit): TurnEvent[] => {
       this.code = code;
@@ -66,19 +66,19 @@ export function consultPlan(args: readonly string[], file: string | undefined, p
 const end: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
 const noSink = { write: () => {}, hasEnough: false, isFull: false, room: async () => {} };
 
-/** Lets a started program answer, as long as its dialect allows, and ends it. Rejects with `spawn_error` where it gives no answer. */
+/** Lets a started program answer, within a limit of time, and ends it. Rejects with `spawn_error` where it gives no answer. */
 export async function consultation(
   process: CliProcess,
-  dialect: ConsultDialect,
+  programVersion: ConsultedProgram,
   input: string,
   clock: Clock,
 ): Promise<Consultation> {
   const controller = new AbortController();
   const late = new RelayError('spawn_error', 'the model CLI does not answer questions about itself');
-  const stopTimer = clock.after(dialect.limitMs, () => controller.abort(late));
+  const stopTimer = clock.after(programVersion.limitMs, () => controller.abort(late));
   try {
     await process.turn({ ...plainLaunch(null), text: input, history: [] }, noSink, controller.signal);
-    return { code: dialect.code, stdout: dialect.stdout };
+    return { code: programVersion.code, stdout: programVersion.stdout };
   } finally {
     stopTimer();
     await process.end('done');

@@ -1,6 +1,6 @@
 import { access, mkdir, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { LaunchPlan, PrivateHome } from '../adapter.js';
+import type { LaunchPlan, PrivateHome } from '../contract/adapter.js';
 
 /** Two private folders of the service, which may be one. */
 export interface ProcessFolders {

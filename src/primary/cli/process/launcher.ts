@@ -1,7 +1,7 @@
 import { lstat, mkdir } from 'node:fs/promises';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { cookieOf, type Instance } from '../../../shared/process/instance.js';
-import type { LaunchPlan, PrivateHome } from '../adapter.js';
+import type { LaunchPlan, PrivateHome } from '../contract/adapter.js';
 import type { Containment, ContainmentFactory } from '../terminate/containment.js';
 import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
 import { ProcessHome } from './home.js';

@@ -1,8 +1,15 @@
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { type Decoder, type Exit, type TurnEnd, type TurnEvent, type TurnInput, unknownUsage } from '../adapter.js';
-import { LineTooLong } from '../adapters/lines.js';
+import {
+  type Decoder,
+  type Exit,
+  LineTooLong,
+  type TurnEnd,
+  type TurnEvent,
+  type TurnInput,
+  unknownUsage,
+} from '../contract/adapter.js';
 import type { ProgramOutput } from './output.js';
 import { SilenceLimit, type SilenceLimits } from './silence-limit.js';
 import { couldNotExecute } from './spawn.js';

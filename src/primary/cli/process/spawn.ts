@@ -2,8 +2,8 @@ import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { RelayError } from '../../../shared/errors.js';
 import { closingFailed } from '../../../shared/process/failed-spawn.js';
 import { cookieName } from '../../../shared/process/instance.js';
-import type { CliObserver } from '../observer.js';
-import type { Containment } from '../terminate/containment.js';
+import type { CliObserver } from '../contract/observer.js';
+import type { Child, Containment, ExitStatus } from '../terminate/containment.js';
 
 export interface ProgramStart {
   readonly program: string;
@@ -12,19 +12,6 @@ export interface ProgramStart {
   readonly workingDirectory: string;
   readonly cookie: string;
 }
-
-export interface ExitStatus {
-  readonly code: number | null;
-  readonly signal: NodeJS.Signals | null;
-}
-
-/** A program that has been started. */
-export type Child = ChildProcessWithoutNullStreams & {
-  readonly pid: number;
-  /** Resolves when the program itself has exited; what it has started may live on. */
-  readonly exited: Promise<ExitStatus>;
-  readonly workingDirectory: string;
-};
 
 /** Starts the program as the leader of a process group of its own. Rejects with `spawn_error`. */
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {

@@ -1,5 +1,19 @@
+import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import type { Swept } from '../../../shared/process/sweep.js';
+
+export interface ExitStatus {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** A program that has been started. */
+export type Child = ChildProcessWithoutNullStreams & {
+  readonly pid: number;
+  /** Resolves when the program itself has exited; what it has started may live on. */
+  readonly exited: Promise<ExitStatus>;
+  readonly workingDirectory: string;
+};
 
 /** What holds one program and everything it starts, so that all of it can be found and ended. */
 export interface Containment {

@@ -2,9 +2,8 @@ import { type Clock, delay } from '../../../shared/clock.js';
 import type { Logger } from '../../../shared/logger.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { mainThreadHasEnded, startTicksNow } from '../../../shared/process/proc.js';
-import type { CliObserver, EndReason } from '../observer.js';
-import type { Child } from '../process/spawn.js';
-import type { Containment } from './containment.js';
+import type { CliObserver, EndReason } from '../contract/observer.js';
+import type { Child, Containment } from './containment.js';
 import { signalGroup } from './group-containment.js';
 import type { KillTree } from './tree-kill.js';
 

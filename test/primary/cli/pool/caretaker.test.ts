@@ -1,4 +1,4 @@
-import type { Launch } from '../../../../src/primary/cli/adapter.js';
+import type { Launch } from '../../../../src/primary/cli/contract/adapter.js';
 import { Caretaker, type WaitingJob } from '../../../../src/primary/cli/pool/caretaker.js';
 import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../support/pool-house.js';
 import { TextBook, turnOf } from '../../../support/scripted-cli.js';

@@ -1,4 +1,4 @@
-import type { Launch } from '../../../../src/primary/cli/adapter.js';
+import type { Launch } from '../../../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../../../src/primary/cli/pool/launch-history.js';
 import { usual, withSystem } from '../../../support/pool-house.js';
 

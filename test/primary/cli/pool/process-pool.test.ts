@@ -1,5 +1,5 @@
-import { type Launch, plainLaunch } from '../../../../src/primary/cli/adapter.js';
-import { launchKeyOf } from '../../../../src/primary/cli/program.js';
+import { type Launch, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { launchKeyOf } from '../../../../src/primary/cli/process/program.js';
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import { PoolHouse, usual, withSystem } from '../../../support/pool-house.js';
 import { TextBook, turnOf } from '../../../support/scripted-cli.js';

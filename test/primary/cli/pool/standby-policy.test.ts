@@ -1,4 +1,4 @@
-import { plainLaunch } from '../../../../src/primary/cli/adapter.js';
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { LaunchRecord } from '../../../../src/primary/cli/pool/launch-history.js';
 import {
   planStandby,

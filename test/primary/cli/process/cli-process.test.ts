@@ -1,12 +1,17 @@
 import { getEventListeners } from 'node:events';
-import { type DecoderEvent, type Dialect, type TurnEvent, unknownUsage } from '../../../../src/primary/cli/adapter.js';
+import {
+  type DecoderEvent,
+  type ProgramVersion,
+  type TurnEvent,
+  unknownUsage,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import { type CliLimits, CliProcess } from '../../../../src/primary/cli/process/cli-process.js';
 import type { CliState } from '../../../../src/primary/cli/process/cli-state.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import {
   lineDecoder,
-  lineDialect,
+  lineVersion,
   noLimits,
   noSecrets,
   type ScriptedOptions,
@@ -35,7 +40,7 @@ async function start(options: ScriptedOptions = {}) {
 
 function unstarted(next: 'standby' | 'busy' = 'busy', limits: CliLimits = noLimits): CliProcess {
   return new CliProcess(
-    { dialect: lineDialect(), limits, clock: new FakeClock(), observer: silentObserver, redactor: noSecrets },
+    { programVersion: lineVersion(), limits, clock: new FakeClock(), observer: silentObserver, redactor: noSecrets },
     next,
   );
 }
@@ -65,7 +70,7 @@ describe('a CLI process', () => {
   });
 
   it('can’t be kept where the program reads to the end of its stdin: it is done after one turn', async () => {
-    const { process, tree, book, turn } = await start({ dialect: lineDialect('end') });
+    const { process, tree, book, turn } = await start({ programVersion: lineVersion('end') });
     const answer = turn();
     await tree.say('+hello?\n');
     await tree.exit(0);
@@ -315,7 +320,7 @@ describe('what a program says between two turns', () => {
       },
       exit: () => [],
     };
-    const { process, tree, turn } = await start({ dialect: withDecoder(decoder) });
+    const { process, tree, turn } = await start({ programVersion: withDecoder(decoder) });
     const answer = turn();
     await tree.say('end\n');
     await answer;
@@ -430,19 +435,22 @@ describe('a turn that is cut', () => {
 });
 
 /** Says hello first. Its program asks `?`, is answered at once, and asks for files. */
-function talkative(): Dialect {
+function talkative(): ProgramVersion {
   const lines = lineDecoder();
   const asides: Readonly<Record<string, DecoderEvent[]>> = {
     '?\n': [{ type: 'reply', text: 'yes\n' }],
     'files\n': [{ type: 'request-refused', request: 'files' }],
   };
-  const dialect = withDecoder({ ...lines, read: (chunk) => asides[chunk] ?? lines.read(chunk) });
-  return { ...dialect, dialogue: () => ({ ...dialect.dialogue(), opening: (folder) => `hello from ${folder}\n` }) };
+  const programVersion = withDecoder({ ...lines, read: (chunk) => asides[chunk] ?? lines.read(chunk) });
+  return {
+    ...programVersion,
+    protocol: () => ({ ...programVersion.protocol(), opening: (folder) => `hello from ${folder}\n` }),
+  };
 }
 
 describe('a program that is spoken to before its first turn', () => {
   it('is told the opening at its start, and answered, while it waits and in a turn', async () => {
-    const { process, tree, book, turn } = await start({ next: 'standby', dialect: talkative() });
+    const { process, tree, book, turn } = await start({ next: 'standby', programVersion: talkative() });
     await tree.say('?\n');
     expect([tree.heard, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
     await tree.say('files\n');
@@ -460,21 +468,24 @@ describe('a program that is spoken to before its first turn', () => {
   it('is ended where it asks without end for what it is not given, on standby and in a turn', async () => {
     const refusals: DecoderEvent[] = Array.from({ length: 101 }, () => ({ type: 'request-refused', request: 'files' }));
     const lines = lineDecoder();
-    const dialect = withDecoder({ ...lines, read: (chunk) => (chunk === 'files\n' ? refusals : lines.read(chunk)) });
+    const programVersion = withDecoder({
+      ...lines,
+      read: (chunk) => (chunk === 'files\n' ? refusals : lines.read(chunk)),
+    });
     const waiting = await start({
       next: 'standby',
-      dialect: { ...dialect, dialogue: () => ({ ...dialect.dialogue(), opening: () => '' }) },
+      programVersion: { ...programVersion, protocol: () => ({ ...programVersion.protocol(), opening: () => '' }) },
     });
     await waiting.tree.say('files\n');
     expect(waiting.tree.ends).toEqual(['retired']);
-    const busy = await start({ dialect });
+    const busy = await start({ programVersion });
     const failure = expect(busy.turn('one')).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
     await busy.tree.say('files\n');
     await failure;
   });
 
   it('counts as dead where its opening fails', async () => {
-    const { process, tree, states } = await start({ next: 'standby', dialect: talkative() });
+    const { process, tree, states } = await start({ next: 'standby', programVersion: talkative() });
     await tree.say('fail\n');
     expect([tree.ends, states]).toEqual([['retired'], ['standby', 'stopping', 'gone']]);
     expect(process.isAlive).toBe(false);
@@ -482,16 +493,19 @@ describe('a program that is spoken to before its first turn', () => {
 });
 
 describe('the history of a turn', () => {
-  const inTwoParts: Dialect = {
-    ...lineDialect(),
-    dialogue: () => ({
+  const inTwoParts: ProgramVersion = {
+    ...lineVersion(),
+    protocol: () => ({
       writer: { write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }) },
       decoder: lineDecoder(),
     }),
   };
 
   it('is taken in piece by piece, which is no output of the model', async () => {
-    const { tree, clock, turn } = await start({ limits: { firstOutputMs: 300, stallMs: 20 }, dialect: inTwoParts });
+    const { tree, clock, turn } = await start({
+      limits: { firstOutputMs: 300, stallMs: 20 },
+      programVersion: inTwoParts,
+    });
     const failure = expect(turn('one')).rejects.toMatchObject({ code: 'timeout' });
     await clock.advance(100);
     await tree.say(': I have started\nmore\n');

@@ -1,13 +1,13 @@
-import { ConsultDialect, consultation, consultPlan } from '../../../../src/primary/cli/process/consult.js';
+import { ConsultedProgram, consultation, consultPlan } from '../../../../src/primary/cli/process/consult.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { scriptedCli } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
 async function consult(input = '', isEnough?: (stdout: string) => boolean | string) {
   const clock = new FakeClock();
-  const dialect = new ConsultDialect(isEnough);
-  const { tree, process } = await scriptedCli(clock, { dialect });
-  const answer = consultation(process, dialect, input, clock);
+  const programVersion = new ConsultedProgram(isEnough);
+  const { tree, process } = await scriptedCli(clock, { programVersion });
+  const answer = consultation(process, programVersion, input, clock);
   await settled();
   return { clock, tree, process, answer };
 }
@@ -44,7 +44,7 @@ describe('a consultation', () => {
   });
 
   it('has 20 s where stdin stays open until enough was said', () => {
-    expect(new ConsultDialect(() => false).limitMs).toBe(20_000);
+    expect(new ConsultedProgram(() => false).limitMs).toBe(20_000);
   });
 
   it('writes what is to be said next, until enough was said', async () => {

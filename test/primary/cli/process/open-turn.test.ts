@@ -1,6 +1,10 @@
 import { PassThrough } from 'node:stream';
-import { type Decoder, type TurnInput, unknownUsage } from '../../../../src/primary/cli/adapter.js';
-import { LineTooLong } from '../../../../src/primary/cli/adapters/lines.js';
+import {
+  type Decoder,
+  LineTooLong,
+  type TurnInput,
+  unknownUsage,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import { OpenTurn, type TurnLimits } from '../../../../src/primary/cli/process/open-turn.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { lineDecoder, noLimits, TextBook } from '../../../support/scripted-cli.js';

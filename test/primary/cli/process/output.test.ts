@@ -1,4 +1,4 @@
-import type { Exit } from '../../../../src/primary/cli/adapter.js';
+import type { Exit } from '../../../../src/primary/cli/contract/adapter.js';
 import { ProgramOutput, printable } from '../../../../src/primary/cli/process/output.js';
 import { Redactor } from '../../../../src/shared/redactor.js';
 import { FakeClock } from '../../../support/fake-clock.js';

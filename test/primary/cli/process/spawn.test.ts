@@ -1,13 +1,12 @@
 import { readFile } from 'node:fs/promises';
-import type { ExitClass } from '../../../../src/primary/cli/observer.js';
+import type { ExitClass } from '../../../../src/primary/cli/contract/observer.js';
 import {
-  type Child,
   couldNotExecute,
   type ProgramStart,
   spawnError,
   spawnProgram,
 } from '../../../../src/primary/cli/process/spawn.js';
-import type { Containment } from '../../../../src/primary/cli/terminate/containment.js';
+import type { Child, Containment } from '../../../../src/primary/cli/terminate/containment.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { silentObserver } from '../../../support/scripted-cli.js';
 

@@ -2,7 +2,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findProgram } from '../../../../src/primary/cli/program.js';
+import { findProgram } from '../../../../src/primary/cli/process/program.js';
 import { createKillTree } from '../../../../src/primary/cli/terminate/tree-kill.js';
 import { systemClock as clock } from '../../../../src/shared/clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';

@@ -1,0 +1,187 @@
+import { cliError } from '../../../../shared/errors.js';
+import type {
+  Adapter,
+  Aside,
+  Consult,
+  Launch,
+  ModelEntry,
+  PrivateHome,
+  ProgramVersion,
+} from '../../contract/adapter.js';
+import { rpcMessage } from '../common/json-rpc.js';
+import { modelsOf } from './choices.js';
+import { errorOf } from './failure.js';
+import { type Initialized, refused, type SessionMade } from './lines.js';
+import { AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
+import type { AcpPreset, GivenVariables } from './presets.js';
+import { AcpSession } from './session.js';
+import { imageBlock } from './turn.js';
+
+export interface AcpOptions {
+  readonly extraArgs: readonly string[];
+  /** What the program sees of the service's environment. */
+  readonly given: GivenVariables;
+  /** Further files below HOME that are linked into the private one. */
+  readonly homeFiles: readonly string[];
+}
+
+/** Any agent that speaks version 1 of the Agent Client Protocol: one process, one session, many turns. */
+export function acpAdapter(
+  name: string,
+  preset: AcpPreset,
+  command: readonly [program: string, ...args: string[]] | null,
+  options: AcpOptions,
+): Adapter {
+  const [program, ...leading] = command ?? preset.command;
+  const args = [...leading, ...preset.args, ...options.extraArgs];
+  return {
+    name,
+    command: [program], // the other words may hold {model}, so they belong to the plan
+    credentialVariable: null,
+    env: preset.env,
+    home: homeOf(preset, options),
+    models: null,
+    ...(preset.modelForm !== undefined && { modelForm: preset.modelForm }),
+    learn: (consult) => learn(consult, args, { given: options.given, mode: preset.mode ?? null }),
+  };
+}
+
+function homeOf({ folders, files, credentials }: AcpPreset, { given, homeFiles }: AcpOptions): PrivateHome {
+  const written = Object.entries(files(given)).map(([path, text]) => ({ path, text }));
+  const linked = given.HOME === undefined ? [] : [...credentials, ...homeFiles];
+  return { variables: folders, files: written, links: linked.map((path) => ({ path, to: `${given.HOME}/${path}` })) };
+}
+
+async function learn(
+  consult: Consult,
+  args: readonly string[],
+  settings: AgentQuery['settings'],
+): Promise<ProgramVersion> {
+  const queryWith = (consult: Consult): AgentQuery => ({ consult, args: argsFor(args, null), settings });
+  const { agentInfo, agentCapabilities } = await askAgent(queryWith(consult));
+  const choosesModel = !args.some(holdsModel);
+  return {
+    version: agentInfo?.version ?? null,
+    extras: agentCapabilities?.promptCapabilities?.image === true ? { image: imageBlock } : {},
+    plan: ({ model }: Launch) => ({ args: argsFor(args, model), files: [] }),
+    protocol: () => {
+      const session = new AcpSession(choosesModel);
+      const opening = (workingDirectory: string) => session.open({ ...settings, workingDirectory });
+      return { writer: session, decoder: session, opening };
+    },
+    check: (consult) => checkAgent(queryWith(consult)),
+    listModels: (consult) => listModels(queryWith(consult)),
+  };
+}
+
+const modelPlace = '{model}';
+
+function holdsModel(arg: string | undefined): boolean {
+  return arg?.includes(modelPlace) === true;
+}
+
+/** Where no model is named, an argument that holds its place is left out, with the flag before it. */
+function argsFor(args: readonly string[], model: string | null): readonly string[] {
+  if (model !== null) return args.map((arg) => arg.replaceAll(modelPlace, model));
+  return args.filter((arg, index) => !holdsModel(arg) && !(arg.startsWith('-') && holdsModel(args[index + 1])));
+}
+
+const notLoggedIn = 'the model CLI is not logged in';
+
+/** The program's own working directory, by a path that is absolute without being known. */
+const ownFolder = '/proc/self/cwd';
+
+/** How an agent is asked about itself. */
+export interface AgentQuery {
+  readonly consult: Consult;
+  readonly args: readonly string[];
+  readonly settings: Omit<OpeningSettings, 'workingDirectory'>;
+}
+
+/** What the agent says of itself. Throws `cli_error` where it does not speak the protocol. */
+export async function askAgent(query: AgentQuery): Promise<Initialized> {
+  const { agent, failure } = await openedBy(query, 'agent');
+  if (agent !== null) return agent;
+  if (failure !== null) throw errorOf(failure(null));
+  throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
+}
+
+/** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. Throws `cli_error` where there is another fault. */
+export async function checkAgent(query: AgentQuery): Promise<string | null> {
+  const { session, failure } = await openedBy(query, 'session');
+  if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
+  if (failure === null) throw cliError('other', 'the model CLI opens no session');
+  const failed = failure(null);
+  if (failed.reason !== 'auth') throw errorOf(failed);
+  return failed.message.replace(/^the model CLI reports/, notLoggedIn);
+}
+
+/** null where the agent does not list them. */
+export async function listModels(query: AgentQuery): Promise<readonly ModelEntry[] | null> {
+  const { session } = await openedBy(query, 'session');
+  return session === null || hasNoModel(session) ? null : modelsOf(session);
+}
+
+/** Some name a current model all the same, such as `unknown/unknown`. */
+function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean {
+  return model !== null && model.options.length === 0 && (models?.availableModels.length ?? 0) === 0;
+}
+
+interface OpenedAgent {
+  readonly agent: Initialized | null;
+  readonly session: SessionMade | null;
+  readonly failure: OpeningFailure | null;
+}
+
+/** Speaks with the agent until it has said what is wanted, or refuses. */
+async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session'): Promise<OpenedAgent> {
+  const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
+  const reader = new OpeningReader(opening);
+  const isOver = () => reader.end !== null || (wanted === 'agent' && opening.agent !== null);
+  const isEnough = (printed: string) => {
+    const replies = reader.read(printed.slice(0, printed.lastIndexOf('\n') + 1));
+    return isOver() || asksToLogIn(printed) || replies;
+  };
+  const { stdout } = await consult(args, opening.begin(), isEnough);
+  reader.read(`${stdout}\n`); // the last line may have come without a newline
+  if (opening.agent === null && reader.end === null && asksToLogIn(stdout)) throw cliError('auth', notLoggedIn);
+  const { session = null, failure = null } = reader.end ?? {};
+  return { agent: opening.agent, session, failure };
+}
+
+/** Reads what an agent prints while a session is opened. */
+class OpeningReader {
+  readonly #opening: AcpOpening;
+  #length = 0;
+  end: { readonly session?: SessionMade; readonly failure?: OpeningFailure } | null = null;
+
+  constructor(opening: AcpOpening) {
+    this.#opening = opening;
+  }
+
+  /** `printed`: all whole lines so far. Returns what to write. */
+  read(printed: string): string {
+    const lines = printed.slice(this.#length).split('\n');
+    this.#length = printed.length;
+    return lines.map((line) => this.#replyTo(line)).join('');
+  }
+
+  #replyTo(line: string): string {
+    const message = rpcMessage(line);
+    if (message === null || message.type === 'notification') return '';
+    if (message.type === 'request') return repliesOf(refused(message));
+    const step = this.#opening.take(message);
+    if (step?.type === 'open' || step?.type === 'closed') this.end ??= step;
+    return step?.type === 'reply' ? step.text : '';
+  }
+}
+
+function repliesOf(asides: readonly Aside[]): string {
+  return asides.map((aside) => (aside.type === 'reply' ? aside.text : '')).join('');
+}
+
+/** Some ask whoever sits at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
+function asksToLogIn(stdout: string): boolean {
+  const printed = stdout.replace(/^\s*\{.*/gm, '');
+  return /authorization code|visit the following URL|log ?in to continue/i.test(printed);
+}

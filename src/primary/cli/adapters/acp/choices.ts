@@ -1,0 +1,106 @@
+import type { ModelEntry } from '../../contract/adapter.js';
+import type { SessionMade, SessionOption } from './lines.js';
+
+/** A request of the protocol, without its id. */
+export interface AcpRequest {
+  readonly method: string;
+  readonly params: Readonly<Record<string, unknown>>;
+}
+
+/** How the agent is told the model of a session; null where it takes none. */
+export function modelRequest({ sessionId, models, configOptions }: SessionMade, model: string): AcpRequest | null {
+  if (configOptions.model) return optionRequest(sessionId, configOptions.model, model);
+  return models ? { method: 'session/set_model', params: { sessionId, modelId: model } } : null;
+}
+
+export function optionRequest(sessionId: string, { id }: SessionOption, value: string): AcpRequest {
+  return { method: 'session/set_config_option', params: { sessionId, configId: id, value } };
+}
+
+/** The model that answers where none is named; null where the agent does not tell. */
+export function currentModel({ models, configOptions }: SessionMade): string | null {
+  return configOptions.model?.currentValue ?? models?.currentModelId ?? null;
+}
+
+/** null where the agent does not list them. */
+export function modelsOf({ models, configOptions }: SessionMade): readonly ModelEntry[] | null {
+  if (configOptions.model) return listed(configOptions.model.options, configOptions.model.currentValue);
+  if (!models) return null;
+  const known = models.availableModels.map(({ modelId, ...told }) => ({ value: modelId, ...told }));
+  return listed(known, models.currentModelId);
+}
+
+/** The current one may be a name that is not in the list, such as an alias. */
+function listed(known: SessionOption['options'], current: string): readonly ModelEntry[] {
+  const entries = known.map(({ value, ...told }) => entryOf(value, told, current));
+  const isListed = entries.some((entry) => entry.default);
+  return isListed ? entries : [entryOf(current, { name: current }, current), ...entries];
+}
+
+interface ToldModel {
+  readonly name: string;
+  readonly description?: string | null | undefined;
+}
+
+function entryOf(id: string, { name, description }: ToldModel, current: string): ModelEntry {
+  return { id, name, default: id === current, ...(description && { description }) };
+}
+
+/** What agents call their modes, the strictest first: those that call no tools, that only read, that ask before they act. */
+const strictness: readonly RegExp[] = [
+  /^chat$/,
+  /^read-?only$/,
+  /^(ask|dont-?ask|deny)$/,
+  /^(plan|architect)$/,
+  /^(default|always-?ask|approve|manual|normal|suggest)$/,
+];
+
+interface OfferedModes {
+  readonly current: string;
+  readonly offered: readonly string[];
+}
+
+/** How an agent is told the mode of a session. */
+export interface ModeRequest extends AcpRequest {
+  readonly mode: string;
+  /** It is in that mode already: the answer only shows that it has said what it says at the beginning of a session. */
+  readonly isCurrent: boolean;
+}
+
+/**
+ * The request for the strictest mode that a session offers; for `usual`, where it offers that. A mode whose name says
+ * nothing stays. Null where there are no modes.
+ */
+export function modeRequest(session: SessionMade, usual: string | null): ModeRequest | null {
+  const modes = modesOf(session);
+  if (modes === null) return null;
+  const { current, offered } = modes;
+  const mode = usual !== null && offered.includes(usual) ? usual : strictestOf(modes);
+  return { ...requestFor(session, mode), mode, isCurrent: mode === current };
+}
+
+function strictestOf({ current, offered }: OfferedModes): string {
+  const ranks = [current, ...offered].map((mode) => ({ mode, rank: rankOf(mode) }));
+  return ranks.reduce((best, next) => (next.rank < best.rank ? next : best)).mode;
+}
+
+/** Some modes are named by addresses, of which the last part says what they are. */
+function rankOf(mode: string): number {
+  const name = mode.split(/[/#:]/).at(-1) ?? mode;
+  const words = name
+    .replace(/(?<=[a-z])(?=[A-Z])/g, '-')
+    .toLowerCase()
+    .replaceAll('_', '-');
+  const rank = strictness.findIndex((sign) => sign.test(words));
+  return rank < 0 ? strictness.length : rank;
+}
+
+function modesOf({ modes, configOptions: { mode } }: SessionMade): OfferedModes | null {
+  if (modes) return { current: modes.currentModeId, offered: modes.availableModes.map(({ id }) => id) };
+  return mode && { current: mode.currentValue, offered: mode.options.map(({ value }) => value) };
+}
+
+function requestFor({ sessionId, modes, configOptions: { mode: option } }: SessionMade, mode: string): AcpRequest {
+  if (modes || !option) return { method: 'session/set_mode', params: { sessionId, modeId: mode } };
+  return optionRequest(sessionId, option, mode);
+}

@@ -1,0 +1,165 @@
+import { z } from 'zod';
+import type { Aside, RequestKind } from '../../contract/adapter.js';
+import { methodNotFound, type RpcId, type RpcMessage, rpcFailure, rpcResult } from '../common/json-rpc.js';
+
+/** What an agent writes in version 1 of the Agent Client Protocol, as far as it is read here. Anything else is ignored. */
+
+export const protocolVersion = 1;
+
+/** The first request. No files and no terminal are offered. */
+export const initialize = [
+  'initialize',
+  {
+    protocolVersion,
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+    clientInfo: { name: 'prompt-relay', version: '1' },
+  },
+] as const;
+
+/** The request for a session. The path is absolute. */
+export function newSession(workingDirectory: string) {
+  return ['session/new', { cwd: workingDirectory, mcpServers: [] }] as const;
+}
+
+const named = z.object({ name: z.string(), version: z.string() });
+
+const variable = z.object({ name: z.string(), optional: z.boolean().nullish() });
+/** `vars`: of the type `env_var`, the variables from which the agent reads its credential. */
+const authMethod = z.object({
+  id: z.string(),
+  name: z.string().catch(''),
+  type: z.string().nullish().catch(null),
+  vars: z.array(variable).catch([]),
+});
+export type AuthMethod = z.infer<typeof authMethod>;
+
+const authMethods = z
+  .array(z.unknown())
+  .optional()
+  .catch([])
+  .transform((all = []) => all.flatMap((one) => authMethod.safeParse(one).data ?? []));
+
+const capabilities = z.object({ promptCapabilities: z.object({ image: z.boolean().optional() }).nullish() });
+
+/** The answer to `initialize`. */
+export const initialized = z.object({
+  protocolVersion: z.number(),
+  agentCapabilities: capabilities.nullish(),
+  agentInfo: named.nullish().catch(null),
+  authMethods,
+});
+export type Initialized = z.infer<typeof initialized>;
+
+const option = z.object({ value: z.string(), name: z.string(), description: z.string().nullish() });
+const options = z.union([
+  z.array(option),
+  z.array(z.object({ options: z.array(option) })).transform((groups) => groups.flatMap((group) => group.options)),
+]);
+
+const selection = z.object({
+  type: z.literal('select'),
+  category: z.string(),
+  id: z.string(),
+  currentValue: z.string(),
+  options,
+});
+export type SessionOption = z.infer<typeof selection>;
+
+/** The options of a session that choose its model and its mode; null where there is none. */
+const configOptions = z
+  .array(z.unknown())
+  .nullish()
+  .catch(null)
+  .transform((all) => {
+    const known = (all ?? []).flatMap((one) => selection.safeParse(one).data ?? []);
+    const of = (wanted: string) => known.find(({ category }) => category === wanted) ?? null;
+    return { model: of('model'), mode: of('mode') };
+  });
+
+/** How agents told of their models before there were options. */
+const modelState = z
+  .object({
+    availableModels: z.array(z.object({ modelId: z.string(), name: z.string(), description: z.string().nullish() })),
+    currentModelId: z.string(),
+  })
+  .nullish()
+  .catch(null);
+
+/** How agents told of their modes before there were options. */
+const modeState = z
+  .object({ availableModes: z.array(z.object({ id: z.string(), name: z.string() })), currentModeId: z.string() })
+  .nullish()
+  .catch(null);
+
+/** The answer to `session/new`. */
+export const sessionMade = z.object({ sessionId: z.string(), models: modelState, modes: modeState, configOptions });
+export type SessionMade = z.infer<typeof sessionMade>;
+
+/** Tokens. */
+const count = z.int().nonnegative();
+
+const usage = z
+  .object({
+    inputTokens: count,
+    outputTokens: count,
+    cachedReadTokens: count.nullish(),
+    cachedWriteTokens: count.nullish(),
+  })
+  .nullish()
+  .catch(null);
+
+/** What gemini tells of a turn in a place of its own. */
+const geminiQuota = z.object({
+  token_count: z.object({ input_tokens: count, output_tokens: count }),
+  model_usage: z.array(z.object({ model: z.string() })).optional(),
+});
+
+/** The answer to `session/prompt`, which ends the turn. */
+export const promptEnded = z.object({
+  stopReason: z.string(),
+  usage,
+  _meta: z.object({ quota: geminiQuota.optional().catch(undefined) }).nullish(),
+});
+export type PromptEnded = z.infer<typeof promptEnded>;
+
+const messageChunk = z.object({
+  sessionUpdate: z.literal('agent_message_chunk'),
+  content: z.object({ type: z.literal('text'), text: z.string() }),
+});
+/** The model is at work, and says nothing to the user. */
+const work = z.object({ sessionUpdate: z.enum(['agent_thought_chunk', 'tool_call', 'tool_call_update', 'plan']) });
+/** `cost` is of the whole session. */
+const usageUpdate = z.object({
+  sessionUpdate: z.literal('usage_update'),
+  cost: z.object({ amount: z.number().nonnegative(), currency: z.string() }).nullish(),
+});
+
+/** The notification `session/update`. */
+export const sessionUpdated = z.object({
+  sessionId: z.string(),
+  update: z.discriminatedUnion('sessionUpdate', [messageChunk, work, usageUpdate]),
+});
+export type SessionUpdate = z.infer<typeof sessionUpdated>['update'];
+
+type AgentRequest = Extract<RpcMessage, { readonly type: 'request' }>;
+
+/** How a request of the agent is answered: nothing is given, whatever it asks for. */
+export function refused({ id, method }: AgentRequest): readonly Aside[] {
+  const request = kindOf(method);
+  const text = request === 'permission' ? notPermitted(id) : rpcFailure(id, methodNotFound, `${method} is not offered`);
+  return [
+    { type: 'reply', text },
+    { type: 'request-refused', request },
+  ];
+}
+
+function kindOf(method: string): RequestKind {
+  if (method === 'session/request_permission') return 'permission';
+  if (method.startsWith('fs/')) return 'files';
+  return method.startsWith('terminal/') ? 'terminal' : 'other';
+}
+
+/** The one answer that chooses none of the options. */
+function notPermitted(id: RpcId | null): string {
+  return rpcResult(id, { outcome: { outcome: 'cancelled' } });
+}

@@ -1,0 +1,131 @@
+import { z } from 'zod';
+import { cliError } from '../../../../shared/errors.js';
+import type { Adapter, Consult, Effort, Extras, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
+import { jsonOf } from '../common/lines.js';
+import { ClaudeDecoder } from './decoder.js';
+import { type ClaudeProfile, effortFlag, findTellable, planFor, profileFor } from './launch.js';
+import { ClaudeWriter, controlLine, imageBlock, schemaOf, type TellablePart } from './writer.js';
+
+const environment = {
+  CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+  DISABLE_AUTOUPDATER: '1',
+  // Near the end of its context the CLI would replace the conversation by a summary of its own.
+  DISABLE_COMPACT: '1',
+  // It reports a refusal of the API within 10 s then. Its own ten retries take minutes, longer than a job may.
+  CLAUDE_CODE_MAX_RETRIES: '4',
+};
+
+export interface ClaudeOptions {
+  readonly extraArgs: readonly string[];
+  /** What the program sees of the service's environment. */
+  readonly given: Readonly<Record<string, string>>;
+  /** Whether it is given the token of a login. */
+  readonly hasToken: boolean;
+}
+
+/** Full names, also as Bedrock has them, and the short ones of the program. */
+const modelForm = /^(?:[a-z]+\.)?(?:anthropic\.)?claude-|^(?:best|opus|sonnet|haiku|opusplan)(?:\[1m\])?$/;
+
+const tokenVariable = 'CLAUDE_CODE_OAUTH_TOKEN';
+
+/** Claude Code in stream-json: one process, many turns. Measured on 2.1.197, 2.1.328 and 2.1.330. */
+export function claudeAdapter(command: readonly [string, ...string[]], options: ClaudeOptions): Adapter {
+  return {
+    name: 'claude',
+    command,
+    credentialVariable: tokenVariable,
+    env: environment,
+    models: null,
+    modelForm,
+    learn: (consult) => learn(consult, options),
+  };
+}
+
+async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramVersion> {
+  const version = await ask(consult, '--version');
+  const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
+  const found = await findTellable(consult, profile);
+  const tellable = found ?? new Set<TellablePart>();
+  return {
+    isProvisional: found === null,
+    version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
+    plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
+    extras: extrasOf(profile, tellable),
+    protocol: () => {
+      const writer = new ClaudeWriter(tellable);
+      return { writer, decoder: new ClaudeDecoder(writer) };
+    },
+    check,
+    listModels: (consult) => listModels(consult, profile.args),
+  };
+}
+
+/** With a key and a token, the CLI uses the key; but without the key, `--bare` would find nobody logged in. */
+function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
+  return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
+}
+
+function extrasOf({ known }: ClaudeProfile, tellable: ReadonlySet<TellablePart>): Extras {
+  return {
+    image: imageBlock,
+    ...(tellable.has('schema') && { schema: schemaOf }),
+    ...((tellable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
+  };
+}
+
+const authStatus = z.object({ loggedIn: z.boolean() });
+
+/** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
+async function check(consult: Consult): Promise<string | null> {
+  const { stdout } = await consult(['auth', 'status']);
+  const { data } = authStatus.safeParse(jsonOf(stdout));
+  if (data === undefined) return 'the model CLI does not say whether it is logged in';
+  return data.loggedIn
+    ? null
+    : 'the model CLI is not logged in: log in as the service user, or set MODEL_CODE_OAUTH_TOKEN';
+}
+
+const initializeLine = controlLine('models', { subtype: 'initialize' });
+
+const listed = z.object({
+  value: z.string(),
+  displayName: z.string(),
+  description: z.string().optional(),
+  supportsEffort: z.boolean().optional().catch(undefined),
+});
+type ListedModel = z.infer<typeof listed>;
+
+const modelList = z.object({
+  type: z.literal('control_response'),
+  response: z.object({ response: z.object({ models: z.array(listed) }) }),
+});
+
+/** A version that tells of effort leaves it out for a model that takes none. */
+function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
+  const tellsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
+  return models.map((model) => ({
+    ...entryOf(model),
+    ...(tellsEffort && { capabilities: { images: true, effort: model.supportsEffort === true } }),
+  }));
+}
+
+/** In the program's list, its own choice is called `default`. */
+function entryOf({ value, displayName, description }: ListedModel): ModelEntry {
+  return { id: value, name: displayName, default: value === 'default', ...(description && { description }) };
+}
+
+async function listModels(consult: Consult, profile: readonly string[]): Promise<readonly ModelEntry[] | null> {
+  const { stdout } = await consult(profile, initializeLine);
+  for (const line of stdout.split('\n')) {
+    const { data } = modelList.safeParse(jsonOf(line));
+    if (data !== undefined) return entriesOf(data.response.response.models);
+  }
+  return null;
+}
+
+async function ask(consult: Consult, flag: string): Promise<string> {
+  const { code, stdout } = await consult([flag]);
+  if (code !== 0) throw cliError('other', `the model CLI does not answer ${flag}`);
+  return stdout;
+}

@@ -1,0 +1,225 @@
+import {
+  type Decoder,
+  type DecoderEvent,
+  type Exit,
+  type TurnEvent,
+  type Usage,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { JsonLines } from '../common/lines.js';
+import { failed, quotaReport, unheard } from './failure.js';
+import {
+  type AssistantLine,
+  type BlockDelta,
+  type ClaudeLine,
+  parseLine,
+  type RateLimits,
+  type ResultLine,
+  type StreamEventLine,
+} from './lines.js';
+import { type ClaudeWriter, isOfOtherTurn } from './writer.js';
+
+interface ClaudeAnswer {
+  /** The sum of the deltas, which may include a broken stream and its repetition. */
+  readonly streamed: GrowingText;
+  /** The sum of the whole messages: this is the answer. `result` repeats only its last block. */
+  readonly said: GrowingText;
+  model: string | null;
+  /** The CLI's own word for what went wrong. */
+  error: string | null;
+  hasBegun: boolean;
+  /** Whose message the stream events belong to that come now. */
+  streaming: 'nothing' | 'own' | 'stray';
+  /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next tells. */
+  readonly unstreamed: AssistantLine[];
+}
+
+/** The model of a message that the CLI has written itself, about an error. */
+const synthetic = '<synthetic>';
+const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
+
+/** Reads the stdout of one claude process. */
+export class ClaudeDecoder implements Decoder<DecoderEvent> {
+  readonly #lines = new JsonLines(parseLine, (line) => this.#eventsOf(line));
+  readonly read = (chunk: string) => this.#lines.read(chunk);
+  readonly exit = (exit: Exit) => this.#lines.exit(exit);
+  #answer = emptyAnswer();
+  #turn: number | null = null;
+  /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
+  readonly #habit = { streams: false, speaks: false };
+  #spentUsd = 0;
+  /** Told when they change, so what was told turns ago may still hold. */
+  #limits: RateLimits | null = null;
+  readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered'>;
+
+  /** `writer` is that of the same process. */
+  constructor(writer: Pick<ClaudeWriter, 'asked' | 'answered'>) {
+    this.#writer = writer;
+  }
+
+  get hasBegun(): boolean {
+    return this.#answer.hasBegun;
+  }
+
+  get isMidAnswer(): boolean {
+    const { hasBegun, model, error, unstreamed } = this.#answer;
+    return hasBegun || model !== null || error !== null || unstreamed.length > 0;
+  }
+
+  begin(turn: number): void {
+    this.#turn = turn;
+    this.#answer = emptyAnswer();
+  }
+
+  #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
+    if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
+    if (line.type === 'control_response') return this.#controlled(line);
+    const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
+    if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
+    if (isNamedOther) return strayed;
+    return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
+  }
+
+  #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
+    return response.subtype === 'error' ? [unheard(response, this.#writer.asked)] : [];
+  }
+
+  #told(limits: RateLimits): readonly DecoderEvent[] {
+    this.#limits = limits;
+    return [quotaReport(limits)];
+  }
+
+  /** Only the start of a message names its turn. */
+  #streamed({ event }: StreamEventLine, isNamedOther: boolean): readonly TurnEvent[] {
+    if (event.type === 'message_start') return this.#started(event.message.model, isNamedOther);
+    const { streaming, streamed } = this.#answer;
+    if (streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams)) return strayed;
+    if (event.type === 'content_block_delta') return this.#grown(event);
+    streamed.pass(event.content_block.type);
+    return [];
+  }
+
+  #started(model: string, isNamedOther: boolean): readonly TurnEvent[] {
+    this.#answer.streaming = isNamedOther ? 'stray' : 'own';
+    if (isNamedOther) return strayed;
+    this.#answer.model = model;
+    return this.#answer.unstreamed.splice(0).length > 0 ? strayed : [];
+  }
+
+  #grown({ delta }: BlockDelta): readonly TurnEvent[] {
+    this.#answer.hasBegun = true; // not at message_start, which the API may send long before the model's first word
+    const text = delta.type === 'text_delta' ? this.#answer.streamed.add(delta.text ?? '') : '';
+    return text === '' ? [] : [{ type: 'text-delta', text }];
+  }
+
+  #whole(line: AssistantLine): readonly TurnEvent[] {
+    const isNamed = line.user_message_uuid != null;
+    const isSuspect = this.#habit.streams && this.#answer.streaming !== 'own' && !isNamed;
+    if (isSuspect && line.message.model !== synthetic) this.#answer.unstreamed.push(line);
+    else this.#said(line);
+    return [];
+  }
+
+  #said({ message, error }: AssistantLine): void {
+    this.#answer.error = error ?? null;
+    if (message.model === synthetic) return;
+    this.#answer.hasBegun = true;
+    this.#answer.model = message.model;
+    for (const { type, text } of message.content) {
+      if (type === 'text') this.#answer.said.add(text ?? '');
+      else this.#answer.said.pass(type);
+    }
+  }
+
+  #ended(line: ResultLine): readonly TurnEvent[] {
+    const costUsd = this.#spend(line.total_cost_usd ?? null);
+    if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
+    for (const message of this.#answer.unstreamed.splice(0)) this.#said(message);
+    const answer = this.#answer;
+    if (this.#isSecondResult(line)) return strayed;
+    this.#habit.speaks ||= answer.model !== null;
+    this.#habit.streams ||= answer.streaming === 'own';
+    this.#answer = emptyAnswer();
+    const { asked } = this.#writer;
+    this.#writer.answered();
+    if (line.is_error || line.num_turns === 0) return [failed(line, answer.error, this.#limits, asked)];
+    const { model } = answer;
+    return [{ type: 'turn-end', text: correction(answer, line), model, usage: usageOf(line, costUsd) }];
+  }
+
+  /** A good result of which nothing was said before, from a program that has always said its answers. */
+  #isSecondResult({ user_message_uuid: named, is_error, num_turns }: ResultLine): boolean {
+    const isGood = !is_error && num_turns > 0;
+    return isGood && named == null && this.#turn !== null && this.#habit.speaks && !this.isMidAnswer;
+  }
+
+  /** The CLI reports the cost of the whole process so far. */
+  #spend(totalUsd: number | null): number | null {
+    if (totalUsd === null) return null;
+    const costUsd = roundedUsd(Math.max(0, totalUsd - this.#spentUsd));
+    this.#spentUsd = totalUsd;
+    return costUsd;
+  }
+}
+
+function emptyAnswer(): ClaudeAnswer {
+  const texts = { streamed: new GrowingText(), said: new GrowingText() };
+  return { ...texts, model: null, error: null, hasBegun: false, streaming: 'nothing', unstreamed: [] };
+}
+
+/** Of an answer with a schema, the value is the whole: the model may have talked before it. */
+function correction({ streamed, said }: ClaudeAnswer, { result, structured_output: value }: ResultLine): string | null {
+  if (value != null) return valueText(value);
+  const whole = said.toString() || result;
+  return whole === '' || whole === streamed.toString() ? null : whole;
+}
+
+/** Empty where it is nested deeper than the stack: that is checked against the schema like any other answer. */
+function valueText(value: unknown): string {
+  try {
+    return JSON.stringify(value);
+  } catch {
+    return '';
+  }
+}
+
+/** The difference of two sums has digits without a meaning. */
+function roundedUsd(usd: number): number {
+  return Math.round(usd * 1e9) / 1e9;
+}
+
+function usageOf({ usage }: ResultLine, costUsd: number | null): Usage {
+  if (!usage) return { ...unknownUsage, costUsd };
+  const { input_tokens: fresh, cache_creation_input_tokens: stored, cache_read_input_tokens: cached } = usage;
+  return {
+    inputTokens: fresh + stored + cached,
+    outputTokens: usage.output_tokens,
+    costUsd,
+    cacheReadTokens: cached,
+    cacheWriteTokens: stored,
+  };
+}
+
+/** A text that grows block by block. A blank line separates what comes before and after a tool call. */
+export class GrowingText {
+  #text = '';
+  #isAfterTool = false;
+
+  /** Returns what was added to the whole. */
+  add(text: string): string {
+    if (text === '') return '';
+    const grown = this.#isAfterTool && this.#text !== '' ? `\n\n${text}` : text;
+    this.#isAfterTool = false;
+    this.#text += grown;
+    return grown;
+  }
+
+  /** Takes note of a block that is no text. */
+  pass(type: string): void {
+    if (type === 'tool_use') this.#isAfterTool = true;
+  }
+
+  toString(): string {
+    return this.#text;
+  }
+}

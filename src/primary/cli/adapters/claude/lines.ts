@@ -1,0 +1,110 @@
+import { z } from 'zod';
+import { jsonOf } from '../common/lines.js';
+
+// The format drifts between versions, so a bad value in a field that only adds detail must not cost the whole line.
+const detail = z.string().nullish().catch(null);
+const count = z.int().nonnegative().catch(0);
+
+/** A line of a subagent has the id of a tool call here. It is no part of the answer. */
+const ofMainThread = { parent_tool_use_id: z.null().optional() };
+
+/** A piece of text, or of anything else that the model writes: a thought, the input of a tool. */
+const blockDelta = z.object({
+  type: z.literal('content_block_delta'),
+  delta: z.object({ type: z.string(), text: z.string().optional() }),
+});
+
+const blockStart = z.object({
+  type: z.literal('content_block_start'),
+  content_block: z.object({ type: z.string() }),
+});
+
+const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
+
+/** The id of the user line that a line answers, where the version tells it. */
+const ofTurn = { user_message_uuid: detail };
+
+const streamEvent = z.object({
+  type: z.literal('stream_event'),
+  ...ofMainThread,
+  ...ofTurn,
+  event: z.discriminatedUnion('type', [blockStart, blockDelta, messageStart]),
+});
+
+const contentBlock = z.object({ type: z.string(), text: z.string().optional() });
+
+const assistant = z.object({
+  type: z.literal('assistant'),
+  ...ofMainThread,
+  ...ofTurn,
+  error: detail,
+  message: z.object({ model: z.string(), content: z.array(contentBlock) }),
+});
+
+const usage = z.object({
+  input_tokens: count,
+  cache_creation_input_tokens: count,
+  cache_read_input_tokens: count,
+  output_tokens: count,
+});
+
+const result = z.object({
+  type: z.literal('result'),
+  ...ofTurn,
+  is_error: z.boolean().catch(true),
+  num_turns: z.number().catch(1),
+  result: z.string().catch(''),
+  subtype: detail,
+  stop_reason: detail,
+  /** The value of an answer with a schema. */
+  structured_output: z.unknown().optional(),
+  errors: z.array(z.string()).catch([]),
+  terminal_reason: detail,
+  api_error_status: z.number().nullish().catch(null),
+  total_cost_usd: z.number().nonnegative().nullish().catch(null),
+  usage: usage.nullish().catch(null),
+});
+
+const number = z.number().nullish().catch(null);
+
+const quotaWindow = z.object({ status: detail, utilization: number, resetsAt: number });
+
+const rateLimitEvent = z.object({
+  type: z.literal('rate_limit_event'),
+  rate_limit_info: z.object({
+    status: detail,
+    /** Seconds since the epoch. */
+    resetsAt: number,
+    /** The window that `status` is about. */
+    rateLimitType: detail,
+    utilization: number,
+    /** Requests are served beyond the limits, for money. */
+    isUsingOverage: z.boolean().nullish().catch(null),
+    unifiedWindows: z.record(z.string(), quotaWindow).nullish().catch(null),
+  }),
+});
+
+/** Says whether what the process was told beside its turns was understood. */
+const controlResponse = z.object({
+  type: z.literal('control_response'),
+  response: z.object({ subtype: z.string(), request_id: detail, error: detail }),
+});
+
+const line = z.discriminatedUnion('type', [streamEvent, assistant, result, rateLimitEvent, controlResponse]);
+
+export type ClaudeLine = z.infer<typeof line>;
+export type StreamEventLine = z.infer<typeof streamEvent>;
+export type BlockDelta = z.infer<typeof blockDelta>;
+export type AssistantLine = z.infer<typeof assistant>;
+export type ResultLine = z.infer<typeof result>;
+export type ControlResponse = z.infer<typeof controlResponse>['response'];
+export type RateLimits = z.infer<typeof rateLimitEvent>['rate_limit_info'];
+
+/** Other types are not parsed: a `user` line holds whole tool results. Where `type` is not the first field, the parser decides. */
+const ofOtherType = /^\{"type":"(?!stream_event"|assistant"|result"|rate_limit_event"|control_response")/;
+
+/** Null for a line that says nothing about an answer, and for what is no line of the protocol. */
+export function parseLine(text: string): ClaudeLine | null {
+  if (!text.startsWith('{') || ofOtherType.test(text)) return null;
+  return line.safeParse(jsonOf(text)).data ?? null;
+}

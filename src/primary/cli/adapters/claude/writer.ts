@@ -1,0 +1,149 @@
+import type { Effort, Image, Launch, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import { type MessageContent, piecesOf } from '../common/transcript.js';
+import { knownToClaude } from './schema.js';
+
+/** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
+export type TellablePart = keyof Launch;
+
+type ToldSettings = Pick<Launch, 'model' | 'effort'>;
+
+/** The CLI's own names. Null gives a setting back to the CLI. */
+interface FlagSettings {
+  model?: string | null;
+  effortLevel?: Effort | null;
+}
+
+/** Owns what one claude process was told beside its turns. */
+export class ClaudeWriter implements TurnWriter {
+  readonly #tellable: ReadonlySet<TellablePart>;
+  #told: ToldSettings = { model: null, effort: null };
+  #asked: Turn | null = null;
+
+  /** `tellable`: what this version takes over stdin. */
+  constructor(tellable: ReadonlySet<TellablePart>) {
+    this.#tellable = tellable;
+  }
+
+  /** The turn that has no answer yet. */
+  get asked(): Turn | null {
+    return this.#asked;
+  }
+
+  /** The turn has its end: a process that waits holds no images. */
+  answered(): void {
+    this.#asked = null;
+  }
+
+  /**
+   * The history is replayed with its roles. A user line of it must be taken in before the next line is written: the CLI
+   * queues user lines but not assistant lines, so lines written at once lose their order.
+   */
+  write(turn: Turn, number: number): TurnInput {
+    this.#asked = turn;
+    const parts: string[] = [];
+    let part = (number === 1 ? this.#introduction(turn) : '') + this.#settings(turn);
+    for (const message of turn.history) {
+      part += message.role === 'user' ? userLine(message, { shouldQuery: false }) : assistantLine(message.text);
+      if (message.role === 'user') {
+        parts.push(part);
+        part = '';
+      }
+    }
+    const [first = '', ...rest] = [...parts, part + userLine(turn, { uuid: turnIdOf(number) })];
+    return { text: first, rest, stdin: 'keep-open' };
+  }
+
+  /** The CLI takes it once, before its first turn, and ignores any other without a word. */
+  #introduction({ system, schema }: Turn): string {
+    const told = {
+      ...(system !== null && this.#tellable.has('system') && { systemPrompt: guardedSystem(system) }),
+      ...(schema !== null && this.#tellable.has('schema') && { jsonSchema: schemaOf(schema) }),
+    };
+    return Object.keys(told).length === 0
+      ? ''
+      : controlLine('system text and schema', { subtype: 'initialize', ...told });
+  }
+
+  /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
+  #settings({ model, effort }: Turn): string {
+    const settings: FlagSettings = {};
+    if (model !== this.#told.model && this.#tellable.has('model')) settings.model = model;
+    if (effort !== this.#told.effort && this.#tellable.has('effort')) settings.effortLevel = effort;
+    this.#told = { model, effort };
+    if (Object.keys(settings).length === 0) return '';
+    return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
+  }
+}
+
+/** Answered without a model call, with a line that has the same id. */
+export function controlLine(id: string, request: { readonly subtype: string; readonly [field: string]: unknown }) {
+  return `${JSON.stringify({ type: 'control_request', request_id: id, request })}\n`;
+}
+
+/** The id of the line with the model and the effort of a turn. */
+export const modelSettings = 'model and effort';
+
+/** As the CLI takes it. `schema` is JSON. */
+export function schemaOf(schema: string): unknown {
+  return knownToClaude(JSON.parse(schema));
+}
+
+/** As the Messages API takes it. */
+export function imageBlock({ mediaType, data }: Image) {
+  return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
+}
+
+/** The first system block of a request describes the CLI. A system text that looks like it would replace it. */
+export function guardedSystem(system: string): string {
+  return guarded(system, /^x-anthropic-/);
+}
+
+const slashCommand = /^\//;
+
+/** A newline in front keeps the CLI from taking the text for a command or a block of its own. */
+function guarded(text: string, trigger: RegExp): string {
+  return trigger.test(text) ? `\n${text}` : text;
+}
+
+/** `client_composed` asks newer versions to expand nothing in the text and to run no command in it. */
+function userLine(
+  message: MessageContent,
+  extras: { readonly shouldQuery: false } | { readonly uuid: string },
+): string {
+  const line = { type: 'user', message: { role: 'user', content: contentOf(message) }, client_composed: true };
+  return `${JSON.stringify({ ...line, ...extras })}\n`;
+}
+
+/** The text, cut where its images stand. Older versions take the last piece for a command, if it begins like one. */
+function contentOf(message: MessageContent) {
+  const { text, images = [] } = message;
+  if (images.length === 0) return guarded(text, slashCommand);
+  return piecesOf(message).flatMap((piece): readonly object[] =>
+    typeof piece === 'string' ? textBlocks(piece) : [imageBlock(piece)],
+  );
+}
+
+/** The API takes no empty ones. */
+function textBlocks(text: string) {
+  return text === '' ? [] : [{ type: 'text', text: guarded(text, slashCommand) } as const];
+}
+
+function assistantLine(text: string): string {
+  const message = { role: 'assistant', content: [{ type: 'text', text }] };
+  return `${JSON.stringify({ type: 'assistant', message })}\n`;
+}
+
+/**
+ * The id of a turn as claude knows it: that of its user line. Newer versions (2.1.330 does, 2.1.197 does not) name it in
+ * the lines that answer the turn. It must look like a UUID, and is unique within one process.
+ */
+export function turnIdOf(turn: number): string {
+  return `${prefix}${turn.toString(16).padStart(12, '0')}`;
+}
+
+const prefix = '00000000-0000-4000-8000-';
+
+/** Whether a line names a turn of ours, and not this one. An id that we have not given tells nothing. */
+export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {
+  return turn !== null && named?.startsWith(prefix) === true && named !== turnIdOf(turn);
+}

@@ -1,0 +1,127 @@
+import { cliError } from '../../../../shared/errors.js';
+import {
+  type Adapter,
+  type Consult,
+  filePlace,
+  type ModelEntry,
+  type PrivateHome,
+  type ProgramVersion,
+} from '../../contract/adapter.js';
+import { CodexDecoder } from './decoder.js';
+import { type CodexProfile, findProfile } from './profile.js';
+import { accountQuery, accountState, codexAnswers, entryOf, modelList, modelsQuery } from './queries.js';
+import { CodexThread, imageInput, openingLines } from './thread.js';
+
+export interface CodexOptions {
+  readonly extraArgs: readonly string[];
+  /** What the program sees of the service's environment. */
+  readonly given: Readonly<Record<string, string>>;
+}
+
+/** Codex as an app server: one process, one thread, many turns. Measured on 0.160.1 and 0.169.0. */
+export function codexAdapter(command: readonly [string, ...string[]], options: CodexOptions): Adapter {
+  return {
+    name: 'codex',
+    command,
+    credentialVariable: null,
+    env: {},
+    home: homeFor(options.given),
+    models: null,
+    learn: (consult) => learn(consult, options.extraArgs),
+  };
+}
+
+/** Only the login of the service's user is in it: no instructions, no skills, no MCP servers, no history. */
+function homeFor(given: Readonly<Record<string, string>>): PrivateHome {
+  const variables = { HOME: '.', CODEX_HOME: '.codex' };
+  const path = '.codex/auth.json';
+  const key = given.OPENAI_API_KEY || given.CODEX_API_KEY;
+  // As an app server the program looks for a key in this file alone.
+  if (key) return { variables, files: [{ path, text: JSON.stringify({ OPENAI_API_KEY: key }) }], links: [] };
+  const own = given.CODEX_HOME || `${given.HOME ?? ''}/.codex`;
+  // A login that is renewed is written to where the link leads.
+  return { variables, files: [], links: [{ path, to: `${own}/auth.json` }] };
+}
+
+async function learn(consult: Consult, extraArgs: readonly string[]): Promise<ProgramVersion> {
+  const version = await versionOf(consult);
+  const profile = await findProfile(consult);
+  const { catalog } = profile;
+  const args = [...profile.args, ...extraArgs]; // last, because they may open up more
+  const ask = (consult: Consult, queries: Parameters<typeof codexAnswers>[3]) =>
+    codexAnswers(consult, args, catalog.text, queries);
+  return {
+    version,
+    plan: (_, systemPath) => planFor(args, catalog.text, systemPath),
+    extras: { image: imageInput, schema: strictSchema, effort: (effort) => effort },
+    protocol: () => {
+      const thread = new CodexThread(catalog.defaultEfforts);
+      return { writer: thread, decoder: new CodexDecoder(thread), opening: () => openingLines };
+    },
+    check: async (consult) => faultOf((await ask(consult, [accountQuery]))[0]),
+    listModels: async (consult) => modelsIn(await ask(consult, [accountQuery, modelsQuery])),
+  };
+}
+
+/** The same for every launch: one process that waits serves everybody. */
+function planFor(args: readonly string[], catalog: CodexProfile['catalog']['text'], path: string) {
+  return { args: ['app-server', ...args.map((arg) => arg.replace(filePlace, path))], files: [{ path, text: catalog }] };
+}
+
+async function versionOf(consult: Consult): Promise<string | null> {
+  const { code, stdout } = await consult(['--version']);
+  if (code !== 0) throw cliError('other', 'the model CLI does not answer --version');
+  return /\d+\.\d+\.\d+\S*/.exec(stdout)?.[0] ?? null;
+}
+
+/** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
+function faultOf(answer: unknown): string | null {
+  const { data } = accountState.safeParse(answer);
+  if (data === undefined) return 'the model CLI does not say whether it is logged in';
+  return data.account != null || !data.requiresOpenaiAuth
+    ? null
+    : 'the model CLI is not logged in: run `codex login` as the service user, or allow OPENAI_API_KEY in MODEL_API_CLI_ENV';
+}
+
+/** With an API of another provider, only that knows its models. */
+function modelsIn([account, models]: readonly unknown[]): readonly ModelEntry[] | null {
+  if (accountState.safeParse(account).data?.requiresOpenaiAuth !== true) return null;
+  return modelList.safeParse(models).data?.data.map(entryOf) ?? null;
+}
+
+type SchemaPart = Readonly<Record<string, unknown>>;
+
+const notes = ['title', 'description', '$ref', 'type', 'enum', 'const', 'format', 'pattern', '$schema'];
+const limits = ['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf', 'minItems', 'maxItems'];
+const structure = ['properties', 'required', 'additionalProperties', 'items', 'anyOf', '$defs', 'definitions'];
+const known: ReadonlySet<string> = new Set([...notes, ...limits, ...structure]);
+
+/**
+ * The program holds its model to a schema in the strict way of the API, which refuses every schema that leaves something
+ * open: each object must name all of its properties as required and allow no others. Undefined for any other schema: that
+ * is told in the prompt. `schema` is JSON.
+ */
+export function strictSchema(schema: string): unknown {
+  const value: unknown = JSON.parse(schema);
+  return isObject(value) && value.type === 'object' && value.anyOf === undefined && isStrict(value) ? value : undefined;
+}
+
+function isStrict(schema: unknown): boolean {
+  if (!isObject(schema) || Object.keys(schema).some((keyword) => !known.has(keyword))) return false;
+  const { properties, items, anyOf = [], $defs = {}, definitions = {} } = schema;
+  const isOpen = schema.type === 'object' && !isClosed(schema);
+  if (isOpen || !isObject($defs) || !isObject(definitions) || !Array.isArray(anyOf)) return false;
+  const named = [properties ?? {}, $defs, definitions].flatMap((each) =>
+    isObject(each) ? Object.values(each) : [null],
+  );
+  return [...named, ...anyOf, ...(items === undefined ? [] : [items])].every(isStrict);
+}
+
+function isClosed({ properties, required, additionalProperties }: SchemaPart): boolean {
+  if (!isObject(properties) || !Array.isArray(required) || additionalProperties !== false) return false;
+  return Object.keys(properties).every((name) => required.includes(name));
+}
+
+function isObject(value: unknown): value is SchemaPart {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

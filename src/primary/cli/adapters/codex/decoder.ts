@@ -1,0 +1,244 @@
+import {
+  type Decoder,
+  type DecoderEvent,
+  type Exit,
+  type RequestKind,
+  type TurnEvent,
+  type TurnFailed,
+  type Usage,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { turnFailed } from '../common/failure.js';
+import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
+import { JsonLines } from '../common/lines.js';
+import { failed, hopeless, quotaReports, unheard } from './failure.js';
+import {
+  type CodexLimits,
+  type CodexMessage,
+  type CodexNotification,
+  type CodexTokens,
+  parseMessage,
+} from './lines.js';
+import { type CodexThread, requestIds } from './thread.js';
+
+const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
+const nothing = Object.freeze<DecoderEvent[]>([]);
+
+/** What a turn may consist of. Anything else is the work of a tool, or a history that is replaced by a summary. */
+const harmlessItems: ReadonlySet<string> = new Set(['userMessage', 'agentMessage', 'reasoning']);
+
+type Notified<Method extends CodexNotification['method']> = Extract<CodexNotification, { method: Method }>['params'];
+
+/** Reads the stdout of one codex process. */
+export class CodexDecoder implements Decoder<DecoderEvent> {
+  readonly #thread: CodexThread;
+  readonly #lines = new JsonLines(parseMessage, (message) => this.#eventsOf(message));
+  readonly read = (chunk: string) => this.#lines.read(chunk);
+  readonly exit = (exit: Exit) => this.#lines.exit(exit);
+  #answer = new CodexAnswer();
+  #hasBegun = false;
+  /** The turn that runs, as the program calls it. */
+  #turnId: string | null = null;
+  #model: string | null = null;
+  /** Of the whole thread: at the end of the turn before, and now. */
+  #spent: CodexTokens | null = null;
+  #tokens: CodexTokens | null = null;
+  #limits: CodexLimits | null = null;
+
+  constructor(thread: CodexThread) {
+    this.#thread = thread;
+  }
+
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  get isMidAnswer(): boolean {
+    return this.#hasBegun || this.#turnId !== null;
+  }
+
+  begin(): void {
+    this.#reset();
+  }
+
+  #reset(): void {
+    this.#answer = new CodexAnswer();
+    this.#hasBegun = false;
+    this.#turnId = null;
+    this.#spent = this.#tokens;
+  }
+
+  #eventsOf(message: CodexMessage): readonly DecoderEvent[] {
+    switch (message.type) {
+      case 'told':
+        return this.#told(message.told);
+      case 'request':
+        return refused(message);
+      case 'error':
+        return [this.#unheard(message.id, message.error.message)];
+      case 'result':
+        return message.id === requestIds.thread ? this.#opened(message.result) : nothing;
+    }
+  }
+
+  #unheard(id: RpcId | null, words: string): TurnFailed {
+    const isOfModel = id === requestIds.thread && this.#thread.asked !== null && this.#thread.asked.model !== null;
+    return unheard(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
+  }
+
+  #opened(result: unknown): readonly DecoderEvent[] {
+    const text = this.#thread.started(result);
+    if (text !== null) return [{ type: 'reply', text }];
+    return [turnFailed('other', 'the model CLI can not be kept from files of the host')];
+  }
+
+  #told({ method, params }: CodexNotification): readonly DecoderEvent[] {
+    if (method === 'account/rateLimits/updated') return this.#limited(params);
+    if (method === 'turn/started') return this.#started(params);
+    const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
+    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return strayed;
+    switch (method) {
+      case 'item/agentMessage/delta':
+        return this.#grown(params);
+      case 'item/reasoning/textDelta':
+      case 'item/reasoning/summaryTextDelta':
+        this.#hasBegun = true;
+        return nothing;
+      case 'item/started':
+        return intrusion(params.item.type);
+      case 'item/completed':
+        return this.#whole(params);
+      case 'thread/tokenUsage/updated':
+        this.#tokens = params.tokenUsage.total;
+        return nothing;
+      case 'model/rerouted':
+        this.#model = params.toModel;
+        return nothing;
+      case 'error':
+        return this.#troubled(params);
+      case 'turn/completed':
+        return this.#ended(params);
+    }
+  }
+
+  #limited({ rateLimits }: Notified<'account/rateLimits/updated'>): readonly DecoderEvent[] {
+    this.#limits = rateLimits;
+    return quotaReports(rateLimits);
+  }
+
+  #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
+    if (this.#turnId !== null || threadId !== this.#thread.id) return strayed;
+    this.#turnId = turn.id;
+    this.#model = this.#thread.model;
+    return nothing;
+  }
+
+  #grown({ itemId, delta }: Notified<'item/agentMessage/delta'>): readonly DecoderEvent[] {
+    this.#hasBegun = true;
+    const text = this.#answer.add(itemId, delta);
+    return text === '' ? nothing : [{ type: 'text-delta', text }];
+  }
+
+  #whole({ item }: Notified<'item/completed'>): readonly DecoderEvent[] {
+    if (item.type === 'agentMessage') {
+      this.#hasBegun = true;
+      this.#answer.complete(item.text ?? '');
+    }
+    return intrusion(item.type);
+  }
+
+  #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
+    const failure = willRetry ? hopeless(error, this.#limits, this.#thread.asked) : null;
+    return failure === null ? nothing : [failure];
+  }
+
+  #ended({ turn }: Notified<'turn/completed'>): readonly DecoderEvent[] {
+    const { isEmpty } = this.#answer;
+    const text = this.#answer.correction(this.#thread.asksForValue);
+    const [model, usage] = [this.#model, usageOf(this.#tokens, this.#spent)];
+    this.#reset();
+    const { asked } = this.#thread;
+    this.#thread.answered();
+    if (turn.status !== 'completed') return [failed(turn.error ?? null, this.#limits, asked)];
+    return isEmpty ? emptyAnswer : [{ type: 'turn-end', text, model, usage }];
+  }
+}
+
+/** So it is where the model declines: what it says of that is kept from its clients by the program. */
+const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model has said nothing')];
+
+const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
+  [requestIds.initialize, 'greeting of the relay'],
+  [requestIds.thread, 'system text or the model of this request'],
+  [requestIds.history, 'history of this conversation'],
+  [requestIds.turn, 'turn'],
+]);
+
+function intrusion(type: string): readonly DecoderEvent[] {
+  if (harmlessItems.has(type)) return nothing;
+  if (type === 'contextCompaction')
+    return [turnFailed('prompt_too_long', 'the conversation no longer fits into the context of the model')];
+  const failed = turnFailed('other', 'the model CLI began to do more than to answer');
+  return [{ type: 'request-refused', request: 'tool' }, failed];
+}
+
+function refused({ id, method }: Extract<CodexMessage, { readonly type: 'request' }>): readonly DecoderEvent[] {
+  return [
+    { type: 'reply', text: rpcFailure(id, methodNotFound, 'this client gives nothing') },
+    { type: 'request-refused', request: kindOf(method) },
+  ];
+}
+
+function kindOf(method: string): RequestKind {
+  if (/approval$/i.test(method)) return 'permission';
+  if (method.startsWith('fs/')) return 'files';
+  return method === 'item/tool/call' ? 'tool' : 'other';
+}
+
+/** The program counts the tokens of the thread. */
+function usageOf(total: CodexTokens | null, before: CodexTokens | null): Usage {
+  if (total === null || total === before) return unknownUsage;
+  const since = (name: keyof CodexTokens) => {
+    const count = total[name];
+    return count == null ? null : Math.max(0, count - (before?.[name] ?? 0));
+  };
+  return {
+    inputTokens: since('inputTokens'),
+    outputTokens: since('outputTokens'),
+    costUsd: null,
+    cacheReadTokens: since('cachedInputTokens'),
+    cacheWriteTokens: since('cacheWriteInputTokens'),
+  };
+}
+
+/** Owns the text of one answer: a blank line separates the messages of which it consists. */
+export class CodexAnswer {
+  #streamed = '';
+  readonly #said: string[] = [];
+  #streaming: string | null = null;
+
+  /** The next piece of a message. Returns what was added to the whole. */
+  add(messageId: string, piece: string): string {
+    if (piece === '') return '';
+    const isNext = this.#streaming !== null && this.#streaming !== messageId;
+    const grown = isNext && this.#streamed !== '' ? `\n\n${piece}` : piece;
+    this.#streaming = messageId;
+    this.#streamed += grown;
+    return grown;
+  }
+
+  /** A message as a whole. One whose stream broke is never completed, and is no part of the answer. */
+  complete(text: string): void {
+    if (text !== '') this.#said.push(text);
+  }
+
+  get isEmpty(): boolean {
+    return this.#streamed === '' && this.#said.length === 0;
+  }
+
+  /** The answer, where it differs from what was streamed; else null. A value for a schema is the last message alone. */
+  correction(isValue: boolean): string | null {
+    const whole = isValue ? (this.#said.at(-1) ?? '') : this.#said.join('\n\n');
+    return whole === '' || whole === this.#streamed ? null : whole;
+  }
+}

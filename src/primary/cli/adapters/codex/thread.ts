@@ -1,0 +1,170 @@
+import { z } from 'zod';
+import { cliError } from '../../../../shared/errors.js';
+import type { Effort, Image, Message, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import { rpcNotification, rpcRequest } from '../common/json-rpc.js';
+import { type MessageContent, piecesOf } from '../common/transcript.js';
+
+/** The names of our requests, which the answers repeat. */
+export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
+
+/**
+ * The thread of one conversation in one process. `none`: nobody has spoken yet. `starting`: it was asked for, and the turn
+ * waits until it is there. `open`: it takes turns. `unsafe`: it is not what was asked for.
+ */
+type ThreadState =
+  | { readonly name: 'none' }
+  | { readonly name: 'starting'; readonly turn: Turn }
+  | {
+      readonly name: 'open';
+      readonly id: string;
+      readonly model: string;
+      readonly effort: Effort | null;
+      readonly asksForValue: boolean;
+    }
+  | { readonly name: 'unsafe' };
+
+/** What the process says of a thread that was started. */
+const startedThread = z.object({
+  thread: z.object({ id: z.string() }),
+  model: z.string(),
+  instructionSources: z.array(z.unknown()).catch([]),
+  sandbox: z.object({ type: z.string() }),
+});
+
+/** For each model the effort that it has when it is told none. */
+export type DefaultEfforts = ReadonlyMap<string, string>;
+
+/** Asked for as soon as the process runs, so that it is ready when the first turn comes. */
+export const openingLines = [
+  rpcRequest(requestIds.initialize, 'initialize', {
+    clientInfo: { name: 'prompt-relay', title: null, version: '1' },
+    capabilities: { experimentalApi: true, requestAttestation: false },
+  }),
+  rpcNotification('initialized'),
+].join('');
+
+/** Owns the thread of one codex process, and what it was told. */
+export class CodexThread implements TurnWriter {
+  readonly #defaultEfforts: DefaultEfforts;
+  #state: ThreadState = { name: 'none' };
+  #asked: Turn | null = null;
+
+  constructor(defaultEfforts: DefaultEfforts) {
+    this.#defaultEfforts = defaultEfforts;
+  }
+
+  get id(): string | null {
+    return this.#state.name === 'open' ? this.#state.id : null;
+  }
+
+  /** The model that answers; null before it is known. */
+  get model(): string | null {
+    return this.#state.name === 'open' ? this.#state.model : null;
+  }
+
+  /** The turn that has no answer yet. */
+  get asked(): Turn | null {
+    return this.#asked;
+  }
+
+  /** The turn has its end: a process that waits holds no images. */
+  answered(): void {
+    this.#asked = null;
+  }
+
+  /** Whether the turn that was told last wants a value for a schema. */
+  get asksForValue(): boolean {
+    return this.#state.name === 'open' && this.#state.asksForValue;
+  }
+
+  write(turn: Turn): TurnInput {
+    this.#asked = turn;
+    if (this.#state.name === 'open') return { text: this.#turnLine(turn), stdin: 'keep-open' };
+    if (this.#state.name !== 'none') throw cliError('other', 'the model CLI has no thread for this conversation');
+    this.#state = { name: 'starting', turn };
+    return { text: rpcRequest(requestIds.thread, 'thread/start', threadOf(turn)), stdin: 'keep-open' };
+  }
+
+  /** The thread is there: returns what to write now, or null where it is not what was asked for. */
+  started(result: unknown): string | null {
+    const { data } = startedThread.safeParse(result);
+    if (this.#state.name !== 'starting') return '';
+    const { turn } = this.#state;
+    const isSafe = data?.sandbox.type === 'readOnly' && data.instructionSources.length === 0;
+    this.#state = isSafe
+      ? { name: 'open', id: data.thread.id, model: data.model, effort: null, asksForValue: false }
+      : { name: 'unsafe' };
+    return isSafe ? this.#historyLine(turn) + this.#turnLine(turn) : null;
+  }
+
+  #historyLine({ history }: Turn): string {
+    if (history.length === 0) return '';
+    const params = { threadId: this.id, items: history.map(itemOf) };
+    return rpcRequest(requestIds.history, 'thread/inject_items', params);
+  }
+
+  #turnLine(turn: Turn): string {
+    const effort = this.#effortOf(turn);
+    return rpcRequest(requestIds.turn, 'turn/start', {
+      threadId: this.id,
+      input: inputOf(turn),
+      ...(effort !== null && { effort }),
+      ...(turn.schema !== null && { outputSchema: JSON.parse(turn.schema) as unknown }),
+    });
+  }
+
+  /** An effort holds until another is told: without one, a turn after it is told the usual one of its model. */
+  #effortOf({ effort, schema }: Turn): string | null {
+    if (this.#state.name !== 'open') return effort;
+    const { effort: told, model } = this.#state;
+    this.#state = { ...this.#state, effort: effort ?? told, asksForValue: schema !== null };
+    return effort ?? (told === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
+  }
+}
+
+/** Without an environment there is nothing that a tool could work on; without base instructions, it is no coding agent. */
+function threadOf({ model, system }: Turn) {
+  return {
+    ephemeral: true,
+    approvalPolicy: 'never',
+    sandbox: 'read-only',
+    environments: [],
+    baseInstructions: '',
+    ...(system !== null && { developerInstructions: system }),
+    ...(model !== null && { model }),
+  };
+}
+
+/** As the protocol takes the input of a turn. */
+export function inputOf(message: MessageContent): readonly unknown[] {
+  return parts(message, (text) => ({ type: 'text', text, text_elements: [] }), imageInput);
+}
+
+export function imageInput(image: Image) {
+  return { type: 'image', url: dataUrl(image) } as const;
+}
+
+/** As the Responses API takes the messages of the past. */
+export function itemOf(message: Message): unknown {
+  const type = message.role === 'assistant' ? 'output_text' : 'input_text';
+  const content = parts(
+    message,
+    (text) => ({ type, text }),
+    (image) => ({ type: 'input_image', image_url: dataUrl(image) }),
+  );
+  return { type: 'message', role: message.role, content };
+}
+
+/** The API takes no empty pieces. */
+function parts(
+  message: MessageContent,
+  textPart: (text: string) => unknown,
+  imagePart: (image: Image) => unknown,
+): readonly unknown[] {
+  const pieces = piecesOf(message).filter((piece) => piece !== '');
+  return pieces.map((piece) => (typeof piece === 'string' ? textPart(piece) : imagePart(piece)));
+}
+
+function dataUrl({ mediaType, data }: Image): string {
+  return `data:${mediaType};base64,${data}`;
+}

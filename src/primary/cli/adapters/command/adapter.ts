@@ -1,0 +1,110 @@
+import {
+  type Adapter,
+  crashed,
+  type Decoder,
+  type Exit,
+  type Launch,
+  type ProgramVersion,
+  type Turn,
+  type TurnEvent,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { PrintedText } from '../common/terminal-text.js';
+import { promptOf } from '../common/transcript.js';
+
+export interface CommandOptions {
+  readonly extraArgs: readonly string[];
+  readonly takesModel: boolean;
+  readonly ownName: string;
+  /** How system text and history are written in front of the question. */
+  readonly template: CommandTemplate;
+  /** Whether the answer goes without what the program tells a terminal, and without its last line ends. */
+  readonly stripAnsi: boolean;
+}
+
+/**
+ * Any program that reads a prompt from stdin until its end and writes the answer to stdout: one turn a process.
+ * `{model}` in an argument stands for the model. The exit code tells whether the answer is good.
+ */
+export function commandAdapter(
+  command: readonly [program: string, ...args: string[]],
+  options: CommandOptions,
+): Adapter {
+  const { takesModel, ownName } = options;
+  const args = [...command.slice(1), ...options.extraArgs];
+  return {
+    name: 'command',
+    command: [command[0]], // the other words may hold {model}, so they belong to the plan
+    credentialVariable: null,
+    env: {},
+    models: takesModel ? null : [ownName],
+    needsModel: takesModel,
+    learn: async () => programVersion(args, options),
+  };
+}
+
+function programVersion(args: readonly string[], { ownName, template, stripAnsi }: CommandOptions): ProgramVersion {
+  return {
+    version: null,
+    plan: (launch: Launch) => ({
+      args: args.map((word) => word.replaceAll('{model}', launch.model ?? ownName)),
+      files: [],
+    }),
+    extras: {},
+    protocol: () => ({
+      writer: { write: (turn) => ({ text: inputOf(turn, template), stdin: 'end' }) },
+      decoder: plainText(stripAnsi ? new PrintedText() : { add: (chunk) => chunk }),
+    }),
+    check: async () => null, // without a prompt, nothing more can be known than that it may be executed
+    listModels: async () => null,
+  };
+}
+
+function plainText(answer: Pick<PrintedText, 'add'>): Decoder {
+  let isEmpty = true;
+  return {
+    hasBegun: true, // whatever it writes is the answer
+    *read(chunk): Generator<TurnEvent> {
+      const text = answer.add(chunk);
+      isEmpty &&= !/\S/.test(text);
+      if (text !== '') yield { type: 'text-delta', text };
+    },
+    *exit(exit): Generator<TurnEvent> {
+      if (exit.code !== 0) yield crashed(exit);
+      else if (isEmpty) yield empty(exit);
+      else yield { type: 'turn-end', text: null, model: null, usage: unknownUsage };
+    },
+  };
+}
+
+function empty({ stderr }: Exit): TurnEvent {
+  const said = stderr.trim();
+  const message = 'the model CLI ended well, and wrote no answer';
+  return { type: 'turn-failed', reason: 'empty_answer', message, ...(said !== '' && { stderr: said }) };
+}
+
+/** How a program that knows no roles is told system text, history and question on its stdin. */
+const templates = {
+  /** The texts alone, with an empty line between them: who said what is lost. */
+  plain: ({ system, history, text }) => [...(system === null ? [] : [system]), ...textsOf(history), text].join('\n\n'),
+  /** A lone question as it is; anything more with a line before each message that no message can forge. */
+  transcript: promptOf,
+  /** A JSON object a line, the last one with the question. */
+  jsonl: ({ system, history, text }) => {
+    const instruction = system === null ? [] : [{ role: 'system', content: system }];
+    const said = history.map((message) => ({ role: message.role, content: message.text }));
+    const lines = [...instruction, ...said, { role: 'user', content: text }];
+    return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+  },
+} as const satisfies Record<string, (turn: Turn) => string>;
+
+export type CommandTemplate = keyof typeof templates;
+
+/** The whole stdin for a turn. */
+export function inputOf(turn: Turn, template: CommandTemplate): string {
+  return templates[template](turn);
+}
+
+function textsOf(history: Turn['history']): string[] {
+  return history.map(({ text }) => text);
+}

@@ -1,0 +1,65 @@
+import type { Image, Message, Turn } from '../../contract/adapter.js';
+
+/** A part of a prompt, in its place. */
+export type PromptPiece = string | Image;
+
+/** As `promptPieces`, for a program that can be shown no images. */
+export function promptOf(turn: Turn): string {
+  return promptPieces(turn)
+    .filter((piece) => typeof piece === 'string')
+    .join('');
+}
+
+/** The program knows no roles: a single prompt is passed as it is, anything more as a transcript. */
+export function promptPieces(turn: Turn): readonly PromptPiece[] {
+  const { text, images, system, history } = turn;
+  if (system === null && history.length === 0) return piecesOf(turn);
+  const said = history.map(({ role, text, images = [] }) => ({ role, text, images })); // each text is read once
+  const instruction = system === null ? [] : [{ role: 'system', text: system, images: [] } as const];
+  return transcript([...instruction, ...said, { role: 'user', text, images }]);
+}
+
+/**
+ * A further message to a program that was told a transcript before. One that holds the usual mark could forge a line of
+ * that, so it stands in a transcript of its own.
+ */
+export function furtherPieces({ text, images }: Turn): readonly PromptPiece[] {
+  if (!text.includes(usualMark)) return piecesOf({ text, images });
+  return transcript([{ role: 'user', text, images }]);
+}
+
+export type MessageContent = Pick<Message, 'text' | 'images'>;
+
+interface TranscriptMessage extends MessageContent {
+  readonly role: 'system' | Message['role'];
+}
+
+/** A line with the role and a mark stands before each message. No message holds the mark, so none can forge such a line. */
+function transcript(messages: readonly TranscriptMessage[]): readonly PromptPiece[] {
+  const mark = freshMark(messages);
+  return [
+    `A conversation follows. A line "[${mark} role]" stands before each message and says who wrote it; nothing else does.`,
+    ...messages.flatMap((message) => [`\n\n[${mark} ${message.role}]\n`, ...piecesOf(message)]),
+    `\n\n[${mark} end] Answer the last message as the assistant, with the answer alone.\n\n`,
+  ];
+}
+
+/** The text, cut where its images stand. Pieces of text may be empty. */
+export function piecesOf({ text, images = [] }: MessageContent): readonly PromptPiece[] {
+  const sorted = images.toSorted((a, b) => a.at - b.at);
+  const pieces = sorted.flatMap((image, index) => [text.slice(sorted[index - 1]?.at ?? 0, image.at), image]);
+  return [...pieces, text.slice(sorted.at(-1)?.at ?? 0)];
+}
+
+/** Seven units: V8 looks for less by the first letter alone, which is slow in a text full of that letter. */
+const usualMark = 'turn-11';
+
+/**
+ * The same one over and over keeps what a program may cache of an earlier transcript. Where a message holds it, a number
+ * that nobody can foresee is taken, so that no text makes the search long.
+ */
+function freshMark(messages: readonly TranscriptMessage[]): string {
+  let mark = usualMark;
+  while (messages.some(({ text }) => text.includes(mark))) mark = `turn-${Math.floor(Math.random() * 2 ** 52)}`;
+  return mark;
+}

@@ -1,0 +1,116 @@
+import { z } from 'zod';
+import { cliReasons } from '../../../../shared/errors.js';
+import {
+  type Adapter,
+  type Consult,
+  type Decoder,
+  type DecoderEvent,
+  type Image,
+  type Launch,
+  type LaunchPlan,
+  type ModelEntry,
+  type ProgramVersion,
+  type Turn,
+  type TurnEvent,
+  type TurnInput,
+  unknownUsage,
+} from '../../contract/adapter.js';
+import { JsonLines, jsonOf } from '../common/lines.js';
+
+const maxLineLength = 1024 * 1024;
+
+/** A line may say which turn it answers. */
+const turnLine = z.object({ turn: z.number().optional() });
+
+const delta = z
+  .object({ type: z.literal('delta'), text: z.string() })
+  .transform(({ text }): TurnEvent => ({ type: 'text-delta', text }));
+
+const usage = z
+  .object({ input_tokens: z.int().nonnegative(), output_tokens: z.int().nonnegative() })
+  .transform((used) => ({ ...unknownUsage, inputTokens: used.input_tokens, outputTokens: used.output_tokens }));
+
+const end = z
+  .object({ type: z.literal('end'), model: z.string(), usage })
+  .transform(({ model, usage }): TurnEvent => ({ type: 'turn-end', text: null, model, usage }));
+
+const error = z
+  .object({ type: z.literal('error'), reason: z.enum(cliReasons).catch('other'), message: z.string() })
+  .transform(({ reason, message }): TurnEvent => {
+    const failed = { type: 'turn-failed', reason, message } as const;
+    return reason === 'auth' ? { ...failed, scope: 'account' } : failed; // a code of its own
+  });
+
+const lineSchema = z.discriminatedUnion('type', [delta, end, error]);
+
+/** The demo model's own program: JSON lines both ways, one process, many turns. */
+export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
+  return {
+    name: 'demo',
+    command,
+    credentialVariable: null,
+    env: {},
+    models: ['eliza', 'echo'],
+    async learn(consult): Promise<ProgramVersion> {
+      const { stdout } = await consult(['--version']);
+      return { version: /^prompt-relay-demo (\S+)/.exec(stdout)?.[1] ?? null, ...programVersion };
+    },
+  };
+}
+
+function plan({ model }: Launch): LaunchPlan {
+  return { args: model === null ? [] : ['--model', model], files: [] };
+}
+
+const extras = {
+  image: ({ mediaType, data }: Image) => ({ media_type: mediaType, data }),
+  schema: (schema: string): unknown => JSON.parse(schema),
+};
+
+function write({ text, images = [], system, schema, history }: Turn, turn: number): TurnInput {
+  const instruction = system === null ? [] : [{ type: 'system', text: system }];
+  const replay = history.map((turn) => ({ type: 'replay', role: turn.role, text: turn.text }));
+  const shown = images.length > 0 && { images: images.map(extras.image) };
+  const question = { type: 'user', text, ...shown, ...(schema !== null && { schema: extras.schema(schema) }), turn };
+  const lines = [...instruction, ...replay, question].map((line) => `${JSON.stringify(line)}\n`);
+  return { text: lines.join(''), stdin: 'keep-open' };
+}
+
+const modelsLine = z.object({
+  type: z.literal('models'),
+  models: z.array(z.object({ id: z.string(), name: z.string(), description: z.string(), default: z.boolean() })),
+});
+
+async function listModels(consult: Consult): Promise<readonly ModelEntry[] | null> {
+  const { stdout } = await consult([], '{"type":"models"}\n');
+  return modelsLine.safeParse(jsonOf(stdout.split('\n', 1)[0] ?? '')).data?.models ?? null;
+}
+
+async function check(consult: Consult): Promise<string | null> {
+  return (await listModels(consult)) === null ? 'the demo model does not answer' : null;
+}
+
+function decoder(): Decoder<DecoderEvent> {
+  let turn: number | undefined;
+  const lines = new JsonLines(jsonOf, (value) => eventsOf(value, turn), maxLineLength);
+  return {
+    hasBegun: true, // it writes nothing but answers
+    begin(number) {
+      turn = number;
+    },
+    read: (chunk) => lines.read(chunk),
+    exit: (exit) => lines.exit(exit),
+  };
+}
+
+const protocol = () => ({ writer: { write }, decoder: decoder() });
+
+const programVersion = { extras, plan, protocol, check, listModels };
+
+/** None for a message that is not known here. */
+function eventsOf(value: unknown, turn: number | undefined): readonly TurnEvent[] {
+  const { data } = lineSchema.safeParse(value);
+  if (data === undefined) return [];
+  const named = turnLine.safeParse(value).data?.turn ?? turn;
+  return turn === undefined || named === turn ? [data] : [{ type: 'stray' }];
+}

@@ -1,0 +1,188 @@
+import { basename, join } from 'node:path';
+import { type AdapterFile, isAdapterFile } from '../../../shared/config/adapter-file.js';
+import { commandModel } from '../../../shared/config/command-model.js';
+import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
+import { defaultModelName } from '../../../shared/config/model-aliases.js';
+import { toRelayError } from '../../../shared/errors.js';
+import type { Adapter } from '../contract/adapter.js';
+import { launchEnv, searchPathOf } from '../environment.js';
+import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
+import { findProgram } from '../process/program.js';
+import { ModelRouter } from '../route.js';
+import { acpAdapter } from './acp/adapter.js';
+import { presetOf } from './acp/presets.js';
+import { importAdapterModule } from './adapter-module.js';
+import { claudeAdapter } from './claude/adapter.js';
+import { codexAdapter } from './codex/adapter.js';
+import { commandAdapter } from './command/adapter.js';
+import { demoAdapter } from './demo/adapter.js';
+import { fileAdapter } from './file/adapter.js';
+import { adapterKit } from './file/kit.js';
+import { namedProviders } from './named-providers.js';
+
+export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
+
+/** One model CLI of the service. */
+export interface CliChoice {
+  /** What it is called before the names of its models, in logs and in metrics. */
+  readonly name: string;
+  readonly kind: AdapterKind;
+  /** The program and its leading arguments; null: the usual one of its kind. */
+  readonly command: readonly [program: string, ...args: string[]] | null;
+}
+
+/** One whose adapter is in a file. */
+type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
+
+type KnownNames = Pick<ModelRouter, 'choice' | 'names'>;
+type LoadModule = (path: string) => Promise<unknown>;
+
+export interface AdapterChoice {
+  readonly clis: AtLeastOne<NamedAdapter>;
+  /** What the operator should know about the choice. */
+  readonly warnings: readonly string[];
+}
+
+const demoProgram = join(__dirname, '..', '..', '..', 'demo', 'main.js');
+const demoWarning = 'no claude on PATH: the demo model answers. Install claude, or set MODEL_API_CLI.';
+
+/** `env` is the service's own. Rejects with a ConfigFault for a file that holds no good adapter, and for models that cannot be used. */
+export async function chooseAdapters(
+  config: Config,
+  env: Environment,
+  load: LoadModule = importAdapterModule,
+): Promise<AdapterChoice> {
+  const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => {
+    const { name } = choice;
+    if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
+    const providers = choice.kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
+    return { name, adapter: createAdapter(choice, config, env, providers) };
+  };
+  const { clis, warnings } = await choose(config, env, named);
+  const router = new ModelRouter(config, clis);
+  const faults = [...modelFaults(config, clis, router), ...aliasFaults(config, router)];
+  if (faults.length > 0) throw new ConfigFault(faults);
+  return { clis, warnings: [...warnings, ...idleAliases(config, router)] };
+}
+
+async function choose(
+  config: Config,
+  env: Environment,
+  named: (choice: CliChoice | FileChoice) => Promise<NamedAdapter>,
+): Promise<AdapterChoice> {
+  const [first, ...others] = config.clis;
+  if (first !== undefined)
+    return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
+  const kind = await chooseKind(config, searchPathOf(env));
+  const warnings = config.cli === 'auto' ? warningsOf(kind, config) : [];
+  const { name, adapter } = await named({ name: kind, kind, command: config.cliCommand } as CliChoice | FileChoice);
+  return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
+}
+
+/** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
+function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, names }: KnownNames): string[] {
+  const { fallback, fault } = choice;
+  const { allowedModels } = config;
+  const [{ name: first, adapter }] = clis;
+  if (fallback === null && adapter.needsModel === true)
+    return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
+  const faultOf = (variable: string, name: string) => {
+    const wrong = fault?.(names.given(name)) ?? null;
+    return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
+  };
+  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // and told of with those
+  return [
+    ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
+    ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
+  ];
+}
+
+/** Aliases of what no request could use. */
+function aliasFaults({ modelAliases }: Config, router: KnownNames): string[] {
+  return modelAliases.flatMap(({ name, target }) => {
+    const isAlias = modelAliases.some((other) => other.name === target) && !router.names.isModel(target);
+    const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, router);
+    return wrong === null ? [] : [`MODEL_API_MODEL_ALIASES: ${target}, which ${name} stands for, ${wrong}`];
+  });
+}
+
+/** What a request for this model would be told; null where it would be run, as far as is known. */
+function whyNot(target: string, { choice, names }: KnownNames): string | null {
+  try {
+    modelFor(target === defaultModelName ? target : names.given(target), choice);
+    return null;
+  } catch (error) {
+    return toRelayError(error).details?.[0]?.message ?? null;
+  }
+}
+
+function idleAliases({ modelAliases }: Config, { names }: KnownNames): string[] {
+  const idle = modelAliases.filter(({ name }) => names.isModel(name));
+  return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`);
+}
+
+function isFileChoice(choice: CliChoice | FileChoice): choice is FileChoice {
+  return isAdapterFile(choice.kind);
+}
+
+async function adapterOfFile(
+  { kind: path, command }: FileChoice,
+  config: Config,
+  env: Environment,
+  load: LoadModule,
+): Promise<Adapter> {
+  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  const options = { command, extraArgs: config.cliArgs, env: given, kit: adapterKit };
+  try {
+    return fileAdapter(await load(path), options);
+  } catch (error) {
+    const variable = config.clis.length > 0 ? 'MODEL_API_CLIS' : 'MODEL_API_CLI';
+    throw new ConfigFault([`${variable}: ${path}: ${(error as Error).message}`]);
+  }
+}
+
+/** `auto` is claude, or the demo where it can't be started; on a production host, or with a named program, never. */
+export async function chooseKind(config: Config, searchPath: string): Promise<AdapterKind | AdapterFile> {
+  if (config.cli !== 'auto') return config.cli;
+  if (config.production || config.cliCommand !== null) return 'claude';
+  const found = await findProgram('claude', searchPath);
+  return found.kind === 'found' ? 'claude' : 'demo';
+}
+
+/** The only place that knows adapters by name. `providers`: those that the operator has named. */
+export function createAdapter(
+  { kind, command }: CliChoice,
+  config: Config,
+  env: Environment,
+  providers: ReadonlySet<string> = new Set(),
+): Adapter {
+  const extraArgs = config.cliArgs;
+  const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  switch (kind) {
+    case 'claude': {
+      const hasToken = config.oauthToken !== null;
+      return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken });
+    }
+    case 'codex':
+      return codexAdapter(command ?? ['codex'], { extraArgs, given });
+    case 'command': {
+      const words = command ?? [''];
+      const { cliTemplate: template, cliStripAnsi: stripAnsi } = config;
+      const defaultModel = config.clis.length > 0 ? null : config.defaultModel; // of several, it names its CLI too
+      return commandAdapter(words, { extraArgs, template, stripAnsi, ...commandModel(words, extraArgs, defaultModel) });
+    }
+    case 'demo':
+      return demoAdapter(command ?? [process.execPath, demoProgram]);
+    default:
+      return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles: config.cliHomeFiles });
+  }
+}
+
+function warningsOf(kind: AdapterKind | AdapterFile, { cliCommand }: Config): string[] {
+  if (kind === 'demo') return [demoWarning];
+  const [program = 'claude'] = cliCommand ?? [];
+  const isNamedOtherwise = !basename(program).includes('claude');
+  return isNamedOtherwise
+    ? [`${basename(program)} is taken for claude: for any other program set MODEL_API_CLI=command.`]
+    : [];
+}

@@ -1,0 +1,258 @@
+import type { ModelEntry } from '../../../shared/api/models.js';
+import { type QuotaWindow, quotaWindowNames } from '../../../shared/breaker.js';
+import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
+import type { Effort, Image, Message, TextDelta, Usage } from '../../../shared/job.js';
+
+export type { Effort, Image, Message, ModelEntry, QuotaWindow, TextDelta, Usage };
+export { quotaWindowNames };
+
+/**
+ * What a job asks for that a program may have to be told at its start. Where its plan does not depend on a part, a
+ * process that waits serves callers with any.
+ */
+export interface Launch {
+  readonly model: string | null;
+  readonly system: string | null;
+  /** A JSON Schema, as JSON. */
+  readonly schema: string | null;
+  readonly effort: Effort | null;
+}
+
+/** The launch of a request that asks for nothing but a model. */
+export function plainLaunch(model: string | null): Launch {
+  return { model, system: null, schema: null, effort: null };
+}
+
+/** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
+export interface LaunchPlan {
+  readonly args: readonly string[];
+  /** Files that must exist before the start. They are written with mode 0600 and removed with the process. */
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+}
+
+/** One turn as the program is told it. `history` holds the messages before it, oldest first. */
+export interface Turn extends Launch {
+  readonly text: string;
+  readonly images?: readonly Image[];
+  readonly history: readonly Message[];
+  /** The messages before it that this process has been told or has answered itself; they are not told again. */
+  readonly heard?: readonly Message[];
+}
+
+/** What to write to stdin for a turn, and whether stdin stays open for further turns. */
+export interface TurnInput {
+  /** Empty where the program must say something first: then a `StdinReply` tells the turn. */
+  readonly text: string;
+  /** Further pieces. Each is written when the decoder has yielded `input-taken` for the piece before. */
+  readonly rest?: readonly string[];
+  readonly stdin: 'keep-open' | 'end';
+}
+
+/** The program has taken in what was written and waits for the next piece of the turn's input. */
+export interface InputTaken {
+  readonly type: 'input-taken';
+}
+
+export interface TurnEnd {
+  readonly type: 'turn-end';
+  /** The whole answer, where it differs from the sum of the deltas; else null. */
+  readonly text: string | null;
+  readonly model: string | null;
+  readonly usage: Usage;
+}
+
+export interface TurnFailed {
+  readonly type: 'turn-failed';
+  readonly reason: CliReason;
+  /** One sentence for the client. */
+  readonly message: string;
+  /** For the reason `quota`, where a code says so. Without it, the request itself may have caused the failure. */
+  readonly quota?: QuotaRefusal;
+  /** For the reason `auth`, where a code such as 401 says that the account is refused. Without it, as for `quota`. */
+  readonly scope?: 'account';
+  /** The end of what the program wrote to stderr. Without known secrets, but it may name paths. */
+  readonly stderr?: string;
+}
+
+/** What the program tells of its account, at any time: it is no part of a turn. */
+export interface QuotaReport {
+  readonly type: 'quota-report';
+  readonly windows: readonly QuotaWindow[];
+}
+
+/** A part of an answer that belongs to another turn. The turn goes on, but nobody can trust the process with a next one. */
+export interface Stray {
+  readonly type: 'stray';
+}
+
+/** To be written to stdin at once: the next request of a protocol, or the answer to one of the program's. */
+export interface StdinReply {
+  readonly type: 'reply';
+  readonly text: string;
+}
+
+/** What a program may ask the relay for. */
+export const requestKinds = ['permission', 'files', 'terminal', 'tool', 'other'] as const;
+export type RequestKind = (typeof requestKinds)[number];
+
+/** The program has written a text that belongs to no turn, such as a greeting. It was left out. */
+export interface TextIgnored {
+  readonly type: 'text-ignored';
+}
+
+/** The program has asked for something that it is not given. What it is told of that is a `StdinReply`. */
+export interface RequestRefused {
+  readonly type: 'request-refused';
+  readonly request: RequestKind;
+}
+
+export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
+/** What a program says at any time, in a turn or outside of one. */
+export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
+export type DecoderEvent = TurnEvent | Aside;
+
+/** How a program ended: its exit code, or the signal that killed it. */
+export interface Exit {
+  readonly code: number | null;
+  readonly signal: string | null;
+  /** The end of what it wrote to stderr, printable characters only. */
+  readonly stderr: string;
+}
+
+/** The program wrote a line that is longer than the limit. */
+export class LineTooLong extends Error {
+  override readonly name = 'LineTooLong';
+}
+
+/** Reads the stdout of one process, turn after turn. */
+export interface Decoder<Event = TurnEvent> {
+  /** The turn with this number, as `write` was told it, begins. Only programs that take further turns need to know. */
+  begin?(turn: number): void;
+  /** Whether a part of an answer has been read that no event has told of yet, so that it would enter the next answer. */
+  readonly isMidAnswer?: boolean;
+  /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
+  readonly hasBegun: boolean;
+  /** Throws `LineTooLong` when the program writes without an end of line. */
+  read(chunk: string): Iterable<Event>;
+  /** The last events of an unfinished turn, once the program has exited and its stdout has been read. */
+  exit(exit: Exit): Iterable<Event>;
+}
+
+/** Writes the turns of one process. It remembers what the process was told before. */
+export interface TurnWriter {
+  /** `number` counts the turns of one process from 1. Throws `cli_error` where the opening has failed. */
+  write(turn: Turn, number: number): TurnInput;
+}
+
+/** The protocol with one process, from its start to its end. Writer and decoder may share what they know. */
+export interface Protocol {
+  readonly writer: TurnWriter;
+  readonly decoder: Decoder<DecoderEvent>;
+  /**
+   * What to write as soon as the process has started, so that it is ready sooner. From then on its stdout is read: what
+   * the decoder yields before the first turn may be asides alone; with anything else the process counts as failed.
+   * `workingDirectory` is the process's own, absolute.
+   */
+  opening?(workingDirectory: string): string;
+}
+
+/**
+ * How a turn says what it can have beside its text. Where one of these is missing, the program can't be told it: then
+ * images and an effort are refused, and a schema stands in the prompt.
+ */
+export interface Extras {
+  readonly image?: (image: Image) => unknown;
+  /** `schema` is JSON. Undefined for one that it does not take. */
+  readonly schema?: (schema: string) => unknown;
+  readonly effort?: (effort: Effort) => unknown;
+}
+
+/** One version of a program, as learned from its file: how to start it, and how to talk with it. Pure translation. */
+export interface ProgramVersion {
+  readonly version: string | null;
+  /** Not all could be learned: it is worth to try again some time later. */
+  readonly isProvisional?: boolean;
+  readonly extras: Extras;
+  /** `systemPath` is a private path where the plan may put the system text. */
+  plan(launch: Launch, systemPath: string): LaunchPlan;
+  /** A new one for each process. */
+  protocol(): Protocol;
+  /**
+   * Why there is no login, in one sentence; null when jobs can be run. Rejects with `cli_error` where something else is
+   * wrong. Spends no tokens.
+   */
+  check(consult: Consult): Promise<string | null>;
+  /** The models it can use; null where it can't tell. */
+  listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
+}
+
+export interface Consultation {
+  readonly code: number | null;
+  readonly stdout: string;
+}
+
+/**
+ * Runs the program briefly with these arguments and with `input` as its whole stdin, and returns what it printed until it
+ * exited. With `isEnough`, stdin stays open, and the program is ended as soon as this is true of what it has printed; a
+ * text that it returns is written to stdin. With `file`, this text is in a private file, and `filePlace` in an argument
+ * stands for the path of it.
+ */
+export type Consult = (
+  args: readonly string[],
+  input?: string,
+  isEnough?: (stdout: string) => boolean | string,
+  file?: string,
+) => Promise<Consultation>;
+
+export const filePlace = '{file}';
+
+/** A private folder (0700) for each process, removed with it. All paths are relative to it. */
+export interface PrivateHome {
+  /** Variables that name folders in it, which are made: `{ HOME: '.', CODEX_HOME: '.codex' }`. */
+  readonly variables: Readonly<Record<string, string>>;
+  /** Written with mode 0600 before the start. */
+  readonly files: readonly { readonly path: string; readonly text: string }[];
+  /** Symbolic links to files of the operator, by their absolute path; left out where there is no such file. */
+  readonly links: readonly { readonly path: string; readonly to: string }[];
+}
+
+/** Pure translation between the relay and one kind of model CLI. It starts nothing and owns nothing. */
+export interface Adapter {
+  readonly name: string;
+  /** The program and its leading arguments. */
+  readonly command: readonly [program: string, ...args: string[]];
+  /** The variable from which the program reads its credential; null where it has none. */
+  readonly credentialVariable: string | null;
+  /** Variables that the program is always started with. Variables that the operator allows override them. */
+  readonly env: Readonly<Record<string, string>>;
+  /** Where the program keeps what it writes; without it, in the HOME of the service. */
+  readonly home?: PrivateHome;
+  /** The models that a request may name, the default first; null where only the program knows. */
+  readonly models: readonly string[] | null;
+  /** Names of this form are models of the program, whether it lists them or not: an alias does not take their place. */
+  readonly modelForm?: RegExp;
+  /** It has no default: a model must be named. */
+  readonly needsModel?: boolean;
+  /** Learns version and flags by consulting the program. Called once for each program file. */
+  learn(consult: Consult): Promise<ProgramVersion>;
+}
+
+export const unknownUsage: Usage = {
+  inputTokens: null,
+  outputTokens: null,
+  costUsd: null,
+  cacheReadTokens: null,
+  cacheWriteTokens: null,
+};
+
+/** The end of a turn whose program has exited in the middle of it. */
+export function crashed({ code, signal, stderr }: Exit): TurnFailed {
+  const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;
+  const said = stderr.trim();
+  return {
+    type: 'turn-failed',
+    reason: 'crashed',
+    message: `the model CLI ${how}`,
+    ...(said !== '' && { stderr: said }),
+  };
+}

@@ -1,0 +1,166 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { access, stat } from 'node:fs/promises';
+import { delimiter, resolve } from 'node:path';
+import type { ModelEntry } from '../../../shared/api/models.js';
+import { RelayError } from '../../../shared/errors.js';
+import type { Verdict } from '../../../shared/readiness.js';
+import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from '../contract/adapter.js';
+
+export interface KnownProgram {
+  readonly path: string;
+  /** Arguments that stand before all others. */
+  readonly leading: readonly string[];
+  readonly programVersion: ProgramVersion;
+  /** Changes with the file. */
+  readonly fingerprint: string;
+  /** The keys of launches that were asked for, as long as these live. */
+  readonly keys: WeakMap<Launch, LaunchKey>;
+}
+
+/** What the program is to be started with. Equal keys stand for the same program, arguments and files. */
+export type LaunchKey = string;
+
+/** Short, and made once for each launch: a system text may be megabytes, and keys are compared at every change. */
+export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: Launch): LaunchKey {
+  const known = keys.get(launch);
+  if (known !== undefined) return known;
+  const plan = JSON.stringify([fingerprint, programVersion.plan(launch, 'system')]);
+  const key = createHash('sha256').update(plan).digest('base64');
+  keys.set(launch, key);
+  return key;
+}
+
+/** null where the adapter can't plan it: a job with this launch fails with the reason. */
+export function plannedKeyOf(program: KnownProgram, launch: Launch): LaunchKey | null {
+  try {
+    return launchKeyOf(program, launch);
+  } catch (error) {
+    if (error instanceof RelayError) return null;
+    throw error;
+  }
+}
+
+/** As `Consult`, with the program's path. */
+export type ConsultProgram = (path: string, ...asked: Parameters<Consult>) => Promise<Consultation>;
+
+/** Owns what is known of the model CLI's program file: where it is, and what it can do, learned once for each file. */
+export class CliProgram {
+  readonly #adapter: Adapter;
+  readonly #searchPath: string;
+  readonly #consult: ConsultProgram;
+  #learned: (Pick<KnownProgram, 'fingerprint' | 'keys'> & { readonly programVersion: Promise<ProgramVersion> }) | null =
+    null;
+  #programVersion: ProgramVersion | null = null;
+
+  constructor(adapter: Adapter, searchPath: string, consult: ConsultProgram) {
+    this.#adapter = adapter;
+    this.#searchPath = searchPath;
+    this.#consult = consult;
+  }
+
+  /** The version of the program as last found; null before that, and for a program that names none. */
+  get version(): string | null {
+    return this.#programVersion?.version ?? null;
+  }
+
+  /** What the program as last found can be told beside a text; null before that. */
+  get extras(): Extras | null {
+    return this.#programVersion?.extras ?? null;
+  }
+
+  /** Program and arguments for a launch, as far as they are known: before the program was found, only what it is found by. */
+  commandLine(launch: Launch): readonly string[] {
+    return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
+  }
+
+  /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
+  async find(): Promise<KnownProgram> {
+    const [name, ...leading] = this.#adapter.command;
+    const found = await findProgram(name, this.#searchPath, this.#learned?.fingerprint);
+    if (found.kind !== 'found') throw cannotStart(name, found.kind);
+    const { path, fingerprint } = found;
+    if (this.#learned?.fingerprint !== fingerprint) this.#learned = this.#learn(path, fingerprint);
+    const { keys } = this.#learned;
+    const programVersion = await this.#learned.programVersion;
+    this.#programVersion = programVersion;
+    return { path, leading, programVersion, fingerprint, keys };
+  }
+
+  /** Whether jobs can be run: the program is there, and says that it can. Rejects with `spawn_error` where it is not there. */
+  async check(): Promise<Verdict> {
+    if (this.#programVersion?.isProvisional === true) this.#learned = null;
+    const { path, programVersion } = await this.find();
+    const { version } = programVersion;
+    try {
+      return { version, error: await programVersion.check(this.#consultAt(path)) };
+    } catch (error) {
+      if (!(error instanceof RelayError) || error.code !== 'cli_error') throw error;
+      return { version, error: error.message, reason: error.reason };
+    }
+  }
+
+  /** The models that it can use; null where it can't tell. Rejects with `spawn_error`. */
+  async listModels(): Promise<readonly ModelEntry[] | null> {
+    const { path, programVersion } = await this.find();
+    return programVersion.listModels(this.#consultAt(path));
+  }
+
+  #consultAt(path: string): Consult {
+    const [, ...leading] = this.#adapter.command;
+    return (args, ...asked) => this.#consult(path, [...leading, ...args], ...asked);
+  }
+
+  #learn(path: string, fingerprint: string) {
+    const keys = new WeakMap<Launch, LaunchKey>();
+    const learned = { fingerprint, keys, programVersion: this.#adapter.learn(this.#consultAt(path)) };
+    learned.programVersion.catch(() => {
+      if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job
+    });
+    return learned;
+  }
+}
+
+function cannotStart(name: string, kind: 'missing' | 'not-executable'): RelayError {
+  const program = name.split('/').at(-1);
+  const why =
+    kind === 'missing'
+      ? 'is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)'
+      : 'may not be executed by the service (MODEL_API_CLI_COMMAND)';
+  return new RelayError('spawn_error', `the model CLI ${program} ${why}`);
+}
+
+export type FoundProgram =
+  | { readonly kind: 'found'; readonly path: string; readonly fingerprint: string }
+  | { readonly kind: 'missing' }
+  | { readonly kind: 'not-executable' };
+
+/**
+ * Finds a program as a shell would: by path where the name holds a slash, else along PATH. The path is absolute, because
+ * the program runs in another folder. A file whose fingerprint is still `known` may be executed as before: a change of
+ * its mode or owner would show.
+ */
+export async function findProgram(name: string, searchPath: string, known?: string): Promise<FoundProgram> {
+  const candidates = name.includes('/')
+    ? [resolve(name)]
+    : searchPath.split(delimiter).map((folder) => resolve(folder, name));
+  let isThere = false;
+  for (const path of candidates) {
+    const found = await lookAt(path, known);
+    if (found.kind === 'found') return found;
+    isThere ||= found.kind === 'not-executable';
+  }
+  return { kind: isThere ? 'not-executable' : 'missing' };
+}
+
+async function lookAt(path: string, known: string | undefined): Promise<FoundProgram> {
+  try {
+    const file = await stat(path);
+    if (!file.isFile()) return { kind: 'missing' };
+    const fingerprint = [path, file.ino, file.size, file.mtimeMs, file.ctimeMs].join(':');
+    if (fingerprint !== known) await access(path, constants.X_OK);
+    return { kind: 'found', path, fingerprint };
+  } catch (error) {
+    return { kind: (error as NodeJS.ErrnoException).code === 'EACCES' ? 'not-executable' : 'missing' };
+  }
+}
