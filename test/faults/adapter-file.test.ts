@@ -58,7 +58,8 @@ describe('The example of an adapter', () => {
     const crashed = await service.post('/ask', { prompt: 'crash' });
     expect([crashed.status, crashed.body.reason]).toEqual([500, 'crashed']);
     const { body } = await service.post('/ask', { prompt: 'Hello', model: 'owl' });
-    expect(body).toMatchObject({ reason: 'model_unknown', message: 'jay reports: there is no owl' });
+    const message = 'jay reports: there is no owl; this service has jay-large, jay-small';
+    expect(body).toMatchObject({ reason: 'model_unknown', message });
   });
 
   it('is refused what it asks for, in the log and in a metric', async () => {
@@ -124,7 +125,11 @@ describe('What an adapter gives its program', () => {
 
     const ofTurn = { model: null, schema: null, images: [], history: [] }; // in one process, with its system text again
     expect(shown.heard).toEqual({ number: 1, ...ofTurn, text: 'one', system: 'Sing.', effort: 'low' });
-    expect(next.shown.heard).toEqual({ number: 2, ...ofTurn, text: 'two', system: 'Sing.', effort: null });
+    const heard = [
+      { role: 'user', text: 'one' },
+      { role: 'assistant', text: JSON.stringify(shown) },
+    ];
+    expect(next.shown.heard).toEqual({ number: 2, ...ofTurn, heard, text: 'two', system: 'Sing.', effort: null });
 
     expect(Object.keys(shown.given)).toEqual(expect.arrayContaining(['HOME', 'ALLOWED', 'PATH']));
     expect([shown.given.HOME, shown.given.JAY_TOKEN, shown.given.SECRET]).toEqual([folder.path, undefined, undefined]);
