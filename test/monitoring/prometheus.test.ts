@@ -36,7 +36,7 @@ function startNarrow(port = 0): Promise<Service> {
   });
 }
 
-/** Answers, conversations that go on and that are deleted, a bad request and one too many. */
+/** Answers, conversations that go on and that are deleted, tools, a bad request and one too many. */
 async function talk(service: Service): Promise<void> {
   await until(
     async () => /cli_processes\{cli="demo",state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
@@ -48,6 +48,9 @@ async function talk(service: Service): Promise<void> {
   await service.post('/chat', { message: 'What is my name?', conversation_id: id }, key);
   await service.post('/chat', { message: 'Hello' }, key);
   await service.delete(`/chat/${id}`, key);
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+  const messages = [{ role: 'user', content: 'Hello' }];
+  await service.post('/v1/chat/completions', { model: 'default', messages, tools }, key);
   await service.post('/health/recheck', {}, key);
   await service.get('/nowhere');
   await until(async () => (await service.post('/ask', {}, key)).status === 429, 'the rate cap');

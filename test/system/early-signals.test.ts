@@ -59,6 +59,16 @@ async function startHanging(): Promise<{ readonly service: Service } & AsyncDisp
   return { service, [Symbol.asyncDispose]: end };
 }
 
+/** Starts a service that makes a folder of its own in this one. Resolves as soon as that is there. */
+async function startUntilMade(folder: string): Promise<Service> {
+  const watcher = watch(folder);
+  const made = once(watcher, 'change');
+  const service = await spawnService({ env: { TMPDIR: folder } });
+  await made;
+  watcher.close();
+  return service;
+}
+
 /** Two of a kind may arrive as one. */
 function killTwice({ process }: Service, signal: 'SIGTERM' | 'SIGINT'): void {
   process.kill(signal === 'SIGTERM' ? 'SIGINT' : 'SIGTERM');
@@ -89,11 +99,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
 
   it('ends it with 0 as soon as it has a folder of its own, and that goes too', async () => {
     await using folder = await temporaryFolder();
-    const watcher = watch(folder.path);
-    const made = once(watcher, 'change');
-    await using service = await spawnService({ env: { TMPDIR: folder.path } });
-    await made;
-    watcher.close();
+    await using service = await startUntilMade(folder.path);
     service.process.kill(signal);
     expect(await service.exited).toBe(0);
     expect(await readdir(folder.path)).toEqual([]);
@@ -119,11 +125,7 @@ describe.each(['SIGTERM', 'SIGINT'] as const)('%s at a service that starts', (si
 
   it('leaves nothing either where the second comes while that is being made', async () => {
     await using folder = await temporaryFolder();
-    const watcher = watch(folder.path);
-    const made = once(watcher, 'change');
-    await using service = await spawnService({ env: { TMPDIR: folder.path } });
-    await made;
-    watcher.close();
+    await using service = await startUntilMade(folder.path);
     killTwice(service, signal);
     await service.exited;
     expect([await readdir(folder.path), await cgroupsOf(service.pid)]).toEqual([[], []]);

@@ -10,11 +10,13 @@ const describeFleet = existsSync(haproxy) && existsSync(redisServer) ? describeI
 const json = 'Content-Type: application/json';
 const front = 'https://relay.example.org';
 
-/** The commands of docs/fleet.md that make several instances. */
-function commands(): string {
+/** The commands of docs/fleet.md that make several instances, and those that start them. */
+function commands(): readonly [string, string] {
   const page = readFileSync(join(root, 'docs', 'fleet.md'), 'utf8');
-  const [, block = ''] = /```sh\n(sudo cp [\s\S]*?)```/.exec(page) ?? [];
-  return block;
+  const [, making, starting] =
+    /```sh\n(sudo cp [\s\S]*?)```[\s\S]*?```sh\n(sudo systemctl daemon-reload [\s\S]*?)```/.exec(page) ?? [];
+  if (making === undefined || starting === undefined) throw new Error('docs/fleet.md lacks the commands of a trial');
+  return [making, starting];
 }
 
 describeFleet('deploy/fleet under a real systemd', () => {
@@ -39,9 +41,6 @@ describeFleet('deploy/fleet under a real systemd', () => {
     );
     const places = [1, 2, 3].map((n) => `s/192.0.2.1${n}:5051/127.0.0.1:506${n} agent-port 507${n}/`).join(';');
     await shell(`sed "${places}" haproxy.cfg >/etc/haproxy/haproxy.cfg`);
-    const own =
-      's/^MODEL_API_HOST=.*/MODEL_API_CLI=demo/;s/192.0.2.1[01]/127.0.0.1/;s/192.0.2.20/127.0.0.1/;/KEYS_FILE/d';
-    await shell(`sed "${own}" environment >/etc/prompt-relay/environment`);
   }, 120_000);
   afterAll(() => lab[Symbol.asyncDispose]());
 
@@ -63,7 +62,10 @@ describeFleet('deploy/fleet under a real systemd', () => {
     await lab.systemctl('unmask', 'redis-server', 'haproxy'); // who makes this lab may have them masked
     for (const other of ['nginx', 'caddy']) await lab.attempt('systemctl', 'stop', other); // they have its port
     await lab.systemctl('restart', 'redis-server', 'haproxy');
-    await shell(commands());
+    const [making, starting] = commands();
+    await shell(making);
+    await shell('sed -i "/KEYS_FILE/d; \\$ a MODEL_API_CLI=demo" /etc/prompt-relay/environment');
+    await shell(starting);
     const isServing = async () => (await ask('/chat', { message: 'I am Ada' })).includes('"success":true');
     await until(isServing, 'the fleet to serve');
     for (const n of [1, 2, 3]) {

@@ -5,7 +5,7 @@ const maxRunLength = 256;
 
 /**
  * Owns the order in which the conversations of one client were active, in runs of a few hundred: with a million of them
- * too, any place is found, and given up, in microseconds. Each has an `activity` that is higher than of all before it.
+ * too, each place is found, and given up, in microseconds. Each has an `activity` that is higher than of all before it.
  */
 export class ActivityOrder {
   /** None is empty. */
