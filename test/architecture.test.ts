@@ -46,6 +46,9 @@ const isTerminal = isOneOf('src/command/terminal');
 /** A program like any other model CLI. It is started, never imported. */
 const isDemo = isIn('demo');
 
+/** What others implement or use, without the parts that do so: rooms of their own. */
+const contracts = ['src/primary/cli/contract', 'src/primary/store/contract'];
+
 describe('The imports', () => {
   it('are all seen', () => {
     expect(known.get('src/primary/fleet/fleet')?.imports).toEqual(
@@ -192,12 +195,24 @@ describe('The imports', () => {
     expect(importsThat(leaves)).toEqual([]);
   });
 
-  it('let the contract of an adapter know nothing but itself and what all share', () => {
+  it.each(contracts)('let %s know nothing but itself and what all share', (contract) => {
     const leaves = (source: Source, target: string) =>
-      isIn('primary/cli/contract')(source) &&
+      source.path.startsWith(`${contract}/`) &&
+      target.startsWith('src/') &&
       !target.startsWith('src/shared/') &&
-      !target.startsWith('src/primary/cli/contract/');
+      !target.startsWith(`${contract}/`);
+    expect(sources.filter(({ path }) => path.startsWith(`${contract}/`)).length).toBeGreaterThan(1);
     expect(importsThat(leaves)).toEqual([]);
+  });
+
+  it('let the composition alone open a store: all others know its contract', () => {
+    const opens = (source: Source, target: string) =>
+      /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
+    const openers = new Set(importsThat(opens).filter((each) => !each.includes('/redis/')));
+    expect([...openers].toSorted()).toEqual([
+      'src/command/store.ts imports src/primary/store/offline', // a file that no service has open
+      'src/primary/main.ts imports src/primary/store/open',
+    ]);
   });
 
   it('name adapters in the registry only, and the registry where a service is composed', () => {
@@ -250,7 +265,7 @@ function inCircles(graph: ReadonlyMap<string, readonly string[]>): string[] {
 
 /** `src/primary/jobs` of all that is in it, `src/primary/main` of that file. */
 function roomOf(name: string): string {
-  return name.split('/').slice(0, 3).join('/');
+  return contracts.find((contract) => name.startsWith(`${contract}/`)) ?? name.split('/').slice(0, 3).join('/');
 }
 
 /** What any adapter may use. */

@@ -8,9 +8,7 @@ import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';
 import { BackgroundRunner } from './background/background-runner.js';
 import { JobFeeder } from './background/job-feeder.js';
-import type { AcceptedJob } from './background/job-store.js';
 import { JobsElsewhere } from './background/jobs-elsewhere.js';
-import type { SharedJobs } from './background/shared-jobs.js';
 import { WaitingJobs } from './background/waiting-jobs.js';
 import type { CliObserver } from './cli/contract/observer.js';
 import { createModelClis, type ModelCli } from './cli/model-cli.js';
@@ -29,6 +27,7 @@ import { Banner } from './lifecycle/banner.js';
 import { observeJobs } from './metrics/job-observer.js';
 import { Scrape } from './metrics/scrape.js';
 import type { Parts, Setup } from './parts.js';
+import type { AcceptedJob, SharedJobs } from './store/contract/jobs.js';
 
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;

@@ -30,7 +30,7 @@ import type { Parts, Setup } from './parts.js';
 import { breakerListener } from './readiness/breaker-listener.js';
 import { SchemaChecker } from './structured/schema-checker.js';
 import { TokenCounter } from './tokens/token-counter.js';
-import { KeptUsage } from './usage/kept-usage.js';
+import { UsageJournal } from './usage/usage-journal.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
 const maxWaitingBytes = 64 * 1024 * 1024;
@@ -50,8 +50,8 @@ export function compose(setup: Setup): Parts {
   const cliNames = named.map(({ name }) => name);
   const metrics = new PrimaryMetrics(slots, memory.conversations, keyNames, cliNames);
   const usage = new UsageLedger(clock);
-  const keptUsage = new KeptUsage(usage, setup.store.usage, clock);
-  const figures = { metrics, usage, keptUsage, lastHour: new LastHour(clock) };
+  const usageJournal = new UsageJournal(usage, setup.store.usage, clock);
+  const figures = { metrics, usage, usageJournal, lastHour: new LastHour(clock) };
   const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const banner = createBanner(setup);
@@ -110,7 +110,7 @@ function shutdownSteps({
   addresses,
   agent,
   store,
-  keptUsage,
+  usageJournal,
   slots,
   runner,
   backgroundRunner,
@@ -133,7 +133,7 @@ function shutdownSteps({
       addresses.close(); // else clients would wait for a worker that never comes
       agent?.close();
       const isAllSent = await fleet.stop(limitMs);
-      await keptUsage.close();
+      await usageJournal.close();
       await store.close();
       return isAllSent;
     },

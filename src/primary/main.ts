@@ -37,7 +37,7 @@ import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } f
 import { Systemd } from './lifecycle/systemd.js';
 import type { Setup } from './parts.js';
 import { Service } from './service.js';
-import { asConfigFault, checkEngine, openStore, sharedLimits } from './store/open-store.js';
+import { asConfigFault, checkEngine, openStore, sharedLimits } from './store/open.js';
 import type { JobQueue } from './store/redis/job-queue.js';
 
 const stderrFd = 2;

@@ -26,10 +26,10 @@ import type { SeenClients } from './limits/seen-clients.js';
 import type { LastHour } from './metrics/last-hour.js';
 import type { PrimaryMetrics } from './metrics/primary-metrics.js';
 import type { Scrape } from './metrics/scrape.js';
-import type { Store } from './store/store.js';
+import type { Store } from './store/contract/store.js';
 import type { SchemaChecker } from './structured/schema-checker.js';
 import type { TokenCounter } from './tokens/token-counter.js';
-import type { KeptUsage } from './usage/kept-usage.js';
+import type { UsageJournal } from './usage/usage-journal.js';
 import type { UsageLedger } from './usage/usage-ledger.js';
 
 /** What the service is made from. */
@@ -57,7 +57,7 @@ export interface Parts extends Setup {
   readonly shared: SharedConversations | null;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
-  readonly keptUsage: KeptUsage;
+  readonly usageJournal: UsageJournal;
   readonly lastHour: LastHour;
   readonly tokens: TokenCounter;
   readonly schemas: SchemaChecker;

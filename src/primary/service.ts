@@ -6,6 +6,7 @@ import { localUrl } from '../shared/url.js';
 import { agentLine } from './agent/agent-line.js';
 import { apiHandlers, type Services } from './api/handlers.js';
 import { liveSections } from './api/live-status.js';
+import { purgeClient } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
 import { Status } from './api/status.js';
 import { StatusFeed } from './api/status-feed.js';
@@ -20,8 +21,7 @@ import { RateLimit } from './limits/rate-limit.js';
 import { SharedRateLimit } from './limits/shared-rate-limit.js';
 import { UserConnections } from './limits/user-connections.js';
 import type { Parts, Setup } from './parts.js';
-import { purgeClient } from './store/purge.js';
-import { expiryAt } from './store/store-upkeep.js';
+import { expiryAt } from './store/contract/store.js';
 
 const expiryCheckMs = 10_000;
 const backgroundLookMs = 1000;
@@ -43,9 +43,9 @@ export class Service {
 
   /** Takes over what the last service has left. Called once, before the start. */
   async restore(): Promise<void> {
-    const { host, kept, keptUsage, background, store } = this.#parts;
+    const { host, kept, usageJournal, background, store } = this.#parts;
     const conversations = await kept.restore();
-    if (store.kind !== 'memory') await keptUsage.restore();
+    if (store.kind !== 'memory') await usageJournal.restore();
     const jobs = await background.restore();
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
@@ -107,7 +107,7 @@ export class Service {
 
   #handlers(warnings: readonly string[]) {
     const { config, host, addresses, supervisor, clients, runner, metrics, scrape, catalog } = this.#parts;
-    const { conversations, shared, usage, keptUsage } = this.#parts;
+    const { conversations, shared, usage, usageJournal } = this.#parts;
     const status = new Status(this.#parts);
     return apiHandlers({
       phase: () => supervisor.phase,
@@ -128,7 +128,7 @@ export class Service {
       lastHour: this.#parts.lastHour,
       usage: {
         refused: (client) => usage.refused(client),
-        report: (client, period) => keptUsage.report(client, period),
+        report: (client, period) => usageJournal.report(client, period),
       },
       upkeep: upkeepOf(this.#parts),
       tokens: this.#parts.tokens,

@@ -1,5 +1,5 @@
+import type { StoreObserver } from '../../src/primary/store/contract/store.js';
 import type { RedisStore } from '../../src/primary/store/redis/redis-store.js';
-import type { StoreObserver } from '../../src/primary/store/store.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { DeafProxy } from '../support/deaf-proxy.js';
 import { KeptRun } from '../support/kept.js';

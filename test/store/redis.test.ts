@@ -1,5 +1,5 @@
-import type { IdempotencyStore } from '../../src/primary/idempotency/idempotency-store.js';
-import type { Store } from '../../src/primary/store/store.js';
+import type { IdempotencyStore } from '../../src/primary/store/contract/answers.js';
+import type { Store } from '../../src/primary/store/contract/store.js';
 import { describeAnswerStore } from '../support/answer-store-contract.js';
 import { recordedAnswer } from '../support/claims.js';
 import { describeJobStore } from '../support/job-store-contract.js';

@@ -1,12 +1,12 @@
 import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Store } from '../../src/primary/store/contract/store.js';
+import type { UsageDelta } from '../../src/primary/store/contract/usage.js';
 import { prepareFile } from '../../src/primary/store/sqlite/files.js';
 import { connectTo } from '../../src/primary/store/sqlite/node-sqlite.js';
 import { migrations } from '../../src/primary/store/sqlite/schema.js';
 import { SqliteStore } from '../../src/primary/store/sqlite/sqlite-store.js';
 import { SqliteThread } from '../../src/primary/store/sqlite/sqlite-thread.js';
-import type { Store } from '../../src/primary/store/store.js';
-import type { UsageDelta } from '../../src/primary/usage/usage-journal.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { outcomes } from '../../src/shared/job.js';
 import { describeAnswerStore } from '../support/answer-store-contract.js';

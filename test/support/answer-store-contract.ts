@@ -1,4 +1,4 @@
-import { answerTtlMs, type IdempotencyStore } from '../../src/primary/idempotency/idempotency-store.js';
+import { answerTtlMs, type IdempotencyStore } from '../../src/primary/store/contract/answers.js';
 import { recordedAnswer, wholeAnswer } from './claims.js';
 import type { StorePlaceForTests } from './store-contract.js';
 

@@ -1,7 +1,7 @@
 import { BackgroundJobs, type BackgroundLimits } from '../../src/primary/background/background-jobs.js';
 import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
 import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
-import { MemoryJobs } from '../../src/primary/store/memory-jobs.js';
+import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
 import type { BackgroundJobView, JobForm } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';

@@ -1,5 +1,5 @@
 import { Claims, type claimLimits } from '../../src/primary/idempotency/claims.js';
-import type { IdempotencyStore } from '../../src/primary/idempotency/idempotency-store.js';
+import type { IdempotencyStore } from '../../src/primary/store/contract/answers.js';
 import type { ClaimItem, RecordedAnswer, RecordedBegin } from '../../src/shared/idempotency.js';
 import { FakeClock } from './fake-clock.js';
 

@@ -5,11 +5,6 @@ import type { WaitingJob } from '../../src/primary/cli/pool/caretaker.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import type { Route } from '../../src/primary/cli/route.js';
-import {
-  type ConversationChange,
-  type ConversationJournal,
-  keepsNothing,
-} from '../../src/primary/conversations/conversation-journal.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import { CliGates } from '../../src/primary/jobs/cli-gates.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
@@ -20,6 +15,8 @@ import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
 import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
 import { SeenClients } from '../../src/primary/limits/seen-clients.js';
+import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
+import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/structured/thread.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
@@ -184,7 +181,7 @@ export class JobHarness {
       text.startsWith('{') ? { kind: 'fits', value: text } : { kind: 'bad-value', fault: 'the answer is not JSON' },
   };
   countTokens = async (texts: readonly string[]) => texts.join('').length;
-  journal: Pick<ConversationJournal, 'commit'> = keepsNothing;
+  journal: Pick<ConversationJournal, 'commit'> = noJournal;
   #requests = 0;
 
   constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, cliLimits = {}, ...options }: JobOptions = {}) {

@@ -1,6 +1,5 @@
 import { AnswerLog } from '../../src/primary/background/answer-log.js';
-import type { AcceptedJob, EndedJob, JobStore } from '../../src/primary/background/job-store.js';
-import type { SharedJobs } from '../../src/primary/background/shared-jobs.js';
+import type { AcceptedJob, EndedJob, JobStore, SharedJobs } from '../../src/primary/store/contract/jobs.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { jobDone, jobFailed, jobRequest } from './job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';

@@ -1,10 +1,9 @@
-import type { ConversationJournal } from '../../src/primary/conversations/conversation-journal.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
 import { SharedConversations } from '../../src/primary/conversations/shared-conversations.js';
-import type { SharedStore } from '../../src/primary/conversations/shared-store.js';
 import { TurnRecord } from '../../src/primary/conversations/turn-record.js';
+import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { Image } from '../../src/shared/job.js';
 import type { TranscriptPart } from '../../src/shared/transcript.js';

@@ -1,5 +1,5 @@
 import { Claims } from '../../src/primary/idempotency/claims.js';
-import type { IdempotencyStore } from '../../src/primary/idempotency/idempotency-store.js';
+import type { IdempotencyStore } from '../../src/primary/store/contract/answers.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { Handlers } from '../../src/shared/ipc/message.js';
 import { Peer } from '../../src/shared/ipc/peer.js';

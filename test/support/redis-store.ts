@@ -1,4 +1,4 @@
-import { openRedis } from '../../src/primary/store/open-store.js';
+import { openRedis } from '../../src/primary/store/open.js';
 import { JobQueue } from '../../src/primary/store/redis/job-queue.js';
 import type { RedisLimits } from '../../src/primary/store/redis/redis-conversations.js';
 import type { RedisJobLimits } from '../../src/primary/store/redis/redis-jobs.js';

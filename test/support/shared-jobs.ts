@@ -1,7 +1,12 @@
 import { AnswerLog } from '../../src/primary/background/answer-log.js';
-import type { AcceptedJob, EndedJob } from '../../src/primary/background/job-store.js';
-import type { Cancelling, SharedJobs, SharedJobsListener } from '../../src/primary/background/shared-jobs.js';
-import { MemoryJobs } from '../../src/primary/store/memory-jobs.js';
+import type {
+  AcceptedJob,
+  Cancelling,
+  EndedJob,
+  SharedJobs,
+  SharedJobsListener,
+} from '../../src/primary/store/contract/jobs.js';
+import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { plainForm } from './background-harness.js';
 import { jobDone, jobRequest } from './job-records.js';

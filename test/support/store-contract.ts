@@ -1,4 +1,4 @@
-import type { Store } from '../../src/primary/store/store.js';
+import type { Store } from '../../src/primary/store/contract/store.js';
 import { delay, systemClock } from '../../src/shared/clock.js';
 import { KeptRun, usualLimits } from './kept.js';
 

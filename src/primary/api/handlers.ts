@@ -25,7 +25,7 @@ import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { SchemaChecker } from '../structured/schema-checker.js';
 import type { TokenCounter } from '../tokens/token-counter.js';
-import type { KeptUsage } from '../usage/kept-usage.js';
+import type { UsageJournal } from '../usage/usage-journal.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { Sections } from './live-status.js';
 import type { Status } from './status.js';
@@ -52,7 +52,7 @@ export interface Services {
   readonly connections: Pick<UserConnections, 'hold'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
-  readonly usage: Pick<UsageLedger, 'refused'> & Pick<KeptUsage, 'report'>;
+  readonly usage: Pick<UsageLedger, 'refused'> & Pick<UsageJournal, 'report'>;
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly lastHour: Pick<LastHour, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;

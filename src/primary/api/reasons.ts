@@ -4,7 +4,7 @@ import { timestamp } from '../../shared/clock.js';
 import type { ReadinessEntry } from '../../shared/readiness.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelRouter } from '../cli/route.js';
-import type { Store } from '../store/store.js';
+import type { Store } from '../store/contract/store.js';
 
 /** What holds jobs back. */
 interface OpenCircuit {

@@ -12,7 +12,7 @@ import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
-import type { Store } from '../store/store.js';
+import type { Store } from '../store/contract/store.js';
 import { breakerBodyOf, countsOf, historyOf, readinessBodyOf } from './bodies.js';
 import { degradedReasons } from './reasons.js';
 

@@ -4,8 +4,8 @@ import type { JobEnd, JobEvent, JobStart } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import { sizeOf } from '../jobs/job.js';
+import type { AcceptedJob } from '../store/contract/jobs.js';
 import { AnswerLog } from './answer-log.js';
-import type { AcceptedJob } from './job-store.js';
 
 /** After this time a job is one of the callers who wait. */
 export const patienceMs = 60_000;

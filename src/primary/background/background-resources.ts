@@ -4,8 +4,8 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { EndOfEntry } from '../conversations/end-of-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob } from './background-job.js';
-import type { JobStore } from './job-store.js';
 import type { WaitingJobs } from './waiting-jobs.js';
 
 export interface BackgroundObserver {

@@ -1,7 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
+import type { AcceptedJob, SharedJobs } from '../store/contract/jobs.js';
 import { type BackgroundJob, patienceMs } from './background-job.js';
-import type { AcceptedJob } from './job-store.js';
-import type { SharedJobs } from './shared-jobs.js';
 
 /** What can't start here may start elsewhere meanwhile, or here after this time. */
 const restMs = 1000;

@@ -4,9 +4,8 @@ import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js'
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { refusedEnd } from '../jobs/job.js';
-import type { JobRecord } from './job-store.js';
+import type { JobRecord, SharedJobs, SharedRecord } from '../store/contract/jobs.js';
 import { viewOf } from './kept-job.js';
-import type { SharedJobs, SharedRecord } from './shared-jobs.js';
 
 /** Whoever follows a job of another host looks for more at this pace. */
 const lookMs = 200;

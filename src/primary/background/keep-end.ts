@@ -1,8 +1,8 @@
 import { type Clock, delay } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
+import type { EndedStatus, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog } from './answer-log.js';
 import type { BackgroundJob } from './background-job.js';
-import type { EndedStatus, JobStore } from './job-store.js';
 
 const retryMs = 1000;
 

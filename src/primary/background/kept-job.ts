@@ -1,6 +1,6 @@
 import type { BackgroundJobView } from '../../shared/background.js';
 import type { JobEvent } from '../../shared/job.js';
-import type { JobRecord } from './job-store.js';
+import type { JobRecord } from '../store/contract/jobs.js';
 
 /** A job as the store knows it: what its client is told. */
 export function viewOf({ end, ...record }: JobRecord): BackgroundJobView {

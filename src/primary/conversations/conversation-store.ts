@@ -3,8 +3,10 @@ import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../..
 import type { Image } from '../../shared/job.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
 import { quarterOf } from '../limits/client-bounds.js';
+import type { StoredConversation } from '../store/contract/conversations.js';
+import { stored } from '../store/contract/stored-text.js';
 import { Conversation, newId, type TurnInLine } from './conversation.js';
-import type { KeptConversation } from './conversation-journal.js';
+import { ConversationIndex } from './conversation-index.js';
 import {
   type ConversationLimits,
   checkForkPoint,
@@ -14,8 +16,6 @@ import {
   unusable,
 } from './conversation-limits.js';
 import { ConversationTurn } from './conversation-turn.js';
-import { HeldConversations } from './held-conversations.js';
-import { stored } from './stored-text.js';
 import { pageOf, transcriptFrom } from './transcript.js';
 
 /**
@@ -27,7 +27,7 @@ export class ConversationStore {
   readonly limits: ConversationLimits;
   readonly #clock: Clock;
   #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
-  readonly #held: HeldConversations;
+  readonly #held: ConversationIndex;
   /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
   #inUse = 0;
   #created = 0;
@@ -37,7 +37,7 @@ export class ConversationStore {
     this.limits = limits;
     this.#clock = clock;
     const maxConversations = limits.clientMaxConversations ?? quarterOf(limits.maxConversations);
-    this.#held = new HeldConversations({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
+    this.#held = new ConversationIndex({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
   }
 
   /** `listener` is called when a conversation has been removed. There is one listener. */
@@ -118,7 +118,7 @@ export class ConversationStore {
   }
 
   /** One that has outlived a restart. They come in the order of their activity. */
-  restore(kept: KeptConversation, lastActiveMs: number): void {
+  restore(kept: StoredConversation, lastActiveMs: number): void {
     this.#held.add(Conversation.restored(kept, lastActiveMs));
     this.#makeRoom();
   }
@@ -129,7 +129,7 @@ export class ConversationStore {
   }
 
   /** Takes over turns that came to be elsewhere: those of `kept` begin after so many messages. What is here already stays. */
-  catchUp(kept: KeptConversation, from: number): void {
+  catchUp(kept: StoredConversation, from: number): void {
     const known = this.#held.get(kept.id);
     if (known === undefined) {
       if (from === 0) this.#keepClear(Conversation.restored(kept, this.#clock.monotonicMs()));

@@ -4,8 +4,8 @@ import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { TurnChange } from '../store/contract/conversations.js';
 import type { Conversation, TurnInLine } from './conversation.js';
-import type { TurnChange } from './conversation-journal.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { TurnLock } from './turn-locks.js';
 

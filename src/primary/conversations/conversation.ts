@@ -3,8 +3,8 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Node } from '../../shared/linked-list.js';
 import type { Turn } from '../cli/contract/adapter.js';
-import type { KeptConversation } from './conversation-journal.js';
-import { type StoredText, textOf } from './stored-text.js';
+import type { StoredConversation } from '../store/contract/conversations.js';
+import { type StoredText, textOf } from '../store/contract/stored-text.js';
 
 /** 144 random bits. */
 const idBytes = 18;
@@ -54,7 +54,7 @@ export class Conversation {
     this.lastActiveMs = monotonicMs;
   }
 
-  static restored(kept: KeptConversation, lastActiveMs: number): Conversation {
+  static restored(kept: StoredConversation, lastActiveMs: number): Conversation {
     const { id, client, system, createdAt } = kept;
     const conversation = new Conversation(id, client, system, createdAt, lastActiveMs);
     conversation.lastActivityAt = kept.lastActivityAt;
@@ -65,7 +65,7 @@ export class Conversation {
   }
 
   /** As `restored`, for the turns that it does not have yet: those of `kept` begin after so many messages. */
-  catchUp(kept: KeptConversation, from: number): void {
+  catchUp(kept: StoredConversation, from: number): void {
     for (const { texts, images, totalTokens } of kept.turns.slice((this.texts.length - from) / 2)) {
       this.add(texts, totalTokens - this.tokens, images);
     }

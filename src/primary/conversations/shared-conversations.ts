@@ -1,11 +1,11 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
+import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 import { notFound, unusable } from './conversation-limits.js';
 import type { ConversationStore } from './conversation-store.js';
 import type { ConversationTurn } from './conversation-turn.js';
 import type { EndOfEntry } from './end-of-entry.js';
-import type { SharedState, SharedStore } from './shared-store.js';
 import { TurnLocks } from './turn-locks.js';
 
 /**

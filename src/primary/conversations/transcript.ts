@@ -1,8 +1,8 @@
 import type { ConversationPage } from '../../shared/conversation.js';
 import type { Image } from '../../shared/job.js';
 import type { TranscriptPart, TranscriptPlace } from '../../shared/transcript.js';
+import { pieceOf, startOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
-import { pieceOf, startOf } from './stored-text.js';
 
 /** Bytes of text in one piece. */
 const pieceBytes = 16 * 1024;

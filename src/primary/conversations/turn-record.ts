@@ -1,7 +1,7 @@
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { JobRequest } from '../../shared/job.js';
 import { orAborted } from '../../shared/or-aborted.js';
-import type { ConversationJournal } from './conversation-journal.js';
+import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationTurn } from './conversation-turn.js';
 
 /** Resolves with the tokens of all texts together; never rejects. */

@@ -1,5 +1,5 @@
 import { holderOf } from '../../shared/client.js';
-import { answerTtlMs, type ClientKey, nameOfKey } from './idempotency-store.js';
+import { answerTtlMs, type ClientKey, nameOfKey } from '../store/contract/answers.js';
 
 /** All answers together. */
 export const maxAnswerBytes = 64 * 1024 * 1024;

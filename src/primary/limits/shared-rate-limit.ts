@@ -2,8 +2,8 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterRes } from 'rate-limite
 import { holderOf } from '../../shared/client.js';
 import type { Rate } from '../../shared/config/api-keys.js';
 import type { RateVerdict } from '../../shared/ipc/protocol.js';
+import type { WindowCounter } from '../store/contract/store.js';
 import { nameOfRate, uncapped, verdictOf } from './rate-limit.js';
-import type { WindowCounter } from './window-counter.js';
 
 /**
  * Owns the rate windows, one for each client, for all hosts together. The holder of a key and all names that it speaks for

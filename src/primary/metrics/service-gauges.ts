@@ -9,7 +9,7 @@ import type { Fleet } from '../fleet/fleet.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Breaker } from '../limits/breaker.js';
-import type { Store } from '../store/store.js';
+import type { Store } from '../store/contract/store.js';
 import { addCounter, addFacts, addGauge, type Figures } from './state-metrics.js';
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {

@@ -1,7 +1,7 @@
 import type { Histogram, Registry } from 'prom-client';
 import type { Logger } from '../../shared/logger.js';
 import { histogram } from '../../shared/metrics/families.js';
-import { type StoreObserver, type StoreOperation, storeOperations } from '../store/store.js';
+import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
 
 /** From a write into a page cache to a disk that is busy with others. */
 const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];

@@ -1,13 +1,13 @@
 import { stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.js';
-import { asConfigFault, checkEngine } from './open-store.js';
+import { HeldFault, StoreFault } from './contract/store.js';
+import { asConfigFault, checkEngine } from './open.js';
 import { checkFile } from './sqlite/files.js';
 import { migrations } from './sqlite/schema.js';
 import { SqliteAccess } from './sqlite/sqlite-access.js';
 import { SqliteThread } from './sqlite/sqlite-thread.js';
 import { SqliteUpkeep } from './sqlite/sqlite-upkeep.js';
-import { HeldFault, StoreFault } from './store-fault.js';
 
 /** The file of a store that no service has open. */
 export interface OfflineStore {
@@ -15,7 +15,7 @@ export interface OfflineStore {
   close(): Promise<boolean>;
 }
 
-export { expiryAt } from './store-upkeep.js';
+export { expiryAt } from './contract/store.js';
 
 /**
  * null: a service has the file. Nothing is changed by opening it, its version included; what is purged

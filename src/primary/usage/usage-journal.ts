@@ -1,41 +1,74 @@
-import type { Outcome } from '../../shared/job.js';
+import type { UsageRow } from '../../shared/api/usage.js';
+import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
+import type { Period, UsageDelta, UsageStore } from '../store/contract/usage.js';
+import { maxDays, reportOf, type UsageLedger } from './usage-ledger.js';
 
-/** From one day to another, both included; null: without an end. Days are as in `2026-01-31`, in UTC. */
-export interface Period {
-  readonly since: string | null;
-  readonly until: string | null;
+/** What has been used since is lost where the service is killed. */
+const betweenAddsMs = 1000;
+const dayMs = 86_400_000;
+
+/** One may be under way, and one may have failed before: then comes what was counted since. */
+const addsForAll = 3;
+
+type UsageFigures = Pick<UsageLedger, 'keepGrowth' | 'takeGrowth' | 'restore' | 'report'>;
+
+/** Owns what the journal does not have yet of the figures of the ledger. */
+export class UsageJournal {
+  readonly #ledger: UsageFigures;
+  readonly #journal: UsageStore;
+  readonly #clock: Clock;
+  /** Given to the journal, and not taken yet: the very same array is given again. */
+  #open: readonly UsageDelta[] = [];
+  #adding: Promise<void> | null = null;
+  #stop: StopTimer = () => {};
+
+  constructor(ledger: UsageFigures, journal: UsageStore, clock: Clock) {
+    this.#ledger = ledger;
+    this.#journal = journal;
+    this.#clock = clock;
+  }
+
+  /** Takes over what earlier services have left, and keeps what comes from now on. Rejects with a StoreFault. */
+  async restore(): Promise<void> {
+    const since = timestamp(this.#clock.now() - maxDays * dayMs).slice(0, 10);
+    for await (const row of this.#journal.restore(since)) this.#ledger.restore(row);
+    this.#ledger.keepGrowth();
+    this.#stop = this.#clock.every(betweenAddsMs, () => void this.add());
+  }
+
+  /** Resolves when the journal has all of it, or takes nothing at the moment. One at a time. */
+  add(): Promise<void> {
+    this.#adding ??= this.#add().finally(() => {
+      this.#adding = null;
+    });
+    return this.#adding;
+  }
+
+  /** As `UsageLedger.report`, of all services on the store. Rejects with `store_unavailable`. */
+  report(client: string | null, period: Period): UsageRow[] | Promise<UsageRow[]> {
+    const { report } = this.#journal;
+    return report === null ? this.#ledger.report(client, period) : this.#reportOfAll(client, () => report(period));
+  }
+
+  /** What was counted here by now is in it. */
+  async #reportOfAll(client: string | null, read: () => Promise<readonly UsageDelta[]>): Promise<UsageRow[]> {
+    for (let added = 0; added < addsForAll; added++) await this.add();
+    return reportOf((await read()).filter((row) => client === null || row.client === client));
+  }
+
+  /** The last figures. */
+  async close(): Promise<void> {
+    this.#stop();
+    await this.add();
+    if (this.#open.length === 0) await this.add(); // what came while the last ones were added
+  }
+
+  async #add(): Promise<void> {
+    if (this.#open.length === 0) this.#open = this.#ledger.takeGrowth();
+    if (this.#open.length === 0) return;
+    try {
+      await this.#journal.add(this.#open);
+      this.#open = [];
+    } catch {} // the store says so itself: the rows are given again
+  }
 }
-
-/** What one client has used on one day: all of it, or so much more of it. */
-export interface UsageDelta {
-  readonly day: string;
-  /** As of `shared/client.ts`. */
-  readonly client: string;
-  readonly jobs: Readonly<Record<Outcome, number>>;
-  readonly refused: number;
-  readonly inputTokens: number;
-  readonly outputTokens: number;
-  /** null where no cost was reported: not the same as a cost of 0. */
-  readonly costUsd: number | null;
-  readonly modelMs: number;
-}
-
-/** Where usage outlives the service. */
-export interface UsageJournal {
-  /** All that this service must know from its start, of that day and later. Rejects with a StoreFault. */
-  restore(since: string): AsyncIterable<UsageDelta>;
-  /**
-   * Adds to what is kept: all rows or none. Rejects with `store_unavailable`; the very same array may be given again then,
-   * and is not counted twice.
-   */
-  add(rows: readonly UsageDelta[]): Promise<void>;
-  /** What all services on this store have used together; null where there is one only, whose ledger knows everything. */
-  readonly report: ((period: Period) => Promise<readonly UsageDelta[]>) | null;
-}
-
-/** Usage lives in memory alone. */
-export const keepsNoUsage: UsageJournal = {
-  restore: async function* () {},
-  add: async () => {},
-  report: null,
-};

@@ -2,7 +2,7 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
-import type { Period, UsageDelta } from './usage-journal.js';
+import type { Period, UsageDelta } from '../store/contract/usage.js';
 
 export const maxDays = 90;
 const maxClientsPerDay = 1000;

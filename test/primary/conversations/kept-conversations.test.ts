@@ -1,5 +1,6 @@
-import { type ConversationChange, keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
 import { KeptConversations } from '../../../src/primary/conversations/kept-conversations.js';
+import type { ConversationChange } from '../../../src/primary/store/contract/conversations.js';
+import { noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { StoreHarness, ttlMs } from '../../support/conversations.js';
 
@@ -7,8 +8,8 @@ import { StoreHarness, ttlMs } from '../../support/conversations.js';
 class Listener {
   readonly asked: unknown[] = [];
   isBroken = false;
-  readonly restore = keepsNothing.restore;
-  readonly forget = keepsNothing.forget;
+  readonly restore = noJournal.restore;
+  readonly forget = noJournal.forget;
 
   commit = (change: ConversationChange) => this.#take([change.type, change.messageCount]);
   remove = (id: string) => this.#take(['remove', id]);

@@ -1,5 +1,6 @@
-import { type ConversationChange, keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
 import { TurnRecord } from '../../../src/primary/conversations/turn-record.js';
+import type { ConversationChange } from '../../../src/primary/store/contract/conversations.js';
+import { noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { withResolvers } from '../../../src/shared/resolvers.js';
 import { StoreHarness } from '../../support/conversations.js';
@@ -19,7 +20,7 @@ function createRecord(question: string, system: string | null = null) {
     counted.push([...texts]);
     return texts.join('').length;
   };
-  const record = new TurnRecord(turn, jobRequest({ text: question, system }), { countTokens, journal: keepsNothing });
+  const record = new TurnRecord(turn, jobRequest({ text: question, system }), { countTokens, journal: noJournal });
   return { store: harness.store, turn, record, counted };
 }
 
@@ -66,7 +67,7 @@ describe('the record of a turn', () => {
     using turn = harness.open(null);
     const record = new TurnRecord(turn, jobRequest(), {
       countTokens: () => new Promise(() => {}),
-      journal: keepsNothing,
+      journal: noJournal,
     });
     const caller = new AbortController();
     const committed = record.commit('Hello', caller.signal);

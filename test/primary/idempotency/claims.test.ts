@@ -1,5 +1,5 @@
-import type { IdempotencyStore, KnownKey } from '../../../src/primary/idempotency/idempotency-store.js';
-import { MemoryAnswers } from '../../../src/primary/idempotency/memory-answers.js';
+import type { IdempotencyStore, KnownKey } from '../../../src/primary/store/contract/answers.js';
+import { MemoryAnswers } from '../../../src/primary/store/memory/memory-answers.js';
 import { withResolvers } from '../../../src/shared/resolvers.js';
 import { ClaimingRequests, recordedAnswer } from '../../support/claims.js';
 

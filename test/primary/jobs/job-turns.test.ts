@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
-import { keepsNothing } from '../../../src/primary/conversations/conversation-journal.js';
+import { noJournal } from '../../../src/primary/store/memory/memory-store.js';
 import { cliError, storeUnavailable } from '../../../src/shared/errors.js';
 import {
   all,
@@ -145,7 +145,7 @@ describe('a turn of a conversation', () => {
     });
     expect(harness.processes[1]?.released).toEqual([null]);
     expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(2);
-    harness.journal = keepsNothing;
+    harness.journal = noJournal;
     expect(await harness.turn(id)).toBe(id);
     expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(4);
     await harness.expectTidy();

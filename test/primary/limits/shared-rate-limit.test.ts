@@ -1,5 +1,5 @@
 import { SharedRateLimit } from '../../../src/primary/limits/shared-rate-limit.js';
-import type { WindowCounter } from '../../../src/primary/limits/window-counter.js';
+import type { WindowCounter } from '../../../src/primary/store/contract/store.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 

@@ -1,4 +1,4 @@
-import type { Period } from '../../../src/primary/usage/usage-journal.js';
+import type { Period } from '../../../src/primary/store/contract/usage.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { outcomes } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,5 +1,5 @@
-import type { IdempotencyStore } from '../../../src/primary/idempotency/idempotency-store.js';
-import { MemoryAnswers } from '../../../src/primary/idempotency/memory-answers.js';
+import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import { MemoryAnswers } from '../../../src/primary/store/memory/memory-answers.js';
 import { maxRecordedBytes } from '../../../src/shared/idempotency.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { withResolvers } from '../../../src/shared/resolvers.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/clock.js';
 import type { RedisPlace } from '../../../shared/config/store-place.js';
-import type { SharedJobsListener } from '../../background/shared-jobs.js';
+import type { SharedJobsListener } from '../contract/jobs.js';
 import { connectTo, deafMs } from './redis-link.js';
 
 /** Owns the connection on which this host hears of background jobs from the others. What it misses is looked for anyway. */

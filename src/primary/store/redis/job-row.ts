@@ -1,7 +1,6 @@
 import type { JobForm } from '../../../shared/background.js';
 import type { JobEnd } from '../../../shared/job.js';
-import type { AcceptedJob, JobRecord } from '../../background/job-store.js';
-import type { SharedRecord } from '../../background/shared-jobs.js';
+import type { AcceptedJob, JobRecord, SharedRecord } from '../contract/jobs.js';
 
 /** Fields of the hash of a job, in this order. */
 export const recordFields = [

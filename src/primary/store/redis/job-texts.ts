@@ -1,5 +1,5 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { AnswerLog } from '../../background/answer-log.js';
+import type { LoggedText } from '../contract/jobs.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** What a job has said is kept at this pace while it runs. */
@@ -10,7 +10,7 @@ const pieceLength = 16 * 1024;
 const bytesPerUnit = 2;
 
 interface OpenText {
-  readonly log: AnswerLog;
+  readonly log: LoggedText;
   /** Of the log, UTF-16 units. */
   kept: number;
 }
@@ -29,7 +29,7 @@ export class JobTexts {
     this.#stopTimer = clock.every(keepMs, () => void this.#keepAll());
   }
 
-  open(id: string, log: AnswerLog): void {
+  open(id: string, log: LoggedText): void {
     this.#open.set(id, { log, kept: 0 });
   }
 
@@ -38,7 +38,7 @@ export class JobTexts {
   }
 
   /** Keeps the whole of it. Resolves with whether it is another one than what was told so far. May be called again. */
-  async keepWhole(id: string, log: AnswerLog): Promise<boolean> {
+  async keepWhole(id: string, log: LoggedText): Promise<boolean> {
     const open = this.#open.get(id) ?? { log, kept: 0 };
     const isReplaced = open.log !== log && open.log.length > 0;
     const text = open.log === log ? open : { log, kept: 0 };

@@ -1,4 +1,4 @@
-import type { KeptConversation, KeptTurn } from '../../conversations/conversation-journal.js';
+import type { StoredConversation, StoredTurn } from '../contract/conversations.js';
 import type { RedisConnection } from './redis-connection.js';
 import { decodeTurn, storedText } from './turn-codec.js';
 
@@ -18,7 +18,7 @@ export async function readConversation(
   id: string,
   { meta, turns }: ConversationKeys,
   from: number,
-): Promise<KeptConversation | null> {
+): Promise<StoredConversation | null> {
   const fields = ['client', 'system', 'created', 'active', 'count'];
   const [client, system, ...figures] = (await redis.call('read', 'HMGET', meta, ...fields)) as (Buffer | null)[];
   if (!client || !system) return null;
@@ -30,8 +30,8 @@ export async function readConversation(
 }
 
 /** null where there are fewer: the conversation was removed meanwhile. */
-async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<KeptTurn[] | null> {
-  const read: KeptTurn[] = [];
+async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
+  const read: StoredTurn[] = [];
   let bytes = 0;
   for (let next = from; next < to; next = from + read.length) {
     const usualBytes = Math.max(1, bytes / Math.max(1, read.length));

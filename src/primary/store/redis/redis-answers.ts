@@ -11,7 +11,7 @@ import {
   type KnownKey,
   nameOfKey,
   pieceOf,
-} from '../../idempotency/idempotency-store.js';
+} from '../contract/answers.js';
 import type { RedisConnection } from './redis-connection.js';
 import { isAnswer } from './redis-faults.js';
 

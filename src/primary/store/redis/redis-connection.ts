@@ -1,7 +1,7 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { storeUnavailable } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { type StoreObserver, type StoreOperation, silentObserver } from '../store.js';
+import { type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';
 import type { ScriptName } from './lua.js';
 import { OpenCommands } from './open-commands.js';
 import { isAnswer, isOfAllCommands, NotConnected, reasonWithRight, unavailableFor } from './redis-faults.js';

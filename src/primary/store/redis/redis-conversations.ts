@@ -3,17 +3,18 @@ import type { Clock } from '../../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../../shared/conversation.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import { newId } from '../../conversations/conversation.js';
+import { checkForkPoint, notFound } from '../../conversations/conversation-limits.js';
+import { titleOf } from '../../conversations/transcript.js';
 import type {
   ConversationChange,
   ConversationJournal,
-  KeptConversation,
+  SharedState,
+  SharedStore,
+  StoredConversation,
   TurnChange,
-} from '../../conversations/conversation-journal.js';
-import { checkForkPoint, notFound } from '../../conversations/conversation-limits.js';
-import type { SharedState, SharedStore } from '../../conversations/shared-store.js';
-import { stored } from '../../conversations/stored-text.js';
-import { titleOf } from '../../conversations/transcript.js';
-import type { StoreOperation } from '../store.js';
+} from '../contract/conversations.js';
+import type { StoreOperation } from '../contract/store.js';
+import { stored } from '../contract/stored-text.js';
 import { listedConversation, snapshotOf } from './conversation-figures.js';
 import type { ScriptName } from './lua.js';
 import { readConversation } from './read-conversation.js';
@@ -67,7 +68,7 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   }
 
   /** A host begins with none: each is fetched when it is asked for. */
-  async *restore(): AsyncGenerator<KeptConversation> {}
+  async *restore(): AsyncGenerator<StoredConversation> {}
 
   async commit(change: ConversationChange): Promise<void> {
     if (change.type === 'fork') throw new Error('a fork is made by Redis itself');
@@ -110,7 +111,7 @@ export class RedisConversations implements ConversationJournal, SharedStore {
     });
   }
 
-  read(id: string, from: number): Promise<KeptConversation | null> {
+  read(id: string, from: number): Promise<StoredConversation | null> {
     return readConversation(this.#redis, id, { meta: this.#metaOf(id), turns: this.#turnsOf(id) }, from);
   }
 

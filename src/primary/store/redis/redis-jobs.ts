@@ -2,13 +2,20 @@ import type { JobListOrder } from '../../../shared/background.js';
 import type { Clock } from '../../../shared/clock.js';
 import { storeUnavailable } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import type { AnswerLog } from '../../background/answer-log.js';
-import type { AcceptedJob, EndedJob, JobPage } from '../../background/job-store.js';
-import { lostEnd } from '../../background/lost-end.js';
 import { noRoom, roomOfHolder, roomOfName } from '../../background/room.js';
-import type { Cancelling, SharedJobs, SharedJobsListener, SharedRecord } from '../../background/shared-jobs.js';
 import { newId } from '../../conversations/conversation.js';
 import { sizeOf } from '../../jobs/job.js';
+import type { LoggedText } from '../contract/jobs.js';
+import {
+  type AcceptedJob,
+  type Cancelling,
+  type EndedJob,
+  type JobPage,
+  lostEnd,
+  type SharedJobs,
+  type SharedJobsListener,
+  type SharedRecord,
+} from '../contract/jobs.js';
 import type { JobMessages } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';
 import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, waitingSeen } from './job-row.js';
@@ -110,7 +117,7 @@ export class RedisJobs implements SharedJobs {
     }
   }
 
-  async end(id: string, { status, endedAt, end }: EndedJob, text: AnswerLog): Promise<boolean> {
+  async end(id: string, { status, endedAt, end }: EndedJob, text: LoggedText): Promise<boolean> {
     const isReplaced = await this.#texts.keepWhole(id, text);
     const told = [status, endedAt, JSON.stringify(end), this.#limits.ttlMs];
     const { verdict } = await this.#script('endJob', [id, this.#run, ...told, isReplaced ? 1 : 0]);
@@ -176,7 +183,7 @@ export class RedisJobs implements SharedJobs {
     return Number(rank ?? 0) + 1;
   }
 
-  keepText(id: string, log: AnswerLog): void {
+  keepText(id: string, log: LoggedText): void {
     this.#texts.open(id, log);
   }
 

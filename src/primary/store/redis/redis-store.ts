@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { Store, StoreObserver } from '../store.js';
+import type { Store, StoreObserver } from '../contract/store.js';
 import { RedisAnswers } from './redis-answers.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits } from './redis-conversations.js';

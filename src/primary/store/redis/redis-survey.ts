@@ -1,5 +1,5 @@
 import type { StoreReport } from '../../../shared/api/store.js';
-import { answerTtlMs } from '../../idempotency/idempotency-store.js';
+import { answerTtlMs } from '../contract/answers.js';
 import type { RedisConnection } from './redis-connection.js';
 import { addTo, nextCursor } from './scan-replies.js';
 

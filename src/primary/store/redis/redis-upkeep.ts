@@ -1,7 +1,7 @@
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import { invalid } from '../../../shared/errors.js';
 import { inLine } from '../../../shared/shared-calls.js';
-import type { Counts, StoreUpkeep } from '../store-upkeep.js';
+import type { Counts, StoreUpkeep } from '../contract/store.js';
 import type { RedisConnection } from './redis-connection.js';
 import { RedisSurvey } from './redis-survey.js';
 import { usedThings } from './redis-usage.js';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type Clock, timestamp } from '../../../shared/clock.js';
 import { outcomes } from '../../../shared/job.js';
-import type { Period, UsageDelta, UsageJournal } from '../../usage/usage-journal.js';
+import type { Period, UsageDelta, UsageStore } from '../contract/usage.js';
 import type { RedisConnection } from './redis-connection.js';
 
 const keptDays = 90;
@@ -19,7 +19,7 @@ type Amounts = Readonly<Record<string, number>>;
  * Owns usage in Redis: a hash for each day, and in it what each client has used of each thing. Every host adds what it
  * has counted; a batch that is added again, because nobody knows whether it was, is counted once.
  */
-export class RedisUsage implements UsageJournal {
+export class RedisUsage implements UsageStore {
   readonly #redis: RedisConnection;
   readonly #clock: Pick<Clock, 'now'>;
   readonly #names = new WeakMap<readonly UsageDelta[], string>();

@@ -1,4 +1,4 @@
-import type { CountedWindow, WindowCounter } from '../../limits/window-counter.js';
+import type { CountedWindow, WindowCounter } from '../contract/store.js';
 import type { RedisConnection } from './redis-connection.js';
 
 /** Every request waits for it, those that need nothing else of Redis too. */

@@ -1,6 +1,6 @@
 import type { Image } from '../../../shared/job.js';
-import type { KeptTurn, TurnChange } from '../../conversations/conversation-journal.js';
-import type { StoredText } from '../../conversations/stored-text.js';
+import type { StoredTurn, TurnChange } from '../contract/conversations.js';
+import type { StoredText } from '../contract/stored-text.js';
 
 /** A text of so many bytes is held as bytes, as in memory. */
 const minBufferBytes = 4096;
@@ -14,7 +14,7 @@ export function encodeTurn({ user, assistant, images, totalTokens }: TurnChange)
   return Buffer.concat([line, shown, asked, Buffer.from(assistant)]);
 }
 
-export function decodeTurn(kept: Buffer): KeptTurn {
+export function decodeTurn(kept: Buffer): StoredTurn {
   const begin = kept.indexOf(lineEnd) + 1;
   const [totalTokens = 0, shownBytes = 0, askedBytes = 0] = kept.toString('latin1', 0, begin).split(' ').map(Number);
   const asked = begin + shownBytes;

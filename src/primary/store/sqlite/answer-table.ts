@@ -1,6 +1,6 @@
 import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
 import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
-import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../../idempotency/idempotency-store.js';
+import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../contract/answers.js';
 import type { SqlRow } from './node-sqlite.js';
 import type { Statements } from './statements.js';
 

@@ -1,11 +1,11 @@
 import type {
   ConversationChange,
   ForkChange,
-  KeptConversation,
-  KeptTurn,
+  StoredConversation,
+  StoredTurn,
   TurnChange,
-} from '../../conversations/conversation-journal.js';
-import type { StoredText } from '../../conversations/stored-text.js';
+} from '../contract/conversations.js';
+import type { StoredText } from '../contract/stored-text.js';
 import { Gone } from './gone.js';
 import type { SqlRow, SqlValue } from './node-sqlite.js';
 import type { Statements } from './statements.js';
@@ -40,7 +40,7 @@ export class ConversationTable {
   }
 
   /** Of `restore`: the next ones, none at the end. Throws `Gone`, and what SQLite throws. */
-  perform(order: ConversationOrder): KeptConversation[] | null {
+  perform(order: ConversationOrder): StoredConversation[] | null {
     if (order.type === 'commit') this.#commit(order.change, order.at);
     else if (order.type === 'undo') this.#undo(order.change);
     else if (order.type === 'remove') for (const id of order.ids) this.#remove(id);
@@ -113,8 +113,8 @@ export class ConversationTable {
     this.#sql.run('DELETE FROM conversations WHERE last_activity_at <= ?', after);
   }
 
-  #restore(): KeptConversation[] {
-    const piece: KeptConversation[] = [];
+  #restore(): StoredConversation[] {
+    const piece: StoredConversation[] = [];
     for (let bytes = 0; bytes < pieceBytes && piece.length < pieceCount; ) {
       const key = this.#toRestore.pop();
       if (key === undefined) break;
@@ -128,7 +128,7 @@ export class ConversationTable {
   }
 }
 
-function conversationOf(row: SqlRow, turns: readonly KeptTurn[]): KeptConversation {
+function conversationOf(row: SqlRow, turns: readonly StoredTurn[]): StoredConversation {
   return {
     id: String(row.id),
     client: String(row.client),
@@ -139,10 +139,10 @@ function conversationOf(row: SqlRow, turns: readonly KeptTurn[]): KeptConversati
   };
 }
 
-function turnOf({ user, assistant, images, total_tokens: totalTokens }: SqlRow): KeptTurn {
+function turnOf({ user, assistant, images, total_tokens: totalTokens }: SqlRow): StoredTurn {
   return {
     texts: [storedOf(user), storedOf(assistant)],
-    images: images === null ? [] : (JSON.parse(String(images)) as KeptTurn['images']),
+    images: images === null ? [] : (JSON.parse(String(images)) as StoredTurn['images']),
     totalTokens: Number(totalTokens),
   };
 }

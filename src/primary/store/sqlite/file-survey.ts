@@ -1,4 +1,4 @@
-import type { Counts, Expiry } from '../store-upkeep.js';
+import type { Counts, Expiry } from '../contract/store.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;

@@ -1,6 +1,6 @@
 import { lstat, mkdir, open, readdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { StoreFault } from '../store-fault.js';
+import { StoreFault } from '../contract/store.js';
 
 /** For its owner alone: the files hold prompts. */
 const fileMode = 0o600;

@@ -1,5 +1,5 @@
 import { lstatSync } from 'node:fs';
-import { StoreFault } from '../store-fault.js';
+import { StoreFault } from '../contract/store.js';
 
 interface HeldFile {
   readonly path: string;

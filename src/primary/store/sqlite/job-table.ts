@@ -1,7 +1,6 @@
 import type { JobForm, JobListOrder } from '../../../shared/background.js';
 import type { JobEnd, JobRequest } from '../../../shared/job.js';
-import type { AcceptedJob, EndedJob, JobPage, JobRecord } from '../../background/job-store.js';
-import { lostEnd } from '../../background/lost-end.js';
+import { type AcceptedJob, type EndedJob, type JobPage, type JobRecord, lostEnd } from '../contract/jobs.js';
 import type { SqlRow } from './node-sqlite.js';
 import type { Statements } from './statements.js';
 

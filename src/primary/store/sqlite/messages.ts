@@ -1,6 +1,6 @@
-import type { KeptConversation } from '../../conversations/conversation-journal.js';
-import type { UsageDelta } from '../../usage/usage-journal.js';
-import type { Counts } from '../store-upkeep.js';
+import type { StoredConversation } from '../contract/conversations.js';
+import type { Counts } from '../contract/store.js';
+import type { UsageDelta } from '../contract/usage.js';
 import type { AnswerOrder, AnswerValue } from './answer-table.js';
 import type { ConversationOrder } from './conversation-table.js';
 import type { FileReport, SurveyOrder } from './file-survey.js';
@@ -26,7 +26,7 @@ export interface SqliteTask {
 
 /** Of `restore`: the next ones, none at the end. Of `tidy`: whether there is more of it to do. */
 export type SqliteValue =
-  | readonly KeptConversation[]
+  | readonly StoredConversation[]
   | readonly UsageDelta[]
   | JobTableValue
   | AnswerValue

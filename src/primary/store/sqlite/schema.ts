@@ -1,4 +1,4 @@
-import { StoreFault } from '../store-fault.js';
+import { StoreFault } from '../contract/store.js';
 import { makeEmptyFile } from './files.js';
 import type { SqlConnection } from './node-sqlite.js';
 

@@ -1,8 +1,7 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { type StoreObserver, type StoreOperation, silentObserver } from '../store.js';
-import { StoreFault } from '../store-fault.js';
+import { StoreFault, type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';
 import type { SqliteOrder, SqliteValue } from './messages.js';
 import { NoSuchConversation } from './sqlite-thread.js';
 import { type Settlement, type StoreThread, TimedThread } from './timed-thread.js';

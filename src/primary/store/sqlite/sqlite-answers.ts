@@ -1,4 +1,4 @@
-import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../../idempotency/idempotency-store.js';
+import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../contract/answers.js';
 import type { FoundAnswer } from './answer-table.js';
 import type { SqliteAccess } from './sqlite-access.js';
 

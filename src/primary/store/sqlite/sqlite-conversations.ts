@@ -1,11 +1,7 @@
 import { endOfLoopTurn } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
-import type {
-  ConversationChange,
-  ConversationJournal,
-  KeptConversation,
-} from '../../conversations/conversation-journal.js';
-import type { StoredText } from '../../conversations/stored-text.js';
+import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
+import type { StoredText } from '../contract/stored-text.js';
 import type { SqliteOrder } from './messages.js';
 import type { SqliteAccess } from './sqlite-access.js';
 
@@ -26,11 +22,11 @@ export class SqliteConversations implements ConversationJournal {
     this.#access = access;
   }
 
-  async *restore(after: number): AsyncGenerator<KeptConversation> {
+  async *restore(after: number): AsyncGenerator<StoredConversation> {
     await this.#access.read({ type: 'begin-restore', after });
     let next = this.#access.read({ type: 'restore' });
     for (;;) {
-      const piece = (await next) as readonly KeptConversation[];
+      const piece = (await next) as readonly StoredConversation[];
       if (piece.length === 0) break;
       next = this.#access.read({ type: 'restore' }); // the thread reads on while this one is taken over
       yield* piece.map(received);
@@ -116,7 +112,7 @@ function isGone(error: unknown): boolean {
 }
 
 /** A buffer has crossed from the thread as bare bytes. */
-function received(kept: KeptConversation): KeptConversation {
+function received(kept: StoredConversation): StoredConversation {
   const turns = kept.turns.map((turn) => {
     const [user, assistant] = turn.texts;
     return { ...turn, texts: [asStored(user), asStored(assistant)] as const };

@@ -1,7 +1,6 @@
 import type { JobListOrder } from '../../../shared/background.js';
-import type { AnswerLog } from '../../background/answer-log.js';
-import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore } from '../../background/job-store.js';
 import { newId } from '../../conversations/conversation.js';
+import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type { SqliteAccess } from './sqlite-access.js';
 
 /** Background jobs in the file. Nothing of them is held here. */
@@ -25,7 +24,7 @@ export class SqliteJobs implements JobStore {
     return (await this.#access.ask('job', { type: 'start-job', id, at, run: this.#run })) === true;
   }
 
-  async end(id: string, ended: EndedJob, { blocks }: AnswerLog): Promise<boolean> {
+  async end(id: string, ended: EndedJob, { blocks }: LoggedText): Promise<boolean> {
     const texts = blocks.map(({ start, text }) => ({ start, text }));
     await this.#access.ask('job', { type: 'end-job', id, ended, texts });
     this.#access.tidySoon();

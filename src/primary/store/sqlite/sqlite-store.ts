@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { Store, StoreObserver } from '../store.js';
+import type { Store, StoreObserver } from '../contract/store.js';
 import { SqliteAccess } from './sqlite-access.js';
 import { SqliteAnswers } from './sqlite-answers.js';
 import { SqliteConversations } from './sqlite-conversations.js';

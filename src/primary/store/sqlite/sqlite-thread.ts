@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/resolvers.js';
-import { HeldFault, StoreFault } from '../store-fault.js';
+import { HeldFault, StoreFault } from '../contract/store.js';
 import { holderOf, removePidFile, writePidFile } from './files.js';
 import { OutcomeUnknown } from './gone.js';
 import {

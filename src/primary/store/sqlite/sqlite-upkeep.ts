@@ -4,7 +4,7 @@ import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Clock } from '../../../shared/clock.js';
 import { invalid, RelayError } from '../../../shared/errors.js';
 import { inLine } from '../../../shared/shared-calls.js';
-import type { Counts, Expiry, StoreUpkeep } from '../store-upkeep.js';
+import type { Counts, Expiry, StoreUpkeep } from '../contract/store.js';
 import type { FileReport, SurveyOrder } from './file-survey.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
 import type { SqliteValue } from './messages.js';

@@ -1,13 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { timestamp } from '../../../shared/clock.js';
-import type { UsageDelta, UsageJournal } from '../../usage/usage-journal.js';
 import { maxDays } from '../../usage/usage-ledger.js';
+import type { UsageDelta, UsageStore } from '../contract/usage.js';
 import type { SqliteAccess } from './sqlite-access.js';
 
 const dayMs = 86_400_000;
 
 /** Owns the names by which the file knows a batch that it is given twice. */
-export class SqliteUsage implements UsageJournal {
+export class SqliteUsage implements UsageStore {
   readonly report = null;
   readonly #access: SqliteAccess;
   readonly #batches = new WeakMap<readonly UsageDelta[], string>();

@@ -1,5 +1,5 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
-import { StoreFault } from '../store-fault.js';
+import { StoreFault } from '../contract/store.js';
 import { Database } from './database.js';
 import { Group } from './group.js';
 import { HeldFiles } from './held-files.js';

@@ -1,5 +1,5 @@
-import type { UsageDelta } from '../../usage/usage-journal.js';
 import { sumOf } from '../../usage/usage-ledger.js';
+import type { UsageDelta } from '../contract/usage.js';
 import type { SqlRow, SqlValue } from './node-sqlite.js';
 import type { Statements } from './statements.js';
 

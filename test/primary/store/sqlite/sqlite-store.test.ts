@@ -1,4 +1,4 @@
-import type { ConversationChange } from '../../../../src/primary/conversations/conversation-journal.js';
+import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
 import { OutcomeUnknown } from '../../../../src/primary/store/sqlite/gone.js';
 import type { SqliteOrder, SqliteValue } from '../../../../src/primary/store/sqlite/messages.js';
 import { SqliteStore } from '../../../../src/primary/store/sqlite/sqlite-store.js';

@@ -1,10 +1,10 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { RecordedAnswer, RecordedBegin } from '../../shared/idempotency.js';
+import type { RecordedAnswer, RecordedBegin } from '../../../shared/idempotency.js';
 
-/** So long an answer is sent again, by the wall clock: it outlives the service where the store does. */
+/** How long an answer can be replayed, by the wall clock: it outlives the service if the store does. */
 export const answerTtlMs = 24 * 3_600_000;
 
-/** A key as its client sends it: the same of another client is another one. */
+/** A key as its client sends it: the same key of another client is another one. */
 export interface ClientKey {
   readonly client: string;
   readonly key: string;
@@ -16,26 +16,26 @@ export interface AnswerOfKey {
   readonly answer: RecordedAnswer;
 }
 
-/** What is known of a key. `held`: another host is answering its request. */
+/** The state of a key. `held`: another host is answering its request. */
 export type KnownKey =
   | { readonly type: 'free' }
   | { readonly type: 'held'; readonly digest: string }
   | { readonly type: 'answered'; readonly digest: string; readonly answer: RecordedBegin };
 
 /**
- * Where answers are kept that may be sent again. What this host answers at the moment is known to `Claims`. Times are
- * milliseconds since the epoch.
+ * Stores answers for a replay. `Claims` knows which keys this host is answering at the moment. Times are milliseconds
+ * since the epoch.
  */
 export interface IdempotencyStore {
-  /** A key that is free is this host's from then on. Rejects where the store can't tell. */
+  /** A free key belongs to this host from then on. Rejects if the store cannot read it. */
   take(key: ClientKey, digest: string, at: number): Promise<KnownKey>;
-  /** A piece of the body of the answer to this request, from that byte on; empty at its end, and where it is gone. */
+  /** A piece of the body of the answer to this request, from that byte on; empty at its end, and once it is gone. */
   read(key: ClientKey, digest: string, from: number): Promise<string>;
-  /** Resolves once the answer is kept, and rejects where it is not. Either way the key is no longer this host's. */
+  /** Resolves once the answer is stored, and rejects if it is not. In both cases the key leaves this host. */
   keep(key: ClientKey, kept: AnswerOfKey, at: number): Promise<void>;
   /** The key is free again. Nobody waits for it. */
   release(key: ClientKey): void;
-  /** Forgets what has expired by then. */
+  /** Removes what has expired by then. */
   expire(at: number): void;
 }
 

@@ -1,5 +1,5 @@
-import { type RecordedHead, recordedPieceBytes } from '../../shared/idempotency.js';
-import { AnswerShares, isExpired, maxAnswerBytes } from './answer-shares.js';
+import { type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
+import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
 import {
   type AnswerOfKey,
   type ClientKey,
@@ -7,7 +7,7 @@ import {
   type KnownKey,
   nameOfKey,
   pieceOf,
-} from './idempotency-store.js';
+} from '../contract/answers.js';
 
 /** An answer as it is held: bodies stay outside of the heap. */
 interface HeldAnswer {

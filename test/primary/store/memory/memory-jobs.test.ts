@@ -1,7 +1,7 @@
-import { AnswerLog } from '../../../src/primary/background/answer-log.js';
-import { MemoryJobs } from '../../../src/primary/store/memory-jobs.js';
-import { plainForm } from '../../support/background-harness.js';
-import { jobDone, jobRequest } from '../../support/job-records.js';
+import { AnswerLog } from '../../../../src/primary/background/answer-log.js';
+import { MemoryJobs } from '../../../../src/primary/store/memory/memory-jobs.js';
+import { plainForm } from '../../../support/background-harness.js';
+import { jobDone, jobRequest } from '../../../support/job-records.js';
 
 function acceptedJob(id: string, client: string) {
   return { id, form: plainForm, request: jobRequest({ client }), createdAt: 1 };

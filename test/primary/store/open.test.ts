@@ -1,5 +1,5 @@
-import { asConfigFault, checkEngine, openStore } from '../../../src/primary/store/open-store.js';
-import { StoreFault } from '../../../src/primary/store/store-fault.js';
+import { StoreFault } from '../../../src/primary/store/contract/store.js';
+import { asConfigFault, checkEngine, openStore } from '../../../src/primary/store/open.js';
 import { ConfigFault } from '../../../src/shared/config/config.js';
 import { FakeClock } from '../../support/fake-clock.js';
 

@@ -1,17 +1,16 @@
 import type { PurgeReport } from '../../shared/api/store.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { KeptUsage } from '../usage/kept-usage.js';
+import type { Counts, Store } from '../store/contract/store.js';
+import type { UsageJournal } from '../usage/usage-journal.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
-import type { Store } from './store.js';
-import type { Counts } from './store-upkeep.js';
 
 /** What holds something of a client. */
 export interface PurgedParts {
   readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
   readonly background: Pick<BackgroundJobs, 'removeOf'>;
   readonly usage: Pick<UsageLedger, 'forget'>;
-  readonly keptUsage: Pick<KeptUsage, 'add'>;
+  readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
 }
 
@@ -21,10 +20,10 @@ export interface PurgedParts {
  * turn of a conversation still makes one.
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
-  const { conversations, background, usage, keptUsage, store } = parts;
+  const { conversations, background, usage, usageJournal, store } = parts;
   const jobs = await background.removeOf(client);
   const held = { conversations: removeConversations(conversations, client), jobs };
-  await keptUsage.add(); // else it would be added after the purge
+  await usageJournal.add(); // else it would be added after the purge
   const days = usage.forget(client);
   const rows = await store.upkeep.purge(client);
   return { client, removed: larger(rows, { ...held, usage: days }), copies: await store.upkeep.copies() };

@@ -1,5 +1,5 @@
-import { KeptUsage } from '../../../src/primary/usage/kept-usage.js';
-import type { Period, UsageDelta, UsageJournal } from '../../../src/primary/usage/usage-journal.js';
+import type { Period, UsageDelta, UsageStore } from '../../../src/primary/store/contract/usage.js';
+import { UsageJournal } from '../../../src/primary/usage/usage-journal.js';
 import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -9,7 +9,7 @@ import { settled } from '../../support/settled.js';
 const always: Period = { since: null, until: null };
 
 /** A journal that fails where it is to. */
-class Batches implements UsageJournal {
+class Batches implements UsageStore {
   readonly report = null;
   readonly given: (readonly UsageDelta[])[] = [];
   isBroken = false;
@@ -31,7 +31,7 @@ async function createUsage(kept: readonly UsageDelta[] = []) {
   const clock = new FakeClock();
   const ledger = new UsageLedger(clock);
   const journal = Object.assign(new Batches(), { kept });
-  const usage = new KeptUsage(ledger, journal, clock);
+  const usage = new UsageJournal(ledger, journal, clock);
   await usage.restore();
   const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone());
   return { clock, ledger, journal, usage, answer };

@@ -1,6 +1,6 @@
-import { answerTtlMs } from '../../../src/primary/idempotency/idempotency-store.js';
-import { MemoryAnswers } from '../../../src/primary/idempotency/memory-answers.js';
-import { recordedAnswer, wholeAnswer } from '../../support/claims.js';
+import { answerTtlMs } from '../../../../src/primary/store/contract/answers.js';
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-answers.js';
+import { recordedAnswer, wholeAnswer } from '../../../support/claims.js';
 
 function open(maxBytes?: number) {
   const answers = new MemoryAnswers(maxBytes);

@@ -1,17 +1,18 @@
-import type { JobListOrder } from '../../shared/background.js';
-import { holderOf } from '../../shared/client.js';
-import { AnswerLog } from '../background/answer-log.js';
-import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore } from '../background/job-store.js';
+import type { JobListOrder } from '../../../shared/background.js';
+import { holderOf } from '../../../shared/client.js';
+import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 
 /** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of whoever holds most are forgotten, a key with all that it speaks for. */
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
+const noText: LoggedText = { length: 0, blocks: [], read: () => '' };
+
 interface HeldJob {
   /** Counts up with each job. */
   readonly number: number;
   record: JobRecord;
-  text: AnswerLog;
+  text: LoggedText;
 }
 
 /** Owns what is told of the background jobs of a service whose restart forgets them. */
@@ -27,7 +28,7 @@ export class MemoryJobs implements JobStore {
     const { client, operation, requestId } = request;
     const times = { createdAt, startedAt: null, endedAt: null };
     const record: JobRecord = { id, client, form, operation, requestId, status: 'queued', ...times, end: null };
-    this.#byId.set(id, { number: ++this.#lastNumber, record, text: new AnswerLog() });
+    this.#byId.set(id, { number: ++this.#lastNumber, record, text: noText });
   }
 
   async start(id: string, startedAt: number): Promise<boolean> {
@@ -37,7 +38,7 @@ export class MemoryJobs implements JobStore {
     return true;
   }
 
-  async end(id: string, ended: EndedJob, text: AnswerLog): Promise<boolean> {
+  async end(id: string, ended: EndedJob, text: LoggedText): Promise<boolean> {
     const job = this.#byId.get(id);
     if (job === undefined || this.#ended.has(job)) return true;
     job.record = { ...job.record, ...ended };

@@ -3,6 +3,8 @@ import { type Config, ConfigFault } from '../../shared/config/config.js';
 import type { RedisPlace, StorePlace } from '../../shared/config/store-place.js';
 import { maxWaitingBytes } from '../background/room.js';
 import { quarterOf } from '../limits/client-bounds.js';
+import { type Store, StoreFault } from './contract/store.js';
+import { memoryStore } from './memory/memory-store.js';
 import { JobMessages } from './redis/job-messages.js';
 import type { JobQueue } from './redis/job-queue.js';
 import { RedisConnection } from './redis/redis-connection.js';
@@ -14,8 +16,6 @@ import { prepareFile } from './sqlite/files.js';
 import { isSqliteThere } from './sqlite/node-sqlite.js';
 import { SqliteStore } from './sqlite/sqlite-store.js';
 import { SqliteThread } from './sqlite/sqlite-thread.js';
-import { memoryStore, type Store } from './store.js';
-import { StoreFault } from './store-fault.js';
 
 /** The service waits no longer for its Redis when it starts. */
 const firstAnswerMs = 2000;

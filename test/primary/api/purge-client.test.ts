@@ -1,5 +1,6 @@
-import { type PurgedParts, purgeClient } from '../../../src/primary/store/purge.js';
-import { memoryUpkeep, type StoreUpkeep } from '../../../src/primary/store/store-upkeep.js';
+import { type PurgedParts, purgeClient } from '../../../src/primary/api/purge-client.js';
+import type { StoreUpkeep } from '../../../src/primary/store/contract/store.js';
+import { memoryUpkeep } from '../../../src/primary/store/memory/memory-store.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { StoreHarness } from '../../support/conversations.js';
 
@@ -15,7 +16,7 @@ function createParts(upkeep: StoreUpkeep) {
         return 1;
       },
     },
-    keptUsage: { add: async () => void done.push('add') },
+    usageJournal: { add: async () => void done.push('add') },
     store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
   };
   return { parts, harness, done };

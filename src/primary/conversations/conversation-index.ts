@@ -3,7 +3,7 @@ import type { Conversation } from './conversation.js';
 import { ConversationShares, type ShareLimits } from './conversation-shares.js';
 
 /** Owns which conversations there are, what they hold together, and the order of their last activity. */
-export class HeldConversations {
+export class ConversationIndex {
   readonly #byId = new Map<string, Conversation>();
   readonly #byActivity = new LinkedList<Conversation>();
   readonly #shares: ConversationShares;

@@ -1,4 +1,4 @@
-import { stored, textOf } from '../../../src/primary/conversations/stored-text.js';
+import { stored, textOf } from '../../../../src/primary/store/contract/stored-text.js';
 
 const texts = [
   '',

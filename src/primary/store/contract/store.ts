@@ -1,0 +1,95 @@
+import type { StoreKind } from '../../../shared/api/health.js';
+import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
+import type { Config } from '../../../shared/config/config.js';
+import { answerTtlMs, type IdempotencyStore } from './answers.js';
+import type { ConversationJournal, SharedStore } from './conversations.js';
+import type { JobStore, SharedJobs } from './jobs.js';
+import type { UsageStore } from './usage.js';
+
+/** What a store does, as it is measured. */
+export const storeOperations = [
+  ...(['enter', 'commit', 'remove', 'read', 'restore', 'tidy'] as const),
+  ...(['job', 'usage', 'answer', 'upkeep'] as const),
+] as const;
+export type StoreOperation = (typeof storeOperations)[number];
+
+export interface StoreObserver {
+  /** Also after a failure. */
+  done(operation: StoreOperation, ms: number): void;
+  /** Called once when the store goes down, not for each operation that fails. */
+  down(reason: string): void;
+  back(): void;
+  /** Something is wrong with the store, but it can be used. */
+  warned(reason: string): void;
+}
+
+export const silentObserver: StoreObserver = { done: () => {}, down: () => {}, back: () => {}, warned: () => {} };
+
+/** Stores what is to outlive the service. */
+export interface Store {
+  readonly kind: StoreKind;
+  readonly conversations: ConversationJournal;
+  /** The same conversations, if other hosts use them too; else null. */
+  readonly shared: SharedStore | null;
+  readonly jobs: JobStore;
+  /** The same jobs, if any host may run one; else null. */
+  readonly sharedJobs: SharedJobs | null;
+  readonly usage: UsageStore;
+  /** Rate windows, if hosts share them; else null. */
+  readonly windows: WindowCounter | null;
+  /** To requests with an Idempotency-Key. */
+  readonly answers: IdempotencyStore;
+  readonly upkeep: StoreUpkeep;
+  /** Whether the last write succeeded. */
+  readonly isUp: boolean;
+  /** There is one observer. */
+  observe(observer: StoreObserver): void;
+  /** Resolves when every earlier operation has ended. May be called again. */
+  close(): Promise<void>;
+}
+
+/** A rate window: its count, and how long it still lasts. */
+export interface CountedWindow {
+  readonly count: number;
+  readonly leftMs: number;
+}
+
+/** Counts in windows that all hosts share. */
+export interface WindowCounter {
+  /** Opens the window unless it is open. Rejects soon if it cannot count. */
+  add(name: string, points: number, windowMs: number): Promise<CountedWindow>;
+}
+
+/** The number of rows of each table. */
+export type Counts = Readonly<Record<string, number>>;
+
+/** What has expired before these times, milliseconds since the epoch, should be gone. */
+export interface Expiry {
+  readonly conversations: number;
+  readonly jobs: number;
+  readonly idempotency: number;
+}
+
+export function expiryAt(now: number, config: Pick<Config, 'conversationTtlMs' | 'jobTtlMs'>): Expiry {
+  const { conversationTtlMs, jobTtlMs } = config;
+  return { conversations: now - conversationTtlMs, jobs: now - jobTtlMs, idempotency: now - answerTtlMs };
+}
+
+/** What an operator does with a store. All of it rejects with a RelayError. */
+export interface StoreUpkeep {
+  /** Writes a copy of this name. It never replaces another file. */
+  backup(name: string): Promise<StoreBackup>;
+  verify(expiry: Expiry): Promise<StoreReport>;
+  /** Resolves when everything of the client is gone, from the files too. */
+  purge(client: string): Promise<Counts>;
+  /** Other files with earlier contents of the store. */
+  copies(): Promise<string[]>;
+}
+
+/** Why a store cannot be opened, as a sentence for the operator. */
+export class StoreFault extends Error {
+  override readonly name = 'StoreFault';
+}
+
+/** Another process has the file open. */
+export class HeldFault extends StoreFault {}

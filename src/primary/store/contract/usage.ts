@@ -1,0 +1,34 @@
+import type { Outcome } from '../../../shared/job.js';
+
+/** From one day to another, both included; null: no limit. Days are as in `2026-01-31`, in UTC. */
+export interface Period {
+  readonly since: string | null;
+  readonly until: string | null;
+}
+
+/** The usage of one client on one day, or its growth. */
+export interface UsageDelta {
+  readonly day: string;
+  /** As of `shared/client.ts`. */
+  readonly client: string;
+  readonly jobs: Readonly<Record<Outcome, number>>;
+  readonly refused: number;
+  readonly inputTokens: number;
+  readonly outputTokens: number;
+  /** null if no cost was reported: not the same as a cost of 0. */
+  readonly costUsd: number | null;
+  readonly modelMs: number;
+}
+
+/** Stores usage beyond the end of the service. */
+export interface UsageStore {
+  /** All that this service needs at its start, of that day and later. Rejects with a StoreFault. */
+  restore(since: string): AsyncIterable<UsageDelta>;
+  /**
+   * Adds all rows or none. Rejects with `store_unavailable`; after that the very same array may be given again, and is
+   * not counted twice.
+   */
+  add(rows: readonly UsageDelta[]): Promise<void>;
+  /** The usage of all services on this store; null if there is only one, whose ledger has everything. */
+  readonly report: ((period: Period) => Promise<readonly UsageDelta[]>) | null;
+}
