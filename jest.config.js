@@ -1,25 +1,4 @@
-module.exports = {
-  roots: ['<rootDir>/dist/test'],
-  testMatch: ['**/*.test.js'],
-  testPathIgnorePatterns: [
-    '/claude/',
-    '/dist/test/agents/',
-    '/test/monitoring/',
-    '/dist/test/console/',
-    '/dist/test/systemd/',
-    '/dist/test/faults/',
-    '/dist/test/fleet/',
-    '/dist/test/processes/',
-    '/dist/test/proxy/',
-    '/dist/test/sdks/',
-    '/dist/test/store/',
-    '/dist/test/terminal/',
-  ],
-  testEnvironment: '<rootDir>/dist/test/support/environment.js',
-  transform: {},
-  setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-chance.js'],
-  reporters: ['default', '<rootDir>/dist/test/support/second-chance-reporter.js'],
-  coverageProvider: 'v8',
-  testTimeout: 30_000,
-  maxWorkers: 3,
-};
+const { jestConfig } = require('./dist/test/suites.js');
+
+/** `SUITE=faults npx jest leaks` runs tests of another suite than `npm test`. */
+module.exports = jestConfig(process.env.SUITE ?? 'test', process.env.VARIANT);

@@ -5,12 +5,8 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 /** The newest on npm when this was written. */
 const newest = '2.1.330';
 
-declare global {
-  /** Set by the configuration of a suite that runs with another version. */
-  var testedClaude: string | undefined;
-}
-
-export const claudeVersion = globalThis.testedClaude ?? newest;
+/** The table of suites names others. */
+export const claudeVersion = process.env.TESTED_CLAUDE ?? newest;
 
 /** The path of the real claude program, 235 MB and not under a free licence, installed with npm where it is not there yet. */
 export async function installClaude(version = claudeVersion): Promise<string> {

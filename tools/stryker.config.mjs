@@ -1,14 +1,14 @@
-import folders from './mutated-folders.cjs';
+import { mutatedFolders } from '../dist/test/suites.js';
 
 /** `npm run mutation` for all folders; `MUTATE=primary/jobs npm run mutation` for one, with its own tests alone, which is much faster. */
 // biome-ignore lint/style/noDefaultExport: Stryker takes its configuration in no other way.
 export default {
-  mutate: folders.map((folder) => `src/${folder}/**/*.ts`),
+  mutate: mutatedFolders.map((folder) => `src/${folder}/**/*.ts`),
   tsconfigFile: 'none', // it would be read with an API that TypeScript 7 no longer has
   buildCommand: 'tsc',
   disableTypeChecks: '{src,test,bench,tools}/**/*.ts',
   testRunner: 'jest',
-  jest: { configFile: 'jest.mutation.config.js', enableFindRelatedTests: false },
+  jest: { configFile: 'jest.config.js', enableFindRelatedTests: false },
   coverageAnalysis: 'perTest',
   ignoreStatic: true,
   concurrency: 2,

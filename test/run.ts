@@ -1,0 +1,209 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { accessSync, closeSync, constants, openSync, readFileSync, writeSync } from 'node:fs';
+import { mkdir, readFile, rm } from 'node:fs/promises';
+import { availableParallelism } from 'node:os';
+import { delimiter, join } from 'node:path';
+import { optionalPackages, packages, type Suite, suites, type Variant } from './suites.js';
+import { cacheFor } from './support/install-once.js';
+import { installNode } from './support/other-nodes.js';
+import { root } from './support/sources.js';
+
+const usage = `Usage: npm run suite NAME [-- ARGUMENTS OF JEST]
+       npm run test:all     every suite but those on demand
+       npm run suite missing [optional]     packages of Debian that the suites need and this machine does not have
+`;
+
+/** With CI set, a test of the running service may have a second try. More of them in a suite than this fail it. */
+const maxSecondTries = 1;
+const jestProgram = join(root, 'node_modules', 'jest', 'bin', 'jest.js');
+/** What each file and each test took, as Jest writes it with `--json`, and the output of suites that ran beside others. */
+const results = cacheFor('results');
+
+interface JestResults {
+  readonly testResults: readonly {
+    readonly assertionResults: readonly {
+      readonly fullName: string;
+      readonly status: string;
+      readonly invocations?: number;
+    }[];
+  }[];
+}
+
+export interface Outcome {
+  readonly name: string;
+  readonly isGreen: boolean;
+  readonly ms: number;
+  /** The tests that passed at their second try. */
+  readonly secondTries: readonly string[];
+}
+
+type Output = number | 'inherit';
+
+/** Starts suites, and ends what it has started at SIGTERM. */
+class Runner {
+  readonly #children = new Set<ChildProcess>();
+  #isStopped = false;
+
+  constructor() {
+    // At Ctrl-C the terminal signals the children itself.
+    process.on('SIGINT', () => this.#stop());
+    process.on('SIGTERM', () => this.#stop('SIGTERM'));
+  }
+
+  async run(name: string, suite: Suite, args: readonly string[], output: Output): Promise<Outcome> {
+    const begunMs = performance.now();
+    const secondTries: string[] = [];
+    let isGreen = true;
+    if ('command' in suite) isGreen = await this.#start([...suite.command, ...args], {}, output);
+    else
+      for (const variant of suite.variants ?? [undefined]) {
+        const part = await this.#jest(name, variant, args, output);
+        isGreen &&= part.isGreen;
+        secondTries.push(...part.secondTries);
+      }
+    isGreen &&= secondTries.length <= maxSecondTries;
+    return { name, isGreen, ms: performance.now() - begunMs, secondTries };
+  }
+
+  /** Its output goes to a file, which is printed in one piece at the end. */
+  async runQuietly(name: string, suite: Suite): Promise<Outcome> {
+    const file = join(results, `${name}.log`);
+    process.stdout.write(`${name}: started\n`);
+    const output = openSync(file, 'w');
+    try {
+      return await this.run(name, suite, [], output);
+    } catch (error) {
+      writeSync(output, `${String(error)}\n`);
+      return { name, isGreen: false, ms: 0, secondTries: [] };
+    } finally {
+      closeSync(output);
+      process.stdout.write(`\n${name}:\n${readFileSync(file, 'utf8')}\n`);
+    }
+  }
+
+  async #jest(name: string, variant: Variant | undefined, args: readonly string[], output: Output) {
+    const label = variant === undefined ? name : `${name}, ${variant.name}`;
+    const file = join(results, `${label.replaceAll(/\W+/g, '-')}.json`);
+    await rm(file, { force: true });
+    const bin = variant?.node === undefined ? null : await installNode(variant.node);
+    const path = bin === null ? {} : { PATH: `${bin}${delimiter}${process.env.PATH}` };
+    const env = { ...variant?.env, ...path, SUITE: name, VARIANT: variant?.name };
+    const node = bin === null ? process.execPath : join(bin, 'node');
+    // The tests that were asked for may all be in another variant.
+    const options = ['--json', `--outputFile=${file}`, ...(variant?.files === undefined ? [] : ['--passWithNoTests'])];
+    if (variant !== undefined) writeSync(output === 'inherit' ? 1 : output, `\n${label}\n`);
+    const isGreen = await this.#start([node, jestProgram, ...options, ...args], env, output);
+    return { isGreen, secondTries: await secondTriesIn(file) };
+  }
+
+  /** Resolves with whether the program has exited with 0. */
+  async #start(command: readonly string[], env: NodeJS.ProcessEnv, output: Output): Promise<boolean> {
+    if (this.#isStopped) return false;
+    const [program = '', ...args] = command;
+    const stdio = [output === 'inherit' ? 'inherit' : 'ignore', output, output] as const;
+    const child = spawn(program, args, { cwd: root, env: { ...process.env, ...env }, stdio: [...stdio] });
+    this.#children.add(child);
+    try {
+      const [code] = await once(child, 'exit');
+      return code === 0;
+    } finally {
+      this.#children.delete(child);
+    }
+  }
+
+  #stop(signal?: NodeJS.Signals): void {
+    this.#isStopped = true;
+    if (signal !== undefined) for (const child of this.#children) child.kill(signal);
+  }
+}
+
+async function secondTriesIn(file: string): Promise<string[]> {
+  const text = await readFile(file, 'utf8').catch(() => '{"testResults":[]}'); // no results: Jest has not begun
+  const { testResults }: JestResults = JSON.parse(text);
+  return testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .filter(({ status, invocations = 1 }) => status === 'passed' && invocations > 1)
+    .map(({ fullName }) => fullName);
+}
+
+/** Runs all of them, in order, each as soon as there are processors for it. Resolves with the outcomes in order of their ends. */
+export async function runBeside<Name extends string>(
+  waiting: readonly (readonly [Name, Pick<Suite, 'processors'>])[],
+  processors: number,
+  runOne: (name: Name) => Promise<Outcome>,
+): Promise<Outcome[]> {
+  const left = [...waiting];
+  const outcomes: Outcome[] = [];
+  const running = new Set<Promise<void>>();
+  let busy = 0;
+  const start = (name: Name, share: number) => {
+    busy += share;
+    const ended = runOne(name).then((outcome) => {
+      outcomes.push(outcome);
+      busy -= share;
+      running.delete(ended);
+    });
+    running.add(ended);
+  };
+  while (left.length > 0 || running.size > 0) {
+    const next = left.findIndex(([, suite]) => running.size === 0 || busy + suite.processors <= processors);
+    const [name, suite] = left[next] ?? [];
+    if (name !== undefined && suite !== undefined) {
+      left.splice(next, 1);
+      start(name, suite.processors);
+    } else await Promise.race(running);
+  }
+  return outcomes;
+}
+
+/** How long each suite took, which ones have failed, and each second try with its number. */
+export function report(outcomes: readonly Outcome[]): string {
+  const rows = outcomes.map(({ name, isGreen, ms, secondTries }) => {
+    const seconds = Math.round(ms / 1000);
+    const time = `${Math.floor(seconds / 60)}:${String(seconds % 60).padStart(2, '0')}`;
+    const tries = secondTries.length > 0 ? `  ${secondTries.length} at the second try` : '';
+    return `  ${name.padEnd(13)} ${time.padStart(6)}${isGreen ? '' : '  failed'}${tries}`;
+  });
+  const again = outcomes.flatMap(({ name, secondTries }) =>
+    secondTries.map((test, index) => `  ${name}, second try ${index + 1} of at most ${maxSecondTries}: ${test}`),
+  );
+  return `\n${['What each suite took:', ...rows, ...again].join('\n')}\n`;
+}
+
+function isOnPath(program: string): boolean {
+  return (process.env.PATH ?? '').split(delimiter).some((folder) => {
+    try {
+      accessSync(join(folder, program), constants.X_OK);
+      return true;
+    } catch {
+      return false;
+    }
+  });
+}
+
+function printMissing(wanted: Readonly<Record<string, string>>): void {
+  const missing = Object.entries(wanted).filter(([program]) => !isOnPath(program));
+  for (const name of new Set(missing.map(([, name]) => name))) process.stdout.write(`${name}\n`);
+}
+
+async function main([name = '', ...args]: readonly string[]): Promise<void> {
+  if (name === 'missing') return printMissing(args[0] === 'optional' ? optionalPackages : packages);
+  const suite = suites[name];
+  if (suite === undefined && name !== 'all') {
+    process.stderr.write(`${usage}Suites: ${Object.keys(suites).join(', ')}\n`);
+    process.exitCode = 2;
+    return;
+  }
+  await mkdir(results, { recursive: true });
+  const runner = new Runner();
+  const chosen = Object.entries(suites).filter((row) => row[1].isOnDemand !== true);
+  const outcomes =
+    suite === undefined
+      ? await runBeside(chosen, availableParallelism(), (each) => runner.runQuietly(each, suites[each] as Suite))
+      : [await runner.run(name, suite, args, 'inherit')];
+  process.stdout.write(report(outcomes));
+  process.exitCode = outcomes.every(({ isGreen }) => isGreen) ? 0 : 1;
+}
+
+if (require.main === module) void main(process.argv.slice(2));

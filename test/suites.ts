@@ -1,0 +1,214 @@
+/** Debian's packages of the programs that tests start, beside Node. */
+export const packages = {
+  caddy: 'caddy',
+  chromium: 'chromium',
+  curl: 'curl',
+  faketime: 'faketime',
+  fish: 'fish',
+  haproxy: 'haproxy',
+  ip: 'iproute2',
+  nginx: 'nginx-light',
+  pip3: 'python3-pip',
+  prometheus: 'prometheus',
+  promtool: 'prometheus',
+  ps: 'procps',
+  'redis-server': 'redis-server',
+  setpriv: 'util-linux',
+  ss: 'iproute2',
+  strace: 'strace',
+  tmux: 'tmux',
+  zsh: 'zsh',
+} as const;
+
+/** Without these the tests of the image are skipped, and say so. */
+export const optionalPackages = { buildah: 'buildah', debootstrap: 'debootstrap' } as const;
+
+interface Row {
+  /** Processors that it keeps busy. The runner starts suites beside each other as long as these add up to what the machine has. */
+  readonly processors: number;
+  readonly needs?: readonly (keyof typeof packages | keyof typeof optionalPackages)[];
+  /** Takes so long that `npm run test:all` leaves it out. */
+  readonly isOnDemand?: true;
+}
+
+/** One start of Jest; most suites have one. */
+export interface Variant {
+  readonly name: string;
+  /** The version of Node that Jest, the tests, the service and the demo model run under. */
+  readonly node?: string;
+  /** As in the suite: only these files of it. */
+  readonly files?: readonly string[];
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+export interface JestSuite extends Row {
+  /** Regular expressions for paths below `test`, without `.test.ts`. */
+  readonly files: readonly string[];
+  /** For one test. */
+  readonly timeLimitMs: number;
+  /** Test files that run beside each other. */
+  readonly workers: number;
+  readonly variants?: readonly Variant[];
+}
+
+export interface CommandSuite extends Row {
+  /** Called in the root, after a build. */
+  readonly command: readonly string[];
+}
+
+export type Suite = JestSuite | CommandSuite;
+
+/** `MUTATE=primary/jobs npm run mutation` changes one folder, and runs its own tests alone, which is much faster. */
+export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') ?? [
+  'primary/jobs',
+  'primary/cli',
+  'primary/conversations',
+  'primary/limits',
+  'shared/ipc',
+];
+
+const units = '(command|console-parts|contract|demo|primary|properties|shared|tools|worker)/.*';
+/** Rules that hold for the whole tree. */
+const rules = '[^/]*';
+
+/**
+ * Each suite, in the order in which `npm run test:all` starts them: those that take longest come first. `jest.config.js`,
+ * `npm run test:NAME` and `.ci/run` are made from this table.
+ */
+export const suites: Readonly<Record<string, Suite>> = {
+  /** `npm test` */
+  test: {
+    files: [rules, units, 'system/.*'],
+    timeLimitMs: 30_000,
+    workers: 3,
+    processors: 2,
+    needs: ['curl', 'fish', 'promtool', 'ps', 'setpriv', 'zsh'],
+  },
+  /** What becomes of the processes of the model CLI. Its limits of time are the promises. */
+  processes: { files: ['processes/.*'], timeLimitMs: 30_000, workers: 2, processors: 2, needs: ['setpriv'] },
+  /** Kills, full disks, hostile clients, on the real service. */
+  faults: {
+    files: ['faults/.*'],
+    timeLimitMs: 120_000,
+    workers: 2,
+    processors: 2,
+    needs: ['faketime', 'redis-server', 'setpriv', 'strace'],
+  },
+  /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
+  claude: {
+    files: ['claude/.*'],
+    timeLimitMs: 120_000,
+    workers: 1,
+    processors: 1,
+    variants: [
+      { name: 'newest' },
+      ...['2.1.328', '2.1.197'].map((version) => ({
+        name: version,
+        files: ['claude/(adapter|told)'],
+        env: { TESTED_CLAUDE: version },
+      })),
+    ],
+  },
+  /** Under the oldest Node that package.json allows, and of each later line of releases the newest when this was written. */
+  nodes: {
+    files: ['system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)'],
+    timeLimitMs: 30_000,
+    workers: 2,
+    processors: 1,
+    variants: ['20.19.2', '22.23.3', '24.21.0', '26.10.0'].map((node) => ({ name: `Node ${node}`, node })),
+  },
+  /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
+  agents: { files: ['agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
+  /** The SDKs that people use, under a newer Node. */
+  sdks: { files: ['sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 1, needs: ['curl', 'pip3'] },
+  /** The console in a real Chromium. */
+  console: {
+    files: ['console/.*'],
+    timeLimitMs: 60_000,
+    workers: 2,
+    processors: 1,
+    needs: ['chromium', 'redis-server'],
+  },
+  /** deploy/monitoring, with promtool and a real Prometheus. */
+  monitoring: {
+    files: ['monitoring/.*'],
+    timeLimitMs: 180_000,
+    workers: 1,
+    processors: 1,
+    needs: ['prometheus', 'promtool'],
+  },
+  /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */
+  store: {
+    files: ['store/.*'],
+    timeLimitMs: 120_000,
+    workers: 2,
+    processors: 1,
+    needs: ['redis-server'],
+    variants: [
+      { name: 'Node 24.21.0', node: '24.21.0' },
+      { name: 'Node 22.23.3', node: '22.23.3', files: ['store/sqlite'] },
+    ],
+  },
+  /** What people see at a terminal. */
+  terminal: { files: ['terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
+  /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
+  proxy: { files: ['proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 2, needs: ['caddy', 'nginx'] },
+  /** deploy/fleet: three hosts behind a real HAProxy, with a real Redis. */
+  fleet: {
+    files: ['fleet/.*'],
+    timeLimitMs: 60_000,
+    workers: 1,
+    processors: 2,
+    needs: ['haproxy', 'redis-server'],
+  },
+  /** The units of deploy/systemd under a real systemd, in namespaces of its own. */
+  systemd: {
+    files: ['systemd/.*'],
+    timeLimitMs: 60_000,
+    workers: 1,
+    processors: 2,
+    needs: ['haproxy', 'ip', 'redis-server', 'ss'],
+  },
+  /** Containers of the image. */
+  image: { command: ['test/image/run'], processors: 2, needs: ['buildah', 'debootstrap', 'ip'] },
+  /** The package as a user gets it. */
+  production: { command: ['.ci/production'], processors: 2 },
+  /** The commands of the README, with a stopwatch to the first answer. */
+  'first-minute': { command: ['.ci/first-minute'], processors: 2, needs: ['chromium', 'curl'] },
+  /** 100,000 random sequences. */
+  properties: {
+    files: ['properties/.*'],
+    timeLimitMs: 30_000,
+    workers: 3,
+    processors: 2,
+    variants: [{ name: '20,000 sequences of each part', env: { PROPERTY_SEQUENCES: '20000' } }],
+    isOnDemand: true,
+  },
+  /** Ten thousand programs that leave processes behind. */
+  leaks: { command: ['node', 'dist/test/leaks/main.js'], processors: 2, isOnDemand: true },
+  /** The tests that mutants must not pass: `npm run mutation`. Many a mutant makes a test wait for ever. */
+  mutation: {
+    files: mutatedFolders.map((folder) => `${folder}/.*`),
+    timeLimitMs: 5000,
+    workers: 2,
+    processors: 2,
+    isOnDemand: true,
+  },
+};
+
+/** What `jest.config.js` exports for a suite, and for a variant of it. */
+export function jestConfig(name: string, variantName?: string): object {
+  const suite = suites[name];
+  if (suite === undefined || !('files' in suite)) throw new Error(`no suite of Jest: ${name}`);
+  const variant = suite.variants?.find((each) => each.name === variantName);
+  return {
+    roots: ['<rootDir>/dist/test'],
+    testRegex: `/dist/test/(${(variant?.files ?? suite.files).join('|')})\\.test\\.js$`,
+    testEnvironment: '<rootDir>/dist/test/support/environment.js',
+    transform: {},
+    setupFilesAfterEnv: ['<rootDir>/dist/test/support/second-try.js'],
+    coverageProvider: 'v8',
+    testTimeout: suite.timeLimitMs,
+    maxWorkers: suite.workers,
+  };
+}
