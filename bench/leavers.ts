@@ -1,5 +1,7 @@
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { temporaryFolder } from '../test/support/folder.js';
 import { randomNumbers } from '../test/support/random.js';
 import type { Service } from '../test/support/service.js';
 import { script } from '../test/support/service.js';
@@ -10,7 +12,11 @@ import { readSlowly, type SlowReader } from './support/slow-reader.js';
 import { quantile } from './support/statistics.js';
 import { type Row, tableHead, tableLine } from './support/table.js';
 
-/** Usage: npm run soak:leavers -- [--disconnects N] [--readers N]. Prints what is left after many disconnects, and what slow readers cost. */
+/**
+ * Usage: npm run soak:leavers -- [--disconnects N] [--readers N] [--without-files]. Prints what is left after many
+ * disconnects (0: that part is left out), and what slow readers cost; with `--without-files` also where no answer can be
+ * written to a file.
+ */
 
 const leavers = 48;
 const longestMs = 250;
@@ -94,7 +100,7 @@ const targetGrowthMb = 64;
 const sampleMs = 6000;
 
 /** Half of them read nothing at all, half a little now and then. */
-async function slowReaders(count: number, slots: number): Promise<Row> {
+async function slowReaders(count: number, slots: number, env: Readonly<Record<string, string>> = {}): Promise<Row> {
   await using observed = await ObservedService.start({
     MODEL_API_CLI_COMMAND: script('converses.pl'),
     MODEL_API_MAX_CONCURRENT: String(slots),
@@ -102,6 +108,7 @@ async function slowReaders(count: number, slots: number): Promise<Row> {
     MODEL_API_QUEUE_TIMEOUT_MS: '120000',
     MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes),
     MODEL_API_STANDBY: '0',
+    ...env,
   });
   const { service } = observed;
   await healthP99(service);
@@ -118,7 +125,7 @@ async function slowReaders(count: number, slots: number): Promise<Row> {
   const held = during.heapMb + during.externalMb - before.heapMb - before.externalMb;
   const latency = `GET /health p99 ${aloneMs.toFixed(1)} → ${besideMs.toFixed(1)} ms`;
   return {
-    question: `Memory that ${count} slow readers of a 10 MB answer cost, at ${slots} slots`,
+    question: `Memory that ${count} slow readers of a 10 MB answer cost, at ${slots} slots${env.TMPDIR === undefined ? '' : ', held in memory'}`,
     target: `< ${targetGrowthMb} MB`,
     measured: `RSS ${signed(growth)}, of it held ${signed(held)}; they had read ${readMb.toFixed(0)} MB; ${latency}`,
     holds: growth < targetGrowthMb,
@@ -135,17 +142,24 @@ async function healthP99(service: Service): Promise<number> {
   return quantile(latencies, 0.99);
 }
 
+/** The service has a folder for its jobs, but none for long answers. */
+async function slowReadersWithoutFiles(count: number): Promise<Row> {
+  await using folder = await temporaryFolder();
+  const missing = join(folder.path, 'missing');
+  return await slowReaders(count, count, { RUNTIME_DIRECTORY: folder.path, TMPDIR: missing });
+}
+
 async function main(): Promise<void> {
-  const { values } = parseArgs({ options: { disconnects: { type: 'string' }, readers: { type: 'string' } } });
-  const machine = describeMachine();
+  const { values } = parseArgs({
+    options: { disconnects: { type: 'string' }, readers: { type: 'string' }, 'without-files': { type: 'boolean' } },
+  });
   const readers = Number(values.readers ?? 200);
-  process.stderr.write('disconnects …\n');
-  const rows = await disconnects(Number(values.disconnects ?? 10_000));
-  for (const slots of [4, readers]) {
-    process.stderr.write(`slow readers at ${slots} slots …\n`);
-    rows.push(await slowReaders(readers, slots));
-  }
-  process.stdout.write(`${machine}\n\n${[tableHead, ...rows.map(tableLine)].join('\n')}\n`);
+  const count = Number(values.disconnects ?? 10_000);
+  const print = (row: Row) => process.stdout.write(`${tableLine(row)}\n`);
+  process.stdout.write(`${describeMachine()}\n\n${tableHead}\n`);
+  if (count > 0) for (const row of await disconnects(count)) print(row);
+  for (const slots of [4, readers]) print(await slowReaders(readers, slots));
+  if (values['without-files']) print(await slowReadersWithoutFiles(readers));
 }
 
 void main();

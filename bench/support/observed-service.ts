@@ -12,6 +12,7 @@ import { sum } from './statistics.js';
 const workerProgram = join(__dirname, '..', '..', 'src', 'worker', 'main.js');
 
 const steadyMs = 3000;
+/** Or one percent of all, where that is more. */
 const steadyMb = 2;
 
 /** All processes of the service together, garbage collected. */
@@ -68,9 +69,9 @@ export class ObservedService implements AsyncDisposable {
       await sleep(steadyMs);
       const [before, now] = [last, await this.now()];
       last = now;
-      return Math.abs(now.rssMb - before.rssMb) < steadyMb;
+      return Math.abs(now.rssMb - before.rssMb) < Math.max(steadyMb, now.rssMb / 100);
     };
-    await until(isSteady, 'the memory to be steady', 120_000);
+    await until(isSteady, 'the memory to be steady', 240_000);
     return last;
   }
 

@@ -3,7 +3,7 @@ import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import { orAborted } from '../../shared/or-aborted.js';
 import { withResolvers } from '../../shared/resolvers.js';
-import type { Sections } from './live-status.js';
+import type { Sections } from './status.js';
 
 const betweenLooksMs = 500;
 /** Its rows are many, and every job changes the last one. */

@@ -1,20 +1,98 @@
-import type { HealthBody, HistoryBody, PressureBody, ReasonBody } from '../../shared/api/health.js';
+import type {
+  BreakerBody,
+  HealthBody,
+  HistoryBody,
+  PressureBody,
+  ReadinessBody,
+  ReasonBody,
+} from '../../shared/api/health.js';
+import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
+import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { Phase } from '../../shared/phase.js';
+import type { ReadinessEntry } from '../../shared/readiness.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { Fleet } from '../fleet/fleet.js';
+import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
+import type { Supervisor } from '../lifecycle/supervisor.js';
+import type { CircuitStatus } from '../limits/circuit.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Store } from '../store/contract/store.js';
-import { breakerBodyOf, countsOf, historyOf, readinessBodyOf } from './bodies.js';
 import { degradedReasons } from './reasons.js';
+
+/** How state is written in answers. */
+
+const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
+
+/** One readiness check. */
+export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
+  return {
+    status: entry.status,
+    checked_at: checkedAt === null ? null : timestamp(checkedAt),
+    duration_ms: durationMs,
+    trigger: entry.trigger,
+    cli: entry.cli,
+    adapter: entry.adapter,
+    version: entry.version,
+    ...(error !== null && { error }),
+  };
+}
+
+/** The checks of all CLIs, oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
+export function historyOf(
+  clis: readonly Pick<ModelCli, 'readiness'>[],
+  since: number | null,
+): readonly ReadinessEntry[] {
+  const entries = clis.flatMap(({ readiness }) => readiness.history(since));
+  return clis.length === 1 ? entries : entries.sort((a, b) => (a.checkedAt ?? 0) - (b.checkedAt ?? 0));
+}
+
+/** The processes of all CLIs, by what they are doing. */
+export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<ModelCli['pool']['counts']> {
+  const sum = { standby: 0, live: 0, busy: 0, stopping: 0 };
+  for (const { pool } of clis) {
+    const counts = pool.counts();
+    for (const state of Object.keys(sum) as (keyof typeof sum)[]) sum[state] += counts[state];
+  }
+  return sum;
+}
+
+/** For all jobs, then for each model that is held; of several CLIs, an account that is held has the CLI's name. */
+export function breakerBodyOf(clis: AtLeastOne<Pick<ModelCli, 'breaker' | 'publicName'>>): BreakerBody {
+  const [account, ...models] = clis.length === 1 ? clis[0].breaker.status : [allClosed, ...clis.flatMap(heldBy)];
+  const windows = clis.flatMap(({ breaker }) => breaker.windows);
+  return {
+    ...circuitBodyOf(account),
+    models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
+    windows: windows.map(({ resetsAt, ...window }) => ({
+      ...window,
+      resets_at: resetsAt === null ? null : timestamp(resetsAt),
+    })),
+  };
+}
+
+function heldBy({ breaker, publicName }: Pick<ModelCli, 'breaker' | 'publicName'>): CircuitStatus[] {
+  const held = breaker.status.filter(({ state }) => state !== 'closed');
+  return held.map((status) => ({ ...status, model: publicName(status.model) }));
+}
+
+function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
+  return {
+    state,
+    ...(reason !== null && { reason }),
+    ...(since !== null && { since: timestamp(since) }),
+    ...(until !== null && { until: timestamp(until) }),
+  };
+}
 
 /** The owners of what is shown. */
 export interface StatusSources {
@@ -133,4 +211,73 @@ export class Status {
   get #uptimeSeconds(): number {
     return Math.round(this.#sources.host.clock.monotonicMs() - this.#startedMs) / 1000;
   }
+}
+
+const maxClients = 50;
+const maxChecks = 100;
+
+/** The owners of what is shown. */
+export interface LiveSources {
+  readonly status: Pick<Status, 'word' | 'reasons' | 'pressure' | 'startedAt'>;
+  readonly config: Pick<Config, 'needsKey'>;
+  readonly version: string;
+  readonly supervisor: Pick<Supervisor, 'drainEndsAt'>;
+  readonly slots: Pick<SlotQueue, 'limits' | 'waiting' | 'waitingClients'>;
+  readonly runner: Pick<JobRunner, 'running'>;
+  readonly background: Pick<BackgroundJobs, 'load'>;
+  readonly fleet: Pick<Fleet, 'snapshot'>;
+  readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'breaker' | 'readiness' | 'publicName'>>;
+  readonly lastHour: Pick<LastHour, 'body'>;
+}
+
+/** Makes one section of the body of GET /status. */
+export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
+
+/**
+ * Composes what GET /status shows, from state alone, and with times instead of ages, so that nothing changes only because
+ * time passes. `withNames`: names of clients and process ids of workers too.
+ */
+export function liveSections(sources: LiveSources, withNames: boolean): Sections {
+  const { status, config, version, supervisor, slots, runner, background, fleet, clis, lastHour } = sources;
+  const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
+  return {
+    service: () => ({
+      status: status.word,
+      reasons: [...status.reasons],
+      may_recheck: withNames && config.needsKey,
+      version,
+      started_at: status.startedAt,
+      drain_ends_at: supervisor.drainEndsAt === null ? null : timestamp(supervisor.drainEndsAt),
+    }),
+    slots: () => ({ max: slots.limits.maxActive, running: runner.running.map((job) => runningBody(job, nameOf)) }),
+    queue: () => ({
+      max: slots.limits.maxWaiting,
+      waiting: slots.waiting,
+      full_since: status.pressure.queue_full_since,
+      refused_last_5_minutes: status.pressure.refused_last_5_minutes,
+      clients: waitingBodies(slots, nameOf),
+    }),
+    background_jobs: () => background.load,
+    workers: () => (withNames ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker)),
+    cli_processes: () => countsOf(clis),
+    breaker: () => breakerBodyOf(clis),
+    checks: () => historyOf(clis, null).slice(-maxChecks).map(readinessBodyOf),
+    last_hour: () => lastHour.body,
+  };
+}
+
+type ShownName = (client: string) => string | null;
+
+function runningBody({ number, request, startedAt }: Job, nameOf: ShownName): StatusBody['slots']['running'][number] {
+  const { client, operation, model } = request;
+  return { job: number, client: nameOf(client), operation, model, started_at: timestamp(startedAt ?? 0) };
+}
+
+function waitingBodies({ waitingClients }: LiveSources['slots'], nameOf: ShownName): StatusBody['queue']['clients'] {
+  const oldest = waitingClients.sort((a, b) => a.oldestAt - b.oldestAt).slice(0, maxClients);
+  return oldest.map(({ client, count, oldestAt }) => ({
+    client: nameOf(client),
+    waiting: count,
+    oldest_since: timestamp(oldestAt),
+  }));
 }

@@ -1,5 +1,5 @@
-import { breakerBodyOf, countsOf, historyOf } from '../../../src/primary/api/bodies.js';
 import { degradedReasons } from '../../../src/primary/api/reasons.js';
+import { breakerBodyOf, countsOf, historyOf } from '../../../src/primary/api/status.js';
 import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne } from '../../../src/primary/cli/models.js';

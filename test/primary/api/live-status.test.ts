@@ -1,4 +1,4 @@
-import { type LiveSources, liveSections } from '../../../src/primary/api/live-status.js';
+import { type LiveSources, liveSections } from '../../../src/primary/api/status.js';
 import { statusOf } from '../../../src/primary/api/status-feed.js';
 import { statusBody } from '../../../src/shared/api/status.js';
 import { timestamp } from '../../../src/shared/clock.js';

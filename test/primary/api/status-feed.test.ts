@@ -1,4 +1,4 @@
-import type { Sections } from '../../../src/primary/api/live-status.js';
+import type { Sections } from '../../../src/primary/api/status.js';
 import { StatusFeed } from '../../../src/primary/api/status-feed.js';
 import { cancelled } from '../../../src/shared/errors.js';
 import type { WrittenSections } from '../../../src/shared/ipc/protocol.js';

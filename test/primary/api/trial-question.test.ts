@@ -1,4 +1,4 @@
-import { askForTrial, trialQuestion } from '../../../src/primary/api/trial-question.js';
+import { askForTrial, trialQuestion } from '../../../src/primary/api/setup-report.js';
 import { type Turn, unknownUsage } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import type { TextSink } from '../../../src/primary/cli/process/open-turn.js';
