@@ -170,7 +170,7 @@ describe('The imports', () => {
     ['tree-kill', isIn('primary/cli/terminate')],
     ['piscina', isIn('primary/threads')],
     ['ajv', isOneOf('src/primary/structured/thread')],
-    ['ioredis', isOneOf('src/primary/store/redis/redis-link')],
+    ['ioredis', isOneOf('src/primary/hosts/redis-link')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape/.test(source.path)],
   ])('have %s only where it belongs', (module, isAllowed) => {
@@ -461,7 +461,7 @@ describe('Every file that decides something', () => {
     'src/worker/main': 'test/system/life.test.ts',
     'src/worker/routes/': 'test/system/door.test.ts',
     'src/primary/structured/thread': 'test/primary/structured/schema-checker.test.ts',
-    'src/primary/store/redis/': 'test/store/redis.test.ts',
+    'src/primary/hosts/': 'test/store/redis.test.ts',
     'src/primary/store/sqlite/': 'test/store/sqlite.test.ts',
     'src/primary/tokens/thread': 'test/primary/tokens/token-counter.test.ts',
   };

@@ -6,7 +6,6 @@ import { isatty } from 'node:tty';
 import type { CheckReport } from '../shared/api/setup.js';
 import { systemClock } from '../shared/clock.js';
 import type { Config, Environment } from '../shared/config/config.js';
-import type { RedisPlace } from '../shared/config/store-place.js';
 import { type ServiceExit, serviceExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
@@ -37,8 +36,8 @@ import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } f
 import { Systemd } from './lifecycle/systemd.js';
 import type { Setup } from './parts.js';
 import { Service } from './service.js';
-import { asConfigFault, checkEngine, openStore, sharedLimits } from './store/open.js';
-import type { JobQueue } from './store/redis/job-queue.js';
+import type { Store } from './store/contract/store.js';
+import { asConfigFault, checkEngine, openStore } from './store/open.js';
 
 const stderrFd = 2;
 
@@ -115,7 +114,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count };
   const host = await createHost(config, given, logging, 'service', own);
   const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const store = await openStore(config.store, systemClock, { onHang: endByKill, openQueue, ...sharedLimits(config) });
+  const store = await storeOf(config);
   const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
@@ -133,9 +132,12 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   else await pending.service.terminate(pending.signal);
 }
 
-async function openQueue(place: RedisPlace): Promise<JobQueue> {
-  const { JobQueue } = await import('./store/redis/job-queue.js');
-  return new JobQueue(place, systemClock);
+/** The code for several hosts is large, and loaded only if they share a Redis. */
+async function storeOf(config: Config): Promise<Store> {
+  const { store: place } = config;
+  if (place.kind !== 'redis') return openStore(place, systemClock, endByKill);
+  const { openRedis, sharedLimits } = await import('./hosts/redis-store.js');
+  return openRedis(place, systemClock, sharedLimits(config));
 }
 
 async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<Setup, 'addresses' | 'agent'>> {

@@ -1,5 +1,5 @@
+import type { RedisStore } from '../../src/primary/hosts/redis-store.js';
 import type { StoreObserver } from '../../src/primary/store/contract/store.js';
-import type { RedisStore } from '../../src/primary/store/redis/redis-store.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { DeafProxy } from '../support/deaf-proxy.js';
 import { KeptRun } from '../support/kept.js';
@@ -465,10 +465,10 @@ describe('Conversations in Redis', () => {
   });
 
   it('leave nothing behind once they have expired', async () => {
-    using host = await hostAt(server.url, { ttlMs: 100 });
+    using host = await hostAt(server.url, { ttlMs: 1500 });
     await host.run.chat(null, 'one', 'eins');
     await host.run.chat(null, 'two', 'zwei', { client: 'bob' });
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    await new Promise((resolve) => setTimeout(resolve, 1600));
     const id = await host.run.chat(null, 'three', 'drei');
     const keys = (await server.ask('KEYS', '*')) as string[];
     expect(keys.filter((key) => /:(conversation|turns|list):/.test(key)).toSorted()).toEqual([

@@ -1,6 +1,7 @@
-import { RedisConnection } from '../../src/primary/store/redis/redis-connection.js';
-import { linkTo } from '../../src/primary/store/redis/redis-link.js';
-import { RedisUpkeep } from '../../src/primary/store/redis/redis-upkeep.js';
+import { RedisConnection } from '../../src/primary/hosts/redis-connection.js';
+import { linkTo } from '../../src/primary/hosts/redis-link.js';
+import { RedisUpkeep } from '../../src/primary/hosts/redis-upkeep.js';
+import { readScripts } from '../../src/primary/hosts/scripts.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../src/shared/config/store-place.js';
 import { chat, startListener } from '../support/chat.js';
@@ -109,7 +110,7 @@ const ttlMs = 3_600_000;
 
 async function upkeepOf(redis: RedisServer) {
   const connection = new RedisConnection(
-    linkTo(storePlace.parse(redis.url) as RedisPlace),
+    linkTo(storePlace.parse(redis.url) as RedisPlace, await readScripts()),
     'prompt-relay',
     systemClock,
   );

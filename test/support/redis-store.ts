@@ -1,8 +1,6 @@
-import { openRedis } from '../../src/primary/store/open.js';
-import { JobQueue } from '../../src/primary/store/redis/job-queue.js';
-import type { RedisLimits } from '../../src/primary/store/redis/redis-conversations.js';
-import type { RedisJobLimits } from '../../src/primary/store/redis/redis-jobs.js';
-import type { RedisStore } from '../../src/primary/store/redis/redis-store.js';
+import type { RedisLimits } from '../../src/primary/hosts/redis-conversations.js';
+import type { RedisJobLimits } from '../../src/primary/hosts/redis-jobs.js';
+import { openRedis, type RedisStore } from '../../src/primary/hosts/redis-store.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../src/shared/config/store-place.js';
 
@@ -10,7 +8,5 @@ export const usualJobLimits: RedisJobLimits = { maxJobs: 1000, maxBytes: 1_000_0
 
 /** The store of one host. */
 export function openRedisAt(url: string, limits: RedisLimits, jobs = usualJobLimits): Promise<RedisStore> {
-  const place = storePlace.parse(url) as RedisPlace;
-  const openQueue = async () => new JobQueue(place, systemClock);
-  return openRedis(place, systemClock, { ...limits, jobs, openQueue });
+  return openRedis(storePlace.parse(url) as RedisPlace, systemClock, { ...limits, jobs });
 }

@@ -3,30 +3,20 @@ import { asConfigFault, checkEngine, openStore } from '../../../src/primary/stor
 import { ConfigFault } from '../../../src/shared/config/config.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
-function neverAsked(): never {
-  throw new Error('only a store in Redis has a queue');
+function hung(): never {
+  throw new Error('nothing hangs');
 }
-
-const jobs = { maxJobs: 10, maxBytes: 1000, ttlMs: 1000 };
-const settings = {
-  ttlMs: 1000,
-  maxConversations: 10,
-  clientShare: 3,
-  jobs,
-  openQueue: async () => neverAsked(),
-  onHang: () => {},
-};
 
 describe('The store of a service', () => {
   it('is in memory where nothing else is asked for', async () => {
-    expect(await openStore({ kind: 'memory' }, new FakeClock(), settings)).toMatchObject({
+    expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({
       kind: 'memory',
       isUp: true,
     });
   });
 
   it('is a fault of the configuration where it cannot be opened, on an old Node too', async () => {
-    const opened = openStore({ kind: 'sqlite', path: '/proc/store.db' }, new FakeClock(), settings);
+    const opened = openStore({ kind: 'sqlite', path: '/proc/store.db' }, new FakeClock(), hung);
     await expect(opened).rejects.toBeInstanceOf(ConfigFault);
     await expect(opened).rejects.toThrow(
       /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/store\.db cannot be made)/,

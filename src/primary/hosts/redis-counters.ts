@@ -1,13 +1,16 @@
 import { randomUUID } from 'node:crypto';
-import { type Clock, timestamp } from '../../../shared/clock.js';
-import { outcomes } from '../../../shared/job.js';
-import type { Period, UsageDelta, UsageStore } from '../contract/usage.js';
+import { type Clock, timestamp } from '../../shared/clock.js';
+import { outcomes } from '../../shared/job.js';
+import type { CountedWindow, WindowCounter } from '../store/contract/store.js';
+import type { Period, UsageDelta, UsageStore } from '../store/contract/usage.js';
 import type { RedisConnection } from './redis-connection.js';
 
 const keptDays = 90;
 const dayMs = 86_400_000;
+/** Every request waits for its rate window, also one that needs nothing else of Redis. */
+const windowLimitMs = 200;
 
-/** What is counted, each under its name. */
+/** What usage counts, each under its name. */
 export const usedThings: readonly string[] = [
   ...outcomes,
   ...['refused', 'inputTokens', 'outputTokens', 'modelMs', 'costUsd'],
@@ -16,8 +19,8 @@ export const usedThings: readonly string[] = [
 type Amounts = Readonly<Record<string, number>>;
 
 /**
- * Owns usage in Redis: a hash for each day, and in it what each client has used of each thing. Every host adds what it
- * has counted; a batch that is added again, because nobody knows whether it was, is counted once.
+ * Owns usage in Redis: a hash for each day, with an amount for each thing and client. Every host adds what it has counted.
+ * A batch without an answer is added again, and counts once.
  */
 export class RedisUsage implements UsageStore {
   readonly #redis: RedisConnection;
@@ -29,28 +32,28 @@ export class RedisUsage implements UsageStore {
     this.#clock = clock;
   }
 
-  /** What this host knows of is only what it counts itself: the whole is told by `report`. */
+  /** A host knows only what it counts itself: `report` has the whole. */
   async *restore(): AsyncGenerator<UsageDelta> {}
 
   async add(rows: readonly UsageDelta[]): Promise<void> {
     const name = this.#names.get(rows) ?? randomUUID();
     this.#names.set(rows, name);
-    const texts = rows.map((row) => JSON.stringify({ client: row.client, more: amountsOf(row) }));
-    const keys = [this.#redis.key('usage-batch', name), ...rows.map(({ day }) => this.#keyOf(day))];
-    await this.#redis.run('usage', 'addUsage', keys, [keptDays * dayMs, ...texts]);
+    const amounts = rows.map((row) => ({ day: row.day, client: row.client, more: amountsOf(row) }));
+    const args = { batch: name, keepMs: keptDays * dayMs, rows: JSON.stringify(amounts) };
+    await this.#redis.run('usage', 'counters.addUsage', args);
   }
 
   readonly report = async (period: Period): Promise<readonly UsageDelta[]> => {
     const days = this.#daysOf(period);
     const rows: UsageDelta[] = [];
     for (const day of days) {
-      const kept = await this.#redis.call('usage', 'HGETALL', this.#keyOf(day)); // one at a time: others wait behind them
-      rows.push(...rowsOf(day, (kept as Buffer[]).map(String)));
+      const fields = await this.#redis.call('usage', 'HGETALL', this.#redis.key('usage', day)); // one at a time: others wait behind them
+      rows.push(...rowsOf(day, (fields as Buffer[]).map(String)));
     }
     return rows;
   };
 
-  /** Those that may be kept, the earliest first: clocks of hosts may be a little ahead. */
+  /** Those that may be there, the earliest first: clocks of hosts may be a little ahead. */
   #daysOf({ since, until }: Period): string[] {
     const now = this.#clock.now();
     const days = Array.from({ length: keptDays + 2 }, (_, ago) =>
@@ -58,20 +61,32 @@ export class RedisUsage implements UsageStore {
     );
     return days.filter((day) => (since ?? day) <= day && day <= (until ?? day));
   }
+}
 
-  #keyOf(day: string): string {
-    return this.#redis.key('usage', day);
+/** Owns the rate windows in Redis. */
+export class RedisWindows implements WindowCounter {
+  readonly #redis: RedisConnection;
+
+  constructor(redis: RedisConnection) {
+    this.#redis = redis;
+  }
+
+  async add(name: string, points: number, windowMs: number): Promise<CountedWindow> {
+    const args = { name, points, windowMs };
+    const { rest } = await this.#redis.runWithin(windowLimitMs, 'counters.countInWindow', args);
+    const [count = 0, leftMs = 0] = rest.map(Number);
+    return { count, leftMs };
   }
 }
 
-/** What there is of each thing. A cost of 0 is one that was reported. */
+/** The amount of each thing. A cost of 0 is one that was reported. */
 function amountsOf({ jobs, refused, inputTokens, outputTokens, costUsd, modelMs }: UsageDelta): Amounts {
   const counts = { ...jobs, refused, inputTokens, outputTokens, modelMs };
   const used = Object.entries(counts).filter(([, amount]) => amount !== 0);
   return { ...Object.fromEntries(used), ...(costUsd !== null && { costUsd }) };
 }
 
-/** `flat`: a thing and its client in one word each, then how much, and so on. */
+/** `flat`: a thing and its client in one text, then the amount, and so on. */
 function rowsOf(day: string, flat: readonly string[]): UsageDelta[] {
   const byClient = new Map<string, Record<string, number>>();
   for (let at = 0; at < flat.length; at += 2) {
@@ -98,7 +113,7 @@ function rowOf(day: string, client: string, amounts: Amounts): UsageDelta {
   };
 }
 
-/** Clients are of two words. */
+/** A client may have spaces, a thing has none. */
 function split(field: string): [thing: string, client: string] {
   const at = field.indexOf(' ');
   return [field.slice(0, at), field.slice(at + 1)];

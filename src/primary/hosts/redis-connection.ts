@@ -1,27 +1,25 @@
-import type { Clock, StopTimer } from '../../../shared/clock.js';
-import { storeUnavailable } from '../../../shared/errors.js';
-import { withResolvers } from '../../../shared/resolvers.js';
-import { type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';
-import type { ScriptName } from './lua.js';
-import { OpenCommands } from './open-commands.js';
-import { isAnswer, isOfAllCommands, NotConnected, reasonWithRight, unavailableFor } from './redis-faults.js';
-import type { RedisArgument, RedisLink, ScriptReply } from './redis-link.js';
-import { shortcomingsOf } from './redis-settings.js';
-import { RedisTime } from './redis-time.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import { storeUnavailable } from '../../shared/errors.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
+import { OpenCommands, RedisTime } from './command-limits.js';
+import { isAnswer, isOfAllCommands, NotConnected, reasonOf, reasonWithRight, unavailableFor } from './redis-faults.js';
+import type { RedisLink, ScriptReply } from './redis-link.js';
+import type { RedisArgument, ScriptArguments, ScriptName } from './scripts.js';
 
 /** A Redis that answers at all answers in a millisecond. */
 const commandLimitMs = 1000;
-/** While it does not answer, it is asked again at this pace. */
+/** How often a Redis that does not answer is asked again. */
 const probeMs = 1000;
 const probeLimitMs = 900; // one is over before the next
-/** The connection may be dead without knowing it. */
+/** After so long without an answer the connection itself may be dead. */
 const reconnectMs = 5000;
-/** What fails again and again is told again after this time. */
+/** A fault that lasts is reported again after this time. */
 const betweenWarningsMs = 60_000;
 
 /**
- * Owns whether Redis can be used. Once it has failed, nothing is sent to it but one probe each second, and whoever wants
- * something is refused at once.
+ * Owns whether Redis can be used. After a failure it sends nothing but one probe each second, and refuses every caller at
+ * once.
  */
 export class RedisConnection {
   readonly #link: RedisLink;
@@ -31,10 +29,10 @@ export class RedisConnection {
   #observer: StoreObserver = silentObserver;
   #state: 'new' | 'up' | 'down' | 'closed' = 'new';
   #trouble = 'no connection yet';
-  /** When each kind of thing was told last, by the first word of its sentence: there are few. */
+  /** When each kind of fault was reported last, by the first word of its sentence: there are few. */
   readonly #warned = new Map<string, number>();
   readonly #open: OpenCommands;
-  /** When a probe was answered last, or another connection was tried instead. */
+  /** When a probe was answered last, or a new connection was tried instead. */
   #answeredMs: number;
   #isProbing = false;
   readonly #stopProbes: StopTimer;
@@ -61,15 +59,15 @@ export class RedisConnection {
   observe(observer: StoreObserver): void {
     this.#observer = observer;
     if (this.#state === 'down') observer.down(this.#trouble);
-    else void this.look();
+    else void this.checkSettings();
   }
 
-  /** `action` is done when Redis can be used again, before anybody else is let to it. */
+  /** `action` is done as soon as Redis answers again, before anybody else may use it. */
   onBack(action: () => Promise<void>): void {
     this.#beforeBack.push(action);
   }
 
-  /** `listener` is told of each connection: it may be another Redis. There is one listener. */
+  /** `listener` is called for each new connection: it may lead to another Redis. There is one listener. */
   onConnected(listener: () => void): void {
     this.#onConnected = listener;
   }
@@ -91,51 +89,40 @@ export class RedisConnection {
     return this.#timed(operation, () => this.#guarded((link) => link.call(command, ...args)));
   }
 
-  /**
-   * Does what a script says, unless it would be done too late. Rejects with `store_unavailable`: as `Unanswered` where it
-   * may have been done all the same.
-   */
-  async run(
-    operation: StoreOperation,
-    name: ScriptName,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-  ): Promise<ScriptReply> {
+  /** Runs a script, unless it would run too late. Rejects with `store_unavailable`: as `Unanswered` where it may have run. */
+  async run(operation: StoreOperation, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     return this.#timed(operation, async () => {
-      const reply = await this.#guarded((link) => this.#script(link, name, keys, args));
+      const reply = await this.#guarded((link) => this.#script(link, name, args));
       if (reply.verdict !== 'late') return reply;
-      const again = await this.#guarded((link) => this.#script(link, name, keys, args)); // by now its time is known
+      const again = await this.#guarded((link) => this.#script(link, name, args)); // its time is known now
       if (again.verdict === 'late') throw storeUnavailable();
       return again;
     });
   }
 
-  /** As `run`, for one who would rather go on without: it takes Redis for down no sooner than others do. */
-  async runWithin(
-    limitMs: number,
-    name: ScriptName,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
-  ): Promise<ScriptReply> {
+  /** As `run`, for a caller who would rather go on without: its failure does not count as one of Redis. */
+  async runWithin(limitMs: number, name: ScriptName, args: ScriptArguments): Promise<ScriptReply> {
     if (!this.isUp || this.#open.isStalled(limitMs)) throw storeUnavailable();
-    const reply = await this.#open.limited(() => this.#script(this.#link, name, keys, args, limitMs), limitMs);
+    const reply = await this.#open.limited(() => this.#script(this.#link, name, args, limitMs), limitMs);
     if (reply.verdict === 'late') throw storeUnavailable();
     return reply;
   }
 
   /** For `onBack` alone. */
-  async runAnyway(name: ScriptName, keys: readonly string[], args: readonly RedisArgument[]): Promise<void> {
-    await this.#open.limited(() => this.#script(this.#link, name, keys, args), probeLimitMs);
+  async runAnyway(name: ScriptName, args: ScriptArguments): Promise<void> {
+    await this.#open.limited(() => this.#script(this.#link, name, args), probeLimitMs);
   }
 
-  /** At how this Redis is set up: what an operator has to know of it is warned of, and told. Never rejects. */
-  async look(): Promise<readonly string[]> {
-    const told = await shortcomingsOf((...ask) => this.#open.limited(() => this.#link.call(...ask), commandLimitMs));
-    for (const sentence of told) this.#warn(sentence);
-    return told;
+  /** Warns of settings that an operator has to know about, and returns them as sentences. Never rejects. */
+  async checkSettings(): Promise<readonly string[]> {
+    const sentences = await shortcomingsOf((...ask) =>
+      this.#open.limited(() => this.#link.call(...ask), commandLimitMs),
+    );
+    for (const sentence of sentences) this.#warn(sentence);
+    return sentences;
   }
 
-  /** Of what was refused, here or on another connection. */
+  /** Reports a refusal by Redis, on this connection or another one. */
   warn(error: unknown): void {
     if (isAnswer(error)) this.#warn(this.#reasonOf(error));
   }
@@ -170,12 +157,11 @@ export class RedisConnection {
   async #script(
     link: RedisLink,
     name: ScriptName,
-    keys: readonly string[],
-    args: readonly RedisArgument[],
+    args: ScriptArguments,
     limitMs = commandLimitMs,
   ): Promise<ScriptReply> {
     const notAfter = this.#time.after(limitMs);
-    const [verdict, now, ...rest] = (await link.script(name, keys, [notAfter, ...args])) as readonly unknown[];
+    const [verdict, now, ...rest] = (await link.script(name, notAfter, args)) as readonly unknown[];
     this.#time.is(Number(now));
     return { verdict: String(verdict), rest };
   }
@@ -186,12 +172,12 @@ export class RedisConnection {
   }
 
   #note(error: Error): void {
-    const isNews = this.#state === 'up' || !(error instanceof NotConnected); // else what kept it from coming back is lost
+    const isNews = this.#state === 'up' || !(error instanceof NotConnected); // else the reason why it does not come back is lost
     if (isNews) this.#trouble = error.message;
     if (this.#state === 'up') this.#fails(error.message);
   }
 
-  /** Not for each thing that fails. */
+  /** Once a minute for each kind of fault. */
   #warn(reason: string): void {
     const now = this.#clock.monotonicMs();
     const [kind = ''] = reason.split(' ');
@@ -225,7 +211,7 @@ export class RedisConnection {
     if (this.#isProbing || this.#state === 'up' || this.#state === 'closed') return;
     this.#isProbing = true;
     try {
-      await this.runAnyway('probe', [this.key('probe')], [this.key('jobs', 'told')]);
+      await this.runAnyway('counters.probe', {});
       this.#answeredMs = this.#clock.monotonicMs();
       for (const action of this.#beforeBack) await action();
       this.#works();
@@ -244,6 +230,26 @@ export class RedisConnection {
     this.#firstProbe.resolve();
     if (!wasDown) return;
     this.#observer.back();
-    void this.look();
+    void this.checkSettings();
   }
+}
+
+type AskRedis = (command: string, ...args: readonly string[]) => Promise<unknown>;
+
+/** Settings of this Redis that an operator has to know about, as sentences. Never rejects. */
+async function shortcomingsOf(ask: AskRedis): Promise<string[]> {
+  try {
+    const [appendonly, policy] = await Promise.all([settingOf(ask, 'appendonly'), settingOf(ask, 'maxmemory-policy')]);
+    return [
+      ...(appendonly === 'no' ? ['appendonly is no: Redis forgets everything when it is restarted'] : []),
+      ...(policy !== 'noeviction' ? [`maxmemory-policy is ${policy}, not noeviction: Redis may forget anything`] : []),
+    ];
+  } catch (error) {
+    return [`appendonly and maxmemory-policy cannot be checked: ${reasonOf(error)}`];
+  }
+}
+
+async function settingOf(ask: AskRedis, name: string): Promise<string> {
+  const [, value] = (await ask('CONFIG', 'GET', name)) as readonly unknown[];
+  return String(value);
 }

@@ -1,9 +1,9 @@
-import type { Clock } from '../../../shared/clock.js';
-import type { RedisPlace } from '../../../shared/config/store-place.js';
-import type { SharedJobsListener } from '../contract/jobs.js';
-import { connectTo, deafMs } from './redis-link.js';
+import type { Clock } from '../../shared/clock.js';
+import type { RedisPlace } from '../../shared/config/store-place.js';
+import type { SharedJobsListener } from '../store/contract/jobs.js';
+import { connectTo, deadLinkMs } from './redis-link.js';
 
-/** Owns the connection on which this host hears of background jobs from the others. What it misses is looked for anyway. */
+/** Owns the connection on which this host gets messages about background jobs. Nothing depends on one that is missed. */
 export class JobMessages {
   readonly #connection: ReturnType<typeof connectTo>;
   readonly #channel: string;
@@ -15,20 +15,20 @@ export class JobMessages {
   constructor(place: RedisPlace, clock: Pick<Clock, 'monotonicMs'>) {
     this.#clock = clock;
     this.#connection = connectTo(place);
-    this.#connection.on('error', () => {}); // the other connection tells it
+    this.#connection.on('error', () => {}); // the other connection reports it
     this.#channel = `${place.prefix}:jobs:told`;
     this.#connection.on('ready', () => this.subscribe());
     this.#connection.on('close', () => {
       this.#askedMs = null;
     });
-    this.#connection.on('message', (_channel: string, message: string) => this.#hear(message));
+    this.#connection.on('message', (_channel: string, message: string) => this.#receive(message));
   }
 
   listen(listener: SharedJobsListener): void {
     this.#listener = listener;
   }
 
-  /** Also where it was refused before. */
+  /** Also where Redis has refused it before. */
   subscribe(): void {
     this.#askedMs ??= this.#clock.monotonicMs();
     const answered = () => {
@@ -37,17 +37,17 @@ export class JobMessages {
     this.#connection.subscribe(this.#channel).then(answered, answered);
   }
 
-  /** Called every two seconds, when Redis has just answered on another connection. */
-  mendConnection(): void {
+  /** Makes a dead connection anew. Called every two seconds, when Redis has just answered on another one. */
+  reconnect(): void {
     if (this.#askedMs === null) this.subscribe();
-    else if (this.#clock.monotonicMs() - this.#askedMs >= deafMs) this.#connection.disconnect(true);
+    else if (this.#clock.monotonicMs() - this.#askedMs >= deadLinkMs) this.#connection.disconnect(true);
   }
 
   close(): void {
     this.#connection.disconnect();
   }
 
-  #hear(message: string): void {
+  #receive(message: string): void {
     const [what, id] = message.split(' ');
     if (what === 'added') this.#listener?.added();
     if (what === 'cancel' && id !== undefined) this.#listener?.cancelled(id);

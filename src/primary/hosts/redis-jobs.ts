@@ -1,31 +1,31 @@
-import type { JobListOrder } from '../../../shared/background.js';
-import type { Clock } from '../../../shared/clock.js';
-import { storeUnavailable } from '../../../shared/errors.js';
-import { withResolvers } from '../../../shared/resolvers.js';
-import { noRoom, roomOfHolder, roomOfName } from '../../background/room.js';
-import { newId } from '../../conversations/conversation.js';
-import { sizeOf } from '../../jobs/job.js';
-import type { LoggedText } from '../contract/jobs.js';
+import type { JobListOrder } from '../../shared/background.js';
+import type { Clock } from '../../shared/clock.js';
+import { storeUnavailable } from '../../shared/errors.js';
+import { withResolvers } from '../../shared/resolvers.js';
+import { noRoom, roomOfHolder, roomOfName } from '../background/room.js';
+import { newId } from '../conversations/conversation.js';
+import { sizeOf } from '../jobs/job.js';
 import {
   type AcceptedJob,
   type Cancelling,
   type EndedJob,
   type JobPage,
+  type LoggedText,
   lostEnd,
   type SharedJobs,
   type SharedJobsListener,
   type SharedRecord,
-} from '../contract/jobs.js';
+} from '../store/contract/jobs.js';
 import type { JobMessages } from './job-messages.js';
 import type { JobQueue } from './job-queue.js';
-import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, waitingSeen } from './job-row.js';
+import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, waitingSeen } from './job-records.js';
 import { JobTexts } from './job-texts.js';
-import type { ScriptName } from './lua.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { RedisArgument, ScriptReply } from './redis-link.js';
+import type { ScriptReply } from './redis-link.js';
+import type { ScriptArguments } from './scripts.js';
 
-/** A host that does not say for so long that it lives is taken to be dead. It says so four times in this time. */
+/** A host without a sign of life for so long counts as dead. It gives four in this time. */
 const leaseTicks = 8000 * 100;
 const queueLimitMs = 1000;
 
@@ -35,7 +35,7 @@ export interface RedisJobLimits {
   readonly ttlMs: number;
 }
 
-/** Owns the background jobs in Redis, and what this host has taken of them. */
+/** Owns the background jobs in Redis, and which of them this host has taken. */
 export class RedisJobs implements SharedJobs {
   readonly isDurable = true;
   readonly #redis: RedisConnection;
@@ -44,14 +44,14 @@ export class RedisJobs implements SharedJobs {
   readonly #limits: RedisJobLimits;
   readonly #clock: Clock;
   readonly #texts: JobTexts;
-  /** Tells the jobs that this service has started from those of all others. */
+  /** Marks the jobs that this service has started. */
   readonly #run = newId();
-  /** As of the last look. */
+  /** As of the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
-  /** Nobody knows whether it was accepted: its caller was told that it was not. */
+  /** Jobs that may have been accepted, though their callers got a refusal. */
   readonly #toRemove: string[] = [];
-  /** Nobody knows whether Redis has it as started. */
+  /** Jobs that may be started, as far as Redis is concerned. */
   readonly #unsure = new Set<string>();
 
   constructor(redis: RedisConnection, queue: JobQueue, messages: JobMessages, limits: RedisJobLimits, clock: Clock) {
@@ -86,10 +86,14 @@ export class RedisJobs implements SharedJobs {
   async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
-    const record = [createdAt, JSON.stringify(form), operation, requestId, JSON.stringify(request)];
-    const shares = [roomOfHolder(maxJobs), roomOfName(maxJobs)].flatMap(({ jobs, bytes }) => [jobs, bytes]);
-    const args = [id, client, ...record, sizeOf(request), maxJobs, maxBytes, ...shares];
-    const { verdict, rest } = await this.#script('acceptJob', args).catch((error) => {
+    const [ofHolder, ofName] = [roomOfHolder(maxJobs), roomOfName(maxJobs)];
+    const args = {
+      ...{ id, client, createdAt, operation, requestId, bytes: sizeOf(request), maxJobs, maxBytes },
+      ...{ form: JSON.stringify(form), request: JSON.stringify(request) },
+      ...{ maxJobsOfHolder: ofHolder.jobs, maxBytesOfHolder: ofHolder.bytes },
+      ...{ maxJobsOfName: ofName.jobs, maxBytesOfName: ofName.bytes },
+    };
+    const { verdict, rest } = await this.#script('accept', args).catch((error) => {
       if (error instanceof Unanswered) this.#toRemove.push(id);
       throw error;
     });
@@ -97,7 +101,7 @@ export class RedisJobs implements SharedJobs {
     void this.#offer(id, Number(rest[0]));
   }
 
-  /** Where that fails, it is missing in the queue, and added by the host that sees that first. */
+  /** If that fails, it is missing in the queue, and the first host that finds that adds it. */
   async #offer(id: string, priority: number): Promise<void> {
     try {
       await this.#queue.add(id, priority);
@@ -107,7 +111,7 @@ export class RedisJobs implements SharedJobs {
 
   async start(id: string, at: number): Promise<boolean> {
     try {
-      const { verdict } = await this.#script('startJob', [id, at, this.#run, leaseTicks]);
+      const { verdict } = await this.#script('start', { id, at, run: this.#run, leaseTicks });
       this.#unsure.delete(id);
       if (verdict === 'ok') this.#queue.done(id);
       return verdict === 'ok';
@@ -118,9 +122,9 @@ export class RedisJobs implements SharedJobs {
   }
 
   async end(id: string, { status, endedAt, end }: EndedJob, text: LoggedText): Promise<boolean> {
-    const isReplaced = await this.#texts.keepWhole(id, text);
-    const told = [status, endedAt, JSON.stringify(end), this.#limits.ttlMs];
-    const { verdict } = await this.#script('endJob', [id, this.#run, ...told, isReplaced ? 1 : 0]);
+    const isReplaced = await this.#texts.storeWhole(id, text);
+    const ended = { status, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
+    const { verdict } = await this.#script('finish', { id, run: this.#run, ...ended, isReplaced: isReplaced ? 1 : 0 });
     this.#texts.forget(id);
     this.#queue.done(id);
     return verdict === 'ok';
@@ -136,31 +140,31 @@ export class RedisJobs implements SharedJobs {
   }
 
   async list({ client, status, before, limit }: JobListOrder): Promise<JobPage> {
-    const args = [client, before === null ? '+inf' : `(${before}`, status ?? '', limit];
-    const { rest } = await this.#script('listJobs', args);
+    const args = { client, before: before === null ? '+inf' : `(${before}`, status: status ?? '', limit };
+    const { rest } = await this.#script('list', args);
     const [next, rows] = rest as [Buffer, (Buffer | null)[][]];
     const jobs = rows.map(([id, ...fields]) => recordOf(String(id), fields));
     return { jobs, next: next.length === 0 ? null : Number(next) };
   }
 
   async remove(id: string): Promise<void> {
-    await this.#script('removeJob', [id]);
+    await this.#script('remove', { id });
   }
 
   async expire(before: number): Promise<void> {
-    for (let count = 100; count === 100; ) count = Number((await this.#script('expireJobs', [before])).rest[0]);
+    for (let count = 100; count === 100; ) count = Number((await this.#script('expire', { before })).rest[0]);
   }
 
-  /** A host begins with none: it takes them when it has a slot. */
+  /** A host starts without any: it takes a job when it has a slot. */
   async *restore(at: number): AsyncGenerator<AcceptedJob> {
-    await this.renew(at).catch(() => {}); // it does so again and again
+    await this.renew(at).catch(() => {}); // it does so every two seconds
     yield* [];
   }
 
   async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
-    if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.hurry(this.#waiting.id));
+    if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
-      this.#mayHaveNext = false; // one that is added while this one is taken is heard of
+      this.#mayHaveNext = false; // a message comes for one that is added meanwhile
       const id = await this.#takeId();
       if (id === null) return null;
       this.#mayHaveNext = true;
@@ -174,7 +178,7 @@ export class RedisJobs implements SharedJobs {
   giveBack(id: string, delayMs: number): boolean {
     if (this.#unsure.has(id)) return false;
     this.#texts.forget(id);
-    this.#queue.giveBack(id, delayMs);
+    this.#queue.requeue(id, delayMs);
     return true;
   }
 
@@ -188,16 +192,17 @@ export class RedisJobs implements SharedJobs {
   }
 
   async cancel(id: string, { endedAt, end }: EndedJob): Promise<Cancelling> {
-    const args = [id, endedAt, JSON.stringify(end), this.#limits.ttlMs];
-    const { verdict, rest } = await this.#script('cancelJob', args);
+    const args = { id, at: endedAt, jobEnd: JSON.stringify(end), ttlMs: this.#limits.ttlMs };
+    const { verdict, rest } = await this.#script('cancel', args);
     if (verdict !== 'ok') return { was: verdict === 'running' ? 'running' : 'gone' };
     return { was: 'queued', request: JSON.parse(String(rest[0])) };
   }
 
   async renew(at: number): Promise<void> {
-    const args = [this.#run, leaseTicks, at, JSON.stringify(lostEnd(0, 0)), this.#limits.ttlMs, this.#queue.keyPrefix];
+    const ofLost = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
+    const args = { run: this.#run, leaseTicks, at, ...ofLost, queueKey: this.#queue.keyPrefix };
     const { rest } = await this.#script('renewHost', args);
-    for (const other of [this.#queue, this.#messages]) other.mendConnection();
+    for (const other of [this.#queue, this.#messages]) other.reconnect();
     const [oldest, missing, count] = rest as [Buffer[], Buffer[], number];
     this.#waiting = waitingSeen(oldest, count);
     this.#mayHaveNext ||= this.#waiting.id !== null;
@@ -207,20 +212,20 @@ export class RedisJobs implements SharedJobs {
     await this.#limited(this.#queue.renew());
   }
 
-  /** What this host still runs is lost; what it has only taken is given back. */
+  /** Jobs that still run here are lost; those that are only taken go back to the queue. */
   async close(): Promise<void> {
     this.#texts.stop();
-    await this.#script('leaveHosts', [this.#run]).catch(() => {});
+    await this.#script('leave', { run: this.#run }).catch(() => {});
     await this.#limited(this.#queue.close(this.#redis.isUp)).catch(() => {});
     this.#messages.close();
   }
 
-  /** What is taken too late is given back: nobody waits for it. */
+  /** A job that arrives too late goes back to the queue: nobody waits for it. */
   async #takeId(): Promise<string | null> {
     if (!this.#redis.isUp) throw storeUnavailable();
     const taking = this.#queue.take();
     return this.#limited(taking).catch((error) => {
-      taking.then((id) => id !== null && this.#queue.giveBack(id, 0)).catch(() => {});
+      taking.then((id) => id !== null && this.#queue.requeue(id, 0)).catch(() => {});
       throw error;
     });
   }
@@ -231,7 +236,7 @@ export class RedisJobs implements SharedJobs {
     try {
       return await Promise.race([answer, late]);
     } catch (error) {
-      this.#redis.warn(error); // else jobs would wait for ever, and nobody knew why
+      this.#redis.warn(error); // else jobs would wait for ever without a reason in the log
       throw storeUnavailable();
     } finally {
       stopTimer();
@@ -240,13 +245,13 @@ export class RedisJobs implements SharedJobs {
 
   async #removeUnanswered(): Promise<void> {
     for (let [id] = this.#toRemove; id !== undefined; [id] = this.#toRemove) {
-      await this.#redis.runAnyway('removeJob', [], [this.#redis.key(), id]);
+      await this.#redis.runAnyway('jobs.remove', { id });
       this.#toRemove.shift();
     }
   }
 
-  #script(name: ScriptName, args: readonly RedisArgument[]): Promise<ScriptReply> {
-    return this.#redis.run('job', name, [], [this.#redis.key(), ...args]);
+  #script(name: string, args: ScriptArguments): Promise<ScriptReply> {
+    return this.#redis.run('job', `jobs.${name}`, args);
   }
 
   #keyOf(id: string): string {

@@ -1,4 +1,4 @@
-import { RelayError, storeUnavailable } from '../../../shared/errors.js';
+import { RelayError, storeUnavailable } from '../../shared/errors.js';
 
 export class TookTooLong extends Error {
   constructor(limitMs: number) {
@@ -6,10 +6,10 @@ export class TookTooLong extends Error {
   }
 }
 
-/** What was asked for was not sent, or its answer was lost with the connection. Why, the link has told already. */
+/** A command was not sent, or its answer was lost with the connection. The link has reported why. */
 export class NotConnected extends Error {}
 
-/** Nobody knows whether it was done. */
+/** It is unknown whether the command was done. */
 export class Unanswered extends RelayError {
   constructor() {
     const { code, message, retryAfterSeconds } = storeUnavailable();
@@ -17,7 +17,7 @@ export class Unanswered extends RelayError {
   }
 }
 
-/** Such an answer is about Redis as it is at the moment; any other one is about what was asked. */
+/** Such an answer is about the state of Redis; any other one is about the command. */
 const ofAllCommands =
   /(^|: )(OOM|READONLY|LOADING|MISCONF|NOAUTH|WRONGPASS|MASTERDOWN|NOREPLICAS|BUSY|CLUSTERDOWN|MOVED)\b/;
 
@@ -26,7 +26,7 @@ export function isOfAllCommands(error: unknown): boolean {
   return !isAnswer(error) || ofAllCommands.test(error.message);
 }
 
-/** What Redis refuses has not been done. */
+/** Redis has not done what it refuses. */
 export function unavailableFor(error: unknown): RelayError {
   return isAnswer(error) ? storeUnavailable() : new Unanswered();
 }
@@ -35,10 +35,10 @@ export function reasonOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Redis says it in one way for a command and in another for a script, and so do its versions. */
+/** Redis words it differently for commands and scripts, and in each version. */
 const missingRight = /^(NOPERM|ERR The user executing the script can't)\b.*?(channel|\bkeys?\b|$)/i;
 
-/** As `reasonOf`; where the user lacks a right, with that right as an ACL has it. */
+/** As `reasonOf`; if the user lacks a right, with that right as it stands in an ACL. */
 export function reasonWithRight(error: unknown, prefix: string): string {
   const reason = reasonOf(error);
   const [isMissing, , where] = missingRight.exec(reason) ?? [];
@@ -47,7 +47,7 @@ export function reasonWithRight(error: unknown, prefix: string): string {
   return `NOPERM: its user needs ${where === 'channel' ? `&${prefix}:*` : ofKeys} (${reason})`;
 }
 
-/** Of Redis itself: what it refuses, it has not done. */
+/** Whether Redis itself has answered so: it has not done what it refuses. */
 export function isAnswer(error: unknown): error is Error {
   return error instanceof Error && error.name === 'ReplyError';
 }

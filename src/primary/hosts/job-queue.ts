@@ -1,21 +1,20 @@
 import { type Job, Queue, Worker } from 'bullmq';
-import type { Clock } from '../../../shared/clock.js';
-import type { RedisPlace } from '../../../shared/config/store-place.js';
-import { newId } from '../../conversations/conversation.js';
-import { connectTo, deafMs } from './redis-link.js';
+import type { Clock } from '../../shared/clock.js';
+import type { RedisPlace } from '../../shared/config/store-place.js';
+import { newId } from '../conversations/conversation.js';
+import { connectTo, deadLinkMs } from './redis-link.js';
 
-/** A job that was taken by a host that has died is in the queue again after this time, and that of two looks at most. */
+/** A job that a dead host had taken is in the queue again after this time, and that of two checks at most. */
 const lockMs = 9000;
-const lookMs = 3000;
+const checkMs = 3000;
 const queueName = 'jobs';
-/** How it shows in what BullMQ keeps; nobody reads that. */
+/** BullMQ stores it; nobody reads it. */
 const jobName = 'job';
-const keptEvents = 10;
+const maxEvents = 10;
 
 /**
- * Owns what this host has taken from the queue of all hosts, which is BullMQ's. There are ids in it and nothing else, and
- * nothing is concluded from it: whether a job may start is decided by its record. An id that was taken by a host that has
- * died is in the queue again after a while; one that is lost is added again.
+ * Owns the jobs that this host has taken from the queue of all hosts, which is BullMQ's. The queue has ids and nothing
+ * else. Whether a job may start is decided by its record. BullMQ returns an id to the queue if its host dies.
  */
 export class JobQueue {
   readonly #connection: ReturnType<typeof connectTo>;
@@ -30,16 +29,16 @@ export class JobQueue {
   constructor(place: RedisPlace, clock: Pick<Clock, 'now' | 'monotonicMs'>) {
     this.#connection = connectTo(place, null); // BullMQ insists on it
     this.#clock = clock;
-    this.#connection.on('error', () => {}); // the other connection tells it
-    this.#connection.on('close', () => this.#underWay.clear()); // nobody is told what becomes of them
+    this.#connection.on('error', () => {}); // the other connection reports it
+    this.#connection.on('close', () => this.#underWay.clear()); // they get no answer any more
     const common = { connection: this.#connection, prefix: `${place.prefix}:queue`, skipVersionCheck: true };
     const jobOptions = { attempts: 1, removeOnComplete: true, removeOnFail: true };
     this.#queue = new Queue(queueName, {
       ...common,
-      streams: { events: { maxLen: keptEvents } },
+      streams: { events: { maxLen: maxEvents } },
       defaultJobOptions: jobOptions,
     });
-    const locks = { lockDuration: lockMs, stalledInterval: lookMs, maxStalledCount: 0 };
+    const locks = { lockDuration: lockMs, stalledInterval: checkMs, maxStalledCount: 0 };
     this.#worker = new Worker(queueName, null, { ...common, ...locks, autorun: false });
     this.#queue.on('error', () => {});
     this.#worker.on('error', () => {});
@@ -51,13 +50,13 @@ export class JobQueue {
     return this.#queue.toKey('');
   }
 
-  /** An id that is there already stays where it is. Low priorities go first. */
+  /** An id that is there already keeps its place. Low priorities go first. */
   async add(id: string, priority: number): Promise<void> {
     await this.#counted(this.#queue.add(jobName, null, { jobId: id, priority }));
   }
 
-  /** It is the next one, where it waits. */
-  async hurry(id: string): Promise<void> {
+  /** Makes it the next one, if it waits. */
+  async prioritise(id: string): Promise<void> {
     const job = await this.#counted(this.#queue.getJob(id));
     if (job !== undefined) await this.#counted(job.changePriority({ priority: 1, lifo: true }));
   }
@@ -70,24 +69,24 @@ export class JobQueue {
     return job.id;
   }
 
-  /** It is in the queue no longer. */
+  /** Removes it from the queue. */
   done(id: string): void {
     this.#finish(id, (job) => job.moveToCompleted(null, this.#token, false));
   }
 
-  giveBack(id: string, delayMs: number): void {
+  requeue(id: string, delayMs: number): void {
     this.#finish(id, (job) =>
       delayMs === 0 ? job.moveToWait(this.#token) : job.moveToDelayed(this.#clock.now() + delayMs, this.#token),
     );
   }
 
-  /** Called when Redis has just answered on another connection. */
-  mendConnection(): void {
+  /** Makes a dead connection anew. Called when Redis has just answered on another one. */
+  reconnect(): void {
     const [askedMs = Infinity] = this.#underWay.values();
-    if (this.#clock.monotonicMs() - askedMs >= deafMs) this.#connection.disconnect(true);
+    if (this.#clock.monotonicMs() - askedMs >= deadLinkMs) this.#connection.disconnect(true);
   }
 
-  /** What is taken stays so. Called every two seconds. */
+  /** Renews the locks of what is taken. Called every two seconds. */
   async renew(): Promise<void> {
     const ids = [...this.#taken.keys()];
     if (ids.length === 0) return;
@@ -95,15 +94,15 @@ export class JobQueue {
     await this.#counted(this.#worker.extendJobLocks(ids, tokens, lockMs));
   }
 
-  /** Gives back what is taken. Resolves when that is done, or when it can't be. */
+  /** Requeues what is taken. Resolves when that is done, or when it can't be. */
   async close(isUp: boolean): Promise<void> {
-    for (const id of this.#taken.keys()) this.giveBack(id, 0);
+    for (const id of this.#taken.keys()) this.requeue(id, 0);
     if (isUp) await Promise.allSettled(this.#underWay.keys());
     this.#connection.disconnect();
     await Promise.allSettled([this.#queue.close(), this.#worker.close(true)]);
   }
 
-  /** Where that fails, its lock ends, and whoever takes it then does so. */
+  /** If that fails, its lock expires, and the next host that takes it does so. */
   #finish(id: string, move: (job: Job) => Promise<unknown>): void {
     const job = this.#taken.get(id);
     this.#taken.delete(id);

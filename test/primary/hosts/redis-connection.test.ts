@@ -1,7 +1,7 @@
-import { RedisConnection } from '../../../../src/primary/store/redis/redis-connection.js';
-import { NotConnected } from '../../../../src/primary/store/redis/redis-faults.js';
-import type { RedisLink } from '../../../../src/primary/store/redis/redis-link.js';
-import { FakeClock } from '../../../support/fake-clock.js';
+import { RedisConnection } from '../../../src/primary/hosts/redis-connection.js';
+import { NotConnected } from '../../../src/primary/hosts/redis-faults.js';
+import type { RedisLink } from '../../../src/primary/hosts/redis-link.js';
+import { FakeClock } from '../../support/fake-clock.js';
 
 class ReplyError extends Error {
   override readonly name = 'ReplyError';
@@ -20,8 +20,8 @@ class FakeLink implements RedisLink {
     return command === 'CONFIG' ? ['setting', 'noeviction'] : this.answer(command);
   }
 
-  async script(name: string, _keys: readonly string[], [notAfter]: readonly unknown[]): Promise<unknown> {
-    this.sent.push([name, Number(notAfter)]);
+  async script(name: string, notAfter: number): Promise<unknown> {
+    this.sent.push([name, notAfter]);
     return this.answer(name);
   }
 
@@ -68,7 +68,7 @@ async function createConnection() {
       () => 'done',
       (error: Error & { code?: string }) => `${error.constructor.name} ${error.code}`,
     );
-  const run = () => outcome(redis.run('commit', 'commit', [], []));
+  const run = () => outcome(redis.run('commit', 'conversations.commit', {}));
   return { clock, link, redis, told, run, outcome };
 }
 
@@ -85,7 +85,7 @@ describe('The connection to Redis', () => {
     expect(await run()).toBe('RelayError store_unavailable');
     expect(link.sent).toEqual([]);
     await clock.advance(3000);
-    expect(link.sent.map(([name]) => name)).toEqual(['probe', 'probe', 'probe']);
+    expect(link.sent.map(([name]) => name)).toEqual(['counters.probe', 'counters.probe', 'counters.probe']);
     link.answer = () => ['ok', 1000];
     await clock.advance(1000);
     expect(redis.isUp).toBe(true);
@@ -154,7 +154,7 @@ describe('The connection to Redis', () => {
   it('keeps those who would rather go on without from waiting', async () => {
     const { clock, link, redis, outcome } = await createConnection();
     link.answer = never;
-    const count = () => outcome(redis.runWithin(200, 'countInWindow', [], []));
+    const count = () => outcome(redis.runWithin(200, 'counters.countInWindow', {}));
     const first = count();
     await clock.advance(200);
     expect(await first).toBe('TookTooLong undefined');

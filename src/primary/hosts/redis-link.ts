@@ -1,27 +1,26 @@
 import { isIP } from 'node:net';
 import { Redis } from 'ioredis';
-import type { RedisPlace } from '../../../shared/config/store-place.js';
-import { type ScriptName, scripts } from './lua.js';
+import type { RedisPlace } from '../../shared/config/store-place.js';
 import { NotConnected } from './redis-faults.js';
+import { argumentsOf, type RedisArgument, type ScriptArguments, type ScriptFile, type ScriptName } from './scripts.js';
 
-export type RedisArgument = string | number | Buffer;
-
-/** What a script has answered. */
+/** The answer of a script. */
 export interface ScriptReply {
   readonly verdict: string;
   readonly rest: readonly unknown[];
 }
 
-/** One connection to Redis, as far as it is used. Nothing is sent twice, and nothing waits for a connection. */
+/** One connection to Redis. It sends nothing twice, and no command waits for a connection. */
 export interface RedisLink {
   /** Texts in the answer are buffers. */
   call(command: string, ...args: readonly RedisArgument[]): Promise<unknown>;
-  script(name: ScriptName, keys: readonly string[], args: readonly RedisArgument[]): Promise<unknown>;
-  /** `listener` is called whenever there is a connection. There is one listener. */
+  /** Does nothing after that time of Redis, in ticks. */
+  script(name: ScriptName, notAfter: number, args: ScriptArguments): Promise<unknown>;
+  /** `listener` is called for each new connection. There is one listener. */
   onConnected(listener: () => void): void;
-  /** `listener` is told why there is none. There is one listener. */
+  /** `listener` gets the reason why there is none. There is one listener. */
   onTrouble(listener: (error: Error) => void): void;
-  /** Gives up the connection and makes another one. */
+  /** Closes the connection and opens another one. */
   reconnect(): void;
   close(): void;
 }
@@ -29,11 +28,11 @@ export interface RedisLink {
 const connectLimitMs = 1000;
 const slowestRetryMs = 500;
 const keepAliveMs = 10_000;
-/** Where Redis answers on another connection, and not on this one for so long, this one is dead and does not know it. */
-export const deafMs = 2000;
+/** A connection without an answer for so long is dead, if Redis answers on another one. */
+export const deadLinkMs = 2000;
 
-/** Of ioredis: there is no connection. Why, it has told before. */
-const saysNothing = /^MaxRetriesPerRequestError|^Error: (Stream isn't writeable|Connection is closed)/;
+/** Of ioredis: there is no connection. It has reported the reason before. */
+const withoutReason = /^MaxRetriesPerRequestError|^Error: (Stream isn't writeable|Connection is closed)/;
 
 type CommandOfScript = (...args: RedisArgument[]) => Promise<unknown>;
 
@@ -50,33 +49,36 @@ export function connectTo(
     disableClientInfo: true,
     connectTimeout: connectLimitMs,
     keepAlive: keepAliveMs,
-    enableReadyCheck: false, // a probe tells more, and needs no right to INFO
+    enableReadyCheck: false, // a probe checks more, and needs no right to INFO
     enableOfflineQueue: false,
     autoResendUnfulfilledCommands: false,
     maxRetriesPerRequest,
     retryStrategy: (times) => Math.min(50 * times, slowestRetryMs),
   });
-  // Where it is refused its database, ioredis would go on in database 0, where another installation may be.
+  // When its database is refused, ioredis would go on in database 0, which may belong to another installation.
   redis.on('error', (error: Error & { readonly command?: { readonly name: string } }) => {
     if (error.command?.name === 'select') redis.disconnect(true);
   });
   return redis;
 }
 
-export function linkTo(place: RedisPlace): RedisLink {
+export function linkTo(place: RedisPlace, scripts: ReadonlyMap<ScriptFile, string>): RedisLink {
   const redis = connectTo(place);
-  for (const [name, lua] of Object.entries(scripts)) redis.defineCommand(name, { lua });
+  for (const [file, lua] of scripts) redis.defineCommand(file, { lua, numberOfKeys: 0 });
   const commands = redis as unknown as Readonly<Record<string, CommandOfScript>>;
   const sent = async (send: () => Promise<unknown>) => {
     if (redis.status !== 'ready') throw new NotConnected();
     return send().catch((error: Error) => {
-      throw saysNothing.test(`${error.name}: ${error.message}`) ? new NotConnected() : error;
+      throw withoutReason.test(`${error.name}: ${error.message}`) ? new NotConnected() : error;
     });
   };
   return {
     call: (command, ...args) => sent(() => redis.callBuffer(command, ...args)),
-    script: (name, keys, args) =>
-      sent(async () => commands[`${name}Buffer`]?.call(redis, keys.length, ...keys, ...args)),
+    script: (name, notAfter, args) =>
+      sent(async () => {
+        const [file] = name.split('.');
+        return commands[`${file}Buffer`]?.call(redis, ...argumentsOf(name, place.prefix, notAfter, args));
+      }),
     onConnected: (listener) => void redis.on('ready', listener),
     onTrouble: (listener) => {
       redis.on('error', listener);

@@ -1,6 +1,6 @@
-import type { JobForm } from '../../../shared/background.js';
-import type { JobEnd } from '../../../shared/job.js';
-import type { AcceptedJob, JobRecord, SharedRecord } from '../contract/jobs.js';
+import type { JobForm } from '../../shared/background.js';
+import type { JobEnd } from '../../shared/job.js';
+import type { AcceptedJob, JobRecord, SharedRecord } from '../store/contract/jobs.js';
 
 /** Fields of the hash of a job, in this order. */
 export const recordFields = [
@@ -43,10 +43,10 @@ function timeOf(field: Buffer | null | undefined): number | null {
   return field ? Number(field) : null;
 }
 
-/** Jobs that wait, as this host has seen them last. */
+/** Jobs that wait, as of this host's last renewal. */
 export interface WaitingSeen {
   readonly count: number;
-  /** Of the one that has waited longest. */
+  /** Of the job that has waited longest. */
   readonly id: string | null;
   readonly since: number | null;
 }

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import type { Clock } from '../../../shared/clock.js';
-import type { ConversationPage, ConversationSnapshot } from '../../../shared/conversation.js';
-import { RelayError, storeUnavailable } from '../../../shared/errors.js';
-import { newId } from '../../conversations/conversation.js';
-import { checkForkPoint, notFound } from '../../conversations/conversation-limits.js';
-import { titleOf } from '../../conversations/transcript.js';
+import type { Clock } from '../../shared/clock.js';
+import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import { newId } from '../conversations/conversation.js';
+import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
+import { titleOf } from '../conversations/transcript.js';
 import type {
   ConversationChange,
   ConversationJournal,
@@ -12,18 +12,15 @@ import type {
   SharedStore,
   StoredConversation,
   TurnChange,
-} from '../contract/conversations.js';
-import type { StoreOperation } from '../contract/store.js';
-import { stored } from '../contract/stored-text.js';
-import { listedConversation, snapshotOf } from './conversation-figures.js';
-import type { ScriptName } from './lua.js';
-import { readConversation } from './read-conversation.js';
+} from '../store/contract/conversations.js';
+import { stored } from '../store/contract/stored-text.js';
+import { bytesOfText, encodeTurn, listedConversation, readConversation, snapshotOf } from './conversation-records.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { RedisArgument, ScriptReply } from './redis-link.js';
-import { bytesOfText, encodeTurn } from './turn-codec.js';
+import type { ScriptReply } from './redis-link.js';
+import type { ScriptArguments } from './scripts.js';
 
-/** A host that stalls for longer, or dies, loses its turn. It is renewed three times in this time. */
+/** A host that stalls for longer, or dies, loses its turn. It renews the lock three times in this time. */
 const lockMs = 10_000;
 const ticksPerMs = 100;
 
@@ -34,13 +31,13 @@ export interface RedisLimits {
   readonly clientShare: number;
 }
 
-/** A commit of which nobody knows whether it was done. */
+/** A commit that may have been done, and its name in Redis. */
 interface OpenCommit {
   readonly change: TurnChange;
   readonly name: string;
 }
 
-/** Owns the conversations in Redis. What nobody could tell to be done is undone before Redis is used again. */
+/** Owns the conversations in Redis. A commit without an answer is undone before Redis is used again. */
 export class RedisConversations implements ConversationJournal, SharedStore {
   readonly lockMs = lockMs;
   readonly #redis: RedisConnection;
@@ -48,12 +45,13 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   readonly #clock: Pick<Clock, 'now'>;
   #onGone: (id: string) => void = () => {};
   readonly #toWithdraw: OpenCommit[] = [];
-  /** Locks that could not be given up. */
+  /** Locks that could not be released. */
   readonly #toRelease: { readonly id: string; readonly token: number }[] = [];
 
   constructor(redis: RedisConnection, limits: RedisLimits, clock: Pick<Clock, 'now'>) {
     this.#redis = redis;
-    this.#limits = limits;
+    const { ttlMs, maxConversations, clientShare } = limits; // they are arguments of scripts
+    this.#limits = { ttlMs, maxConversations, clientShare };
     this.#clock = clock;
     redis.onBack(() => this.#withdrawAll());
     redis.onBack(() => this.#releaseAll());
@@ -67,7 +65,7 @@ export class RedisConversations implements ConversationJournal, SharedStore {
     this.#redis.onConnected(listener);
   }
 
-  /** A host begins with none: each is fetched when it is asked for. */
+  /** A host starts without any: it reads a conversation when it needs it. */
   async *restore(): AsyncGenerator<StoredConversation> {}
 
   async commit(change: ConversationChange): Promise<void> {
@@ -83,36 +81,38 @@ export class RedisConversations implements ConversationJournal, SharedStore {
 
   #commit(change: TurnChange, name: string): Promise<ScriptReply> {
     const { id, client, messageCount, token, totalTokens } = change;
-    const { maxConversations, clientShare } = this.#limits;
-    const kept = [encodeTurn(change), totalTokens, this.#clock.now()];
-    const args = [id, client, messageCount - 2, token ?? 0, ...kept, maxConversations, clientShare, name];
-    return this.#run('commit', 'commit', [id], [...args, ...(messageCount === 2 ? beginningOf(change) : [])]);
+    return this.#redis.run('commit', 'conversations.commit', {
+      ...{ id, client, before: messageCount - 2, token: token ?? 0, name },
+      ...{ turn: encodeTurn(change), totalTokens, at: this.#clock.now() },
+      ...this.#limits,
+      ...(messageCount === 2 && beginningOf(change)),
+    });
   }
 
-  /** What is over is gone by itself: each conversation has a time to live. */
+  /** Redis forgets by itself: each conversation has a time to live. */
   forget(): void {}
 
   async enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null> {
-    const args = [client, wantsLock ? 1 : 0, lockMs * ticksPerMs];
-    const { verdict, rest } = await this.#redis.run('enter', 'enter', [this.#metaOf(id)], args);
+    const args = { id, client, wantsLock: wantsLock ? 1 : 0, lockTicks: lockMs * ticksPerMs };
+    const { verdict, rest } = await this.#redis.run('enter', 'conversations.enter', args);
     if (verdict !== 'ok') return null;
     const [messageCount, token] = rest.map(Number);
     return { messageCount: messageCount ?? 0, token: token || null };
   }
 
   async renew(id: string, token: number): Promise<boolean> {
-    const args = [token, lockMs * ticksPerMs];
-    return (await this.#redis.run('enter', 'renew', [this.#metaOf(id)], args)).verdict !== 'stale';
+    const args = { id, token, lockTicks: lockMs * ticksPerMs };
+    return (await this.#redis.run('enter', 'conversations.renew', args)).verdict !== 'stale';
   }
 
   release(id: string, token: number): void {
-    this.#redis.run('enter', 'renew', [this.#metaOf(id)], [token, 0]).catch(() => {
-      if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // else it ends of itself
+    this.#redis.run('enter', 'conversations.renew', { id, token, lockTicks: 0 }).catch(() => {
+      if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // else it expires
     });
   }
 
   read(id: string, from: number): Promise<StoredConversation | null> {
-    return readConversation(this.#redis, id, { meta: this.#metaOf(id), turns: this.#turnsOf(id) }, from);
+    return readConversation(this.#redis, id, from);
   }
 
   async snapshot(id: string, client: string): Promise<ConversationSnapshot | null> {
@@ -122,79 +122,62 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   }
 
   async list(client: string, before: number | null, limit: number): Promise<ConversationPage> {
-    const args = [client, before === null ? '+inf' : `(${before}`, limit + 1];
-    const { rest } = await this.#run('read', 'list', [], args);
-    const found = (rest[0] as Buffer[][]).map((row) => listedConversation(row, this.#limits.ttlMs));
+    const { ttlMs } = this.#limits;
+    const args = { client, before: before === null ? '+inf' : `(${before}`, limit: limit + 1, ttlMs };
+    const { rest } = await this.#redis.run('read', 'conversations.list', args);
+    const found = (rest[0] as Buffer[][]).map((row) => listedConversation(row, ttlMs));
     const shown = found.slice(0, limit);
     const next = found.length > limit ? (shown.at(-1)?.activity ?? null) : null;
     return { conversations: shown.map(({ activity: _, ...conversation }) => conversation), next };
   }
 
-  /** Of whichever client it is. */
+  /** Also without knowing its client. */
   async remove(id: string): Promise<void> {
     const client = await this.#redis.call('read', 'HGET', this.#metaOf(id), 'client');
     if (client !== null) await this.drop(id, String(client));
   }
 
   async drop(id: string, client: string): Promise<boolean> {
-    return (await this.#run('remove', 'remove', [id], [id, client])).verdict === 'ok';
+    return (await this.#redis.run('remove', 'conversations.remove', { id, client })).verdict === 'ok';
   }
 
-  async fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
-    const { maxConversations, clientShare, ttlMs } = this.#limits;
-    const [fork, now] = [newId(), this.#clock.now()];
-    const args = [client, fork, id, messageCount ?? '', now, maxConversations, clientShare];
-    const { verdict, rest } = await this.#run('commit', 'fork', [id, fork], args);
+  async fork(origin: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
+    const [id, now] = [newId(), this.#clock.now()];
+    const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
+    const { verdict, rest } = await this.#redis.run('commit', 'conversations.fork', args);
     if (verdict === 'gone') notFound();
     const [count = 0, tokensUsed = 0] = rest.map(Number);
     if (verdict === 'range') checkForkPoint(messageCount ?? count, count);
     if (verdict !== 'ok') throw storeUnavailable();
-    return { id: fork, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt: now + ttlMs };
-  }
-
-  /** A script that knows the lists too. */
-  #run(
-    operation: StoreOperation,
-    name: ScriptName,
-    ids: readonly string[],
-    args: readonly RedisArgument[],
-  ): Promise<ScriptReply> {
-    return this.#redis.run(operation, name, this.#keysOf(ids), [this.#redis.key(), this.#limits.ttlMs, ...args]);
+    const expiresAt = now + this.#limits.ttlMs;
+    return { id, messageCount: count, tokensUsed, createdAt: now, lastActivityAt: now, expiresAt };
   }
 
   async #withdrawAll(): Promise<void> {
     for (let [first] = this.#toWithdraw; first !== undefined; [first] = this.#toWithdraw) {
       const { id, client, messageCount } = first.change;
-      const args = [this.#redis.key(), this.#limits.ttlMs, id, client, messageCount - 2, first.name];
-      await this.#redis.runAnyway('withdraw', this.#keysOf([id]), args);
+      const args = { id, client, before: messageCount - 2, name: first.name };
+      await this.#redis.runAnyway('conversations.withdraw', args);
       this.#toWithdraw.shift();
     }
   }
 
-  /** Whoever comes next need not wait until they end. */
+  /** So that the next turn need not wait until the locks expire. */
   async #releaseAll(): Promise<void> {
     for (let [first] = this.#toRelease; first !== undefined; [first] = this.#toRelease) {
-      await this.#redis.runAnyway('renew', [this.#metaOf(first.id)], [first.token, 0]);
+      await this.#redis.runAnyway('conversations.renew', { ...first, lockTicks: 0 });
       this.#toRelease.shift();
     }
-  }
-
-  #keysOf(ids: readonly string[]): string[] {
-    return ids.flatMap((id) => [this.#metaOf(id), this.#turnsOf(id)]);
   }
 
   #metaOf(id: string): string {
     return this.#redis.key('conversation', id);
   }
-
-  #turnsOf(id: string): string {
-    return this.#redis.key('turns', id);
-  }
 }
 
-function beginningOf({ createdAt, user, system }: TurnChange): RedisArgument[] {
-  const kept = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOfText(system)]);
-  return [createdAt, titleOf({ texts: [stored(user)] }), kept];
+function beginningOf({ createdAt, user, system }: TurnChange): ScriptArguments {
+  const storedSystem = system === null ? '-' : Buffer.concat([Buffer.from('+'), bytesOfText(system)]);
+  return { createdAt, title: titleOf({ texts: [stored(user)] }), system: storedSystem };
 }
 
 function staleTurn(): RelayError {

@@ -1,0 +1,83 @@
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import type { RedisPlace } from '../../shared/config/store-place.js';
+import { maxWaitingBytes } from '../background/room.js';
+import { quarterOf } from '../limits/client-bounds.js';
+import type { Store, StoreObserver } from '../store/contract/store.js';
+import { JobMessages } from './job-messages.js';
+import { JobQueue } from './job-queue.js';
+import { RedisAnswers } from './redis-answers.js';
+import { RedisConnection } from './redis-connection.js';
+import { RedisConversations, type RedisLimits } from './redis-conversations.js';
+import { RedisUsage, RedisWindows } from './redis-counters.js';
+import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
+import { linkTo } from './redis-link.js';
+import { RedisUpkeep } from './redis-upkeep.js';
+import { readScripts } from './scripts.js';
+
+/** The store of all hosts that use the same Redis. */
+export class RedisStore implements Store {
+  readonly kind = 'redis';
+  readonly conversations: RedisConversations;
+  readonly shared: RedisConversations;
+  readonly jobs: RedisJobs;
+  readonly sharedJobs: RedisJobs;
+  readonly answers: RedisAnswers;
+  readonly usage: RedisUsage;
+  readonly windows: RedisWindows;
+  readonly upkeep: RedisUpkeep;
+  readonly #redis: RedisConnection;
+  #isClosed = false;
+
+  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisLimits, clock: Clock) {
+    this.#redis = redis;
+    this.jobs = jobs;
+    this.sharedJobs = jobs;
+    this.conversations = new RedisConversations(redis, limits, clock);
+    this.shared = this.conversations;
+    this.usage = new RedisUsage(redis, clock);
+    this.answers = new RedisAnswers(redis, clock);
+    this.windows = new RedisWindows(redis);
+    this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
+  }
+
+  get isUp(): boolean {
+    return this.#redis.isUp;
+  }
+
+  observe(observer: StoreObserver): void {
+    this.#redis.observe(observer);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.answers.close();
+    await this.jobs.close();
+    this.#redis.close();
+  }
+}
+
+/** The service waits no longer for Redis when it starts. */
+const firstAnswerMs = 2000;
+
+/** What hosts that share a store have to agree on. */
+export interface RedisStoreLimits extends RedisLimits {
+  readonly jobs: RedisJobLimits;
+}
+
+export function sharedLimits(
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'clientMaxConversations' | 'maxJobs' | 'jobTtlMs'>,
+): RedisStoreLimits {
+  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations, maxJobs, jobTtlMs } = config;
+  const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
+  return { jobs, ttlMs, maxConversations, clientShare: clientMaxConversations ?? quarterOf(maxConversations) };
+}
+
+/** A Redis that cannot be reached may be there in a moment: the service starts without it. */
+export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
+  const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
+  await redis.opened(firstAnswerMs);
+  const jobs = new RedisJobs(redis, new JobQueue(place, clock), new JobMessages(place, clock), limits.jobs, clock);
+  return new RedisStore(redis, jobs, limits, clock);
+}

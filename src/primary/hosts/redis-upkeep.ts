@@ -1,0 +1,146 @@
+import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
+import { invalid } from '../../shared/errors.js';
+import { inLine } from '../../shared/shared-calls.js';
+import { answerTtlMs } from '../store/contract/answers.js';
+import type { Counts, StoreUpkeep } from '../store/contract/store.js';
+import type { RedisConnection } from './redis-connection.js';
+import { usedThings } from './redis-counters.js';
+
+/** Entries that one script visits: it holds up all hosts meanwhile. */
+const count = 100;
+const listCount = 20;
+const maxFaults = 20;
+
+/** Checks and purges everything under one prefix, piece by piece. One at a time: each goes through all of it. */
+export class RedisUpkeep implements StoreUpkeep {
+  readonly #redis: RedisConnection;
+  readonly #ttlMs: number;
+  readonly #line = inLine();
+
+  /** `ttlMs`: of conversations. */
+  constructor(redis: RedisConnection, ttlMs: number) {
+    this.#redis = redis;
+    this.#ttlMs = ttlMs;
+  }
+
+  async backup(): Promise<StoreBackup> {
+    throw invalid('MODEL_API_STORE', 'Redis makes its own backups');
+  }
+
+  verify(): Promise<StoreReport> {
+    return this.#line(() => new RedisCheck(this.#redis, this.#ttlMs).report());
+  }
+
+  /** All but background jobs, which their hosts may run. */
+  purge(client: string): Promise<Counts> {
+    return this.#line(async () => {
+      const counts: Record<string, number> = { conversations: await this.#purgeList(client) };
+      for (let cursor: string | null = '0'; cursor !== null; ) {
+        const args = { client, cursor, count, things: usedThings.join(' ') };
+        const { rest } = await this.#redis.run('upkeep', 'upkeep.purgePage', args);
+        addTo(counts, rest[1]);
+        cursor = nextCursor(rest[0]);
+      }
+      return counts;
+    });
+  }
+
+  copies = async (): Promise<string[]> => [];
+
+  /** Also of entries that point to nothing. Resolves with how many conversations there were. */
+  async #purgeList(client: string): Promise<number> {
+    let removed = 0;
+    for (let last = '', left = 1; left > 0; ) {
+      const { rest } = await this.#redis.run('upkeep', 'upkeep.purgeList', { client, last, count: listCount });
+      removed += Number(rest[0]);
+      left = Number(rest[1]);
+      last = String(rest[2]);
+    }
+    return removed;
+  }
+}
+
+/** What the entries of a list point to, and how old they get; null: as old as that. */
+interface ListedKind {
+  readonly kind: 'conversation' | 'answer' | 'job';
+  readonly ttlMs: number | null;
+  /** How the report calls those that are too old; null: another list has them too. */
+  readonly name: string | null;
+}
+
+/** Owns the findings of one check of everything under a prefix. */
+class RedisCheck {
+  readonly #redis: RedisConnection;
+  readonly #conversationTtlMs: number;
+  readonly #faults: string[] = [];
+  #moreFaults = 0;
+  readonly #rows: Record<string, number> = {};
+  readonly #expired: Record<string, number> = {};
+  readonly #lists = new Set<string>();
+
+  constructor(redis: RedisConnection, conversationTtlMs: number) {
+    this.#redis = redis;
+    this.#conversationTtlMs = conversationTtlMs;
+  }
+
+  /** Rejects with `store_unavailable`. It may miss what changes meanwhile. */
+  async report(): Promise<StoreReport> {
+    for (const sentence of await this.#redis.checkSettings()) this.#fault(sentence);
+    await this.#checkKeys();
+    for (const key of this.#lists) await this.#checkList(key);
+    if (this.#moreFaults > 0) this.#faults.push(`${this.#moreFaults} more faults`);
+    const found = { faults: this.#faults, rows: this.#rows, expired: this.#expired };
+    return { kind: 'redis', path: null, version: null, bytes: 0, ...found, copies: [] };
+  }
+
+  async #checkKeys(): Promise<void> {
+    for (let cursor: string | null = '0'; cursor !== null; ) {
+      const { rest } = await this.#redis.run('upkeep', 'upkeep.checkPage', { cursor, count });
+      const [next, counts, faults, lists] = rest as [unknown, unknown, readonly unknown[], readonly unknown[]];
+      addTo(this.#rows, counts);
+      for (const sentence of faults) this.#fault(String(sentence));
+      for (const key of lists) this.#lists.add(String(key));
+      cursor = nextCursor(next);
+    }
+  }
+
+  async #checkList(list: string): Promise<void> {
+    const { kind, ttlMs, name } = this.#kindOf(list);
+    const target = this.#redis.key(kind, '');
+    let missing = 0;
+    for (let cursor: string | null = '0'; cursor !== null; ) {
+      const args = { list, target, ttlMs: ttlMs ?? '', cursor, count };
+      const { rest } = await this.#redis.run('upkeep', 'upkeep.checkList', args);
+      missing += Number(rest[1]);
+      if (name !== null) addTo(this.#expired, [name, rest[2]]);
+      cursor = nextCursor(rest[0]);
+    }
+    if (missing > 0) this.#fault(`${list} has ${missing} entries that point to nothing`);
+  }
+
+  #kindOf(list: string): ListedKind {
+    if (list === this.#redis.key('answers')) return { kind: 'answer', ttlMs: answerTtlMs, name: 'idempotency' };
+    if (list === this.#redis.key('jobs', 'waiting')) return { kind: 'job', ttlMs: null, name: null };
+    const name = list === this.#redis.key('all') ? 'conversations' : null;
+    return { kind: 'conversation', ttlMs: this.#conversationTtlMs, name };
+  }
+
+  #fault(sentence: string): void {
+    if (this.#faults.length < maxFaults) this.#faults.push(sentence);
+    else this.#moreFaults++;
+  }
+}
+
+/** null at the end. */
+function nextCursor(cursor: unknown): string | null {
+  return String(cursor) === '0' ? null : String(cursor);
+}
+
+/** `flat`: a name, its number, and so on. */
+function addTo(counts: Record<string, number>, flat: unknown): void {
+  const words = (flat as readonly unknown[]).map(String);
+  for (let at = 0; at < words.length; at += 2) {
+    const what = words[at] ?? '';
+    counts[what] = (counts[what] ?? 0) + Number(words[at + 1]);
+  }
+}

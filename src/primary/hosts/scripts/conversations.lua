@@ -1,0 +1,177 @@
+-- Conversations: a hash and a list of turns each. The sorted sets `all` and `list:<client>` have them by their last change,
+-- `clients` has the number of each client.
+
+local all, clients = keyOf('all'), keyOf('clients')
+local function listOf(client) return keyOf('list:' .. client) end
+local function metaOf(id) return keyOf('conversation:' .. id) end
+local function turnsOf(id) return keyOf('turns:' .. id) end
+
+local function checkConversationLists(client)
+  return checkType(all, 'zset') or checkType(clients, 'zset') or checkType(listOf(client), 'zset')
+end
+
+local function dropConversation(id, client)
+  redis.call('UNLINK', metaOf(id), turnsOf(id))
+  redis.call('ZREM', listOf(client), id)
+  if redis.call('ZREM', all, id .. ' ' .. client) == 1 then redis.call('ZINCRBY', clients, -1, client) end
+  redis.call('ZREMRANGEBYSCORE', clients, '-inf', 0)
+end
+
+local function dropExpired()
+  for _, member in ipairs(redis.call('ZRANGEBYSCORE', all, '-inf', exact(now - args.ttlMs * 100), 'LIMIT', 0, 50)) do
+    dropConversation(splitAtSpace(member))
+  end
+end
+
+local function touch(id, client)
+  local last = redis.call('ZREVRANGE', listOf(client), 0, 0, 'WITHSCORES')
+  local at = math.max(now, tonumber(last[2] or '0') + 1)
+  redis.call('ZADD', listOf(client), exact(at), id)
+  if redis.call('ZADD', all, exact(at), id .. ' ' .. client) == 1 then redis.call('ZINCRBY', clients, 1, client) end
+  for _, key in ipairs({metaOf(id), turnsOf(id), listOf(client), all, clients}) do
+    redis.call('PEXPIRE', key, args.ttlMs)
+  end
+end
+
+local function isIdle(id)
+  return tonumber(redis.call('HGET', metaOf(id), 'until') or '0') <= now
+end
+
+local function firstIdleOf(client, but)
+  for _, id in ipairs(redis.call('ZRANGE', listOf(client), 0, 99)) do
+    if id ~= but and isIdle(id) then return id, client end
+  end
+end
+
+local function firstIdle(but)
+  for _, member in ipairs(redis.call('ZRANGE', all, 0, 99)) do
+    local id, client = splitAtSpace(member)
+    if id ~= but and isIdle(id) then return id, client end
+  end
+end
+
+-- Drops idle conversations beyond the bound, first those of the client with the most, but never `but`.
+local function evict(but)
+  for _ = 1, 10 do
+    if redis.call('ZCARD', all) <= tonumber(args.maxConversations) then return end
+    local greediest = redis.call('ZREVRANGE', clients, 0, 0, 'WITHSCORES')
+    local id, client
+    if tonumber(greediest[2] or '0') > tonumber(args.clientShare) then id, client = firstIdleOf(greediest[1], but) end
+    if not id then id, client = firstIdle(but) end
+    if not id then return end
+    dropConversation(id, client)
+  end
+end
+
+-- Returns the number of messages, and the token of the turn lock where it was wanted and is free, else 0.
+function scripts.enter()
+  local known = redis.call('HMGET', metaOf(args.id), 'client', 'count', 'until')
+  if known[1] ~= args.client then return {'gone', now} end
+  local token, left, lockTicks = 0, tonumber(known[3] or '0') - now, tonumber(args.lockTicks)
+  if args.wantsLock == '1' and (left <= 0 or left > lockTicks) then -- a longer time comes from a clock that was wrong
+    token = redis.call('HINCRBY', metaOf(args.id), 'fence', 1)
+    redis.call('HSET', metaOf(args.id), 'until', exact(now + lockTicks))
+  end
+  return {'ok', now, tonumber(known[2]), token}
+end
+
+-- lockTicks: how much longer the lock holds; 0 releases it.
+function scripts.renew()
+  local known = redis.call('HMGET', metaOf(args.id), 'client', 'fence')
+  if not known[1] then return {'gone', now} end
+  if known[2] ~= args.token then return {'stale', now} end
+  redis.call('HSET', metaOf(args.id), 'until', exact(now + tonumber(args.lockTicks)))
+  return {'ok', now}
+end
+
+-- before: messages before this turn; token: 0 without a lock; name: of this commit. With the first turn also createdAt, title,
+-- and system ('-': none; else the text follows a '+').
+function scripts.commit()
+  local id, client, before = args.id, args.client, tonumber(args.before)
+  local fault = checkConversationLists(client)
+  if fault then return fault end
+  local meta, turns = metaOf(id), turnsOf(id)
+  local known = redis.call('HMGET', meta, 'client', 'count', 'fence')
+  if before == 0 then
+    if known[1] or redis.call('EXISTS', turns) == 1 then return {'stale', now} end
+  else
+    if known[1] ~= client then return {'gone', now} end
+    if known[3] ~= args.token or tonumber(known[2]) ~= before then return {'stale', now} end
+  end
+  redis.call('RPUSH', turns, args.turn)
+  redis.call('HSET', meta, 'count', before + 2, 'tokens', args.totalTokens, 'active', args.at, 'commit', args.name,
+    'until', 0)
+  if before == 0 then
+    redis.call('HSET', meta, 'client', client, 'fence', 0, 'created', args.createdAt, 'title', args.title,
+      'system', args.system)
+  end
+  touch(id, client)
+  if before == 0 then
+    dropExpired()
+    evict(id)
+  end
+  return {'ok', now}
+end
+
+-- Undoes the commit of this name, if it was done.
+function scripts.withdraw()
+  local id, before = args.id, tonumber(args.before)
+  local known = redis.call('HMGET', metaOf(id), 'count', 'commit')
+  if known[2] ~= args.name or tonumber(known[1]) ~= before + 2 then return {'ok', now} end
+  if before == 0 then
+    dropConversation(id, args.client)
+  else
+    redis.call('RPOP', turnsOf(id))
+    local tokens = string.match(redis.call('LINDEX', turnsOf(id), -1), '^%d+')
+    redis.call('HSET', metaOf(id), 'count', before, 'tokens', tokens, 'commit', '', 'until', 0)
+  end
+  return {'ok', now}
+end
+
+-- messages: how many of the origin; '' for all.
+function scripts.fork()
+  local client, meta, turns = args.client, metaOf(args.origin), turnsOf(args.origin)
+  local fault = checkType(meta, 'hash') or checkType(turns, 'list') or checkConversationLists(client)
+  if fault then return fault end
+  local known = redis.call('HMGET', meta, 'client', 'count', 'title', 'system')
+  if known[1] ~= client then return {'gone', now} end
+  local count = tonumber(known[2])
+  local wanted = tonumber(args.messages) or count
+  if wanted > count or wanted < 2 or wanted % 2 ~= 0 then return {'range', now, count} end
+  local newMeta, newTurns = metaOf(args.id), turnsOf(args.id)
+  if redis.call('EXISTS', newMeta, newTurns) > 0 then return {'stale', now} end
+  redis.call('COPY', turns, newTurns)
+  redis.call('LTRIM', newTurns, 0, wanted / 2 - 1)
+  local tokens = string.match(redis.call('LINDEX', newTurns, -1), '^%d+')
+  redis.call('HSET', newMeta, 'client', client, 'count', wanted, 'tokens', tokens, 'fence', 0, 'until', 0,
+    'created', args.at, 'active', args.at, 'title', known[3], 'system', known[4], 'commit', '')
+  touch(args.id, client)
+  dropExpired()
+  evict(args.id)
+  return {'ok', now, wanted, tonumber(tokens)}
+end
+
+function scripts.remove()
+  local fault = checkType(metaOf(args.id), 'hash') or checkConversationLists(args.client)
+  if fault then return fault end
+  if redis.call('HGET', metaOf(args.id), 'client') ~= args.client then return {'gone', now} end
+  dropConversation(args.id, args.client)
+  return {'ok', now}
+end
+
+-- Changes nothing. before: '+inf' for all. Returns seven values for each.
+function scripts.list()
+  local found, before, limit = {}, args.before, tonumber(args.limit)
+  local after = '(' .. exact(now - args.ttlMs * 100)
+  for _ = 1, 20 do
+    local page = redis.call('ZREVRANGEBYSCORE', listOf(args.client), before, after, 'WITHSCORES', 'LIMIT', 0, limit)
+    for index = 1, #page, 2 do
+      before = '(' .. page[index + 1]
+      local known = redis.call('HMGET', metaOf(page[index]), 'count', 'tokens', 'created', 'active', 'title')
+      if known[1] then found[#found + 1] = {page[index], page[index + 1], unpack(known)} end
+      if #found == limit then break end
+    end
+    if #page == 0 or #found == limit then break end
+  end
+  return {'ok', now, found}
+end

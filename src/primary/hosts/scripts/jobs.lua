@@ -1,0 +1,267 @@
+-- Background jobs of all hosts: what is known of each, which host has started it, and which hosts live. Times named `at` are
+-- milliseconds since the epoch by the clock of a host.
+
+local function key(name) return keyOf('jobs:' .. name) end
+local function jobOf(id) return keyOf('job:' .. id) end
+local function textOf(id) return keyOf('job-text:' .. id) end
+local function answerOf(id) return keyOf('job-answer:' .. id) end
+local function listOf(client) return key('of:' .. client) end
+local function runningOf(run) return key('run:' .. run) end
+local channel = key('told')
+
+-- The holder of an API key, of one of the names that it speaks for.
+local function holderOf(client)
+  local at = string.sub(client, 1, 4) == 'key ' and string.find(client, '/', 1, true)
+  return at and string.sub(client, 1, at - 1) or client
+end
+local function openOf(client) return 'open-of:' .. holderOf(client) end
+
+local types = {waiting = 'zset', since = 'zset', ended = 'zset', hosts = 'zset', bytes = 'string', number = 'string',
+  open = 'hash', ['waiting-of'] = 'hash', ['bytes-of'] = 'hash'}
+local function checkLists(client)
+  for name, wanted in pairs(types) do
+    local fault = checkType(key(name), wanted)
+    if fault then return fault end
+  end
+  return checkType(listOf(client), 'zset') or checkType(key(openOf(client)), 'hash')
+end
+
+-- Beside the sum of its names, under its own name, a holder has what it asks for itself.
+local function nameOf(client) return client == holderOf(client) and client .. '/' or client end
+
+local function count(name, client, by)
+  if redis.call('HINCRBY', key(name), client, by) <= 0 then redis.call('HDEL', key(name), client) end
+end
+
+local function countWaiting(client, jobs, bytes)
+  for _, each in ipairs({holderOf(client), nameOf(client)}) do
+    count('waiting-of', each, jobs)
+    count('bytes-of', each, bytes)
+  end
+end
+
+local function leaveOpen(client)
+  count('open', holderOf(client), -1)
+  count(openOf(client), client, -1)
+end
+
+local function leaveWaiting(id, client, bytes)
+  if redis.call('ZREM', key('waiting'), id) == 0 then return end
+  redis.call('ZREM', key('since'), id)
+  redis.call('DECRBY', key('bytes'), bytes)
+  countWaiting(client, -1, -bytes)
+  if redis.call('EXISTS', key('waiting')) == 0 then redis.call('DEL', key('waiting-of'), key('bytes-of')) end
+end
+
+local function isOpen(status) return status == 'queued' or status == 'running' end
+
+local function finish(id, run, status, at, jobEnd)
+  local known = redis.call('HMGET', jobOf(id), 'client', 'bytes', 'run')
+  redis.call('HSET', jobOf(id), 'status', status, 'endedAt', at, 'end', jobEnd, 'run', run)
+  redis.call('HDEL', jobOf(id), 'request')
+  leaveWaiting(id, known[1], known[2])
+  if known[3] then redis.call('SREM', runningOf(known[3]), id) end
+  leaveOpen(known[1])
+  redis.call('ZADD', key('ended'), at, id .. ' ' .. known[1])
+  for _, each in ipairs({jobOf(id), textOf(id), answerOf(id)}) do redis.call('PEXPIRE', each, args.ttlMs) end
+end
+
+local function drop(id, client)
+  local known = redis.call('HMGET', jobOf(id), 'status', 'bytes', 'run')
+  if isOpen(known[1]) then
+    redis.call('PUBLISH', channel, 'cancel ' .. id)
+    leaveWaiting(id, client, known[2])
+    if known[3] then redis.call('SREM', runningOf(known[3]), id) end
+    leaveOpen(client)
+  end
+  redis.call('ZREM', key('ended'), id .. ' ' .. client)
+  redis.call('ZREM', listOf(client), id)
+  redis.call('DEL', jobOf(id), textOf(id), answerOf(id))
+end
+
+-- Whether there is room for one more of so many bytes beside those that wait.
+local function hasRoom(each, bytes, maxJobs, maxBytes)
+  local waiting = tonumber(redis.call('HGET', key('waiting-of'), each) or '0')
+  local waitingBytes = tonumber(redis.call('HGET', key('bytes-of'), each) or '0')
+  return waiting < tonumber(maxJobs) and (waiting == 0 or waitingBytes + bytes <= tonumber(maxBytes)), waiting
+end
+
+-- Returns the priority of the job: after how many of its holder's it comes, where names take turns.
+function scripts.accept()
+  local id, client, bytes = args.id, args.client, tonumber(args.bytes)
+  local fault = checkLists(client)
+  if fault then return fault end
+  local waitingBytes = tonumber(redis.call('GET', key('bytes')) or '0')
+  if redis.call('ZCARD', key('waiting')) >= tonumber(args.maxJobs) or waitingBytes + bytes > tonumber(args.maxBytes) then
+    return {'full', now}
+  end
+  local holder = holderOf(client)
+  local hasHolderRoom, ofHolder = hasRoom(holder, bytes, args.maxJobsOfHolder, args.maxBytesOfHolder)
+  if not hasHolderRoom then return {'share', now} end
+  local hasNameRoom, ofName = hasRoom(nameOf(client), bytes, args.maxJobsOfName, args.maxBytesOfName)
+  if not hasNameRoom and (holder ~= client or ofName < ofHolder) then return {'name', now} end
+  local number = redis.call('INCR', key('number'))
+  local own = redis.call('HINCRBY', key(openOf(client)), client, 1)
+  local others = redis.call('HINCRBY', key('open'), holder, 1) - own
+  local names = redis.call('HLEN', key(openOf(client)))
+  local priority = math.min(own + math.min(others, (names - 1) * own), 2000000)
+  redis.call('HSET', jobOf(id), 'number', number, 'client', client, 'status', 'queued', 'createdAt', args.createdAt,
+    'form', args.form, 'operation', args.operation, 'requestId', args.requestId, 'request', args.request,
+    'bytes', bytes, 'priority', priority)
+  redis.call('ZADD', key('waiting'), exact(priority * 4294967296 + number), id)
+  redis.call('ZADD', key('since'), args.createdAt, id)
+  redis.call('INCRBY', key('bytes'), bytes)
+  countWaiting(client, 1, bytes)
+  redis.call('ZADD', listOf(client), number, id)
+  return {'ok', now, priority}
+end
+
+-- leaseTicks: for how long a host counts as alive after a sign of life. The same run may repeat a start.
+function scripts.start()
+  local id, run = args.id, args.run
+  local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'client', 'bytes')
+  if known[1] == 'running' and known[2] == run then return {'ok', now} end
+  if known[1] ~= 'queued' then return {'gone', now} end
+  local fault = checkLists(known[3]) or checkType(runningOf(run), 'set')
+  if fault then return fault end
+  redis.call('HSET', jobOf(id), 'status', 'running', 'startedAt', args.at, 'run', run)
+  redis.call('HDEL', jobOf(id), 'request')
+  leaveWaiting(id, known[3], known[4])
+  redis.call('SADD', runningOf(run), id)
+  redis.call('ZADD', key('hosts'), 'NX', exact(now + tonumber(args.leaseTicks)), run)
+  return {'ok', now}
+end
+
+-- Writes a piece of the text after so many bytes. isAnswer '1': of the whole answer, which replaces what was streamed.
+-- Returns how many bytes there are then.
+function scripts.write()
+  local id, from = args.id, tonumber(args.from)
+  local known = redis.call('HMGET', jobOf(id), 'status', 'run')
+  if known[1] ~= 'queued' and not (known[1] == 'running' and known[2] == args.run) then return {'gone', now, 0} end
+  local text = args.isAnswer == '1' and answerOf(id) or textOf(id)
+  local length = redis.call('STRLEN', text)
+  if from > length then return {'short', now, length} end
+  return {'ok', now, redis.call('SETRANGE', text, from, args.piece)}
+end
+
+-- isReplaced '1': the answer replaces what was streamed.
+function scripts.finish()
+  local id, run = args.id, args.run
+  local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'endedAt', 'client')
+  if not known[1] then return {'ok', now} end
+  if not isOpen(known[1]) then return {known[2] == run and known[3] == args.at and 'ok' or 'gone', now} end
+  if known[1] == 'running' and known[2] ~= run then return {'gone', now} end
+  local fault = checkLists(known[4])
+  if fault then return fault end
+  if args.isReplaced == '1' then
+    redis.call('HSET', jobOf(id), 'isReplaced', 1)
+    redis.call('DEL', textOf(id))
+  end
+  finish(id, run, args.status, args.at, args.jobEnd)
+  return {'ok', now}
+end
+
+-- Ends a job that waits, and returns its request; asks the host of one that runs to end it.
+function scripts.cancel()
+  local id = args.id
+  local known = redis.call('HMGET', jobOf(id), 'status', 'request', 'client')
+  if not isOpen(known[1]) then return {'gone', now} end
+  local fault = checkLists(known[3])
+  if fault then return fault end
+  redis.call('PUBLISH', channel, 'cancel ' .. id)
+  if known[1] == 'running' then return {'running', now} end
+  finish(id, '', 'cancelled', args.at, args.jobEnd)
+  return {'ok', now, known[2]}
+end
+
+-- first and last: bytes.
+function scripts.readText()
+  local isReplaced = redis.call('HGET', jobOf(args.id), 'isReplaced')
+  return {'ok', now, redis.call('GETRANGE', isReplaced and answerOf(args.id) or textOf(args.id), args.first, args.last)}
+end
+
+-- status: '' for any. Returns the number before which the next page begins ('': that was all), then the fields of each job. It
+-- reads so many entries only, for a script holds up all hosts.
+function scripts.list()
+  local client, before, limit = args.client, args.before, tonumber(args.limit)
+  local found = {}
+  for _ = 1, 50 do
+    local page = redis.call('ZREVRANGEBYSCORE', listOf(client), before, '-inf', 'WITHSCORES', 'LIMIT', 0, 200)
+    for index = 1, #page, 2 do
+      local known = redis.call('HMGET', jobOf(page[index]), 'client', 'form', 'operation', 'requestId', 'status',
+        'createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced')
+      if not known[1] then
+        redis.call('ZREM', listOf(client), page[index])
+      elseif args.status == '' or args.status == known[5] then
+        if #found == limit then return {'ok', now, string.sub(before, 2), found} end
+        found[#found + 1] = {page[index], unpack(known, 1, 10)}
+      end
+      before = '(' .. page[index + 1]
+    end
+    if #page < 400 then return {'ok', now, '', found} end
+  end
+  return {'ok', now, string.sub(before, 2), found}
+end
+
+function scripts.remove()
+  local client = redis.call('HGET', jobOf(args.id), 'client')
+  local fault = client and checkLists(client)
+  if fault then return fault end
+  if client then drop(args.id, client) end
+  return {'ok', now}
+end
+
+-- Drops jobs that ended before that time. Returns how many there were: a hundred is not all.
+function scripts.expire()
+  local old = redis.call('ZRANGEBYSCORE', key('ended'), '-inf', '(' .. args.before, 'LIMIT', 0, 100)
+  for _, member in ipairs(old) do drop(splitAtSpace(member)) end
+  return {'ok', now, #old}
+end
+
+-- Ends the jobs that a dead host ran. lostEnd: their end, without its times.
+local function endJobsOf(host)
+  local at = tonumber(args.at)
+  for _, id in ipairs(redis.call('SRANDMEMBER', runningOf(host), 100)) do
+    local known = redis.call('HMGET', jobOf(id), 'status', 'run', 'createdAt', 'startedAt')
+    if known[1] == 'running' and known[2] == host then
+      local jobEnd = cjson.decode(args.lostEnd)
+      jobEnd.queueMs = math.max(0, tonumber(known[4]) - tonumber(known[3]))
+      jobEnd.executionMs = math.max(0, at - tonumber(known[4]))
+      finish(id, host, 'failed', at, cjson.encode(jobEnd))
+    end
+    redis.call('SREM', runningOf(host), id)
+  end
+  if redis.call('SCARD', runningOf(host)) == 0 then redis.call('ZREM', key('hosts'), host) end
+end
+
+-- A host says that it lives, and ends what dead hosts ran. Where no host said so for a while, Redis was away and not they:
+-- then all have the whole time again. A host whose time is 0 has said that it ends. Returns the id of the job that has waited
+-- longest and since when, the ids and priorities of those that wait and are not in the queue, and how many wait.
+function scripts.renewHost()
+  local lease = tonumber(args.leaseTicks)
+  local last = tonumber(redis.call('GET', key('renewed')) or '0')
+  if now - last > lease / 2 then
+    for _, host in ipairs(redis.call('ZRANGEBYSCORE', key('hosts'), '(0', '+inf')) do
+      redis.call('ZADD', key('hosts'), exact(now + lease), host)
+    end
+  end
+  redis.call('SET', key('renewed'), exact(now))
+  redis.call('ZADD', key('hosts'), exact(now + lease), args.run)
+  for _, host in ipairs(redis.call('ZRANGEBYSCORE', key('hosts'), '-inf', exact(now))) do endJobsOf(host) end
+  local missing = {}
+  if redis.call('SET', key('looked'), 1, 'NX', 'PX', 3000) then
+    for _, id in ipairs(redis.call('ZRANGE', key('since'), 0, 999)) do
+      if redis.call('EXISTS', args.queueKey .. id) == 0 then
+        missing[#missing + 1] = id
+        missing[#missing + 1] = redis.call('HGET', jobOf(id), 'priority')
+      end
+    end
+  end
+  return {'ok', now, redis.call('ZRANGE', key('since'), 0, 0, 'WITHSCORES'), missing, redis.call('ZCARD', key('since'))}
+end
+
+-- What this host still runs is lost.
+function scripts.leave()
+  redis.call('ZADD', key('hosts'), 'XX', 0, args.run)
+  return {'ok', now}
+end

@@ -1,0 +1,151 @@
+-- with: conversations answers
+-- Checks and purges of everything under the prefix, a piece at a time: a script holds up all hosts.
+
+-- Types of keys by what comes after the prefix.
+local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset', clients = 'zset', usage = 'hash',
+  ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', rate = 'string', probe = 'string', job = 'hash',
+  ['job-text'] = 'string', ['job-answer'] = 'string'}
+local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', since = 'zset', ended = 'zset', hosts = 'zset',
+  ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
+
+local function typeOf(kind, rest)
+  if kind == 'jobs' then return typesOfJobs[string.match(rest, '^[^:]*')] end
+  if kind == 'answers' and rest == 'bytes' then return 'string' end
+  return types[kind]
+end
+
+local function isThere(name) return redis.call('EXISTS', keyOf(name)) == 1 end
+local function isIn(list, member) return redis.pcall('ZSCORE', keyOf(list), member) end
+
+local counts = {}
+local function count(what, more) counts[what] = (counts[what] or 0) + (more or 1) end
+local function counted()
+  local flat = {}
+  for what, number in pairs(counts) do
+    flat[#flat + 1] = what
+    flat[#flat + 1] = number
+  end
+  return flat
+end
+
+-- Calls `visit` with each key of a page, its kind, the rest of its name and its type. Returns the next cursor.
+local function visitPage(visit)
+  local page = redis.call('SCAN', args.cursor, 'MATCH', prefix .. ':*', 'COUNT', args.count)
+  for _, key in ipairs(page[2]) do
+    local kind, rest = string.match(string.sub(key, #prefix + 2), '^([^:]*):?(.*)$')
+    visit(key, kind, rest, redis.call('TYPE', key).ok)
+  end
+  return page[1]
+end
+
+-- Removes conversations in the list of a client, also where an entry points to nothing. last: the time up to which entries
+-- count; '' for now. Returns how many were there, how many entries are left, and that time.
+function scripts.purgeList()
+  local client, last = args.client, args.last
+  local fault = checkConversationLists(client)
+  if fault then return fault end
+  if last == '' then last = exact(now) end
+  local gone = 0
+  for _, id in ipairs(redis.call('ZRANGEBYSCORE', listOf(client), '-inf', last, 'LIMIT', 0, args.count)) do
+    gone = gone + redis.call('EXISTS', metaOf(id))
+    dropConversation(id, client)
+  end
+  local left = redis.call('ZCOUNT', listOf(client), '-inf', last)
+  if redis.call('ZCARD', listOf(client)) == 0 then redis.call('ZREM', clients, client) end
+  return {'ok', now, gone, left, last}
+end
+
+local purges = {}
+function purges.conversation(key, id)
+  if redis.call('HGET', key, 'client') ~= args.client then return end
+  dropConversation(id, args.client)
+  count('conversations')
+end
+function purges.answer(key)
+  local known = redis.call('HMGET', key, 'client', 'member')
+  if known[1] ~= args.client then return end
+  if known[2] then dropAnswer(known[2]) else redis.call('UNLINK', key) end
+  count('idempotency')
+end
+function purges.usage(key)
+  local gone = 0
+  for thing in string.gmatch(args.things, '%S+') do gone = gone + redis.call('HDEL', key, thing .. ' ' .. args.client) end
+  if gone > 0 then count('usage') end
+end
+function purges.rate(key, name)
+  if string.sub(name, -#args.client - 1) == ':' .. args.client then count('rate_windows', redis.call('UNLINK', key)) end
+end
+
+-- things: what usage counts, as words. Returns the next cursor, and how many of each kind are gone.
+function scripts.purgePage()
+  local fault = checkConversationLists(args.client) or checkType(answers, 'zset') or checkType(shares, 'zset')
+  if fault then return fault end
+  local cursor = visitPage(function(key, kind, rest, found)
+    if purges[kind] and found == typeOf(kind, rest) then purges[kind](key, rest) end
+  end)
+  return {'ok', now, cursor, counted()}
+end
+
+local faults, lists = {}, {}
+local function fault(...) faults[#faults + 1] = table.concat({...}, ' ') end
+local function addList(key) lists[#lists + 1] = key end
+
+local checks = {list = addList, all = addList}
+function checks.conversation(key, id)
+  local known = redis.call('HMGET', key, 'client', 'count')
+  local turns = redis.pcall('LLEN', turnsOf(id))
+  count('conversations')
+  if type(turns) == 'number' then count('turns', turns) end
+  if turns ~= (tonumber(known[2]) or 1) / 2 then fault('the text of conversation', id, 'is not whole') end
+  if not known[1] or not isIn('list:' .. known[1], id) or not isIn('all', id .. ' ' .. known[1]) then
+    fault('conversation', id, 'is missing in a list')
+  end
+end
+function checks.turns(key, id)
+  if not isThere('conversation:' .. id) then fault(key, 'belongs to no conversation') end
+end
+function checks.answer(key)
+  local known = redis.call('HMGET', key, 'head', 'member')
+  if not known[1] then return end
+  count('idempotency')
+  if not known[2] or not isIn('answers', known[2]) then fault(key, 'is missing in a list') end
+end
+function checks.answers(key, rest) if rest == '' then addList(key) end end
+function checks.usage() count('usage_days') end
+function checks.rate() count('rate_windows') end
+function checks.job(key, id)
+  count('jobs')
+  if redis.call('HGET', key, 'status') == 'queued' and not isIn('jobs:waiting', id) then
+    fault('job', id, 'waits and is missing in a list')
+  end
+end
+checks['job-text'] = function(key, id) if not isThere('job:' .. id) then fault(key, 'belongs to no job') end end
+checks['job-answer'] = checks['job-text']
+function checks.jobs(key, rest) if rest == 'waiting' then addList(key) end end
+
+-- Changes nothing. Returns the next cursor, how many there are of each kind, what is wrong, and lists for checkList.
+function scripts.checkPage()
+  local cursor = visitPage(function(key, kind, rest, found)
+    local wanted = typeOf(kind, rest)
+    if wanted and found ~= wanted then
+      if found ~= 'none' then fault(key, 'is a ' .. found .. ', and has to be a ' .. wanted) end
+    elseif checks[kind] then
+      checks[kind](key, rest)
+    end
+  end)
+  return {'ok', now, cursor, counted(), faults, lists}
+end
+
+-- Changes nothing. Entries of the list point to keys that begin with `target`. ttlMs: how old entries get; '' without a limit.
+-- Returns the next cursor, how many point to nothing, and how many of those because they are too old.
+function scripts.checkList()
+  local missing, old, ttl = 0, 0, tonumber(args.ttlMs)
+  local oldest = ttl and now - ttl * 100 + 100000 or -math.huge -- an entry that is about to expire may point to nothing
+  local page = redis.call('ZSCAN', args.list, args.cursor, 'COUNT', args.count)
+  for index = 1, #page[2], 2 do
+    if redis.call('EXISTS', args.target .. string.match(page[2][index], '^%S+')) == 0 then
+      if tonumber(page[2][index + 1]) <= oldest then old = old + 1 else missing = missing + 1 end
+    end
+  end
+  return {'ok', now, page[1], missing, old}
+end
