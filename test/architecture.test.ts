@@ -51,12 +51,12 @@ const contracts = ['src/primary/cli/contract', 'src/primary/store/contract'];
 
 describe('The imports', () => {
   it('are all seen', () => {
-    expect(known.get('src/primary/fleet/fleet')?.imports).toEqual(
+    expect(known.get('src/primary/workers/workers')?.imports).toEqual(
       expect.arrayContaining([
         { target: 'node:cluster', isType: false },
         { target: 'src/shared/clock', isType: true },
-        { target: 'src/primary/fleet/worker-handle', isType: false },
-        { target: 'src/primary/fleet/worker-peer', isType: false },
+        { target: 'src/primary/workers/worker-handle', isType: false },
+        { target: 'src/primary/workers/worker-handle', isType: false },
       ]),
     );
     expect(importsThat((_, target) => target.startsWith('src/') && !known.has(target))).toEqual([]);
@@ -156,7 +156,7 @@ describe('The imports', () => {
   });
 
   it.each<[string, SourceFilter]>([
-    ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/channel'), isIn('primary/fleet'))],
+    ['node:cluster', either(isOneOf('src/primary/main', 'src/shared/ipc/channel'), isIn('primary/workers'))],
     // One asks the kernel what Node can't ask. Model CLIs are started and ended in the first two; the others start short-lived tools of the host.
     [
       'node:child_process',
@@ -169,7 +169,7 @@ describe('The imports', () => {
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
     ['piscina', isIn('primary/threads')],
-    ['ajv', isOneOf('src/primary/structured/thread')],
+    ['ajv', isOneOf('src/primary/threads/schema-thread')],
     ['ioredis', isOneOf('src/primary/hosts/redis-link')],
     ['express', isIn('worker')],
     ['prom-client', (source) => /metrics|scrape/.test(source.path)],
@@ -316,12 +316,12 @@ describe('Effects', () => {
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/logger');
     const parts = [
-      ...['Caretaker', 'CliProgram', 'ConversationStore', 'Fleet', 'HttpMetrics', 'HttpServer', 'JobRunner'],
+      ...['Caretaker', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
       ...[
         'Clients',
         'KeptConversations',
-        'KeyBrake',
+        'KeyAttempts',
         'KeyRing',
         'LocalUsers',
         'Service',
@@ -460,10 +460,10 @@ describe('Every file that decides something', () => {
     'src/worker/app': 'test/system/door.test.ts',
     'src/worker/main': 'test/system/life.test.ts',
     'src/worker/routes/': 'test/system/door.test.ts',
-    'src/primary/structured/thread': 'test/primary/structured/schema-checker.test.ts',
+    'src/primary/threads/schema-thread': 'test/primary/threads/schema-checker.test.ts',
     'src/primary/hosts/': 'test/store/redis.test.ts',
     'src/primary/store/sqlite/': 'test/store/sqlite.test.ts',
-    'src/primary/tokens/thread': 'test/primary/tokens/token-counter.test.ts',
+    'src/primary/threads/token-thread': 'test/primary/threads/token-counter.test.ts',
   };
 
   function isTested(source: Source): boolean {

@@ -63,6 +63,7 @@ export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') 
   'primary/jobs',
   'primary/cli',
   'primary/conversations',
+  'primary/access',
   'primary/limits',
   'shared/ipc',
 ];

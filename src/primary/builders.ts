@@ -18,7 +18,6 @@ import { HostLoad } from './cli/pool/host-load.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { KeptConversations } from './conversations/kept-conversations.js';
 import { SharedConversations } from './conversations/shared-conversations.js';
-import { Fleet, type FleetObserver } from './fleet/fleet.js';
 import { Claims } from './idempotency/claims.js';
 import { isRefused } from './jobs/job.js';
 import { JobRunner } from './jobs/job-runner.js';
@@ -28,6 +27,7 @@ import { observeJobs } from './metrics/job-observer.js';
 import { Scrape } from './metrics/scrape.js';
 import type { Parts, Setup } from './parts.js';
 import type { AcceptedJob, SharedJobs } from './store/contract/jobs.js';
+import { Workers, type WorkersObserver } from './workers/workers.js';
 
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
@@ -94,7 +94,7 @@ type AfterRunner =
   | 'supervisor'
   | 'caretakers'
   | 'scrape'
-  | 'fleet';
+  | 'workers';
 type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | AfterRunner>;
 
 export function createRunner({ config, host, store, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
@@ -192,12 +192,12 @@ export function createCaretakers(parts: Setup & Pick<Parts, 'clis' | 'runner' | 
   });
 }
 
-export function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scrape'> & WithBanner): Fleet {
+export function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' | 'scrape'> & WithBanner): Workers {
   const { config, host, addresses, agent, metrics, supervisor, scrape, banner } = parts;
   const { clock, log } = host;
   const { workers: size, queueTimeoutMs, executionMs } = config;
   const maxExchangeMs = queueTimeoutMs + executionMs + exchangeOverheadMs;
-  const observer: FleetObserver = {
+  const observer: WorkersObserver = {
     listening: (worker) => {
       scrape.joined(worker);
       if (!supervisor.becomeReady()) return;
@@ -212,5 +212,5 @@ export function createFleet(parts: Setup & Pick<Parts, 'metrics' | 'supervisor' 
     left: (worker) => scrape.left(worker),
     restarted: (cause) => metrics.workerRestarted(cause),
   };
-  return new Fleet({ size, maxExchangeMs, fds: addresses.fds }, observer, clock, log);
+  return new Workers({ size, maxExchangeMs, fds: addresses.fds }, observer, clock, log);
 }

@@ -1,5 +1,7 @@
 import { describeError } from '../shared/logger.js';
 import { Redactor } from '../shared/redactor.js';
+import { clientBounds } from './access/client-bounds.js';
+import { Clients } from './access/clients.js';
 import {
   createBackground,
   createBanner,
@@ -16,11 +18,9 @@ import { KnownModels } from './cli/known-models.js';
 import { ModelCatalog } from './cli/model-catalog.js';
 import { closeClis, forgetConversation } from './cli/model-cli.js';
 import { ModelRouter } from './cli/route.js';
-import { Clients } from './clients/clients.js';
 import { CliGates } from './jobs/cli-gates.js';
 import { SlotQueue } from './jobs/slot-queue.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
-import { clientBounds } from './limits/client-bounds.js';
 import { SeenClients } from './limits/seen-clients.js';
 import { LastHour } from './metrics/last-hour.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
@@ -28,8 +28,8 @@ import { addServiceGauges } from './metrics/service-gauges.js';
 import { storeListener } from './metrics/store-metrics.js';
 import type { Parts, Setup } from './parts.js';
 import { breakerListener } from './readiness/breaker-listener.js';
-import { SchemaChecker } from './structured/schema-checker.js';
-import { TokenCounter } from './tokens/token-counter.js';
+import { SchemaChecker } from './threads/schema-checker.js';
+import { TokenCounter } from './threads/token-counter.js';
 import { UsageJournal } from './usage/usage-journal.js';
 import { UsageLedger } from './usage/usage-ledger.js';
 
@@ -68,15 +68,15 @@ export function compose(setup: Setup): Parts {
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
   const caretakers = createCaretakers({ ...setup, clis, runner, supervisor });
   const scrape = createScrape(state);
-  const fleet = createFleet({ ...setup, metrics, supervisor, scrape, banner });
-  const parts = { ...state, runner, ...background, claims, supervisor, caretakers, scrape, fleet };
+  const workers = createFleet({ ...setup, metrics, supervisor, scrape, banner });
+  const parts = { ...state, runner, ...background, claims, supervisor, caretakers, scrape, workers };
   linkBack(parts);
   return parts;
 }
 
 /** What an earlier part tells a later one. */
 function linkBack(parts: Parts): void {
-  const { host, slots, conversations, store, metrics, clis, runner, backgroundRunner, supervisor, fleet } = parts;
+  const { host, slots, conversations, store, metrics, clis, runner, backgroundRunner, supervisor, workers } = parts;
   const { caretakers } = parts;
   const lookAround = () => {
     for (const caretaker of caretakers) caretaker.changed();
@@ -95,7 +95,7 @@ function linkBack(parts: Parts): void {
   parts.shared?.onStale((id) => forgetConversation(clis, id));
   store.observe(storeListener(host.log, metrics));
   supervisor.attach(shutdownSteps(parts), (phase) => {
-    fleet.tell((peer) => peer.call('phase', { phase }));
+    workers.tell((peer) => peer.call('phase', { phase }));
     host.systemd.announce(phase);
     lookAround();
     if (phase === 'draining' && store.jobs.isDurable) backgroundRunner.stop(); // what waits is for the next service
@@ -114,7 +114,7 @@ function shutdownSteps({
   slots,
   runner,
   backgroundRunner,
-  fleet,
+  workers,
   caretakers,
   clis,
   host,
@@ -132,7 +132,7 @@ function shutdownSteps({
     stopWorkers: async (limitMs) => {
       addresses.close(); // else clients would wait for a worker that never comes
       agent?.close();
-      const isAllSent = await fleet.stop(limitMs);
+      const isAllSent = await workers.stop(limitMs);
       await usageJournal.close();
       await store.close();
       return isAllSent;

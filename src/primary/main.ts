@@ -21,8 +21,6 @@ import { adapterLoader } from './cli/adapters/adapter-module.js';
 import { chooseAdapters } from './cli/adapters/registry.js';
 import { searchPathOf } from './cli/environment.js';
 import { chooseTermination } from './cli/terminate/termination.js';
-import { addressFault } from './fleet/address-fault.js';
-import { openAddresses } from './fleet/addresses.js';
 import { type Given, readConfig, takeGiven } from './lifecycle/given.js';
 import type { Host } from './lifecycle/host.js';
 import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
@@ -38,6 +36,7 @@ import type { Setup } from './parts.js';
 import { Service } from './service.js';
 import type { Store } from './store/contract/store.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
+import { addressFault, openAddresses } from './workers/addresses.js';
 
 const stderrFd = 2;
 

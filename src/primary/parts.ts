@@ -1,5 +1,6 @@
 import type { Config } from '../shared/config/config.js';
 import type { Redactor } from '../shared/redactor.js';
+import type { Clients } from './access/clients.js';
 import type { AgentPort } from './agent/agent-port.js';
 import type { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundRunner } from './background/background-runner.js';
@@ -10,12 +11,9 @@ import type { ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from './cli/models.js';
 import type { Caretaker } from './cli/pool/caretaker.js';
 import type { ModelRouter } from './cli/route.js';
-import type { Clients } from './clients/clients.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
 import type { KeptConversations } from './conversations/kept-conversations.js';
 import type { SharedConversations } from './conversations/shared-conversations.js';
-import type { Addresses } from './fleet/addresses.js';
-import type { Fleet } from './fleet/fleet.js';
 import type { Claims } from './idempotency/claims.js';
 import type { CliGates } from './jobs/cli-gates.js';
 import type { JobRunner } from './jobs/job-runner.js';
@@ -27,10 +25,12 @@ import type { LastHour } from './metrics/last-hour.js';
 import type { PrimaryMetrics } from './metrics/primary-metrics.js';
 import type { Scrape } from './metrics/scrape.js';
 import type { Store } from './store/contract/store.js';
-import type { SchemaChecker } from './structured/schema-checker.js';
-import type { TokenCounter } from './tokens/token-counter.js';
+import type { SchemaChecker } from './threads/schema-checker.js';
+import type { TokenCounter } from './threads/token-counter.js';
 import type { UsageJournal } from './usage/usage-journal.js';
 import type { UsageLedger } from './usage/usage-ledger.js';
+import type { Addresses } from './workers/addresses.js';
+import type { Workers } from './workers/workers.js';
 
 /** What the service is made from. */
 export interface Setup {
@@ -76,5 +76,5 @@ export interface Parts extends Setup {
   /** One for each CLI. */
   readonly caretakers: readonly Caretaker[];
   readonly scrape: Scrape;
-  readonly fleet: Fleet;
+  readonly workers: Workers;
 }

@@ -3,6 +3,13 @@ import type { SetupReport } from '../shared/api/setup.js';
 import { delay } from '../shared/clock.js';
 import { oneAtATime } from '../shared/shared-calls.js';
 import { localUrl } from '../shared/url.js';
+import { Hourly } from './access/hourly.js';
+import { KeyAttempts } from './access/key-attempts.js';
+import type { WatchedFile } from './access/keys-file.js';
+import { watchKeysFile } from './access/keys-file.js';
+import { RateLimit } from './access/rate-limit.js';
+import { SharedRateLimit } from './access/shared-rate-limit.js';
+import { UserConnections } from './access/user-connections.js';
 import { agentLine } from './agent/agent-line.js';
 import { apiHandlers, type Services, workerSettings } from './api/handlers.js';
 import { purgeClient } from './api/purge-client.js';
@@ -10,14 +17,7 @@ import { setupReportOf } from './api/setup-report.js';
 import { liveSections, Status } from './api/status.js';
 import { StatusFeed } from './api/status-feed.js';
 import type { ModelCli } from './cli/model-cli.js';
-import { watchKeysFile } from './clients/keys-file.js';
-import type { WatchedFile } from './clients/watched-file.js';
 import { compose } from './compose.js';
-import { Hourly } from './limits/hourly.js';
-import { KeyBrake } from './limits/key-brake.js';
-import { RateLimit } from './limits/rate-limit.js';
-import { SharedRateLimit } from './limits/shared-rate-limit.js';
-import { UserConnections } from './limits/user-connections.js';
 import type { Parts, Setup } from './parts.js';
 import { expiryAt } from './store/contract/store.js';
 
@@ -34,8 +34,8 @@ export class Service {
 
   constructor(setup: Setup) {
     this.#parts = compose(setup);
-    const { config, host, clients, fleet } = this.#parts;
-    const tellKeys = () => fleet.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+    const { config, host, clients, workers } = this.#parts;
+    const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
     this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
   }
 
@@ -49,15 +49,15 @@ export class Service {
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, agent, clis, fleet, supervisor, slots, caretakers } = this.#parts;
+    const { config, host, agent, clis, workers, supervisor, slots, caretakers } = this.#parts;
     const { log, product, systemd, termination } = host;
     for (const warning of warnings) log.warn('config_warning', { warning });
     const { means } = termination.containments;
     const adapter = clis.map(({ name }) => name).join(', ');
     const started = { version: product.version, adapter, workers: config.workers };
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
-    fleet.start(workerProgram, this.#handlers(warnings));
-    systemd.start({ phase: () => supervisor.phase, slots, fleet });
+    workers.start(workerProgram, this.#handlers(warnings));
+    systemd.start({ phase: () => supervisor.phase, slots, workers });
     agent?.serve(() => agentLine(this.#parts));
     for (const { readiness } of clis) readiness.start();
     this.#keysFile?.start();
@@ -96,11 +96,11 @@ export class Service {
 
   /** Replaces the workers. Jobs, queue and conversations stay as they are. */
   async reload(): Promise<void> {
-    const { host, supervisor, fleet } = this.#parts;
+    const { host, supervisor, workers } = this.#parts;
     if (supervisor.phase !== 'ready') return;
     host.log.info('reload_start');
     await this.#keysFile?.reread();
-    if (await host.systemd.reloading(fleet.replaceAll())) host.log.info('reload_complete');
+    if (await host.systemd.reloading(workers.replaceAll())) host.log.info('reload_complete');
   }
 
   #handlers(warnings: readonly string[]) {
@@ -118,7 +118,7 @@ export class Service {
       enter: shared && ((id, client) => shared.enter(id, client)),
       claims: this.#parts.claims,
       rateLimit: createRateLimit(this.#parts),
-      keyBrake: new KeyBrake(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
+      keyAttempts: new KeyAttempts(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
       connections: new UserConnections(),
       jobMetrics: metrics.jobs,
       toolsIgnored: toolsIgnored(this.#parts),

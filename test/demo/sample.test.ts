@@ -1,5 +1,5 @@
 import { sampleOf } from '../../src/demo/sample.js';
-import { check } from '../../src/primary/structured/thread.js';
+import { check } from '../../src/primary/threads/schema-thread.js';
 
 const address = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
 

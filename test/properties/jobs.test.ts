@@ -1,5 +1,5 @@
+import { noBounds } from '../../src/primary/access/client-bounds.js';
 import type { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
-import { noBounds } from '../../src/primary/limits/client-bounds.js';
 import { cliError, RelayError } from '../../src/shared/errors.js';
 import type { JobEvent } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';

@@ -1,5 +1,5 @@
+import type { ClientBounds } from '../../src/primary/access/client-bounds.js';
 import type { Ticket } from '../../src/primary/jobs/ticket.js';
-import type { ClientBounds } from '../../src/primary/limits/client-bounds.js';
 
 export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60 };
 /** A quarter of each. */

@@ -1,3 +1,4 @@
+import type { BoundsOf } from '../../src/primary/access/client-bounds.js';
 import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
@@ -13,11 +14,10 @@ import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
 import { Breaker } from '../../src/primary/limits/breaker.js';
-import type { BoundsOf } from '../../src/primary/limits/client-bounds.js';
 import { SeenClients } from '../../src/primary/limits/seen-clients.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
-import type { SchemaFinding } from '../../src/primary/structured/thread.js';
+import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
 import { orAborted } from '../../src/shared/or-aborted.js';

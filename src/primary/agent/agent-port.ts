@@ -3,7 +3,7 @@ import { createServer, type Server, type Socket } from 'node:net';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { leavingLine, startingLine } from './agent-line.js';
 
-/** Three times the interval at which the front of deploy/fleet asks. */
+/** Three times the interval at which the front of deploy/workers asks. */
 const leaveMs = 3000;
 /** Whoever has not asked for so long is not there. */
 const askedWithinMs = 10_000;

@@ -8,6 +8,9 @@ import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js'
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import { inLine } from '../../shared/shared-calls.js';
+import type { KeyAttempts } from '../access/key-attempts.js';
+import type { RateLimit } from '../access/rate-limit.js';
+import type { UserConnections } from '../access/user-connections.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ModelCatalog } from '../cli/model-catalog.js';
@@ -15,19 +18,16 @@ import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
 import type { SharedConversations } from '../conversations/shared-conversations.js';
-import type { SharedHandlers } from '../fleet/worker-peer.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { KeyBrake } from '../limits/key-brake.js';
-import type { RateLimit } from '../limits/rate-limit.js';
-import type { UserConnections } from '../limits/user-connections.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
 import type { JobMetrics } from '../metrics/job-metrics.js';
 import type { LastHour } from '../metrics/last-hour.js';
-import type { SchemaChecker } from '../structured/schema-checker.js';
-import type { TokenCounter } from '../tokens/token-counter.js';
+import type { SchemaChecker } from '../threads/schema-checker.js';
+import type { TokenCounter } from '../threads/token-counter.js';
 import type { UsageJournal } from '../usage/usage-journal.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
+import type { SharedHandlers } from '../workers/worker-handle.js';
 import type { Sections, Status } from './status.js';
 import { type StatusFeed, statusOf } from './status-feed.js';
 
@@ -84,7 +84,7 @@ export interface Services {
   /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
   readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
   readonly rateLimit: Pick<RateLimit, 'take'>;
-  readonly keyBrake: Pick<KeyBrake, 'failed'>;
+  readonly keyAttempts: Pick<KeyAttempts, 'failed'>;
   readonly connections: Pick<UserConnections, 'hold'>;
   readonly jobMetrics: Pick<JobMetrics, 'refusedDraining' | 'rateLimited'>;
   readonly toolsIgnored: SharedHandlers['toolsIgnored'];
@@ -131,7 +131,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     },
     toolsIgnored: services.toolsIgnored,
     connection: ({ uid }, signal) => services.connections.hold(uid, signal),
-    wrongKey: ({ caller }) => ({ blockedSeconds: services.keyBrake.failed(caller) }),
+    wrongKey: ({ caller }) => ({ blockedSeconds: services.keyAttempts.failed(caller) }),
     usage: (order) => usageText(services, order),
     schemaFault: async ({ schema, client }) => ({ fault: await schemaFault(services, schema, client) }),
     countTokens: async ({ texts }) => ({ tokens: await services.tokens.count(texts) }),

@@ -17,7 +17,6 @@ import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelRouter } from '../cli/route.js';
-import type { Fleet } from '../fleet/fleet.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
@@ -27,6 +26,7 @@ import type { CircuitStatus } from '../limits/circuit.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Store } from '../store/contract/store.js';
+import type { Workers } from '../workers/workers.js';
 import { degradedReasons } from './reasons.js';
 
 /** How state is written in answers. */
@@ -101,7 +101,7 @@ export interface StatusSources {
   readonly lastHour: Pick<LastHour, 'recentlyRefused'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
-  readonly fleet: Pick<Fleet, 'snapshot'>;
+  readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<ModelCli>;
   readonly router: Pick<ModelRouter, 'choice' | 'usual'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
@@ -188,7 +188,7 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { slots, metrics, runner, fleet, clis } = this.#sources;
+    const { slots, metrics, runner, workers, clis } = this.#sources;
     return {
       started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
@@ -204,7 +204,7 @@ export class Status {
         breaker: breakerBodyOf(clis),
       },
       cli_processes: countsOf(clis),
-      workers: withPids ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker),
+      workers: withPids ? workers.snapshot() : workers.snapshot().map(({ pid: _, ...worker }) => worker),
     };
   }
 
@@ -225,7 +225,7 @@ export interface LiveSources {
   readonly slots: Pick<SlotQueue, 'limits' | 'waiting' | 'waitingClients'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
-  readonly fleet: Pick<Fleet, 'snapshot'>;
+  readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'breaker' | 'readiness' | 'publicName'>>;
   readonly lastHour: Pick<LastHour, 'body'>;
 }
@@ -238,7 +238,7 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, config, version, supervisor, slots, runner, background, fleet, clis, lastHour } = sources;
+  const { status, config, version, supervisor, slots, runner, background, workers, clis, lastHour } = sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
@@ -258,7 +258,7 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
       clients: waitingBodies(slots, nameOf),
     }),
     background_jobs: () => background.load,
-    workers: () => (withNames ? fleet.snapshot() : fleet.snapshot().map(({ pid: _, ...worker }) => worker)),
+    workers: () => (withNames ? workers.snapshot() : workers.snapshot().map(({ pid: _, ...worker }) => worker)),
     cli_processes: () => countsOf(clis),
     breaker: () => breakerBodyOf(clis),
     checks: () => historyOf(clis, null).slice(-maxChecks).map(readinessBodyOf),

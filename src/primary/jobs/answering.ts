@@ -5,11 +5,11 @@ import type { Extras, Turn, TurnEnd } from '../cli/contract/adapter.js';
 import { addedUsage, untold } from '../cli/extras.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/turn-record.js';
-import type { SchemaChecker } from '../structured/schema-checker.js';
-import { askingFor, repairing } from '../structured/schema-prompt.js';
-import type { SchemaFinding } from '../structured/thread.js';
+import type { SchemaChecker } from '../threads/schema-checker.js';
+import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { Job } from './job.js';
 import type { JobCli, JobProcesses } from './job-processes.js';
+import { askingFor, repairing } from './schema-prompt.js';
 import { StopCutter } from './stop-cutter.js';
 
 type Uncounted = Omit<Answered, 'estimate'>;

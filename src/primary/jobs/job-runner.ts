@@ -10,7 +10,7 @@ import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
 import type { SeenClients } from '../limits/seen-clients.js';
 import { learnFrom } from '../readiness/readiness.js';
-import type { SchemaChecker } from '../structured/schema-checker.js';
+import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
 import type { CliGates, CliPlace } from './cli-gates.js';

@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairOrder } from '../../shared/fair-order.js';
-import { type BoundsOf, noBounds } from '../limits/client-bounds.js';
+import { type BoundsOf, noBounds } from '../access/client-bounds.js';
 import { FullQueue } from './full-queue.js';
 import { type Positions, PositionTeller } from './position-teller.js';
 import { type PlaceLimits, QueuePlaces, type WaitingClient } from './queue-places.js';

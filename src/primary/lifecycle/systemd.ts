@@ -3,7 +3,7 @@ import { promisify } from 'node:util';
 import type { Clock } from '../../shared/clock.js';
 import type { Phase } from '../../shared/phase.js';
 import { closingFailed } from '../../shared/process/failed-spawn.js';
-import type { WorkerState } from '../fleet/worker-handle.js';
+import type { WorkerState } from '../workers/worker-handle.js';
 
 /** What systemd has passed to this process. */
 export interface Handover {
@@ -38,7 +38,7 @@ function countOf(value = ''): number {
 export interface Vitals {
   phase(): Phase;
   readonly slots: { readonly active: number; readonly waiting: number };
-  readonly fleet: { counts(): Record<WorkerState, number> };
+  readonly workers: { counts(): Record<WorkerState, number> };
 }
 
 const statusEveryMs = 2000;
@@ -87,8 +87,8 @@ export class Systemd {
     return isComplete;
   }
 
-  #ping({ phase, fleet }: Vitals): void {
-    if (phase() === 'draining' || fleet.counts().ready > 0) this.#notify('WATCHDOG=1');
+  #ping({ phase, workers }: Vitals): void {
+    if (phase() === 'draining' || workers.counts().ready > 0) this.#notify('WATCHDOG=1');
   }
 
   #notifyStatus(vitals: Vitals): void {
@@ -107,8 +107,8 @@ export class Systemd {
   }
 }
 
-function sentenceOf({ phase, slots, fleet }: Vitals): string {
-  return `${phase()}: ${slots.active} running, ${slots.waiting} waiting, ${fleet.counts().ready} workers`;
+function sentenceOf({ phase, slots, workers }: Vitals): string {
+  return `${phase()}: ${slots.active} running, ${slots.waiting} waiting, ${workers.counts().ready} workers`;
 }
 
 /** Never rejects: where notifying fails, the watchdog fires. */

@@ -5,11 +5,11 @@ import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { Fleet } from '../fleet/fleet.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Breaker } from '../limits/breaker.js';
 import type { Store } from '../store/contract/store.js';
+import type { Workers } from '../workers/workers.js';
 import { addCounter, addFacts, addGauge, type Figures } from './state-metrics.js';
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
@@ -23,14 +23,14 @@ export interface GaugeSources {
   readonly slots: SlotQueue;
   readonly background: Pick<BackgroundJobs, 'counts'>;
   readonly conversations: ConversationStore;
-  readonly fleet: Pick<Fleet, 'counts'>;
+  readonly workers: Pick<Workers, 'counts'>;
   readonly supervisor: { readonly phase: Phase };
   readonly store: Pick<Store, 'isUp'>;
 }
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, slots, background, conversations, fleet, supervisor, store } = sources;
+  const { config, host, clis, slots, background, conversations, workers, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
   gauge('jobs_active', 'Jobs that hold a slot.', () => slots.active);
   gauge('jobs_queued', 'Jobs that wait for a slot.', () => slots.waiting);
@@ -45,7 +45,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   gauge('store_up', '1 while the store takes what it is asked to keep.', () => (store.isUp ? 1 : 0));
   gauge('draining', '1 while the service drains.', () => (supervisor.phase === 'draining' ? 1 : 0));
   addCounter(registry, 'log_write_errors_total', 'Log records that could not be written.', host.logWriteErrors);
-  addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => fleet.counts(), 'state');
+  addGauge(registry, 'workers', 'HTTP workers, by what they are doing.', () => workers.counts(), 'state');
   const processes = 'Processes of each model CLI, by what they are doing.';
   const byName = <F>(read: (cli: MeasuredCli) => F) => Object.fromEntries(clis.map((cli) => [cli.name, read(cli)]));
   const counts = () => byName(({ pool }) => pool.counts());

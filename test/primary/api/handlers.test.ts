@@ -97,7 +97,7 @@ describe('a request of an address', () => {
 });
 
 it('a wrong key is counted for its caller', async () => {
-  const { handlers } = createHandlers({ keyBrake: { failed: (caller: string) => caller.length } });
+  const { handlers } = createHandlers({ keyAttempts: { failed: (caller: string) => caller.length } });
   expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
 });
 

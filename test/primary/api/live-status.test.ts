@@ -38,7 +38,7 @@ function statusWith(withNames: boolean, sources: object = {}) {
       ],
     },
     background: { load: { max: 1000, waiting: 12, running: 1 } },
-    fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
     lastHour: { body: [] },
     ...sources,

@@ -63,7 +63,7 @@ function createStatus({
     lastHour: { recentlyRefused: 7 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },
-    fleet: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
     router: { choice: { fallback: null, label: null }, usual: { cli, model: null } },
     store: { kind: 'sqlite', isUp: isStoreUp },

@@ -1,5 +1,5 @@
+import { type BoundsOf, noBounds, quarterOf } from '../../../src/primary/access/client-bounds.js';
 import { type PlaceHolder, QueuePlaces } from '../../../src/primary/jobs/queue-places.js';
-import { type BoundsOf, noBounds, quarterOf } from '../../../src/primary/limits/client-bounds.js';
 import { holderOf } from '../../../src/shared/client.js';
 import type { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,7 +1,7 @@
 import { setMaxListeners } from 'node:events';
+import { type BoundsOf, noBounds } from '../../../src/primary/access/client-bounds.js';
 import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
 import type { Ticket } from '../../../src/primary/jobs/ticket.js';
-import { type BoundsOf, noBounds } from '../../../src/primary/limits/client-bounds.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { randomNumbers } from '../../support/random.js';

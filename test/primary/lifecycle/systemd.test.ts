@@ -58,7 +58,7 @@ class Harness implements AsyncDisposable {
     this.systemd.start({
       phase: () => this.currentPhase,
       slots: { active: 0, waiting: 1 },
-      fleet: { counts: () => ({ starting: 0, ready: this.ready, stopping: 0 }) },
+      workers: { counts: () => ({ starting: 0, ready: this.ready, stopping: 0 }) },
     });
   }
 

@@ -22,7 +22,7 @@ async function createService(phase: Phase = 'ready') {
     slots,
     background: { counts: { queued: 7, running: 1 } },
     conversations: { counts },
-    fleet: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
+    workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },
     supervisor: { phase },
     store: { isUp: phase !== 'stopped' },
   };

@@ -1,0 +1,60 @@
+import { join } from 'node:path';
+import { holderOf } from '../../shared/client.js';
+import type { Clock } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
+import { LimitedThread, TooManyTasks } from './limited-thread.js';
+import type { SchemaFinding, SchemaTask } from './schema-thread.js';
+
+const idleMs = 600_000;
+/** A schema of 64 KB takes some 50 ms. A hostile pattern would take years. */
+const limitMs = 2000;
+const firstTask: SchemaTask = { schema: '{}', text: null };
+
+/**
+ * Checks schemas, and values against them, off the primary's loop. The holders of keys, users and addresses take turns, so
+ * that nobody waits for all the slow schemas of another. Values have turns of their own: a job that runs waits for them.
+ */
+export class SchemaChecker {
+  readonly #thread: LimitedThread<SchemaTask, SchemaFinding>;
+
+  /** `onError` hears of a thread that could not start, or broke. */
+  constructor(clock: Clock, onError: (error: unknown) => void) {
+    const settings = {
+      file: join(__dirname, 'schema-thread.js'),
+      name: 'check',
+      firstTask,
+      limitMs,
+      patienceMs: null,
+      idleMs,
+    };
+    this.#thread = new LimitedThread(settings, clock, onError);
+  }
+
+  /** What is wrong with a schema (JSON); null where it can be used. Rejects with `concurrency_limited` where too many wait. */
+  async faultOf(schema: string, client: string): Promise<string | null> {
+    const finding = await this.#check({ schema, text: null }, 'bad-schema', `schemas of ${holderOf(client)}`);
+    return finding.kind === 'fits' ? null : finding.fault;
+  }
+
+  /** Reads a model's answer as a value that fits the schema. */
+  read(schema: string, text: string, client: string): Promise<SchemaFinding> {
+    return this.#check({ schema, text }, 'bad-value', `values of ${holderOf(client)}`);
+  }
+
+  async #check(task: SchemaTask, kind: 'bad-schema' | 'bad-value', line: string): Promise<SchemaFinding> {
+    try {
+      return await this.#thread.run(task, line);
+    } catch (error) {
+      if (error instanceof TooManyTasks) throw tooManySchemas();
+      return { kind, fault: 'it could not be checked in time' };
+    }
+  }
+
+  close(): Promise<void> {
+    return this.#thread.close();
+  }
+}
+
+function tooManySchemas(): RelayError {
+  return new RelayError('concurrency_limited', 'too many schemas wait to be checked', { retryAfterSeconds: 2 });
+}

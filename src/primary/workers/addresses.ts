@@ -1,0 +1,134 @@
+import { readdir, readFile, readlink } from 'node:fs/promises';
+import type { Config } from '../../shared/config/config.js';
+import { isLoopback } from '../../shared/config/loopback.js';
+import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../shared/listening-socket.js';
+import { readVirtualFile } from '../../shared/process/kernel-files.js';
+import { listPids } from '../../shared/process/proc.js';
+
+/** The addresses of the service. The primary keeps them open, and every worker listens on all of them. */
+export interface Addresses {
+  /** Descriptors in this process. */
+  readonly fds: readonly number[];
+  /** The address that the service is known by. */
+  readonly main: NonNullable<BoundSocket['address']>;
+  close(): void;
+}
+
+/** Calls it while new files get no more rights than the mask leaves. */
+export type WithUmask = <T>(mask: number, make: () => T) => T;
+
+/** A Unix socket appears with all rights that are not masked: 0660 is left. */
+const socketMask = 0o117;
+
+/** Opens what is configured; sockets passed by systemd stand for host and port. Rejects with the system's error. */
+export async function openAddresses(
+  config: Config,
+  passedFds: readonly number[],
+  withUmask: WithUmask,
+): Promise<Addresses> {
+  const { socketPath } = config;
+  const sockets: BoundSocket[] = [];
+  try {
+    if (socketPath !== null) sockets.push(withUmask(socketMask, () => bindUnix(socketPath)));
+    if (passedFds.length === 0) sockets.push(await bindTcp(config.host, config.port));
+    for (const fd of passedFds) sockets.push(passedSocket(fd, config.needsKey));
+    const main = sockets.find(({ address }) => address !== null)?.address ?? { host: config.host, port: config.port };
+    return { fds: sockets.map(({ fd }) => fd), main, close: () => closeAll(sockets) };
+  } catch (error) {
+    closeAll(sockets);
+    throw error;
+  }
+}
+
+function passedSocket(fd: number, hasKey: boolean): BoundSocket {
+  const socket = inheritedSocket(fd);
+  if (socket.address === null) throw new Error('a socket passed by systemd is not a TCP socket');
+  const { host } = socket.address;
+  if (isLoopback(host) || hasKey) return socket;
+  throw new Error(`the socket passed by systemd can be reached from other machines at ${host}: set an API key`);
+}
+
+function closeAll(sockets: readonly BoundSocket[]): void {
+  for (const socket of sockets) socket.close();
+}
+
+interface WantedAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly socketPath: string | null;
+  readonly agentPort: number | null;
+}
+
+const otherHost = 'set MODEL_API_HOST or serve --host to an address of this machine';
+const otherPort = 'choose another port with MODEL_API_PORT or serve --port';
+const otherAgentPort = 'choose another port with MODEL_API_AGENT_PORT';
+
+/** Why the address can't be had, and the way out: one sentence. The system's error stands at its end. */
+export async function addressFault(
+  error: NodeJS.ErrnoException,
+  { host, port: mainPort, socketPath, agentPort }: WantedAddress,
+): Promise<string> {
+  const { code, message } = error;
+  if (socketPath !== null && message.includes(socketPath))
+    return `the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (${message})`;
+  if (code === 'ENOTFOUND' || code === 'EAI_AGAIN') return `the host ${host} is not known: ${otherHost} (${message})`;
+  const isOfAgent = message.startsWith('listen ') && message.endsWith(`:${agentPort}`);
+  if (!isOfAgent && !message.includes(`${host}:${mainPort}`)) return message; // such as that of a socket passed by systemd
+  const [port, wayOut] = isOfAgent ? [Number(agentPort), otherAgentPort] : [mainPort, otherPort];
+  if (code === 'EADDRINUSE') {
+    const holder = await holderOf(port).catch(() => null);
+    const owner = holder === null ? 'another program' : `${holder.name} (process ${holder.pid})`;
+    return `port ${port} is taken by ${owner}: end it, or ${wayOut} (${message})`;
+  }
+  if (code === 'EACCES') return `port ${port} is for root alone: ${wayOut}, 1024 or above (${message})`;
+  if (code === 'EADDRNOTAVAIL') return `${host} is no address of this machine: ${otherHost} (${message})`;
+  return message;
+}
+
+interface Holder {
+  readonly pid: number;
+  readonly name: string;
+}
+
+/** Who listens at this TCP port; null where that is another user's process. */
+async function holderOf(port: number): Promise<Holder | null> {
+  const links = new Set((await listeningInodes(port)).map((inode) => `socket:[${inode}]`));
+  const pids = (await listPids()) ?? [];
+  if (links.size === 0 || pids === 'unreadable') return null;
+  for (const pid of pids) if (await holdsOneOf(links, pid)) return { pid, name: await nameOf(pid) };
+  return null;
+}
+
+const listening = '0A';
+
+/** From /proc/net/tcp (proc(5)): number, local address, remote address, state, queues, timer, retransmits, uid, timeout, inode. */
+async function listeningInodes(port: number): Promise<string[]> {
+  const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+  const tables = await Promise.all(
+    ['tcp', 'tcp6'].map((name) => readFile(`/proc/self/net/${name}`, 'utf8').catch(() => '')),
+  );
+  return tables.flatMap((table) =>
+    table
+      .split('\n')
+      .map((line) => line.trim().split(/\s+/))
+      .filter(([, local = '', , state]) => local.endsWith(wanted) && state === listening)
+      .map((row) => row[9] ?? ''),
+  );
+}
+
+async function holdsOneOf(links: ReadonlySet<string>, pid: number): Promise<boolean> {
+  const folder = `/proc/${pid}/fd`;
+  const names = await readdir(folder).catch(() => []);
+  const targets = await Promise.all(names.map((name) => readlink(`${folder}/${name}`).catch(() => '')));
+  return targets.some((target) => links.has(target));
+}
+
+/** A script by its interpreter would be `node` for almost all of them. */
+async function nameOf(pid: number): Promise<string> {
+  const words = String(await readVirtualFile(`/proc/${pid}/cmdline`).catch(() => '')).split('\0');
+  const isOurs = words
+    .slice(0, 3)
+    .some((word) => /(^|\/)prompt-relay$|dist\/src\/(command|primary)\/main\.js$/.test(word));
+  if (isOurs) return 'another prompt-relay';
+  return String(await readVirtualFile(`/proc/${pid}/comm`).catch(() => 'a program')).trim();
+}

@@ -1,0 +1,253 @@
+import cluster, { type Worker } from 'node:cluster';
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import { workerExits } from '../../shared/exit-codes.js';
+import { describeError, type Logger } from '../../shared/logger.js';
+import type { FamilyFigures } from '../../shared/metrics/figures.js';
+import { closingFailed } from '../../shared/process/failed-spawn.js';
+import {
+  peerOf,
+  type RestartCause,
+  type SharedHandlers,
+  WorkerHandle,
+  WorkerSlot,
+  type WorkerState,
+} from './worker-handle.js';
+
+export interface WorkersSettings {
+  readonly size: number;
+  /** The longest that an answer can take, milliseconds. A worker that is replaced gets this long to finish its answers. */
+  readonly maxExchangeMs: number;
+  /** Addresses that are open in this process: every worker inherits them, so they stay open when no worker lives. */
+  readonly fds: readonly number[];
+}
+
+/** Is told what happens to the workers. */
+export interface WorkersObserver {
+  /** A worker listens. Called for every one. */
+  listening(worker: WorkerHandle): void;
+  /** No worker has ever listened, and there is no hope that one will. */
+  unavailable(reason: string): void;
+  /** What a worker has counted since it last told. */
+  counted(worker: WorkerHandle, families: readonly FamilyFigures[]): void;
+  left(worker: WorkerHandle): void;
+  restarted(cause: RestartCause): void;
+}
+
+const heartbeatCheckMs = 2500;
+/** A worker that has been told to go gets this long beyond the time that it was given. */
+const exitLimitMs = 1000;
+/** Starts in vain, over all slots, before the service gives up; a worker that can't listen says so at the first. */
+const maxStartsInVain = 8;
+
+/** Megabytes of each half. By itself V8 lets it grow to 16; with 1, a busy worker spends a fifth of its time on it. */
+const youngGeneration = '--max-semi-space-size=4';
+
+/** Owns the workers: which live, what each is doing, when one is replaced. */
+export class Workers {
+  readonly #settings: WorkersSettings;
+  readonly #slots: readonly WorkerSlot[];
+  readonly #living = new Set<WorkerHandle>();
+  readonly #observer: WorkersObserver;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  #handlers: SharedHandlers | null = null;
+  #stopChecks: StopTimer = () => {};
+  #rolling: Promise<unknown> = Promise.resolve();
+  #hasListened = false;
+  #isStopping = false;
+  #startsInVain = 0;
+
+  constructor(settings: WorkersSettings, observer: WorkersObserver, clock: Clock, log: Logger) {
+    this.#settings = settings;
+    this.#slots = Array.from({ length: settings.size }, (_, index) => new WorkerSlot(index + 1));
+    this.#observer = observer;
+    this.#clock = clock;
+    this.#log = log;
+  }
+
+  /** `handlers` answer the workers' calls. `execArgv` are options for their Node, beside those of this process. */
+  start(workerProgram: string, handlers: SharedHandlers, execArgv: readonly string[] = []): void {
+    this.#handlers = handlers;
+    // Each worker accepts for itself: a connection that the primary passes to a stopped or dying worker would be lost.
+    cluster.schedulingPolicy = cluster.SCHED_NONE;
+    const stdio = [0, 1, 2, 'ipc' as const, ...this.#settings.fds];
+    const options = [...process.execArgv, youngGeneration, ...execArgv];
+    cluster.setupPrimary({ exec: workerProgram, args: [], execArgv: options, stdio });
+    for (const slot of this.#slots) this.#fill(slot);
+    this.#stopChecks = this.#clock.every(heartbeatCheckMs, () => this.#checkHeartbeats());
+  }
+
+  /** One entry for each living worker, and one for each slot that waits for its next worker. */
+  snapshot() {
+    const vacant = this.#slots.filter(({ handle }) => handle === null);
+    return [
+      ...[...this.#living].map(({ slot, state, pid }) => slot.entry(state, pid)),
+      ...vacant.map((slot) => slot.entry('starting', null)),
+    ].sort((a, b) => a.id - b.id);
+  }
+
+  /** Workers by what they are doing. */
+  counts(): Record<WorkerState, number> {
+    const counts = { starting: 0, ready: 0, stopping: 0 };
+    for (const { state } of this.snapshot()) counts[state]++;
+    return counts;
+  }
+
+  /** Calls every worker. */
+  tell(call: (peer: WorkerHandle['peer']) => Promise<unknown>): void {
+    for (const { peer } of this.#living) call(peer).catch(() => {}); // a worker that has gone needs not know
+  }
+
+  /** Replaces the workers one by one: each successor listens before its predecessor stops. Resolves with whether all have one. */
+  replaceAll(): Promise<boolean> {
+    const replaced = this.#rolling.then(async () => {
+      const hasSuccessor: boolean[] = [];
+      for (const slot of this.#slots) hasSuccessor.push(await this.#succeed(slot));
+      return hasSuccessor.every(Boolean);
+    });
+    this.#rolling = replaced;
+    return replaced;
+  }
+
+  /** Resolves when every worker has gone or was given up, with whether all answers were sent. May be called again. */
+  async stop(limitMs: number): Promise<boolean> {
+    this.#isStopping = true;
+    this.#stopChecks();
+    const sent = await Promise.all([...this.#living].map((handle) => this.#stop(handle, limitMs)));
+    return sent.every(Boolean);
+  }
+
+  async #stop(handle: WorkerHandle, limitMs: number): Promise<boolean> {
+    handle.stops();
+    handle.peer.call('stop', { limitMs }).catch(() => {});
+    const code = await handle.exitedWithin(limitMs + exitLimitMs, this.#clock);
+    if (code === 'left') this.#log.error('worker_unresponsive', { worker: handle.slot.id });
+    return code === workerExits.clean || !handle.hasListened;
+  }
+
+  /** Returns whether the slot has a worker that is younger than this call. */
+  async #succeed(slot: WorkerSlot): Promise<boolean> {
+    if (this.#isStopping) return false;
+    if (slot.handle === null) return true; // it will be filled anyway
+    const successor = this.#fork(slot);
+    const listens = successor !== null && (await successor.settled);
+    if (this.#isStopping) return false;
+    if (!listens) {
+      this.#log.error('reload_failed', { worker: slot.id });
+      return false;
+    }
+    this.#replace(slot, successor);
+    return true;
+  }
+
+  /** Replaces whoever has the slot by now: the one that had it may have died meanwhile, and another be starting. */
+  #replace(slot: WorkerSlot, successor: WorkerHandle): void {
+    const predecessor = slot.handle;
+    slot.handle = successor;
+    slot.restarts++;
+    this.#observer.restarted('reload');
+    if (predecessor !== null) this.#retire(predecessor);
+  }
+
+  /** It takes no new connection, and exits when its last exchange has ended. */
+  #retire(handle: WorkerHandle): void {
+    const { maxExchangeMs } = this.#settings;
+    handle.stops();
+    handle.peer.call('retire', { limitMs: maxExchangeMs }).catch(() => {});
+    void handle.exitedWithin(maxExchangeMs + exitLimitMs, this.#clock);
+  }
+
+  #fill(slot: WorkerSlot): void {
+    slot.handle = this.#fork(slot);
+    if (slot.handle === null) this.#refill(slot, 'crash', false, null);
+  }
+
+  /** Null where the system refuses at once. */
+  #fork(slot: WorkerSlot): WorkerHandle | null {
+    try {
+      const worker = closingFailed(() => cluster.fork());
+      return this.#handleOf(slot, worker);
+    } catch (error) {
+      this.#log.error('worker_start_failed', { worker: slot.id, error: (error as Error).message });
+      return null;
+    }
+  }
+
+  #handleOf(slot: WorkerSlot, worker: Worker): WorkerHandle {
+    const shared = this.#handlers ?? neverStarted();
+    const handle = new WorkerHandle(slot, worker, (self) => peerOf(worker, shared, this.#handlersOf(self), this.#log));
+    worker.on('error', (error) => this.#failed(handle, error));
+    worker.once('exit', (code, signal) => this.#exited(handle, code, signal));
+    this.#living.add(handle);
+    return handle;
+  }
+
+  #handlersOf(handle: WorkerHandle) {
+    return {
+      heartbeat: () => handle.beats(),
+      leaving: ({ code }: { readonly code: number }) => handle.leaves(code),
+      figures: ({ families }: { readonly families: readonly FamilyFigures[] }) =>
+        this.#observer.counted(handle, families),
+      listening: () => {
+        handle.listens();
+        this.#hasListened = true;
+        this.#observer.listening(handle);
+      },
+    };
+  }
+
+  /** Of a worker that could not be started, Node tells no exit, and keeps it in its list. */
+  #failed(handle: WorkerHandle, error: Error): void {
+    if (handle.pid !== null) return this.#log.error('internal_error', { error: describeError(error) });
+    this.#log.error('worker_start_failed', { worker: handle.slot.id, error: error.message });
+    delete cluster.workers?.[handle.worker.id];
+    this.#exited(handle, null, null);
+  }
+
+  #exited(handle: WorkerHandle, code: number | null, signal: string | null): void {
+    const { slot, pid, state } = handle;
+    if (!this.#living.delete(handle)) return;
+    const counted = handle.exits(code);
+    this.#observer.left(handle);
+    const hadSlot = slot.handle === handle; // else it had a successor, or never got the slot
+    const wasCut = state === 'stopping' && counted !== workerExits.clean;
+    if (hadSlot) slot.handle = null;
+    if (this.#isStopping) return;
+    if (pid !== null && (hadSlot || wasCut)) this.#log.warn('worker_gone', { worker: slot.id, code, signal });
+    if (hadSlot) this.#refill(slot, handle.causeOfDeath, handle.hasListened, code);
+  }
+
+  #refill(slot: WorkerSlot, cause: RestartCause, hadListened: boolean, code: number | null): void {
+    if (!this.#hasListened && this.#isHopeless(code)) {
+      const isAddress = code === workerExits.cannotListen;
+      return this.#observer.unavailable(isAddress ? 'the address cannot be used' : 'no worker can start');
+    }
+    const delayMs = slot.policy.delayAfter(hadListened);
+    if (delayMs === 0) this.#restart(slot, cause);
+    else this.#clock.after(delayMs, () => this.#restart(slot, cause));
+  }
+
+  #isHopeless(code: number | null): boolean {
+    return code === workerExits.cannotListen || ++this.#startsInVain >= maxStartsInVain;
+  }
+
+  #restart(slot: WorkerSlot, cause: RestartCause): void {
+    if (this.#isStopping || slot.handle !== null) return; // a reload may have filled it
+    slot.restarts++;
+    this.#observer.restarted(cause);
+    this.#fill(slot);
+  }
+
+  /** Checks are counted, not timed: where this process itself was stopped, that is not held against the workers. */
+  #checkHeartbeats(): void {
+    for (const handle of this.#living) {
+      if (!handle.isOverdue()) continue;
+      this.#log.error('worker_unresponsive', { worker: handle.slot.id });
+      handle.kill();
+    }
+  }
+}
+
+function neverStarted(): never {
+  throw new Error('the workers has not been started');
+}

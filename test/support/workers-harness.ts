@@ -1,0 +1,120 @@
+import cluster, { type Worker } from 'node:cluster';
+import { mkdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { SharedHandlers, WorkerHandle } from '../../src/primary/workers/worker-handle.js';
+import { Workers, type WorkersObserver } from '../../src/primary/workers/workers.js';
+import { FakeClock } from './fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from './folder.js';
+import { LogBook } from './log-book.js';
+import { root } from './sources.js';
+import { until } from './until.js';
+
+const programs = join(root, 'test', 'fixtures', 'workers');
+
+/** The worker program of this name among the fixtures. */
+export function workerProgram(name: string): string {
+  return join(programs, `${name}.js`);
+}
+
+interface WorkersOptions {
+  readonly size?: number;
+  readonly fds?: readonly number[];
+}
+
+/** Workers that are real processes and whose time is not. There may be one at a time. */
+export class WorkersHarness implements AsyncDisposable, WorkersObserver {
+  readonly clock = new FakeClock();
+  readonly log = new LogBook();
+  /** What its observer has heard, in order. */
+  readonly told: string[] = [];
+  readonly handles: WorkerHandle[] = [];
+  readonly workers: Workers;
+  readonly #folder: TemporaryFolder;
+
+  static async create(options: WorkersOptions = {}): Promise<WorkersHarness> {
+    return new WorkersHarness(await temporaryFolder(), options);
+  }
+
+  private constructor(folder: TemporaryFolder, { size = 1, fds = [] }: WorkersOptions) {
+    this.#folder = folder;
+    this.workers = new Workers({ size, maxExchangeMs: 1000, fds }, this, this.clock, this.log);
+  }
+
+  start(program: string): void {
+    this.workers.start(program.includes('\0') ? program : workerProgram(program), {} as SharedHandlers);
+  }
+
+  /** Workers that are forked from now on run this program. */
+  use(program: string): void {
+    cluster.setupPrimary({ exec: workerProgram(program) });
+  }
+
+  listening(worker: WorkerHandle): void {
+    this.handles.push(worker);
+    this.told.push('listening');
+  }
+
+  unavailable(reason: string): void {
+    this.told.push(`unavailable: ${reason}`);
+  }
+
+  counted(_worker: WorkerHandle, families: readonly { readonly name: string }[]): void {
+    this.told.push(`counted: ${families.map(({ name }) => name)}`);
+  }
+
+  left(): void {
+    this.told.push('left');
+  }
+
+  restarted(cause: string): void {
+    this.told.push(`restarted: ${cause}`);
+  }
+
+  async untilTold(event: string, times = 1): Promise<void> {
+    await until(() => this.told.filter((told) => told === event).length >= times, `${times} times ${event}`);
+  }
+
+  async untilLogged(event: string, times = 1): Promise<void> {
+    await until(() => this.log.events.filter((logged) => logged === event).length >= times, `${times} times ${event}`);
+  }
+
+  /** From now on Node reports ENOENT for every worker, as it would where its own program is missing. */
+  breakStarts(): void {
+    cluster.setupPrimary({ cwd: this.#cwd });
+  }
+
+  async repairStarts(): Promise<void> {
+    await mkdir(this.#cwd);
+  }
+
+  /** The workers that Node knows of, whether or not the object does. */
+  get known(): Worker[] {
+    return Object.values(cluster.workers ?? {}).filter((worker) => worker !== undefined);
+  }
+
+  pids(): number[] {
+    return this.known.flatMap(({ process }) => process.pid ?? []);
+  }
+
+  /** A heartbeat of the worker with this pid: the fixtures send none. */
+  beat(pid: number | null | undefined): void {
+    const worker = this.known.find(({ process }) => process.pid === pid);
+    worker?.emit('message', [{ kind: 'call', id: 1000, name: 'heartbeat', request: {} }]);
+  }
+
+  /** From now on no signal reaches the workers, as when they wait in the kernel. */
+  shield(): void {
+    for (const { process } of this.known) process.kill = () => true;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const pid of this.pids()) process.kill(pid, 'SIGKILL');
+    await this.workers.stop(2000);
+    cluster.setupPrimary({ cwd: undefined });
+    await this.#folder[Symbol.asyncDispose]();
+  }
+
+  get #cwd(): string {
+    return join(this.#folder.path, 'missing');
+  }
+}
