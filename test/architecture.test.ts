@@ -124,7 +124,7 @@ describe('The imports', () => {
 
   it('bring no effect into what the command shows', () => {
     const isPure = (target: string) =>
-      target.startsWith('src/command/render/') || ['src/shared/format', 'src/shared/paint'].includes(target);
+      target.startsWith('src/command/render/') || ['src/shared/text/format', 'src/shared/text/paint'].includes(target);
     const strays = (source: Source, target: string, isType: boolean) =>
       isIn('command/render')(source) && !isType && !isPure(target);
     expect(importsThat(strays)).toEqual([]);
@@ -237,7 +237,7 @@ describe('The imports', () => {
     const isEntrance = either(
       isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/doors'),
       isProtocol,
-      isOneOf('src/shared/errors', 'src/shared/product', 'src/command/client', 'src/command/job'),
+      isOneOf('src/shared/errors', 'src/shared/config/product', 'src/command/client', 'src/command/job'),
     );
     const strays = (source: Source, target: string, isType: boolean) =>
       target === 'zod' && !isEntrance(source) && !(isType && source.name === 'src/worker/http/body');
@@ -314,7 +314,7 @@ describe('Effects', () => {
       'src/primary/cli/model-cli',
     );
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
-    const isDefinition = isOneOf('src/shared/clock', 'src/shared/logger');
+    const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
@@ -346,7 +346,7 @@ describe('Effects', () => {
 
   it('never block the event loop', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
-    const atStart = isOneOf('src/shared/product', 'src/shared/log-output');
+    const atStart = isOneOf('src/shared/config/product', 'src/shared/log/output');
     const inMemory = isOneOf('src/shared/process/kernel-files');
     const inThread = isOneOf('src/primary/store/sqlite/held-files'); // it waits for the disk anyway
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
@@ -493,7 +493,9 @@ describe('Every file that decides something', () => {
       false,
       false,
     ]);
-    expect(['src/shared/resolvers', 'src/shared/ipc/peer', 'src/shared/url'].map(decides)).toEqual([false, true, true]);
+    expect(
+      ['src/shared/process/exit-codes', 'src/shared/ipc/peer', 'src/shared/config/addresses'].map(decides),
+    ).toEqual([false, true, true]);
     expect(sources.filter((source) => source.decides).length).toBeGreaterThan(sources.length / 2);
   });
 

@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { variables } from '../src/shared/config/variables.js';
 import { cliReasons, publicCodes } from '../src/shared/errors.js';
-import { logEvents } from '../src/shared/logger.js';
+import { logEvents } from '../src/shared/log/logger.js';
 import { families } from './support/families.js';
 import { tableUnder } from './support/markdown.js';
 import { root } from './support/sources.js';

@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { stringify } from 'yaml';
-import { readProduct } from '../src/shared/product.js';
+import { readProduct } from '../src/shared/config/product.js';
 import { openApiDocument } from './openapi-document.js';
 
 /** The document as it is committed and served: `npm run openapi` writes it, a test holds it equal. */

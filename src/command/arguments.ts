@@ -1,5 +1,5 @@
 import { parseArgs } from 'node:util';
-import { nearest } from '../shared/config/nearest.js';
+import { nearest } from '../shared/text/nearest.js';
 import type { Command, CommandArguments, Flag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 

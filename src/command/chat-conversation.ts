@@ -1,8 +1,8 @@
 import { chatResult } from '../shared/api/chat.js';
 import { conversationMessages } from '../shared/api/conversations.js';
 import { modelList } from '../shared/api/models.js';
-import { wrappedRows } from '../shared/format.js';
-import { plain } from '../shared/paint.js';
+import { wrappedRows } from '../shared/text/format.js';
+import { plain } from '../shared/text/paint.js';
 import { printJob } from './answer-printer.js';
 import { type ChatLine, chatWords } from './chat-words.js';
 import type { Client } from './client.js';

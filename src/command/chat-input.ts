@@ -1,5 +1,5 @@
 import type { Interface } from 'node:readline';
-import { BoundedQueue } from '../shared/bounded-queue.js';
+import { BoundedQueue } from '../shared/async/bounded-queue.js';
 import { InterruptedError } from './errors.js';
 import type { Terminal } from './terminal.js';
 

@@ -1,5 +1,5 @@
 import { modelList } from '../shared/api/models.js';
-import { plain } from '../shared/paint.js';
+import { plain } from '../shared/text/paint.js';
 import { ChatConversation } from './chat-conversation.js';
 import { ChatInput } from './chat-input.js';
 import { chatWords, readLine } from './chat-words.js';

@@ -1,8 +1,8 @@
 #!/usr/bin/env node
 import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
-import { plain } from '../shared/paint.js';
-import { readProduct } from '../shared/product.js';
+import { readProduct } from '../shared/config/product.js';
+import { plain } from '../shared/text/paint.js';
 import { parseCommandLine } from './arguments.js';
 import { Client } from './client.js';
 import { commands } from './commands.js';

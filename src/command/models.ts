@@ -1,6 +1,6 @@
 import { type ModelList, modelList } from '../shared/api/models.js';
-import { alignColumns } from '../shared/format.js';
-import { escaped, type Paint } from '../shared/paint.js';
+import { alignColumns } from '../shared/text/format.js';
+import { escaped, type Paint } from '../shared/text/paint.js';
 import { addressFlags, type Command, clientFor, jsonFlag } from './command.js';
 import { exitCodes } from './errors.js';
 

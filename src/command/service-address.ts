@@ -1,8 +1,8 @@
+import { localUrl } from '../shared/config/addresses.js';
 import { checkKey, readClearKeys } from '../shared/config/api-keys.js';
 import type { Environment } from '../shared/config/config.js';
-import type { ReadFile } from '../shared/config/load-keys.js';
+import type { ReadFile } from '../shared/config/secrets.js';
 import { variables } from '../shared/config/variables.js';
-import { localUrl } from '../shared/url.js';
 import { CommandError, exitCodes } from './errors.js';
 
 /** The URL of a service, and the API key to send to it. */

@@ -2,8 +2,8 @@ import { createInterface, type Interface } from 'node:readline';
 import { Writable } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import type { Environment } from '../shared/config/config.js';
-import { wrapped } from '../shared/format.js';
-import { clip, type Paint, paintFor, plain, plainJson } from '../shared/paint.js';
+import { wrapped } from '../shared/text/format.js';
+import { clip, type Paint, paintFor, plain, plainJson } from '../shared/text/paint.js';
 import { exitCodes } from './errors.js';
 
 const defaultColumns = 80;

@@ -1,6 +1,6 @@
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../shared/api/usage.js';
-import { alignColumns, formatDuration, formatNumber } from '../shared/format.js';
-import { escaped, type Paint } from '../shared/paint.js';
+import { alignColumns, formatDuration, formatNumber } from '../shared/text/format.js';
+import { escaped, type Paint } from '../shared/text/paint.js';
 import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 

@@ -1,6 +1,6 @@
+import { orAborted } from '../shared/async/promises.js';
 import { delay } from '../shared/clock.js';
-import { orAborted } from '../shared/or-aborted.js';
-import { clip } from '../shared/paint.js';
+import { clip } from '../shared/text/paint.js';
 import type { CommandContext } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 import type { ServiceSnapshot, SnapshotReader } from './snapshot.js';

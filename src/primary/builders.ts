@@ -1,9 +1,9 @@
 import type { Clock } from '../shared/clock.js';
-import { serviceExits } from '../shared/exit-codes.js';
+import { localUrl } from '../shared/config/addresses.js';
+import type { ReadinessEntry } from '../shared/health.js';
 import type { JobRequest } from '../shared/job.js';
-import { paintFor } from '../shared/paint.js';
-import type { ReadinessEntry } from '../shared/readiness.js';
-import { localUrl } from '../shared/url.js';
+import { serviceExits } from '../shared/process/exit-codes.js';
+import { paintFor } from '../shared/text/paint.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';
 import { BackgroundRunner } from './background/background-runner.js';

@@ -1,5 +1,4 @@
-import { describeError } from '../shared/logger.js';
-import { Redactor } from '../shared/redactor.js';
+import { describeError } from '../shared/log/logger.js';
 import { clientBounds } from './access/client-bounds.js';
 import { Clients } from './access/clients.js';
 import {
@@ -17,6 +16,7 @@ import { secretsOf } from './cli/environment.js';
 import { KnownModels } from './cli/known-models.js';
 import { ModelCatalog } from './cli/model-catalog.js';
 import { closeClis, forgetConversation } from './cli/model-cli.js';
+import { Redactor } from './cli/process/redactor.js';
 import { ModelRouter } from './cli/route.js';
 import { CliGates } from './jobs/cli-gates.js';
 import { SlotQueue } from './jobs/slot-queue.js';

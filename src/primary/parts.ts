@@ -1,5 +1,4 @@
 import type { Config } from '../shared/config/config.js';
-import type { Redactor } from '../shared/redactor.js';
 import type { Clients } from './access/clients.js';
 import type { AgentPort } from './agent/agent-port.js';
 import type { BackgroundJobs } from './background/background-jobs.js';
@@ -10,6 +9,7 @@ import type { ModelCatalog } from './cli/model-catalog.js';
 import type { ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from './cli/models.js';
 import type { Caretaker } from './cli/pool/caretaker.js';
+import type { Redactor } from './cli/process/redactor.js';
 import type { ModelRouter } from './cli/route.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
 import type { KeptConversations } from './conversations/kept-conversations.js';

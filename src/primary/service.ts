@@ -1,12 +1,11 @@
 import type { ModelList } from '../shared/api/models.js';
 import type { SetupReport } from '../shared/api/setup.js';
+import { oneAtATime } from '../shared/async/shared-calls.js';
 import { delay } from '../shared/clock.js';
-import { oneAtATime } from '../shared/shared-calls.js';
-import { localUrl } from '../shared/url.js';
+import { localUrl } from '../shared/config/addresses.js';
 import { Hourly } from './access/hourly.js';
 import { KeyAttempts } from './access/key-attempts.js';
-import type { WatchedFile } from './access/keys-file.js';
-import { watchKeysFile } from './access/keys-file.js';
+import { type WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { SharedRateLimit } from './access/shared-rate-limit.js';
 import { UserConnections } from './access/user-connections.js';

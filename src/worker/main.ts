@@ -1,14 +1,14 @@
 import { delay, systemClock } from '../shared/clock.js';
-import { workerExits } from '../shared/exit-codes.js';
 import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
-import { LogOutput, openForLog, stdoutFd } from '../shared/log-output.js';
-import { logIn } from '../shared/log-text.js';
-import { createLogger, describeError, type Logger } from '../shared/logger.js';
+import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
+import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
+import { logIn } from '../shared/log/text.js';
 import type { Phase } from '../shared/phase.js';
+import { workerExits } from '../shared/process/exit-codes.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { SpillFolder } from './answer/spill-folder.js';
 import { createApp } from './app.js';

@@ -1,9 +1,8 @@
 import { noBounds } from '../../src/primary/access/client-bounds.js';
 import type { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import { orAborted, withResolvers } from '../../src/shared/async/promises.js';
 import { cliError, RelayError } from '../../src/shared/errors.js';
 import type { JobEvent } from '../../src/shared/job.js';
-import { orAborted } from '../../src/shared/or-aborted.js';
-import { withResolvers } from '../../src/shared/resolvers.js';
 import { failureOf } from '../support/conversations.js';
 import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../support/job-harness.js';
 import { type JobStep, jobSteps, limits, workers } from '../support/job-steps.js';

@@ -1,11 +1,10 @@
 import { array, constant, constantFrom, nat, oneof, record } from 'fast-check';
 import { z } from 'zod';
-import { BoundedQueue } from '../../src/shared/bounded-queue.js';
+import { BoundedQueue } from '../../src/shared/async/bounded-queue.js';
+import { withResolvers } from '../../src/shared/async/promises.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { Handlers } from '../../src/shared/ipc/message.js';
-import { Peer } from '../../src/shared/ipc/peer.js';
-import { streamWindow } from '../../src/shared/ipc/served-stream.js';
-import { withResolvers } from '../../src/shared/resolvers.js';
+import { Peer, streamWindow } from '../../src/shared/ipc/peer.js';
 import { ChannelPair } from '../support/channel-pair.js';
 import { type Player, pick, playAll } from '../support/properties.js';
 import { settled } from '../support/settled.js';

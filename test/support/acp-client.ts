@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { withResolvers } from '../../src/shared/resolvers.js';
+import { withResolvers } from '../../src/shared/async/promises.js';
 
 interface Message {
   readonly id?: number;

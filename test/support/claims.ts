@@ -1,6 +1,6 @@
 import { Claims, type claimLimits } from '../../src/primary/idempotency/claims.js';
 import type { IdempotencyStore } from '../../src/primary/store/contract/answers.js';
-import type { ClaimItem, RecordedAnswer, RecordedBegin } from '../../src/shared/idempotency.js';
+import type { ClaimItem, RecordedAnswer, RecordedBegin } from '../../src/shared/ipc/idempotency.js';
 import { FakeClock } from './fake-clock.js';
 
 export function recordedAnswer(body: string, differences: Partial<RecordedAnswer> = {}): RecordedAnswer {

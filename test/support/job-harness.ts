@@ -5,6 +5,7 @@ import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/prim
 import type { WaitingJob } from '../../src/primary/cli/pool/caretaker.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import { CliGates } from '../../src/primary/jobs/cli-gates.js';
@@ -18,10 +19,9 @@ import { SeenClients } from '../../src/primary/limits/seen-clients.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
+import { orAborted } from '../../src/shared/async/promises.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
-import { orAborted } from '../../src/shared/or-aborted.js';
-import { Redactor } from '../../src/shared/redactor.js';
 import { FakeClock } from './fake-clock.js';
 import { jobRequest } from './job-records.js';
 

@@ -5,8 +5,8 @@ import { SharedConversations } from '../../src/primary/conversations/shared-conv
 import { TurnRecord } from '../../src/primary/conversations/turn-record.js';
 import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';
+import type { TranscriptPart } from '../../src/shared/ipc/transcript.js';
 import type { Image } from '../../src/shared/job.js';
-import type { TranscriptPart } from '../../src/shared/transcript.js';
 import { jobRequest } from './job-records.js';
 
 export const usualLimits = {

@@ -1,4 +1,4 @@
-import type { LogEvent, LogFields, Logger } from '../../src/shared/logger.js';
+import type { LogEvent, LogFields, Logger } from '../../src/shared/log/logger.js';
 
 interface Entry {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -5,7 +5,7 @@ import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
 import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../src/primary/limits/seen-clients.js';
 import { loadConfig } from '../../src/shared/config/config.js';
-import type { ReadinessEntry } from '../../src/shared/readiness.js';
+import type { ReadinessEntry } from '../../src/shared/health.js';
 import { temporaryFolder } from './folder.js';
 import { LogBook } from './log-book.js';
 import { lineVersion, noSecrets, silentObserver } from './scripted-cli.js';

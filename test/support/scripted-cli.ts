@@ -13,10 +13,10 @@ import {
 import type { CliObserver, EndReason } from '../../src/primary/cli/contract/observer.js';
 import { type CliLimits, CliProcess, type OwnedTree } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
+import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Child, ExitStatus } from '../../src/primary/cli/terminate/containment.js';
 import type { Clock } from '../../src/shared/clock.js';
 import type { CgroupUsage } from '../../src/shared/process/cgroup.js';
-import { Redactor } from '../../src/shared/redactor.js';
 import { settled } from './settled.js';
 
 /** A program and its tree that do what the test says, and nothing by themselves. */

@@ -1,4 +1,4 @@
-import type { TranscriptItem, TranscriptPart } from '../../src/shared/transcript.js';
+import type { TranscriptItem, TranscriptPart } from '../../src/shared/ipc/transcript.js';
 import type { PieceOrder } from '../../src/worker/conversations/transcript-writer.js';
 
 /** Reads a conversation of these parts, each a piece of its own. */

@@ -1,9 +1,9 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
+import { withResolvers } from '../../src/shared/async/promises.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { bindUnix } from '../../src/shared/listening-socket.js';
-import { withResolvers } from '../../src/shared/resolvers.js';
 import type { Listener } from '../../src/worker/http/connection.js';
 import { ReadingPace } from '../../src/worker/http/paced-reading.js';
 import { HttpServer } from '../../src/worker/http-server.js';

@@ -1,6 +1,6 @@
 import type { BreakerBody } from '../../shared/api/health.js';
-import { formatDuration } from '../../shared/format.js';
-import { escaped, type Paint } from '../../shared/paint.js';
+import { formatDuration } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 type ShownCircuit = Pick<BreakerBody, 'state' | 'reason' | 'until'>;
 type ShownWindow = BreakerBody['windows'][number];

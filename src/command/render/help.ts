@@ -1,4 +1,4 @@
-import { wrapped, wrappedRows, wrappedWords } from '../../shared/format.js';
+import { wrapped, wrappedRows, wrappedWords } from '../../shared/text/format.js';
 import type { Command, Flag } from '../command.js';
 
 /** What the help of the program says beside its commands. The manual says it too. */

@@ -1,6 +1,6 @@
 import type { StatusBody } from '../../shared/api/status.js';
-import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/format.js';
-import { escaped, type Paint } from '../../shared/paint.js';
+import { alignColumns, formatCount, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 type BackgroundNow = StatusBody['background_jobs'];
 

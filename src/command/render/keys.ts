@@ -1,6 +1,6 @@
 import type { ApiKey } from '../../shared/config/api-keys.js';
-import { alignColumns } from '../../shared/format.js';
-import type { Paint } from '../../shared/paint.js';
+import { alignColumns } from '../../shared/text/format.js';
+import type { Paint } from '../../shared/text/paint.js';
 
 /** One line for each key, its name first. */
 export function renderKeys(keys: readonly Omit<ApiKey, 'digest'>[], now: number, paint: Paint): string[] {

@@ -1,6 +1,6 @@
 import type { JobBody, ListedJob } from '../../shared/api/jobs.js';
-import { alignColumns, formatDuration, formatNumber } from '../../shared/format.js';
-import { escaped, type Paint } from '../../shared/paint.js';
+import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 /** The background jobs of the caller, newest first; nothing where there are none. */
 export function renderOwnJobs(jobs: readonly ListedJob[], hasMore: boolean, now: number, paint: Paint): string[] {

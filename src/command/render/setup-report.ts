@@ -1,6 +1,6 @@
 import type { CheckReport, SetupReport, TrialAnswer } from '../../shared/api/setup.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
-import { type Paint, plain } from '../../shared/paint.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/text/format.js';
+import { type Paint, plain } from '../../shared/text/paint.js';
 import { shellWord } from './shell.js';
 
 type ShownCli = SetupReport['model_cli'] & { readonly cli?: string };

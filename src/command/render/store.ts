@@ -1,6 +1,6 @@
 import type { PurgeReport, StoreBackup, StoreReport } from '../../shared/api/store.js';
-import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/format.js';
-import { escaped, type Paint } from '../../shared/paint.js';
+import { formatCount, formatDuration, formatNumber, labelledRows } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 export function renderBackup({ path, bytes, duration_ms: ms }: StoreBackup): string[] {
   return [`${escaped(path)}: ${kilobytes(bytes)} in ${formatDuration(ms)}`];

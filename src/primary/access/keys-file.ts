@@ -3,7 +3,7 @@ import { readFile, stat } from 'node:fs/promises';
 import { basename, dirname } from 'node:path';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { readKeysFile } from '../../shared/config/keys-file.js';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import type { Clients } from './clients.js';
 
 /** The watch over the keys file, not started yet; null where none is configured. `onChange` is called for other keys. */

@@ -1,5 +1,5 @@
+import type { ReadinessEntry } from '../../shared/health.js';
 import type { Phase } from '../../shared/phase.js';
-import type { ReadinessEntry } from '../../shared/readiness.js';
 
 /**
  * What the front is told of this host, in the words of HAProxy's agent-check. `drain` alone would still send it the

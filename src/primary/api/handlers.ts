@@ -1,5 +1,6 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
+import { inLine } from '../../shared/async/shared-calls.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
@@ -7,7 +8,6 @@ import type { RequestOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
-import { inLine } from '../../shared/shared-calls.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';

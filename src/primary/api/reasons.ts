@@ -1,7 +1,6 @@
 import type { ReasonBody } from '../../shared/api/health.js';
-import type { BreakerReason } from '../../shared/breaker.js';
 import { timestamp } from '../../shared/clock.js';
-import type { ReadinessEntry } from '../../shared/readiness.js';
+import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { ModelRouter } from '../cli/route.js';
 import type { Store } from '../store/contract/store.js';

@@ -1,8 +1,7 @@
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import type { Sections } from './status.js';
 
 const betweenLooksMs = 500;

@@ -1,8 +1,7 @@
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { BackgroundJobView } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd, JobEvent, JobStart } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { sizeOf } from '../jobs/job.js';
 import type { AcceptedJob } from '../store/contract/jobs.js';
 import { AnswerLog } from './answer-log.js';

@@ -1,3 +1,4 @@
+import { withResolvers } from '../../shared/async/promises.js';
 import type {
   AcceptedView,
   BackgroundJobPage,
@@ -8,7 +9,6 @@ import type {
 import type { Clock } from '../../shared/clock.js';
 import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { JobDone, JobEvent, JobRequest } from '../../shared/job.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { newId } from '../conversations/conversation.js';
 import { sizeOf } from '../jobs/job.js';
 import type { AcceptedJob, JobRecord, JobStore } from '../store/contract/jobs.js';

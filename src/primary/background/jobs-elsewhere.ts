@@ -1,8 +1,8 @@
+import { orAborted } from '../../shared/async/promises.js';
 import type { BackgroundJobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
 import { refusedEnd } from '../jobs/job.js';
 import type { JobRecord, SharedJobs, SharedRecord } from '../store/contract/jobs.js';
 import { viewOf } from './kept-job.js';

@@ -1,5 +1,5 @@
 import type { Config, Environment } from '../../shared/config/config.js';
-import type { Secret } from '../../shared/redactor.js';
+import type { Secret } from './process/redactor.js';
 
 /** What a model CLI is handed over, or what the service knows beside it, and what nobody is told. */
 export function secretsOf(

@@ -1,11 +1,10 @@
+import { orAborted } from '../../shared/async/promises.js';
+import { coalesced } from '../../shared/async/shared-calls.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
-import type { Logger } from '../../shared/logger.js';
-import { orAborted } from '../../shared/or-aborted.js';
+import type { ReadinessEntry, Verdict } from '../../shared/health.js';
+import type { Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/instance.js';
-import type { ReadinessEntry, Verdict } from '../../shared/readiness.js';
-import type { Redactor } from '../../shared/redactor.js';
-import { coalesced } from '../../shared/shared-calls.js';
 import { Breaker } from '../limits/breaker.js';
 import type { SeenClients } from '../limits/seen-clients.js';
 import { Readiness } from '../readiness/readiness.js';
@@ -19,6 +18,7 @@ import { ProcessPool } from './pool/process-pool.js';
 import type { ConversationState } from './process/cli-state.js';
 import { Launcher, type Serials } from './process/launcher.js';
 import { CliProgram, type KnownProgram } from './process/program.js';
+import type { Redactor } from './process/redactor.js';
 import { ModelRouter } from './route.js';
 import type { Termination } from './terminate/termination.js';
 

@@ -1,10 +1,10 @@
 import type { ModelList } from '../../shared/api/models.js';
+import { cached } from '../../shared/async/shared-calls.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/model-aliases.js';
 import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
-import { cached } from '../../shared/shared-calls.js';
 import type { Adapter, ModelEntry } from './contract/adapter.js';
 import type { OwnModel } from './spelling.js';
 

@@ -1,7 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
 import type { Image } from '../../shared/job.js';
-import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
 import { quarterOf } from '../access/client-bounds.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
 import { stored } from '../store/contract/stored-text.js';

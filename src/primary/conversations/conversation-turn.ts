@@ -1,7 +1,6 @@
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { TurnChange } from '../store/contract/conversations.js';

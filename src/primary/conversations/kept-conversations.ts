@@ -1,6 +1,6 @@
+import { inLines } from '../../shared/async/shared-calls.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
-import { inLines } from '../../shared/shared-calls.js';
 import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationStore } from './conversation-store.js';
 

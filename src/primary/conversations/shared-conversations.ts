@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
-import type { TranscriptItem, TranscriptOrder } from '../../shared/transcript.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 import { notFound, unusable } from './conversation-limits.js';
 import type { ConversationStore } from './conversation-store.js';

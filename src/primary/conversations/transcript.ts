@@ -1,6 +1,6 @@
 import type { ConversationPage } from '../../shared/conversation.js';
+import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/transcript.js';
 import type { Image } from '../../shared/job.js';
-import type { TranscriptPart, TranscriptPlace } from '../../shared/transcript.js';
 import { pieceOf, startOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';
 

@@ -1,6 +1,6 @@
+import { orAborted } from '../../shared/async/promises.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { orAborted } from '../../shared/or-aborted.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 
 /** While another host has its turn, it is asked again after this time, and each time half as long again. */

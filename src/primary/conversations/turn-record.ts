@@ -1,6 +1,6 @@
+import { orAborted } from '../../shared/async/promises.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { JobRequest } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
 import type { ConversationJournal } from '../store/contract/conversations.js';
 import type { ConversationTurn } from './conversation-turn.js';
 

@@ -1,5 +1,5 @@
+import { withResolvers } from '../../shared/async/promises.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { TookTooLong } from './redis-faults.js';
 
 /** A command may wait in the socket of a Redis that has stopped. It must be refused there before its caller gives up. */

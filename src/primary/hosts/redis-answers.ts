@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { holderOf } from '../../shared/client.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
-import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/idempotency.js';
+import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../shared/ipc/idempotency.js';
 import { maxAnswerBytes, sizeOfAnswer } from '../idempotency/answer-shares.js';
 import {
   type AnswerOfKey,

@@ -1,6 +1,6 @@
+import { withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
 import { OpenCommands, RedisTime } from './command-limits.js';
 import { isAnswer, isOfAllCommands, NotConnected, reasonOf, reasonWithRight, unavailableFor } from './redis-faults.js';

@@ -1,7 +1,7 @@
+import { withResolvers } from '../../shared/async/promises.js';
 import type { JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { noRoom, roomOfHolder, roomOfName } from '../background/room.js';
 import { newId } from '../conversations/conversation.js';
 import { sizeOf } from '../jobs/job.js';

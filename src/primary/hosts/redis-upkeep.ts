@@ -1,6 +1,6 @@
 import type { StoreBackup, StoreReport } from '../../shared/api/store.js';
+import { inLine } from '../../shared/async/shared-calls.js';
 import { invalid } from '../../shared/errors.js';
-import { inLine } from '../../shared/shared-calls.js';
 import { answerTtlMs } from '../store/contract/answers.js';
 import type { Counts, StoreUpkeep } from '../store/contract/store.js';
 import type { RedisConnection } from './redis-connection.js';

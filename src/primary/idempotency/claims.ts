@@ -1,7 +1,7 @@
 import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { idempotencyInProgress, idempotencyMismatch, RelayError } from '../../shared/errors.js';
-import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/idempotency.js';
+import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedPieceOrder } from '../../shared/ipc/idempotency.js';
 import { type ClientKey, type IdempotencyStore, type KnownKey, nameOfKey } from '../store/contract/answers.js';
 
 /** Open at once. Each is an exchange that a worker has open, so this is no bound that anybody meets by himself. */

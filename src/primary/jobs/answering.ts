@@ -1,6 +1,6 @@
+import { orAborted } from '../../shared/async/promises.js';
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
 import type { Extras, Turn, TurnEnd } from '../cli/contract/adapter.js';
 import { addedUsage, untold } from '../cli/extras.js';
 import type { TextSink } from '../cli/process/open-turn.js';

@@ -1,4 +1,4 @@
-import { LinkedList, type Node } from '../../shared/linked-list.js';
+import { LinkedList, type Node } from '../conversations/linked-list.js';
 import { Sightings } from '../limits/sightings.js';
 
 /** One that waits, as far as its place goes. */

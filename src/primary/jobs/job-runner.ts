@@ -1,11 +1,11 @@
+import { orAborted } from '../../shared/async/promises.js';
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import type { Redactor } from '../../shared/redactor.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/caretaker.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
+import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
 import type { SeenClients } from '../limits/seen-clients.js';

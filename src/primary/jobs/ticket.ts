@@ -1,6 +1,5 @@
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { RelayError } from '../../shared/errors.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import type { PlaceHolder } from './queue-places.js';
 
 /** The queue, as its tickets know it. */

@@ -1,7 +1,7 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
-import { labelledRows } from '../../shared/format.js';
-import { escaped, type Paint } from '../../shared/paint.js';
-import type { ReadinessEntry } from '../../shared/readiness.js';
+import type { ReadinessEntry } from '../../shared/health.js';
+import { labelledRows } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
 
 /** What is known of the service before it serves. */
 export interface BannerFacts {

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import { endLeftovers, type TracePlaces } from '../../shared/process/leftovers.js';
 import { cgroupParent } from '../cli/terminate/cgroup-home.js';
 import { runtimeParent } from './runtime-directory.js';

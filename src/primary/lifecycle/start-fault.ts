@@ -1,6 +1,6 @@
 import { ConfigFault } from '../../shared/config/config.js';
-import { describeError, type LogEvent } from '../../shared/logger.js';
-import { escaped } from '../../shared/paint.js';
+import { describeError, type LogEvent } from '../../shared/log/logger.js';
+import { escaped } from '../../shared/text/paint.js';
 
 /** Why the service can't start, for people and for the log. */
 export interface StartFault {

@@ -1,8 +1,8 @@
 import { type Clock, delay } from '../../shared/clock.js';
 import { retrySeconds, shuttingDown } from '../../shared/errors.js';
-import { type ServiceExit, serviceExits } from '../../shared/exit-codes.js';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import type { Phase } from '../../shared/phase.js';
+import { type ServiceExit, serviceExits } from '../../shared/process/exit-codes.js';
 
 /** What a shutdown does, in this order. */
 export interface ShutdownSteps {

@@ -1,6 +1,6 @@
-import { type BreakerReason, breakerReasons, type QuotaWindow } from '../../shared/breaker.js';
 import type { Clock } from '../../shared/clock.js';
 import type { ErrorReason, RelayError } from '../../shared/errors.js';
+import { type BreakerReason, breakerReasons, type QuotaWindow } from '../../shared/health.js';
 import type { JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { Circuit, type CircuitStatus } from './circuit.js';
 import { QuotaWindows } from './quota-windows.js';

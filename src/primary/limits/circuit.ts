@@ -1,6 +1,6 @@
-import type { BreakerReason, BreakerState } from '../../shared/breaker.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
+import type { BreakerReason, BreakerState } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
 /** What a circuit is doing. `half_open`: the first job that comes is the probe; the others are held while it is open. */

@@ -1,5 +1,5 @@
-import { type QuotaWindow, type QuotaWindowName, quotaWindowNames } from '../../shared/breaker.js';
 import type { Clock } from '../../shared/clock.js';
+import { type QuotaWindow, type QuotaWindowName, quotaWindowNames } from '../../shared/health.js';
 
 /** A program that tells nonsense must not be believed for longer than the longest window lasts. */
 const maxAgeMs = 8 * 24 * 60 * 60_000;

@@ -1,6 +1,6 @@
 import { callerDied } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { describeError, type Logger } from '../../shared/logger.js';
+import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { JobObserver } from '../jobs/job-runner.js';
 import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { ClientMetrics } from './client-metrics.js';

@@ -1,6 +1,6 @@
 import type { Counter, Gauge, Histogram, Registry } from 'prom-client';
+import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
 import { counter, gauge, histogram } from '../../shared/metrics/families.js';
-import { type ReadinessEntry, readinessTriggers } from '../../shared/readiness.js';
 
 const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
 

@@ -1,5 +1,5 @@
 import type { Histogram, Registry } from 'prom-client';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import { histogram } from '../../shared/metrics/families.js';
 import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
 

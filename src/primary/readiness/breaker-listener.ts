@@ -1,5 +1,5 @@
 import { timestamp } from '../../shared/clock.js';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import type { BreakerListener } from '../limits/breaker.js';
 import type { Readiness } from './readiness.js';
 

@@ -1,7 +1,7 @@
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { type CliReason, RelayError } from '../../shared/errors.js';
+import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
 import type { JobEnd } from '../../shared/job.js';
-import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/readiness.js';
 import { SeenClients } from '../limits/seen-clients.js';
 import { Credential } from './credential.js';
 import { FailureStreak } from './failure-streak.js';

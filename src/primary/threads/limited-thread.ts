@@ -1,8 +1,7 @@
 import { Piscina } from 'piscina';
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairOrder } from '../../shared/fair-order.js';
-import { orAborted } from '../../shared/or-aborted.js';
-import { withResolvers } from '../../shared/resolvers.js';
 
 /** Tasks that may wait for the thread: all, and those of one line. */
 const maxWaiting = 1000;

@@ -1,8 +1,6 @@
 import { z } from 'zod';
-import { structuredValue, usageBody } from './ask.js';
+import { answerSchema, effort, model, modelText, streamFlag, structuredValue, usageBody } from './ask.js';
 import { requestImages } from './images.js';
-import { answerSchema, effort } from './structured.js';
-import { model, modelText, streamFlag } from './text.js';
 
 /** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
 export const chatRequest = z

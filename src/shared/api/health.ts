@@ -1,6 +1,12 @@
 import { z } from 'zod';
-import { breakerReasons, breakerStates, quotaStatuses, quotaWindowNames } from '../breaker.js';
-import { readinessStatuses, readinessTriggers } from '../readiness.js';
+import {
+  breakerReasons,
+  breakerStates,
+  quotaStatuses,
+  quotaWindowNames,
+  readinessStatuses,
+  readinessTriggers,
+} from '../health.js';
 
 const count = z.int().nonnegative();
 const time = z.iso.datetime({ precision: 3 });

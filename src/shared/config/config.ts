@@ -1,12 +1,17 @@
 import { availableParallelism } from 'node:os';
-import { clisFaults } from './cli-faults.js';
-import { commandModel } from './command-model.js';
+import { nearest } from '../text/nearest.js';
+import { frontFaults, frontWarnings, isLoopback, isWildcard } from './addresses.js';
+import { clisFaults, commandModel } from './clis.js';
 import { commandWarnings } from './command-warnings.js';
-import { frontFaults, frontWarnings } from './front.js';
-import { type KeyFiles, type LoadedKeys, loadKeys, type ModeOf, openSecrets, type ReadFile } from './load-keys.js';
-import { isLoopback, isWildcard } from './loopback.js';
-import { nearest } from './nearest.js';
-import { loadOauthToken } from './oauth-token.js';
+import {
+  type KeyFiles,
+  type LoadedKeys,
+  loadKeys,
+  loadOauthToken,
+  type ModeOf,
+  openSecrets,
+  type ReadFile,
+} from './secrets.js';
 import { noOrigin } from './values.js';
 import { settingsOf, type Values, type VariableName, variables } from './variables.js';
 

@@ -1,7 +1,6 @@
 import type { z } from 'zod';
-import { logFormats } from '../log-style.js';
-import { kindOrFile } from './adapter-file.js';
-import { cliLimits, cliList } from './cli-list.js';
+import { logFormats } from '../log/style.js';
+import { cliLimits, cliList, kindOrFile } from './clis.js';
 import { modelAliases } from './model-aliases.js';
 import { storePlace } from './store-place.js';
 import {

@@ -10,12 +10,12 @@ import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrd
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
-import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from '../idempotency.js';
 import { jobDone, jobEvent, jobRequest } from '../job.js';
-import { logStyles } from '../log-style.js';
+import { logStyles } from '../log/style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
-import { transcriptItem, transcriptOrder } from '../transcript.js';
+import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './idempotency.js';
+import { transcriptItem, transcriptOrder } from './transcript.js';
 
 const nothing = z.object({});
 

@@ -2,7 +2,7 @@ import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import { join, posix } from 'node:path';
 import { type Clock, delay } from '../clock.js';
 import { isThereNow, readNow } from './kernel-files.js';
-import { killNow } from './kill-now.js';
+import { killNow } from './proc.js';
 
 const pollMs = 5;
 

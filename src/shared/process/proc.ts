@@ -168,3 +168,12 @@ export async function isAlive(instance: Instance): Promise<boolean> {
     return code !== 'ENOENT' && code !== 'ESRCH'; // for want of file descriptors, say
   }
 }
+
+/** Sends SIGKILL to one process. Returns whether it was there and is ours to kill. */
+export function killNow(pid: number): boolean {
+  try {
+    return process.kill(pid, 'SIGKILL');
+  } catch {
+    return false;
+  }
+}

@@ -1,5 +1,5 @@
 import { type Clock, delay } from '../clock.js';
-import { killNow } from './kill-now.js';
+import { killNow } from './proc.js';
 import type { CookieFilter, ProcessScanner } from './scanner.js';
 
 const pauseMs = 5;

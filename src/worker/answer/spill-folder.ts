@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, open, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 
 /** Makes the files that hold what is too long for memory. */
 export class SpillFolder {

@@ -1,8 +1,8 @@
 import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
+import { withResolvers } from '../../shared/async/promises.js';
+import { inLine } from '../../shared/async/shared-calls.js';
 import type { Clock } from '../../shared/clock.js';
-import { withResolvers } from '../../shared/resolvers.js';
-import { inLine } from '../../shared/shared-calls.js';
 
 /** The number of recvmsg(2), which Perl has no name for. Where it is not known, nobody is asked. */
 const recvmsg: Readonly<Record<string, number>> = {

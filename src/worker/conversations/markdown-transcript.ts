@@ -1,4 +1,4 @@
-import type { TranscriptPart } from '../../shared/transcript.js';
+import type { TranscriptPart } from '../../shared/ipc/transcript.js';
 import type { TranscriptWriter } from './transcript-writer.js';
 
 const headings = { system: 'System', user: 'User', assistant: 'Assistant' } as const;

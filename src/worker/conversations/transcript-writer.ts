@@ -1,4 +1,4 @@
-import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/transcript.js';
+import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/transcript.js';
 
 /** Writes a conversation out, part by part, in one form. */
 export interface TranscriptWriter {

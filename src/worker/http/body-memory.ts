@@ -1,5 +1,5 @@
+import { inLine } from '../../shared/async/shared-calls.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
-import { inLine } from '../../shared/shared-calls.js';
 import { ReadingPace } from './paced-reading.js';
 import { type BodyOwner, type BodySource, ReceivedBody } from './received-body.js';
 

@@ -1,6 +1,6 @@
 import type { NextFunction, Request } from 'express';
 import { invalid, isCancelled, isDefect, RelayError, toRelayError } from '../../shared/errors.js';
-import { describeError, type Logger } from '../../shared/logger.js';
+import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { Handler, Reply } from './exchange.js';
 import { sendError } from './send-json.js';
 

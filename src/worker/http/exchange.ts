@@ -4,7 +4,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { PublicCode, RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
-import type { Logger } from '../../shared/logger.js';
+import type { Logger } from '../../shared/log/logger.js';
 import type { Recording } from '../idempotency/recording.js';
 import type { JobFigures, JobReport } from '../job-report.js';
 import { isEndless, type RouteLabel } from '../known-responses.js';

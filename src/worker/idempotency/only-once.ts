@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import { isCancelled, isDefect, toRelayError } from '../../shared/errors.js';
-import type { ClaimItem, ClaimOrder, RecordedBegin } from '../../shared/idempotency.js';
+import type { ClaimItem, ClaimOrder, RecordedBegin } from '../../shared/ipc/idempotency.js';
 import { untilGone } from '../http/disconnect.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { sendRecordedError } from '../http/send-json.js';

@@ -1,4 +1,4 @@
-import { maxRecordedBytes, type RecordedAnswer } from '../../shared/idempotency.js';
+import { maxRecordedBytes, type RecordedAnswer } from '../../shared/ipc/idempotency.js';
 
 /** Owns what is to be kept of one answer: its bytes as they are sent, up to the bound. */
 export class Recording {

@@ -1,4 +1,4 @@
-import { schemaText } from '../../shared/api/structured.js';
+import { schemaText } from '../../shared/api/ask.js';
 import { chained, chainStart } from '../../shared/chain.js';
 import { invalid } from '../../shared/errors.js';
 import type { Effort, Image, JobRequest, Message, Operation } from '../../shared/job.js';

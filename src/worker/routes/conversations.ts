@@ -8,11 +8,11 @@ import {
   limitQuery,
   usualPage,
 } from '../../shared/api/conversations.js';
+import { inLine } from '../../shared/async/shared-calls.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ConversationPage } from '../../shared/conversation.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
-import { inLine } from '../../shared/shared-calls.js';
 import { JsonTranscript } from '../conversations/json-transcript.js';
 import { MarkdownTranscript } from '../conversations/markdown-transcript.js';
 import { type PieceOrder, type TranscriptWriter, written } from '../conversations/transcript-writer.js';

@@ -1,11 +1,11 @@
 import type { Request } from 'express';
 import { sinceQuery } from '../../shared/api/health.js';
 import type { ModelsBody } from '../../shared/api/models.js';
+import { cached, coalesced, oneAtATime } from '../../shared/async/shared-calls.js';
 import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
 import { invalid } from '../../shared/errors.js';
 import type { AnswerOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
-import { cached, coalesced, oneAtATime } from '../../shared/shared-calls.js';
 import { openAiList } from '../doors/models.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendTyped, sendWritten } from '../http/send-json.js';

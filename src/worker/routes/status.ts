@@ -1,4 +1,4 @@
-import { coalesced } from '../../shared/shared-calls.js';
+import { coalesced } from '../../shared/async/shared-calls.js';
 import { type Authority, isAccepted, maySee } from '../clients/authenticate.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { sendJson, sendWritten } from '../http/send-json.js';

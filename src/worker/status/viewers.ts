@@ -1,6 +1,6 @@
+import { withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { withResolvers } from '../../shared/resolvers.js';
 import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';

@@ -1,6 +1,6 @@
 import { accountLine } from '../../../src/command/render/account.js';
 import type { BreakerBody } from '../../../src/shared/api/health.js';
-import { paintFor } from '../../../src/shared/paint.js';
+import { paintFor } from '../../../src/shared/text/paint.js';
 
 const now = Date.parse('2026-01-31T12:00:00.000Z');
 const inTenMinutes = '2026-01-31T12:10:00.000Z';

@@ -1,5 +1,5 @@
 import { renderJobs } from '../../../src/command/render/jobs.js';
-import { paintFor } from '../../../src/shared/paint.js';
+import { paintFor } from '../../../src/shared/text/paint.js';
 
 const now = Date.UTC(2026, 0, 1, 12);
 const paint = paintFor(false);

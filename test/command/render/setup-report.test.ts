@@ -1,6 +1,6 @@
 import { renderSetupReport } from '../../../src/command/render/setup-report.js';
 import type { SetupReport } from '../../../src/shared/api/setup.js';
-import { paintFor } from '../../../src/shared/paint.js';
+import { paintFor } from '../../../src/shared/text/paint.js';
 
 const report: SetupReport = {
   url: 'http://127.0.0.1:5051',

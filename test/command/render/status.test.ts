@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { failureLines, gauge, readinessStrip, renderStatus } from '../../../src/command/render/status.js';
 import type { ServiceSnapshot } from '../../../src/command/snapshot.js';
 import type { ReadinessBody } from '../../../src/shared/api/health.js';
-import { colourCodes, paintFor } from '../../../src/shared/paint.js';
+import { colourCodes, paintFor } from '../../../src/shared/text/paint.js';
 import { root } from '../../support/sources.js';
 
 const paint = paintFor(false);

@@ -7,7 +7,7 @@ import { ModelRouter } from '../../../src/primary/cli/route.js';
 import { spellingOf } from '../../../src/primary/cli/spelling.js';
 import { Breaker } from '../../../src/primary/limits/breaker.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
-import type { ReadinessEntry } from '../../../src/shared/readiness.js';
+import type { ReadinessEntry } from '../../../src/shared/health.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobFailed, jobRequest } from '../../support/job-records.js';
 

@@ -1,6 +1,6 @@
 import { degradedReasons, type ReasonSources } from '../../../src/primary/api/reasons.js';
 import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
-import type { ReadinessEntry } from '../../../src/shared/readiness.js';
+import type { ReadinessEntry } from '../../../src/shared/health.js';
 
 const until = Date.UTC(2026, 0, 2);
 const account: CircuitStatus = { state: 'open', model: null, reason: 'quota', since: 0, until };

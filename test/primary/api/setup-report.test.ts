@@ -1,7 +1,7 @@
 import { type SetupSources, setupReportOf } from '../../../src/primary/api/setup-report.js';
 import { setupReport } from '../../../src/shared/api/setup.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
-import type { ReadinessEntry } from '../../../src/shared/readiness.js';
+import type { ReadinessEntry } from '../../../src/shared/health.js';
 
 const ready: ReadinessEntry = {
   status: 'ready',

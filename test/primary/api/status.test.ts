@@ -1,8 +1,8 @@
 import { Status, type StatusSources } from '../../../src/primary/api/status.js';
 import { healthBody, historyBody } from '../../../src/shared/api/health.js';
 import { versionBody } from '../../../src/shared/api/version.js';
+import type { ReadinessEntry } from '../../../src/shared/health.js';
 import type { Phase } from '../../../src/shared/phase.js';
-import type { ReadinessEntry } from '../../../src/shared/readiness.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 const ready: ReadinessEntry = {

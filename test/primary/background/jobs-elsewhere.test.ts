@@ -1,7 +1,7 @@
 import { AnswerLog } from '../../../src/primary/background/answer-log.js';
 import { JobsElsewhere } from '../../../src/primary/background/jobs-elsewhere.js';
+import { withResolvers } from '../../../src/shared/async/promises.js';
 import type { JobEvent } from '../../../src/shared/job.js';
-import { withResolvers } from '../../../src/shared/resolvers.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { all, gone } from '../../support/job-harness.js';
 import { jobDone } from '../../support/job-records.js';

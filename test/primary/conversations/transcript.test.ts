@@ -1,5 +1,5 @@
+import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../src/shared/ipc/transcript.js';
 import type { Image } from '../../../src/shared/job.js';
-import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../src/shared/transcript.js';
 import { failureOf, StoreHarness } from '../../support/conversations.js';
 
 const pieceBytes = 16 * 1024;

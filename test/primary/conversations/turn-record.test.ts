@@ -1,8 +1,8 @@
 import { TurnRecord } from '../../../src/primary/conversations/turn-record.js';
 import type { ConversationChange } from '../../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../../src/primary/store/memory/memory-store.js';
+import { withResolvers } from '../../../src/shared/async/promises.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
-import { withResolvers } from '../../../src/shared/resolvers.js';
 import { StoreHarness } from '../../support/conversations.js';
 import { jobRequest } from '../../support/job-records.js';
 import { settled } from '../../support/settled.js';

@@ -1,5 +1,5 @@
+import { orAborted } from '../../../src/shared/async/promises.js';
 import { cliError } from '../../../src/shared/errors.js';
-import { orAborted } from '../../../src/shared/or-aborted.js';
 import {
   all,
   answers,

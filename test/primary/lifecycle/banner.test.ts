@@ -1,5 +1,5 @@
 import { Banner, bannerLines } from '../../../src/primary/lifecycle/banner.js';
-import { paintFor } from '../../../src/shared/paint.js';
+import { paintFor } from '../../../src/shared/text/paint.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };

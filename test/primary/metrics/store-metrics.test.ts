@@ -1,5 +1,5 @@
 import { storeListener } from '../../../src/primary/metrics/store-metrics.js';
-import type { Logger } from '../../../src/shared/logger.js';
+import type { Logger } from '../../../src/shared/log/logger.js';
 
 describe('What a store tells', () => {
   it('is logged where it goes down and comes back, and measured otherwise', () => {

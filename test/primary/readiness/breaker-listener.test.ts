@@ -1,5 +1,5 @@
 import { breakerListener } from '../../../src/primary/readiness/breaker-listener.js';
-import type { ReadinessEntry, ReadinessTrigger } from '../../../src/shared/readiness.js';
+import type { ReadinessEntry, ReadinessTrigger } from '../../../src/shared/health.js';
 import { LogBook } from '../../support/log-book.js';
 
 function listen() {

@@ -1,8 +1,8 @@
 import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
 import { learnFrom, Readiness } from '../../../src/primary/readiness/readiness.js';
 import { type CliReason, RelayError } from '../../../src/shared/errors.js';
+import type { ReadinessEntry, Verdict } from '../../../src/shared/health.js';
 import type { JobFailed } from '../../../src/shared/job.js';
-import type { ReadinessEntry, Verdict } from '../../../src/shared/readiness.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 

@@ -1,5 +1,5 @@
 import { conversationMessages } from '../../../src/shared/api/conversations.js';
-import type { TranscriptPart } from '../../../src/shared/transcript.js';
+import type { TranscriptPart } from '../../../src/shared/ipc/transcript.js';
 import { JsonTranscript } from '../../../src/worker/conversations/json-transcript.js';
 import { written } from '../../../src/worker/conversations/transcript-writer.js';
 import { onePartAtATime } from '../../support/transcripts.js';

@@ -1,4 +1,4 @@
-import type { TranscriptPart } from '../../../src/shared/transcript.js';
+import type { TranscriptPart } from '../../../src/shared/ipc/transcript.js';
 import { MarkdownTranscript } from '../../../src/worker/conversations/markdown-transcript.js';
 import { written } from '../../../src/worker/conversations/transcript-writer.js';
 import { onePartAtATime } from '../../support/transcripts.js';

@@ -1,7 +1,7 @@
 import { tmpdir } from 'node:os';
+import { withResolvers } from '../../../src/shared/async/promises.js';
 import { cliError, RelayError, toWire } from '../../../src/shared/errors.js';
 import type { JobDone, JobEvent } from '../../../src/shared/job.js';
-import { withResolvers } from '../../../src/shared/resolvers.js';
 import { SpillFolder } from '../../../src/worker/answer/spill-folder.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 import { LogBook } from '../../support/log-book.js';

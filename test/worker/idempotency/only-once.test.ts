@@ -1,8 +1,8 @@
 import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
 import { MemoryAnswers } from '../../../src/primary/store/memory/memory-answers.js';
-import { maxRecordedBytes } from '../../../src/shared/idempotency.js';
+import { withResolvers } from '../../../src/shared/async/promises.js';
+import { maxRecordedBytes } from '../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../src/shared/job.js';
-import { withResolvers } from '../../../src/shared/resolvers.js';
 import { jobDone, jobFailed } from '../../support/job-records.js';
 import { type KeyedRoutes, keyedRoutes } from '../../support/keyed-routes.js';
 import { begun, said } from '../../support/openai-door.js';

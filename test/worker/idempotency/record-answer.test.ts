@@ -1,5 +1,5 @@
 import { OutgoingMessage } from 'node:http';
-import type { RecordedAnswer } from '../../../src/shared/idempotency.js';
+import type { RecordedAnswer } from '../../../src/shared/ipc/idempotency.js';
 import type { Reply } from '../../../src/worker/http/exchange.js';
 import { recordAnswer } from '../../../src/worker/idempotency/record-answer.js';
 import { Recording } from '../../../src/worker/idempotency/recording.js';

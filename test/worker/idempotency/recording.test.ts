@@ -1,4 +1,4 @@
-import { maxRecordedBytes, type RecordedAnswer } from '../../../src/shared/idempotency.js';
+import { maxRecordedBytes, type RecordedAnswer } from '../../../src/shared/ipc/idempotency.js';
 import { Recording } from '../../../src/worker/idempotency/recording.js';
 
 const head = { status: 200, headers: {}, error: null };

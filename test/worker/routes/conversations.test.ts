@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { endOfLoopTurn } from '../../../src/shared/clock.js';
 import { RelayError } from '../../../src/shared/errors.js';
-import type { TranscriptItem } from '../../../src/shared/transcript.js';
+import type { TranscriptItem } from '../../../src/shared/ipc/transcript.js';
 import type { PieceOrder } from '../../../src/worker/conversations/transcript-writer.js';
 import { getConversations, getMessages, readBackGuard } from '../../../src/worker/routes/conversations.js';
 import { passed, serveWith } from '../../support/express-server.js';

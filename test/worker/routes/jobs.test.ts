@@ -1,8 +1,8 @@
 import { connect } from 'node:net';
+import { orAborted } from '../../../src/shared/async/promises.js';
 import { systemClock } from '../../../src/shared/clock.js';
 import { RelayError } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
-import { orAborted } from '../../../src/shared/or-aborted.js';
 import { endId } from '../../../src/worker/background/job-events.js';
 import { atRoute } from '../../../src/worker/http/exchange.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from '../../../src/worker/routes/jobs.js';

@@ -1,7 +1,6 @@
-import { BoundedQueue } from '../../../src/shared/bounded-queue.js';
+import { BoundedQueue } from '../../../src/shared/async/bounded-queue.js';
 import type { WrittenSections } from '../../../src/shared/ipc/protocol.js';
-import type { AsyncHandler, Primary } from '../../../src/worker/http/exchange.js';
-import { atRoute } from '../../../src/worker/http/exchange.js';
+import { type AsyncHandler, atRoute, type Primary } from '../../../src/worker/http/exchange.js';
 import { StatusViewers } from '../../../src/worker/status/viewers.js';
 import { serveWith } from '../../support/express-server.js';
 import { FakeClock } from '../../support/fake-clock.js';

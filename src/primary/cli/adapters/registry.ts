@@ -1,6 +1,5 @@
 import { basename, join } from 'node:path';
-import { type AdapterFile, isAdapterFile } from '../../../shared/config/adapter-file.js';
-import { commandModel } from '../../../shared/config/command-model.js';
+import { type AdapterFile, commandModel, isAdapterFile } from '../../../shared/config/clis.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
 import { defaultModelName } from '../../../shared/config/model-aliases.js';
 import { toRelayError } from '../../../shared/errors.js';

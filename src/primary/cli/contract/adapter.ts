@@ -1,6 +1,6 @@
 import type { ModelEntry } from '../../../shared/api/models.js';
-import { type QuotaWindow, quotaWindowNames } from '../../../shared/breaker.js';
 import type { CliReason, QuotaRefusal } from '../../../shared/errors.js';
+import { type QuotaWindow, quotaWindowNames } from '../../../shared/health.js';
 import type { Effort, Image, Message, TextDelta, Usage } from '../../../shared/job.js';
 
 export type { Effort, Image, Message, ModelEntry, QuotaWindow, TextDelta, Usage };

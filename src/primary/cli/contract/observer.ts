@@ -1,5 +1,5 @@
-import type { QuotaWindow } from '../../../shared/breaker.js';
 import type { RelayError } from '../../../shared/errors.js';
+import type { QuotaWindow } from '../../../shared/health.js';
 import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js';
 
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;

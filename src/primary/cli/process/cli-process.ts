@@ -1,14 +1,14 @@
+import { withResolvers } from '../../../shared/async/promises.js';
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Redactor } from '../../../shared/redactor.js';
-import { withResolvers } from '../../../shared/resolvers.js';
 import type { Decoder, Exit, ProgramVersion, Protocol, RequestKind, Turn, TurnEnd } from '../contract/adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
 import { type CliState, type ConversationState, transitions } from './cli-state.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
+import type { Redactor } from './redactor.js';
 
 export interface CliLimits extends TurnLimits {
   /** Between SIGTERM and SIGKILL, milliseconds. */

@@ -1,6 +1,6 @@
+import { withResolvers } from '../../../shared/async/promises.js';
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, RelayError } from '../../../shared/errors.js';
-import { withResolvers } from '../../../shared/resolvers.js';
 import {
   type Decoder,
   type Exit,

@@ -1,10 +1,10 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
-import type { Redactor } from '../../../shared/redactor.js';
 import { terminalSequences } from '../adapters/common/terminal-text.js';
 import type { Exit } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, ExitStatus } from '../terminate/containment.js';
+import type { Redactor } from './redactor.js';
 
 /** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
 const quietAfterExitMs = 100;

@@ -4,7 +4,7 @@ import { access, stat } from 'node:fs/promises';
 import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../../shared/api/models.js';
 import { RelayError } from '../../../shared/errors.js';
-import type { Verdict } from '../../../shared/readiness.js';
+import type { Verdict } from '../../../shared/health.js';
 import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from '../contract/adapter.js';
 
 export interface KnownProgram {

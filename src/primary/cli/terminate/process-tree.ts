@@ -1,5 +1,5 @@
 import { type Clock, delay } from '../../../shared/clock.js';
-import type { Logger } from '../../../shared/logger.js';
+import type { Logger } from '../../../shared/log/logger.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
 import { mainThreadHasEnded, startTicksNow } from '../../../shared/process/proc.js';
 import type { CliObserver, EndReason } from '../contract/observer.js';

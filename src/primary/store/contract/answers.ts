@@ -1,5 +1,5 @@
 import { StringDecoder } from 'node:string_decoder';
-import type { RecordedAnswer, RecordedBegin } from '../../../shared/idempotency.js';
+import type { RecordedAnswer, RecordedBegin } from '../../../shared/ipc/idempotency.js';
 
 /** How long an answer can be replayed, by the wall clock: it outlives the service if the store does. */
 export const answerTtlMs = 24 * 3_600_000;

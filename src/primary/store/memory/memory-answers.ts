@@ -1,4 +1,4 @@
-import { type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
+import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
 import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
 import {
   type AnswerOfKey,

@@ -1,4 +1,4 @@
-import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/idempotency.js';
+import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
 import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
 import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../contract/answers.js';
 import type { SqlRow } from './node-sqlite.js';

@@ -1,6 +1,6 @@
+import { withResolvers } from '../../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
-import { withResolvers } from '../../../shared/resolvers.js';
 import { StoreFault, type StoreObserver, type StoreOperation, silentObserver } from '../contract/store.js';
 import type { SqliteOrder, SqliteValue } from './messages.js';
 import { NoSuchConversation } from './sqlite-thread.js';

@@ -1,9 +1,9 @@
 import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
+import { inLine } from '../../../shared/async/shared-calls.js';
 import type { Clock } from '../../../shared/clock.js';
 import { invalid, RelayError } from '../../../shared/errors.js';
-import { inLine } from '../../../shared/shared-calls.js';
 import type { Counts, Expiry, StoreUpkeep } from '../contract/store.js';
 import type { FileReport, SurveyOrder } from './file-survey.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';

@@ -1,5 +1,5 @@
+import { withResolvers } from '../../../shared/async/promises.js';
 import type { Clock } from '../../../shared/clock.js';
-import { withResolvers } from '../../../shared/resolvers.js';
 import { OutcomeUnknown } from './gone.js';
 import type { SqliteOrder, SqliteValue } from './messages.js';
 import type { SqliteThread } from './sqlite-thread.js';

@@ -1,6 +1,6 @@
 import type { Exit } from '../../../../src/primary/cli/contract/adapter.js';
 import { ProgramOutput, printable } from '../../../../src/primary/cli/process/output.js';
-import { Redactor } from '../../../../src/shared/redactor.js';
+import { Redactor } from '../../../../src/primary/cli/process/redactor.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { noSecrets, ScriptedTree, silentObserver } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';

@@ -3,7 +3,7 @@ import { OutcomeUnknown } from '../../../../src/primary/store/sqlite/gone.js';
 import type { SqliteOrder, SqliteValue } from '../../../../src/primary/store/sqlite/messages.js';
 import { SqliteStore } from '../../../../src/primary/store/sqlite/sqlite-store.js';
 import { NoSuchConversation } from '../../../../src/primary/store/sqlite/sqlite-thread.js';
-import { withResolvers } from '../../../../src/shared/resolvers.js';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
 

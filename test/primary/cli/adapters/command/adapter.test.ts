@@ -7,7 +7,7 @@ import {
   plainLaunch,
   unknownUsage,
 } from '../../../../../src/primary/cli/contract/adapter.js';
-import { commandModel } from '../../../../../src/shared/config/command-model.js';
+import { commandModel } from '../../../../../src/shared/config/clis.js';
 
 function adapterOf(
   command: readonly [string, ...string[]],

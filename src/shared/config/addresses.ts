@@ -1,0 +1,59 @@
+import type { Values } from './variables.js';
+
+/** Whether a host, by name or address, can be reached from this machine only. */
+export function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+}
+
+/** Each wildcard address with the loopback address that it takes in. */
+const wildcards: ReadonlyMap<string, string> = new Map([
+  ['0.0.0.0', '127.0.0.1'],
+  ['::', '::1'],
+]);
+
+/** Whether a service bound to this host listens at every address of the machine. */
+export function isWildcard(host: string): boolean {
+  return wildcards.has(host);
+}
+
+/** Where a service bound to this host is reached from its own machine. */
+export function localHost(host: string): string {
+  return wildcards.get(host) ?? host;
+}
+
+/** Where a service that is bound to this host can be reached from its own machine. */
+export function localUrl(host: string, port: number): string {
+  const reachable = localHost(host);
+  return `http://${reachable.includes(':') ? `[${reachable}]` : reachable}:${port}`;
+}
+
+type FrontValues = Partial<
+  Pick<Values, 'MODEL_API_AGENT_PORT' | 'MODEL_API_PORT' | 'MODEL_API_STORE' | 'MODEL_API_TRUST_PROXY'>
+>;
+
+/** What can't be, where a front asks this host how it is. Looks only at what could be read. */
+export function frontFaults({ MODEL_API_AGENT_PORT: agentPort, MODEL_API_PORT: port }: FrontValues): string[] {
+  const isSame = typeof agentPort === 'number' && agentPort !== 0 && agentPort === port;
+  return isSame ? [`MODEL_API_AGENT_PORT: ${agentPort} is MODEL_API_PORT: it needs a port of its own`] : [];
+}
+
+/** What a host behind a front lacks. */
+export function frontWarnings({
+  MODEL_API_AGENT_PORT: agentPort,
+  MODEL_API_STORE: store,
+  MODEL_API_TRUST_PROXY: trusted = [],
+}: FrontValues): string[] {
+  if (typeof agentPort !== 'number') return [];
+  const warnings: string[] = [];
+  if (trusted.length === 0) {
+    warnings.push(
+      'MODEL_API_AGENT_PORT without MODEL_API_TRUST_PROXY: behind a front all clients count as one address',
+    );
+  }
+  if (store?.kind !== 'redis') {
+    warnings.push(
+      'MODEL_API_AGENT_PORT without a store in Redis: other hosts know nothing of the conversations of this one',
+    );
+  }
+  return warnings;
+}

@@ -1,0 +1,153 @@
+import { z } from 'zod';
+import { shellWords } from './shell-words.js';
+import type { Values } from './variables.js';
+
+/** The absolute path of a JavaScript file with an adapter. */
+export type AdapterFile = `/${string}`;
+
+const pattern = /^\/.*\.[cm]?js$/;
+
+export function isAdapterFile(text: string): text is AdapterFile {
+  return pattern.test(text);
+}
+
+/** One of the kinds of model CLIs, or a file with an adapter. */
+export function kindOrFile<Kind extends string>(kinds: readonly Kind[]) {
+  return z.string().transform((value, context): Kind | AdapterFile => {
+    const kind = kinds.find((known) => known === value);
+    if (kind !== undefined) return kind;
+    if (isAdapterFile(value)) return value;
+    const listed = `${kinds.slice(0, -1).join(', ')} or ${kinds.at(-1)}`;
+    context.addIssue(`must be ${listed}, or the absolute path of an adapter (.js, .cjs, .mjs)`);
+    return z.NEVER;
+  });
+}
+
+/** One of several model CLIs, as the configuration names it. */
+export interface ListedCli<Kind extends string> {
+  /** What stands before the names of its models. */
+  readonly name: string;
+  readonly kind: Kind | AdapterFile;
+  /** The program and its arguments; null: the usual one of its kind. */
+  readonly command: readonly [program: string, ...args: string[]] | null;
+}
+
+/** Each has processes, figures and a label of its own. */
+const maxClis = 8;
+const form = 'claude, codex, local=command:ollama run {model}';
+const namePattern = /^[a-z0-9][a-z0-9_-]{0,31}$/;
+/** Commas within quotes belong to a command. */
+const betweenCommas = /(?:[^,'"\\]|\\[\s\S]|'[^']*'|"(?:[^"\\]|\\[\s\S])*"|['"\\])+/g;
+
+/** Several model CLIs, the first one the default: each a kind, with a name and a command where it needs them. */
+export function cliList<Kind extends string>(kinds: readonly Kind[]) {
+  return z.string().transform((value, context): readonly ListedCli<Kind>[] => {
+    const listed: ListedCli<Kind>[] = [];
+    for (const part of (value.match(betweenCommas) ?? []).map((text) => text.trim()).filter((text) => text !== '')) {
+      const found = listedCli(part, kinds);
+      const isTwice = typeof found !== 'string' && listed.some(({ name }) => name === found.name);
+      const fault = isTwice ? `must not name a CLI twice: ${part}` : found;
+      if (typeof fault !== 'string') listed.push(fault);
+      else {
+        context.addIssue(fault);
+        return z.NEVER;
+      }
+    }
+    if (listed.length === 0 && value.trim() !== '') context.addIssue(`must be CLIs such as ${form}`);
+    if (listed.length > maxClis) context.addIssue(`must name ${maxClis} CLIs at most`);
+    return listed;
+  });
+}
+
+/** A sentence says what is wrong. */
+function listedCli<Kind extends string>(part: string, kinds: readonly Kind[]): ListedCli<Kind> | string {
+  const [, given, named = '', words] = /^(?:([^=:/]*)=)?([^:]*)(?::([\s\S]*))?$/.exec(part) ?? [];
+  const kind = isAdapterFile(named) ? named : kinds.find((known) => known === named);
+  const name = given ?? named.replace(/^.*\/|\.[cm]?js$/g, '');
+  if (kind === undefined) return `must be CLIs such as ${form}; ${part} is none of ${kinds.join(', ')}`;
+  if (!namePattern.test(name)) return `must give names of small letters, digits, - and _, as in ${form}`;
+  try {
+    const [program, ...args] = words === undefined ? [] : shellWords(words);
+    if (words !== undefined && program === undefined) return `must name a program after ${name}:`;
+    return { name, kind, command: program === undefined ? null : [program, ...args] };
+  } catch (error) {
+    return `has ${(error as Error).message} in the command of ${name}`;
+  }
+}
+
+const limitsForm = 'must be limits such as local:1,codex:4';
+
+/** How many jobs of a CLI may run at once, by its name. */
+export const cliLimits = z.string().transform((value, context): Readonly<Record<string, number>> => {
+  const limits: Record<string, number> = {};
+  for (const part of value.split(',').map((item) => item.trim())) {
+    if (part === '') continue;
+    const [, name = '', limit = '0'] = /^([a-z0-9][a-z0-9_-]*):([1-9]\d{0,3})$/.exec(part) ?? [];
+    if (name === '' || Object.hasOwn(limits, name)) {
+      context.addIssue(limitsForm);
+      return z.NEVER;
+    }
+    limits[name] = Number(limit);
+  }
+  return limits;
+});
+
+/**
+ * What a program of `command` has to do with models: whether its arguments hold `{model}` (one that takes none has one
+ * model, whatever a request names), and what to call the model of a request that names none.
+ */
+export function commandModel(
+  [program, ...args]: readonly [program: string, ...args: string[]],
+  extraArgs: readonly string[],
+  defaultModel: string | null,
+) {
+  return {
+    takesModel: [...args, ...extraArgs].some((word) => word.includes('{model}')),
+    ownName: defaultModel ?? program.split('/').at(-1) ?? program,
+  };
+}
+
+/** What contradicts itself where several CLIs are named. Looks only at what could be read. */
+export function clisFaults(values: Partial<Values>): string[] {
+  const { MODEL_API_CLIS: clis, MODEL_API_CLI_LIMITS: limits } = values;
+  if (clis === undefined || limits === undefined) return [];
+  const names = clis.map(({ name }) => name);
+  const unknown = Object.keys(limits).filter((name) => !names.includes(name));
+  const faults = unknown.map((name) => `MODEL_API_CLI_LIMITS: ${name} is none of MODEL_API_CLIS`);
+  if (clis.length === 0) return faults;
+  return [...faults, ...besides(values), ...clis.flatMap(commandFaults), ...defaultFaults(values)];
+}
+
+/** Of which CLI they speak could not be told. */
+function besides(values: Partial<Values>): string[] {
+  const { MODEL_API_CLI: cli, MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ARGS: args } = values;
+  const stand = [
+    ['MODEL_API_CLI', cli !== undefined && cli !== 'auto'],
+    ['MODEL_API_CLI_COMMAND', command !== undefined && command !== null],
+    ['MODEL_API_CLI_ARGS', args !== undefined && args.length > 0],
+  ] as const;
+  const wrong = stand.filter(([, isSet]) => isSet);
+  return wrong.map(([name]) => `${name}: must not be set beside MODEL_API_CLIS: name kinds and commands there`);
+}
+
+type NamedEntry = Values['MODEL_API_CLIS'][number];
+
+function commandFaults({ name, kind, command }: NamedEntry): string[] {
+  return (kind === 'command' || kind === 'acp') && command === null
+    ? [`MODEL_API_CLIS: ${name} needs its command, as in ${name}=${kind}:program --flag`]
+    : [];
+}
+
+/** A request that names no model must find one. */
+function defaultFaults(values: Partial<Values>): string[] {
+  const {
+    MODEL_API_CLIS: [first] = [],
+    MODEL_API_DEFAULT_MODEL: model,
+    MODEL_API_ALLOWED_MODELS: allowed = [],
+  } = values;
+  if (allowed.length > 0) return []; // the first of them is the default
+  if (first?.kind !== 'command' || first.command === null || model !== null) return [];
+  return commandModel(first.command, [], null).takesModel
+    ? [`MODEL_API_DEFAULT_MODEL: must be set when the command of the first CLI, ${first.name}, holds {model}`]
+    : [];
+}

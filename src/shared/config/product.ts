@@ -1,0 +1,13 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { z } from 'zod';
+
+const manifest = z.object({ version: z.string(), commit: z.string().optional() });
+
+/** Version and, where the package was built with it, commit; read from package.json, once, at start. */
+export function readProduct(): { readonly version: string; readonly commit: string | null } {
+  const { version, commit } = manifest.parse(
+    JSON.parse(readFileSync(join(__dirname, '..', '..', '..', '..', 'package.json'), 'utf8')),
+  );
+  return { version, commit: commit ?? null };
+}

@@ -1,0 +1,175 @@
+import { join } from 'node:path';
+import { type ApiKey, isShort, isTooShort, minKeyLength, readApiKey, readApiKeys, readClearKeys } from './api-keys.js';
+import type { Environment } from './config.js';
+import { readKeysFile } from './keys-file.js';
+
+export type ReadFile = (path: string) => Promise<string>;
+
+/** Permission bits of a file; rejects where there is none. */
+export type ModeOf = (path: string) => Promise<number>;
+
+/** What the loading reads. */
+export interface KeyFiles {
+  readonly read: ReadFile;
+  readonly modeOf: ModeOf;
+}
+
+/** The variables about keys. */
+export interface KeyVariables {
+  readonly key: string | null;
+  readonly keyFile: string | null;
+  readonly keysFile: string | null;
+  /** The folder that systemd keeps the credentials of a unit in. */
+  readonly credentials: string | undefined;
+}
+
+export interface LoadedKeys {
+  /** In force as long as the service runs. */
+  readonly apiKeys: readonly ApiKey[];
+  /** Of the keys file, which may change. */
+  readonly namedKeys: readonly ApiKey[];
+  /** Whether requests need a key. A keys file that holds none lets nobody in. */
+  readonly needsKey: boolean;
+  readonly faults: readonly string[];
+  /** Faults too, except in a trial on one's own machine. */
+  readonly tooShort: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+/** Reads all keys. Never shows one in a fault or a warning. */
+export async function loadKeys(given: KeyVariables, files: KeyFiles): Promise<LoadedKeys> {
+  const source = sourceOf(given);
+  const { keys: apiKeys, faults, warnings, tooShort } = source === null ? nothing : await loadFrom(source, files);
+  const named = given.keysFile === null ? nothing : await loadNamed(given.keysFile, apiKeys, files);
+  const isUseless = given.keysFile !== null && named.faults.length === 0 && named.keys.length + apiKeys.length === 0;
+  return {
+    apiKeys,
+    namedKeys: named.keys,
+    needsKey: apiKeys.length > 0 || given.keysFile !== null,
+    faults: [...faults, ...named.faults],
+    tooShort,
+    warnings: [
+      ...(given.key === null || given.keyFile === null ? [] : [unread]),
+      ...warnings,
+      ...named.warnings,
+      ...(isUseless ? ['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused'] : []),
+    ],
+  };
+}
+
+const unread = 'MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set';
+
+interface Loaded {
+  readonly keys: readonly ApiKey[];
+  readonly faults: readonly string[];
+  readonly tooShort: readonly string[];
+  readonly warnings: readonly string[];
+}
+
+const nothing: Loaded = { keys: [], faults: [], tooShort: [], warnings: [] };
+
+/** Where the keys in clear text are: the name of the place, and the key or the path of its file. */
+type KeySource =
+  | { readonly name: string; readonly key: string }
+  | { readonly name: string; readonly path: string; readonly isOptional: boolean };
+
+function sourceOf({ key, keyFile, credentials }: KeyVariables): KeySource | null {
+  if (key !== null) return { name: 'MODEL_API_KEY', key };
+  if (keyFile !== null) return { name: 'MODEL_API_KEY_FILE', path: keyFile, isOptional: false };
+  if (!credentials) return null;
+  return { name: '$CREDENTIALS_DIRECTORY/api_key', path: join(credentials, 'api_key'), isOptional: true };
+}
+
+async function loadFrom(source: KeySource, files: KeyFiles): Promise<Loaded> {
+  try {
+    if ('key' in source) return { ...nothing, keys: [readApiKey(source.key)], ...shortOnes(source, [source.key]) };
+    const text = await readOptional(source.path, source.isOptional, files.read);
+    if (text === null) return nothing;
+    const { tooShort, warnings } = shortOnes(source, readClearKeys(text));
+    const open = await openOnes(source.name, source.path, files);
+    return { ...nothing, keys: readApiKeys(text), tooShort, warnings: [...warnings, ...open] };
+  } catch (error) {
+    return { ...nothing, faults: [`${source.name}: ${(error as Error).message}`] };
+  }
+}
+
+/** A unit may load other credentials only, so a missing one is no fault. An unreadable one is. */
+async function readOptional(path: string, isOptional: boolean, read: ReadFile): Promise<string | null> {
+  return read(path).catch((error: NodeJS.ErrnoException) => {
+    if (isOptional && error.code === 'ENOENT') return null;
+    throw error;
+  });
+}
+
+async function loadNamed(path: string, others: readonly ApiKey[], files: KeyFiles): Promise<Loaded> {
+  const name = 'MODEL_API_KEYS_FILE';
+  try {
+    const { keys, faults } = readKeysFile(await files.read(path), others);
+    const warnings = await openOnes(name, path, files);
+    return { ...nothing, keys, faults: faults.map((fault) => `${name}: ${fault}`), warnings };
+  } catch (error) {
+    return { ...nothing, faults: [`${name}: ${(error as Error).message}`] };
+  }
+}
+
+function shortOnes({ name }: KeySource, keys: readonly string[]): Pick<Loaded, 'tooShort' | 'warnings'> {
+  const advice = `${name}: a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one`;
+  return {
+    tooShort: keys.some(isTooShort) ? [`${name}: a key must have at least ${minKeyLength} characters`] : [],
+    warnings: keys.some(isShort) ? [advice] : [],
+  };
+}
+
+/** The file that the unit of deploy/systemd takes its variables from. */
+const environmentFile = '/etc/prompt-relay/environment';
+
+/** A warning where a secret of this service's environment stands in a file that every user of this machine can read. */
+export async function openSecrets(
+  env: Readonly<Record<string, string | undefined>>,
+  files: KeyFiles,
+): Promise<string[]> {
+  const secrets = ['MODEL_API_KEY', 'MODEL_CODE_OAUTH_TOKEN'].filter((name) => env[name]);
+  if (secrets.length === 0) return [];
+  const warnings = await openOnes(secrets.join(' and '), environmentFile, files);
+  if (warnings.length === 0) return [];
+  const text = await files.read(environmentFile).catch(() => '');
+  return secrets.some((name) => new RegExp(`^\\s*${name}=.`, 'm').test(text)) ? warnings : [];
+}
+
+const othersMayRead = 0o004;
+
+/** A warning where every user of this machine can read the file. */
+async function openOnes(name: string, path: string, { modeOf }: KeyFiles): Promise<string[]> {
+  const mode = await modeOf(path).catch(() => 0);
+  if ((mode & othersMayRead) === 0) return [];
+  return [`${name}: every user of this machine can read ${path}: chmod o-r it`];
+}
+
+type TokenSettings = Readonly<Record<'MODEL_CODE_OAUTH_TOKEN' | 'MODEL_CODE_OAUTH_TOKEN_FILE', string | null>>;
+
+/**
+ * The credential of the model CLI: from its variable, else from the file that is named, else from a credential that systemd
+ * has loaded; null where there is none. A fault goes to `faults` and never holds the token.
+ */
+export async function loadOauthToken(
+  env: Environment,
+  { MODEL_CODE_OAUTH_TOKEN: token, MODEL_CODE_OAUTH_TOKEN_FILE: file }: Partial<TokenSettings>,
+  readFile: ReadFile,
+  faults: string[],
+): Promise<string | null> {
+  if (token !== null || file === undefined) return token ?? null;
+  const folder = env.CREDENTIALS_DIRECTORY;
+  const path = file ?? (folder ? join(folder, 'oauth_token') : null);
+  if (path === null) return null;
+  try {
+    const text = (await readFile(path)).trim();
+    if (/^[\x21-\x7e]+$/.test(text)) return text;
+    throw new Error('must hold one token and nothing else');
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    // A unit may load other credentials only; and where none can be read, that has been told.
+    if (file === null && (code === 'ENOENT' || faults.some((fault) => fault.startsWith('$CREDENTIALS')))) return null;
+    faults.push(`${file === null ? '$CREDENTIALS_DIRECTORY/oauth_token' : 'MODEL_CODE_OAUTH_TOKEN_FILE'}: ${message}`);
+    return null;
+  }
+}

@@ -1,0 +1,129 @@
+import { pino } from 'pino';
+import type { LogDestination } from './output.js';
+
+/** All values of `event` and their meanings. docs/log-events.md has the same table. */
+export const logEvents = {
+  config_warning: 'an environment variable or a tool of the host looks wrong; the service starts anyway',
+  config_invalid: 'a fault in the configuration; the service does not start (exit 78)',
+  service_start: 'the primary has started: version, adapter, workers',
+  service_ready: 'the first worker is listening: address and port, and that of MODEL_API_AGENT_PORT',
+  store_opened:
+    'the store of MODEL_API_STORE is open: its kind, and the conversations and waiting jobs that were taken over from it',
+  store_down:
+    'the store takes nothing any more: error. Turns fail with store_unavailable until store_back; told once, not for each of them',
+  store_warning:
+    'something is wrong with the store that does not keep it from being used: error. Told once a minute at most for each kind',
+  store_back: 'the store takes again what it is asked to keep',
+  client_purged: 'everything of a client was removed, for an operator: client',
+  keys_loaded: 'the keys file has changed and its keys are in force: how many keys there are in all',
+  keys_rejected: 'the keys file cannot be read or has faults; the keys stay as they were',
+  cli_request_refused:
+    'a program has asked for something that it is not given (files, a terminal, a permission, a tool), and was told so',
+  cli_text_ignored:
+    'a program greets before it is asked anything: that is left out. Told once for each model CLI, not for each process',
+  tools_ignored:
+    'a client offers tools to the model, which this service ignores: client and path. Told once an hour for each client',
+  wrong_keys: 'a client has sent too many wrong API keys: its further ones are refused with 429 for these seconds',
+  reload_start: 'SIGHUP: the workers are being replaced',
+  reload_complete: 'SIGHUP: all workers have been replaced',
+  reload_failed: 'a new worker could not listen; the old one stays',
+  readiness_checked: 'a readiness check has finished: status, trigger, duration, error',
+  orphans_reaped: 'processes left behind by a service that died were killed',
+  worker_start_failed: 'a worker process could not be started: error; the primary tries again',
+  worker_gone: 'a worker died, or a replaced worker exited before all its answers were sent',
+  worker_unresponsive: 'a worker missed its heartbeats or did not listen in time and is killed, or could not be killed',
+  workers_unavailable: 'no worker could listen; the service gives up (exit 69)',
+  listen_failed: 'the configured address cannot be used: error, with the way out (exit 69)',
+  http_request_completed:
+    'a request was answered, or its client disconnected first (status 499): client, and the code of an error. The files of the console are logged at level debug',
+  breaker_open:
+    'jobs are held back: reason (quota or auth), until when the next one is let through, and the model if it is about one alone',
+  breaker_closed: 'jobs are let through again: a job was answered',
+  quota_warning: "a window of the account's quota is about to close: window, utilization, time of reset",
+  cli_failed:
+    'a job failed because of its model CLI: request id, error code and, if known, the reason and the end of its stderr',
+  background_job_ended: 'a background job has ended: its id, request, client, operation and outcome, and its times',
+  job_ended:
+    'a job has ended, as the primary knows it: request id and outcome. At level info only where the worker that had asked for it died',
+  answer_not_spilled: 'a long answer could not be written to a file: error; it is held in memory instead',
+  tree_not_gone: 'processes of a job could not be killed',
+  tree_unclear: 'processes that may be a job’s live on: they can not be looked at, or change their id too fast',
+  leaving_front:
+    'a signal has come: the front hears first, at MODEL_API_AGENT_PORT, that this host leaves; the drain begins within 3 s',
+  shutdown_start: 'the drain begins: signal, running and queued jobs',
+  shutdown_complete: 'all work is finished',
+  shutdown_timeout: 'the drain time limit or a second signal cancelled the remaining work (exit 1)',
+  internal_error: 'a defect; please report it',
+} as const;
+
+export type LogEvent = keyof typeof logEvents;
+export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
+
+export interface Logger {
+  debug(event: LogEvent, fields?: LogFields): void;
+  info(event: LogEvent, fields?: LogFields): void;
+  warn(event: LogEvent, fields?: LogFields): void;
+  error(event: LogEvent, fields?: LogFields): void;
+  /** Writes all buffered records, as `LogDestination.flush`. Called before an exit. */
+  flush(): Promise<boolean>;
+}
+
+const maxFieldLength = 2000;
+/** The rest of the 4096 bytes is for the fields of every record: time, level, role, pid, event. */
+const maxFieldsBytes = 3800;
+/** The longest JSON form of a UTF-16 unit is an escape: `\u0000`. */
+const maxBytesPerUnit = 6;
+/** More than the name and the quotes of a field, or a number, take. */
+const fieldBytes = 60;
+
+/** Writes one JSON object per line. Each line is shorter than 4096 bytes, so that a pipe never mixes lines of two processes. */
+export function createLogger(level: string, role: string, destination: LogDestination): Logger {
+  const log = pino(
+    {
+      level,
+      base: { role, pid: process.pid },
+      timestamp: pino.stdTimeFunctions.isoTime,
+      formatters: { level: (label) => ({ level: label }) },
+    },
+    destination,
+  );
+  return {
+    debug: (event, fields) => log.debug({ event, ...bounded(fields) }),
+    info: (event, fields) => log.info({ event, ...bounded(fields) }),
+    warn: (event, fields) => log.warn({ event, ...bounded(fields) }),
+    error: (event, fields) => log.error({ event, ...bounded(fields) }),
+    flush: () => destination.flush(),
+  };
+}
+
+/** Cuts long strings, and halves the limit until the fields fit as JSON in UTF-8. */
+function bounded(fields: LogFields = {}): LogFields {
+  if (areSurelyShort(fields)) return fields;
+  for (let limit = maxFieldLength; ; limit = Math.floor(limit / 2)) {
+    const cut = withFieldsUpTo(limit, fields);
+    if (limit === 0 || Buffer.byteLength(JSON.stringify(cut)) <= maxFieldsBytes) return cut;
+  }
+}
+
+/** A cheap upper bound, so that most records are not serialised twice. */
+function areSurelyShort(fields: LogFields): boolean {
+  let bytes = 0;
+  for (const name in fields) {
+    const value = fields[name];
+    bytes += fieldBytes + (typeof value === 'string' ? value.length * maxBytesPerUnit : 0);
+  }
+  return bytes <= maxFieldsBytes;
+}
+
+function withFieldsUpTo(limit: number, fields: LogFields): LogFields {
+  const entries = Object.entries(fields);
+  return Object.fromEntries(
+    entries.map(([name, value]) => [name, typeof value === 'string' ? value.slice(0, limit) : value]),
+  );
+}
+
+/** The name, message and stack of a thrown value, for defects only. */
+export function describeError(thrown: unknown): string {
+  const error = thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown);
+  return error.slice(0, maxFieldLength);
+}

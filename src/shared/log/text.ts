@@ -1,0 +1,168 @@
+import { clip, escaped, type Paint, paintFor } from '../text/paint.js';
+import type { LogEvent } from './logger.js';
+import type { LogDestination } from './output.js';
+import type { LogStyle } from './style.js';
+
+type Field = string | number | boolean | null | undefined;
+/** The fields of a record, with nothing in them that steers a terminal. */
+type Fields = Readonly<Record<string, Field>>;
+export type LogSentence = (fields: Fields) => string;
+
+/** What people read of an event. One that is not here is shown as its name and its fields. */
+export const logSentences: Readonly<Partial<Record<LogEvent, LogSentence>>> = {
+  config_warning: ({ warning }) => `Warning: ${warning}`,
+  config_invalid: ({ error }) => `Fault: ${error}`,
+  service_start: ({ version, adapter, workers }) =>
+    `prompt-relay ${version} starts: ${adapter}, ${counted(workers, 'worker')}`,
+  store_opened: ({ store, conversations }) => `Store ${store}: ${counted(conversations, 'conversation')} taken over.`,
+  store_down: ({ error }) => `The store takes nothing any more, conversations fail: ${error}`,
+  store_warning: ({ error }) => `Warning: the store: ${error}`,
+  store_back: () => 'The store is back.',
+  keys_loaded: ({ keys }) => `The keys file has changed: ${counted(keys, 'key')} in force.`,
+  keys_rejected: ({ error }) => `The keys file has a fault, the keys stay as they were: ${error}`,
+  cli_text_ignored: ({ cli }) => `${cli} says something before it is asked: that is in no answer.`,
+  cli_request_refused: ({ cli, request }) => `${cli} asked for what it is not given: ${request}.`,
+  tools_ignored: ({ client, path }) => `${client} offers tools to the model, which are ignored (${path}).`,
+  wrong_keys: ({ client, seconds }) => `Too many wrong API keys from ${client}: refused for ${seconds} s.`,
+  reload_start: () => 'Reload: the workers are being replaced.',
+  reload_complete: () => 'Reload: all workers have been replaced.',
+  readiness_checked: ({ cli, status, error, check_ms: ms }) => {
+    const name = cli === undefined ? 'The model CLI' : `The model CLI ${cli}`;
+    return status === 'ready' ? `${name} is ready (checked in ${ms} ms).` : `${name} is not ready: ${error}`;
+  },
+  orphans_reaped: ({ processes }) => `Ended ${counted(processes, 'process', 'processes')} of a service that had died.`,
+  worker_gone: ({ worker, code, signal }) => `Worker ${worker} is gone (${signal ?? `code ${code}`}).`,
+  workers_unavailable: ({ reason }) => `The service gives up: ${reason}`,
+  listen_failed: ({ error }) => String(error),
+  breaker_open: ({ reason, model, until }) =>
+    `Jobs${model ? ` for ${model}` : ''} are held back (${reason})${until ? ` until ${until}` : ''}.`,
+  breaker_closed: ({ model }) => `Jobs${model ? ` for ${model}` : ''} are let through again.`,
+  quota_warning: (fields) => `A window of the account's quota is nearly used up: ${listOf(fields)}`,
+  cli_failed: ({ request_id: id, code, reason, stderr }) =>
+    `A job failed: ${code}${reason ? ` (${reason})` : ''}, request ${id}${stderr ? `. It wrote: ${stderr}` : ''}`,
+  shutdown_start: ({ signal, running, queued }) =>
+    Number(running) + Number(queued) === 0
+      ? `The service shuts down (${signal}).`
+      : `The service shuts down (${signal}): ${running} running and ${queued} waiting jobs are finished first; once more cuts them.`,
+  shutdown_complete: () => 'All work is finished.',
+  shutdown_timeout: ({ running, queued }) => `Work was cut: ${running} running and ${queued} waiting jobs.`,
+  internal_error: ({ error, request_id: id }) => `A defect, please report it: ${error}${id ? ` (request ${id})` : ''}`,
+};
+
+function counted(count: Field, noun: string, nouns = `${noun}s`): string {
+  return `${count} ${count === 1 ? noun : nouns}`;
+}
+
+function listOf({ window, utilization, resets_at: reset }: Fields): string {
+  const used = typeof utilization === 'number' ? `${Math.round(utilization * 100)} % of ${window}` : `${window}`;
+  return reset ? `${used}, reset at ${reset}` : used;
+}
+
+const pathColumns = 22;
+
+/** Method, path, status, milliseconds, client, and how it ended where that is more than the status. */
+export function requestLine(fields: Fields, paint: Paint): string {
+  const { method, path, status_code: status, duration_ms: ms, client, outcome, error } = fields;
+  const end = outcome ?? error;
+  return [
+    String(method).padEnd(4),
+    String(path).padEnd(pathColumns),
+    colourOf(Number(status), paint)(String(status)),
+    `${Math.round(Number(ms))} ms`.padStart(9),
+    paint.dim(String(client ?? '')),
+    end === undefined ? '' : end === 'ok' ? paint.green(end) : paint.yellow(String(end)),
+  ]
+    .join('  ')
+    .trimEnd();
+}
+
+function colourOf(status: number, paint: Paint): (text: string) => string {
+  if (status >= 500) return paint.red;
+  return status >= 400 ? paint.yellow : paint.green;
+}
+
+/** A record of the log as it is read again from its JSON. */
+export interface ReadRecord {
+  readonly time: string;
+  readonly level: string;
+  readonly event: string;
+  readonly [field: string]: string | number | boolean | null | undefined;
+}
+
+/** At four bytes a character, a line stays below the 4096 bytes that a pipe takes whole. */
+const maxColumns = 900;
+
+/** What writes the log in this style to this output. */
+export function logIn(style: LogStyle, output: LogDestination): LogDestination {
+  return style === 'json' ? output : new TextLog(output, paintFor(style === 'coloured'));
+}
+
+/** Writes a log for people: a line for each record. Owns what the last readiness check has found: it is told once. */
+class TextLog implements LogDestination {
+  readonly #output: LogDestination;
+  readonly #paint: Paint;
+  #lastReadiness = '';
+
+  constructor(output: LogDestination, paint: Paint) {
+    this.#output = output;
+    this.#paint = paint;
+  }
+
+  write(line: string): void {
+    const record = JSON.parse(line) as ReadRecord;
+    if (record.event === 'service_ready' || this.#isKnown(record)) return; // a banner tells of the first
+    this.#output.write(`${renderRecord(record, this.#paint)}\n`);
+  }
+
+  flush(): Promise<boolean> {
+    return this.#output.flush();
+  }
+
+  #isKnown({ event, status, error, trigger }: ReadRecord): boolean {
+    if (event !== 'readiness_checked') return false;
+    const found = `${status} ${error}`;
+    const isKnown = found === this.#lastReadiness && trigger === 'interval';
+    this.#lastReadiness = found;
+    return isKnown;
+  }
+}
+
+/** One line. No field of the record can steer a terminal, or look like another line. */
+export function renderRecord(record: ReadRecord, paint: Paint): string {
+  const safe = escapedFields(record);
+  return clip(`${paint.dim(timeOf(record.time))}  ${textOf(safe, paint)}`, maxColumns);
+}
+
+function textOf(record: ReadRecord, paint: Paint): string {
+  if (record.event === 'http_request_completed') return requestLine(record, paint);
+  const sentence: LogSentence | undefined = Object.hasOwn(logSentences, record.event)
+    ? logSentences[record.event as keyof typeof logSentences]
+    : undefined;
+  const text = sentence === undefined ? listed(record) : sentence(record);
+  if (record.level === 'error') return paint.red(text);
+  return record.level === 'warn' ? paint.yellow(text) : text;
+}
+
+const ofEveryRecord = ['time', 'level', 'role', 'pid', 'event'];
+
+/** An event without a sentence of its own: its name and its fields. */
+function listed(record: ReadRecord): string {
+  const fields = Object.entries(record).filter(([name, value]) => !ofEveryRecord.includes(name) && value !== null);
+  const texts = fields.map(([name, value]) => `${name} ${value}`);
+  const name = record.event.replaceAll('_', ' ');
+  return texts.length === 0 ? name : `${name}: ${texts.join(', ')}`;
+}
+
+function escapedFields(record: ReadRecord): ReadRecord {
+  const entries = Object.entries(record).map(([name, value]) => [
+    escaped(name),
+    typeof value === 'string' ? escaped(value.trimEnd().replace(/\s*\n\s*/g, ' | ')) : value,
+  ]);
+  return Object.fromEntries(entries) as ReadRecord;
+}
+
+/** In the time zone of the machine. */
+function timeOf(time: string): string {
+  const at = new Date(time);
+  return [at.getHours(), at.getMinutes(), at.getSeconds()].map((part) => String(part).padStart(2, '0')).join(':');
+}
