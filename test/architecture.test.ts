@@ -42,7 +42,7 @@ function either(...filters: readonly SourceFilter[]): SourceFilter {
 
 const isMain = isOneOf('src/primary/main', 'src/worker/main');
 const isCommandMain = isOneOf('src/command/main');
-const isTerminal = isOneOf('src/command/terminal');
+const isTerminal = isOneOf('src/command/base/terminal');
 /** A program like any other model CLI. It is started, never imported. */
 const isDemo = isIn('demo');
 
@@ -112,14 +112,14 @@ describe('The imports', () => {
       !target.startsWith('src/') ||
       target.startsWith('src/command/') ||
       target.startsWith('src/shared/') ||
-      (source.name === 'src/command/serve' && target === 'src/primary/main') ||
-      (source.name === 'src/command/store' && target === 'src/primary/store/offline'); // a file that no service has open
+      (source.name === 'src/command/verbs/serve' && target === 'src/primary/main') ||
+      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/offline'); // a file that no service has open
     const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
     const enters = (source: Source, target: string) => !isIn('command')(source) && target.startsWith('src/command/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
     const starters = sources.filter(({ imports }) => imports.some(({ target }) => target === 'src/primary/main'));
-    expect(starters.map(({ name }) => name)).toEqual(['src/command/serve']);
-    for (const { text } of starters) expect(text).toContain("await import('../primary/main.js')");
+    expect(starters.map(({ name }) => name)).toEqual(['src/command/verbs/serve']);
+    for (const { text } of starters) expect(text).toContain("await import('../../primary/main.js')");
   });
 
   it('bring no effect into what the command shows', () => {
@@ -210,7 +210,7 @@ describe('The imports', () => {
       /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
     const openers = new Set(importsThat(opens).filter((each) => !each.includes('/redis/')));
     expect([...openers].toSorted()).toEqual([
-      'src/command/store.ts imports src/primary/store/offline', // a file that no service has open
+      'src/command/verbs/store.ts imports src/primary/store/offline', // a file that no service has open
       'src/primary/main.ts imports src/primary/store/open',
     ]);
   });
@@ -237,7 +237,7 @@ describe('The imports', () => {
     const isEntrance = either(
       isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/doors'),
       isProtocol,
-      isOneOf('src/shared/errors', 'src/shared/config/product', 'src/command/client', 'src/command/job'),
+      isOneOf('src/shared/errors', 'src/shared/config/product', 'src/command/base/client', 'src/command/verbs/answer'),
     );
     const strays = (source: Source, target: string, isType: boolean) =>
       target === 'zod' && !isEntrance(source) && !(isType && source.name === 'src/worker/http/body');

@@ -1,4 +1,4 @@
-import type { Command } from '../src/command/command.js';
+import type { Command } from '../src/command/base/command.js';
 import { about, environmentNote, exitMeanings, flagLabel, programFlags, usageOf } from '../src/command/render/help.js';
 
 /** The manual page of the command in the language of man(7), from the same table as its help. */

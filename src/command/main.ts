@@ -3,14 +3,13 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { systemClock } from '../shared/clock.js';
 import { readProduct } from '../shared/config/product.js';
 import { plain } from '../shared/text/paint.js';
-import { parseCommandLine } from './arguments.js';
-import { Client } from './client.js';
+import { parseCommandLine } from './base/arguments.js';
+import { Client } from './base/client.js';
+import { addressFrom, storeSettings } from './base/environment.js';
+import { CommandError, exitCodes, InterruptedError } from './base/errors.js';
+import { Terminal } from './base/terminal.js';
 import { commands } from './commands.js';
-import { CommandError, exitCodes, InterruptedError } from './errors.js';
 import { commandHelp, programHelp } from './render/help.js';
-import { addressFrom } from './service-address.js';
-import { storeSettings } from './store-settings.js';
-import { Terminal } from './terminal.js';
 
 const terminal = new Terminal(process.env);
 

@@ -1,5 +1,5 @@
 import { wrapped, wrappedRows, wrappedWords } from '../../shared/text/format.js';
-import type { Command, Flag } from '../command.js';
+import type { Command, Flag } from '../base/command.js';
 
 /** What the help of the program says beside its commands. The manual says it too. */
 export const about = 'Runs a local model command-line tool as a REST API, and sends requests to that API.';

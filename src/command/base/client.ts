@@ -1,0 +1,190 @@
+import type { IncomingMessage } from 'node:http';
+import { text as readText } from 'node:stream/consumers';
+import type { z } from 'zod';
+import { errorBody } from '../../shared/api/error.js';
+import type { ServiceAddress } from './environment.js';
+import { CommandError, exitCodes, ServiceError } from './errors.js';
+import { type HttpRequest, readEvents, type ServerEvent, send } from './http.js';
+
+/** For responses that need no work in the service. */
+const stateTimeoutMs = 10_000;
+/** For what an operator would not wait for. */
+const soonMs = 1500;
+/** The service may first run its model CLI, three times for 10 s each. */
+const cliTimeoutMs = 60_000;
+/** The service gives up after 600 s. */
+const storeTimeoutMs = 660_000;
+/** The service sends a comment every 15 s, but a proxy may buffer it. */
+const jobTimeoutMs = 300_000;
+
+interface ClientRequest extends Pick<HttpRequest, 'method' | 'idleTimeoutMs'> {
+  readonly path: string;
+  readonly body?: object;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** HTTP client of one service. Every method throws a CommandError, or the reason of its signal. */
+export class Client {
+  readonly #address: ServiceAddress;
+
+  constructor(address: ServiceAddress) {
+    this.#address = address;
+  }
+
+  get url(): string {
+    return this.#address.url;
+  }
+
+  get hasKey(): boolean {
+    return this.#address.key !== null;
+  }
+
+  get<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'GET', path, idleTimeoutMs: cliTimeoutMs }, schema);
+  }
+
+  post<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'POST', path, idleTimeoutMs: cliTimeoutMs }, schema);
+  }
+
+  delete<T>(path: string, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'DELETE', path, idleTimeoutMs: stateTimeoutMs }, schema);
+  }
+
+  /** Leaves a job to the service, which goes on with it by itself. */
+  leave<T>(path: string, body: object, schema: z.ZodType<T>, signal: AbortSignal): Promise<T> {
+    const headers = { Prefer: 'respond-async' };
+    return this.#read({ method: 'POST', path, body, headers, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+  }
+
+  /** For what goes through a whole store. */
+  order<T>(path: string, body: object, schema: z.ZodType<T>): Promise<T> {
+    return this.#read({ method: 'POST', path, body, idleTimeoutMs: storeTimeoutMs }, schema);
+  }
+
+  /** Like `get`, with a shorter timeout: for paths that never run the model CLI. */
+  getState<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T> {
+    return this.#read({ method: 'GET', path, idleTimeoutMs: stateTimeoutMs, signal }, schema);
+  }
+
+  /** Null where the service does not tell, or not soon: for what can be left out. */
+  getIfTold<T>(path: string, schema: z.ZodType<T>, signal?: AbortSignal): Promise<T | null> {
+    const told = this.#read({ method: 'GET', path, idleTimeoutMs: soonMs, signal }, schema);
+    return told.catch((error: unknown) => {
+      if (error instanceof CommandError) return null;
+      throw error;
+    });
+  }
+
+  async getText(path: string, signal?: AbortSignal): Promise<string> {
+    const { text, isOk } = await this.#exchange({ method: 'GET', path, idleTimeoutMs: stateTimeoutMs, signal });
+    if (isOk) return text;
+    throw this.#serviceError(text);
+  }
+
+  /** The events of a job, until the stream ends. Throws a ServiceError if the job is refused. */
+  async *stream(path: string, fields: object, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    yield* this.#events({ method: 'POST', path, body: { ...fields, stream: true } }, signal);
+  }
+
+  /** The events of a background job after this one, until the stream ends. */
+  async *follow(path: string, after: string | undefined, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    yield* this.#events({ method: 'GET', path, ...(after && { headers: { 'Last-Event-ID': after } }) }, signal);
+  }
+
+  async *#events(request: Omit<ClientRequest, 'idleTimeoutMs'>, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+    const response = await this.#send({ ...request, idleTimeoutMs: jobTimeoutMs, signal });
+    try {
+      if (response.statusCode === 204) return;
+      if (!isOk(response)) throw this.#serviceError(await readText(response));
+      if (!response.headers['content-type']?.startsWith('text/event-stream')) throw this.#notPromptRelay();
+      yield* readEvents(response);
+    } catch (error) {
+      throw this.#readError(error, signal);
+    } finally {
+      response.destroy();
+    }
+    signal.throwIfAborted();
+  }
+
+  /** Parses JSON. Unknown fields are accepted: the service may be newer than this program. */
+  parse<T>(text: string, schema: z.ZodType<T>): T {
+    const value = parseJson(text);
+    const parsed = schema.safeParse(value);
+    if (parsed.success) return parsed.data;
+    const isNewer = parsed.error.issues.every(({ code }) => code === 'unrecognized_keys');
+    if (isNewer) return value as T;
+    throw this.#notPromptRelay();
+  }
+
+  /** The status 503 does not imply an error body: /health uses it too. */
+  async #read<T>(request: ClientRequest, schema: z.ZodType<T>): Promise<T> {
+    const { status, text, isOk } = await this.#exchange(request);
+    const hasError = 'error' in Object(parseJson(text));
+    if ((isOk || status === 503) && !hasError) return this.parse(text, schema);
+    throw this.#serviceError(text);
+  }
+
+  async #exchange(request: ClientRequest) {
+    const response = await this.#send(request);
+    try {
+      return { status: response.statusCode, text: await readText(response), isOk: isOk(response) };
+    } catch (error) {
+      throw this.#readError(error, request.signal);
+    }
+  }
+
+  async #send({ method, path, body, headers: own, idleTimeoutMs, signal }: ClientRequest): Promise<IncomingMessage> {
+    const { url, socketPath, key } = this.#address;
+    const origin = socketPath === undefined ? url : 'http://localhost';
+    const type = body && { 'Content-Type': 'application/json' };
+    const headers = { ...type, ...(key !== null && { 'X-API-Key': key }), ...own };
+    const content = body && JSON.stringify(body);
+    try {
+      return await send({ method, url: origin + path, socketPath, headers, body: content, idleTimeoutMs, signal });
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : this.#connectError(error as NodeJS.ErrnoException);
+    }
+  }
+
+  #serviceError(text: string): ServiceError {
+    return new ServiceError(this.parse(text, errorBody));
+  }
+
+  #connectError({ code, message }: NodeJS.ErrnoException): CommandError {
+    if (code?.startsWith('HPE_')) return this.#notPromptRelay(); // the response is not HTTP
+    const cause = code === 'ECONNREFUSED' ? 'connection refused' : (code ?? message);
+    return new CommandError(
+      exitCodes.unavailable,
+      `no service answers at ${this.url} (${cause}): start one with "prompt-relay serve", or set another URL with --url`,
+    );
+  }
+
+  /** What to throw when a response fails while it is read. */
+  #readError(error: unknown, signal: AbortSignal | undefined): unknown {
+    if (signal?.aborted) return signal.reason;
+    if (error instanceof CommandError) return error;
+    const { code, message } = error as NodeJS.ErrnoException;
+    return new CommandError(
+      exitCodes.unavailable,
+      `the response from ${this.url} was cut off (${code ?? message}): try again`,
+    );
+  }
+
+  #notPromptRelay(): CommandError {
+    return new CommandError(exitCodes.protocol, `the server at ${this.url} is not a prompt-relay service`);
+  }
+}
+
+function isOk({ statusCode = 0 }: IncomingMessage): boolean {
+  return statusCode >= 200 && statusCode < 300;
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,130 @@
+import { localUrl } from '../../shared/config/addresses.js';
+import { checkKey, readClearKeys } from '../../shared/config/api-keys.js';
+import type { Environment } from '../../shared/config/config.js';
+import type { ReadFile } from '../../shared/config/secrets.js';
+import { variables } from '../../shared/config/variables.js';
+import { CommandError, exitCodes } from './errors.js';
+
+/** The URL of a service, and the API key to send to it. */
+export interface ServiceAddress {
+  /** Without a slash at the end; `unix:/path` for a Unix socket. */
+  readonly url: string;
+  readonly socketPath?: string;
+  readonly key: string | null;
+}
+
+export interface AddressFlags {
+  readonly url?: string | undefined;
+  readonly key?: string | undefined;
+}
+
+/** Flags take precedence over the environment variables of the service. Throws a CommandError. */
+export async function addressFrom(flags: AddressFlags, env: Environment, readFile: ReadFile): Promise<ServiceAddress> {
+  return { ...placeFrom(flags, env), key: await keyFrom(flags, env, readFile) };
+}
+
+function placeFrom({ url }: AddressFlags, env: Environment): Omit<ServiceAddress, 'key'> {
+  const socketPath = /^unix:(?:\/\/)?(\/.+)$/.exec(url ?? '')?.[1];
+  if (socketPath !== undefined) return { url: `unix:${socketPath}`, socketPath };
+  return { url: url === undefined ? configuredUrl(env) : checkedUrl(url, env) };
+}
+
+function configuredUrl(env: Environment): string {
+  const port = Number(settingOf(env, 'MODEL_API_PORT'));
+  if (port === 0) throw configError('MODEL_API_PORT: 0 means any free port: use --url to name the service');
+  return localUrl(String(settingOf(env, 'MODEL_API_HOST')), port);
+}
+
+function checkedUrl(url: string, env: Environment): string {
+  const whole = /^[a-z][a-z0-9+.-]*:\/\//i.test(url) ? url : withScheme(url, env);
+  const parsed = URL.canParse(whole) ? new URL(whole) : null;
+  if (parsed !== null && /^https?:$/.test(parsed.protocol) && parsed.search + parsed.hash === '') {
+    return parsed.href.replace(/\/+$/, '');
+  }
+  const forms = 'http://127.0.0.1:5051, localhost:5051, localhost or unix:/run/relay.sock';
+  throw new CommandError(exitCodes.usage, `--url: must be an address such as ${forms}`);
+}
+
+/** `host:port`; a host alone has the port of the service. */
+function withScheme(host: string, env: Environment): string {
+  const bracketed = /^[0-9a-f]*:[0-9a-f:.]*:[0-9a-f:.]*$/i.test(host) ? `[${host}]` : host;
+  const hasPort = /:\d+(\/|$)/.test(bracketed.replace(/^\[.*\]/, ''));
+  const [, name = '', path = ''] = /^([^/]*)(.*)$/.exec(bracketed) ?? [];
+  return hasPort ? `http://${bracketed}` : `http://${name}:${settingOf(env, 'MODEL_API_PORT') || defaultPort}${path}`;
+}
+
+const defaultPort = 5051;
+
+function settingOf(env: Environment, name: 'MODEL_API_HOST' | 'MODEL_API_PORT'): string | number {
+  const [, schema, fallback] = variables[name];
+  const parsed = schema.safeParse(env[name] ?? fallback);
+  if (!parsed.success) throw configError(`${name}: ${parsed.error.issues[0]?.message}`);
+  return parsed.data;
+}
+
+/** If the key file has several keys, the first one is used. */
+async function keyFrom({ key }: AddressFlags, env: Environment, readFile: ReadFile): Promise<string | null> {
+  if (key !== undefined) return checkedKey(key, '--key', exitCodes.usage);
+  if (env.MODEL_API_KEY) return checkedKey(env.MODEL_API_KEY, 'MODEL_API_KEY', exitCodes.config);
+  const file = env.MODEL_API_KEY_FILE;
+  if (!file) return null;
+  try {
+    return readClearKeys(await readFile(file))[0] ?? null;
+  } catch (error) {
+    throw configError(`MODEL_API_KEY_FILE: ${(error as Error).message}`);
+  }
+}
+
+/** Node's own error for an invalid header would show the key. */
+function checkedKey(key: string, source: string, exitCode: number): string {
+  try {
+    checkKey(key);
+    return key;
+  } catch (error) {
+    throw new CommandError(exitCode, `${source}: ${(error as Error).message}`);
+  }
+}
+
+function configError(message: string): CommandError {
+  return new CommandError(exitCodes.config, message);
+}
+
+/** What the environment of the service says of its store. */
+export interface NamedStore {
+  /** null where nothing is said: then it is that of the service that runs. */
+  readonly path: string | null;
+  readonly isRedis: boolean;
+  readonly conversationTtlMs: number;
+  readonly jobTtlMs: number;
+}
+
+/** `flag` wins. Throws a CommandError, also for a store that has no file. */
+export function storeSettings(flag: string | undefined, env: Environment): NamedStore {
+  const text = flag ?? env.MODEL_API_STORE;
+  const source = flag === undefined ? 'MODEL_API_STORE' : '--store';
+  return {
+    path: text === undefined ? null : pathOf(text, source, flag === undefined ? exitCodes.config : exitCodes.usage),
+    isRedis: isRedis(text),
+    conversationTtlMs: secondsOf('MODEL_API_CONVERSATION_TTL_SECONDS', env),
+    jobTtlMs: secondsOf('MODEL_API_JOB_TTL_SECONDS', env),
+  };
+}
+
+/** null for memory and Redis: the service alone knows them. */
+function pathOf(text: string, source: string, exitCode: number): string | null {
+  if (isRedis(text)) return null;
+  const parsed = variables.MODEL_API_STORE[1].safeParse(text);
+  if (!parsed.success) throw new CommandError(exitCode, `${source}: ${parsed.error.issues[0]?.message}`);
+  return parsed.data.kind === 'sqlite' ? parsed.data.path : null;
+}
+
+function isRedis(text: string | undefined): boolean {
+  return /^rediss?:/.test(text ?? '');
+}
+
+function secondsOf(name: 'MODEL_API_CONVERSATION_TTL_SECONDS' | 'MODEL_API_JOB_TTL_SECONDS', env: Environment): number {
+  const [, schema, fallback] = variables[name];
+  const parsed = schema.safeParse(env[name] ?? fallback);
+  if (parsed.success) return parsed.data;
+  throw new CommandError(exitCodes.config, `${name}: ${parsed.error.issues[0]?.message}`);
+}

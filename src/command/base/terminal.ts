@@ -1,0 +1,149 @@
+import { createInterface, type Interface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { text } from 'node:stream/consumers';
+import type { Environment } from '../../shared/config/config.js';
+import { wrapped } from '../../shared/text/format.js';
+import { clip, type Paint, paintFor, plain, plainJson } from '../../shared/text/paint.js';
+import { exitCodes } from './errors.js';
+
+const defaultColumns = 80;
+const minTextColumns = 40;
+const maxTextColumns = 100;
+
+/** The standard streams of the process: data goes to stdout, messages to stderr. */
+export class Terminal {
+  readonly #env: Environment;
+  #handlesStdoutErrors = false;
+
+  constructor(env: Environment) {
+    this.#env = env;
+  }
+
+  get isStdoutTty(): boolean {
+    return process.stdout.isTTY === true;
+  }
+
+  get isStderrTty(): boolean {
+    return process.stderr.isTTY === true;
+  }
+
+  get isStdinTty(): boolean {
+    return process.stdin.isTTY === true;
+  }
+
+  /** Whether readline edits the input, which it echoes to stderr. Otherwise the terminal driver edits it. */
+  get editsLines(): boolean {
+    return this.isStdinTty && this.isStderrTty;
+  }
+
+  /** A terminal of unknown size reports 0. */
+  get columns(): number {
+    return process.stdout.columns || defaultColumns;
+  }
+
+  /** The width of text that is to be read: a wide terminal is not used to its end. */
+  get textColumns(): number {
+    return this.isStdoutTty ? Math.min(Math.max(this.columns, minTextColumns), maxTextColumns) : defaultColumns;
+  }
+
+  get rows(): number {
+    return process.stdout.rows || 24;
+  }
+
+  /** For stdout. */
+  get paint(): Paint {
+    return paintFor(this.#hasColours(this.isStdoutTty));
+  }
+
+  /** For stderr. */
+  get messagePaint(): Paint {
+    return paintFor(this.#hasColours(this.isStderrTty));
+  }
+
+  /** Writes to stdout. Resolves when there is room for more. */
+  async write(data: string): Promise<void> {
+    this.#handleStdoutErrors();
+    if (process.stdout.write(data)) return;
+    await new Promise<void>((resolve) => process.stdout.once('drain', resolve));
+  }
+
+  /** Writes the text of a model. Control characters are removed if stdout is a terminal. */
+  writeUntrusted(data: string): Promise<void> {
+    return this.write(this.isStdoutTty ? plain(data) : data);
+  }
+
+  writeLine(data: string): Promise<void> {
+    return this.write(`${data}\n`);
+  }
+
+  async writeLines(lines: readonly string[]): Promise<void> {
+    for (const line of lines) await this.writeLine(line);
+  }
+
+  writeJson(value: unknown): Promise<void> {
+    return this.writeLine(plainJson(value));
+  }
+
+  /** Writes a line to stderr. */
+  message(line: string): void {
+    process.stderr.write(`${line}\n`);
+  }
+
+  /** Writes sentences to stderr, on a terminal broken between words. What is to be copied is a message. */
+  sentences(text: string, style = (line: string) => line): void {
+    const columns = Math.min(process.stderr.columns || defaultColumns, maxTextColumns);
+    for (const line of text.split('\n'))
+      for (const part of this.isStderrTty ? wrapped(line, columns) : [line]) this.message(style(part));
+  }
+
+  /** Writes to stderr, without ending the line. */
+  showPrompt(prompt: string): void {
+    process.stderr.write(prompt);
+  }
+
+  /** Replaces the current line of stderr, if that is a terminal. */
+  showProgress(line: string): void {
+    const shown = clip(line, (process.stderr.columns || defaultColumns) - 1); // what wraps could not be replaced
+    if (this.isStderrTty) process.stderr.write(`\r\u001b[K${shown}`);
+  }
+
+  /** Reads stdin to its end. */
+  readStdin(): Promise<string> {
+    return text(process.stdin);
+  }
+
+  /** Handles SIGINT, which then does not end the process until the handler is disposed. */
+  onInterrupt(handler: () => void): Disposable {
+    process.on('SIGINT', handler);
+    return { [Symbol.dispose]: () => void process.off('SIGINT', handler) };
+  }
+
+  /** Lines from stdin; at a terminal with editing and history. While `isQuiet` returns true, nothing is echoed. */
+  openLines(isQuiet: () => boolean): Interface {
+    const echo = new Writable({
+      write: (chunk, _encoding, done) => {
+        if (!isQuiet()) process.stderr.write(chunk);
+        done(); // without waiting, so that the echo stays in order with messages
+      },
+    });
+    // readline wraps lines at the width of its output.
+    Object.defineProperty(echo, 'columns', { get: () => process.stderr.columns });
+    const { editsLines } = this;
+    return createInterface({ input: process.stdin, terminal: editsLines, ...(editsLines && { output: echo }) });
+  }
+
+  #hasColours(isTerminal: boolean): boolean {
+    return isTerminal && !this.#env.NO_COLOR && this.#env.TERM !== 'dumb';
+  }
+
+  /** Node ignores SIGPIPE: without this, `prompt-relay ask … | head -1` would end with a stack trace. */
+  #handleStdoutErrors(): void {
+    if (this.#handlesStdoutErrors) return;
+    this.#handlesStdoutErrors = true;
+    process.stdout.on('error', ({ code, message }: NodeJS.ErrnoException) => {
+      if (code !== 'EPIPE')
+        this.message(`${this.messagePaint.red('prompt-relay:')} cannot write to stdout: ${message}`);
+      process.exit(code === 'EPIPE' ? exitCodes.brokenPipe : exitCodes.output);
+    });
+  }
+}

@@ -1,0 +1,200 @@
+import { z } from 'zod';
+import { errorBody } from '../../shared/api/error.js';
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { Client } from '../base/client.js';
+import type { CommandContext } from '../base/command.js';
+import { CommandError, exitCodes, ServiceError } from '../base/errors.js';
+import type { ServerEvent } from '../base/http.js';
+import type { Terminal } from '../base/terminal.js';
+
+/** Receives the progress of a job. */
+export interface JobListener {
+  onQueued(position: number): void;
+  onStarted(): void;
+  onDelta(text: string): Promise<void>;
+  /** The final answer does not begin with the deltas so far. `response` is the whole answer. */
+  onReplaced(response: string): Promise<void>;
+}
+
+export interface JobAnswer {
+  readonly response: string;
+}
+
+export interface JobCall<T extends JobAnswer> {
+  readonly path: '/ask' | '/chat';
+  readonly body: object;
+  /** Of the final answer. */
+  readonly schema: z.ZodType<T>;
+}
+
+const queuedEvent = z.looseObject({ position: z.int() });
+const deltaEvent = z.looseObject({ text: z.string() });
+
+/** Runs one job and returns its answer. Throws a CommandError, or the reason of the signal. */
+export function runJob<T extends JobAnswer>(
+  client: Client,
+  { path, body, schema }: JobCall<T>,
+  signal: AbortSignal,
+  listener?: JobListener,
+): Promise<T> {
+  return collectJob(client, client.stream(path, body, signal), (data) => client.parse(data, schema), listener);
+}
+
+/** Returns the answer of the job that these events tell of. Throws a CommandError. */
+export async function collectJob<T extends JobAnswer>(
+  client: Client,
+  events: AsyncIterable<ServerEvent>,
+  answerOf: (data: string) => T,
+  listener?: JobListener,
+): Promise<T> {
+  let received = '';
+  for await (const { event, data } of events) {
+    if (event === 'queued') listener?.onQueued(client.parse(data, queuedEvent).position);
+    if (event === 'started') listener?.onStarted();
+    if (event === 'error') throw new ServiceError(client.parse(data, errorBody));
+    if (event === 'cancelled') throw new CommandError(exitCodes.failed, 'the job was cancelled');
+    if (event === 'delta') {
+      const { text } = client.parse(data, deltaEvent);
+      received += text;
+      await listener?.onDelta(text);
+    }
+    if (event === 'done') {
+      const answer = answerOf(data);
+      await reportRest(answer.response, received, listener);
+      return answer;
+    }
+  }
+  throw new CommandError(exitCodes.unavailable, `the response from ${client.url} was cut off before the answer ended`);
+}
+
+/** The final answer takes precedence over the deltas: a model may start over. */
+async function reportRest(response: string, received: string, listener?: JobListener): Promise<void> {
+  if (!response.startsWith(received)) await listener?.onReplaced(response);
+  else if (response.length > received.length) await listener?.onDelta(response.slice(received.length));
+}
+
+const stepMs = 1000;
+
+/** Owns the line of stderr that tells what a job waits for, and for how many seconds. It is there on a terminal only. */
+export class WaitingLine {
+  readonly #terminal: Terminal;
+  readonly #clock: Clock;
+  #what = '';
+  #sinceMs = 0;
+  #stopTimer: StopTimer = () => {};
+
+  constructor(terminal: Terminal, clock: Clock) {
+    this.#terminal = terminal;
+    this.#clock = clock;
+  }
+
+  /** The job waits for this from now on. What changes beside it, such as a place, does not restart the seconds. */
+  show(what: string, isNewWait: boolean): void {
+    if (!this.#terminal.isStderrTty) return;
+    if (isNewWait || this.#what === '') this.#sinceMs = this.#clock.monotonicMs();
+    this.#what = what;
+    this.#draw();
+    this.#stopTimer();
+    this.#stopTimer = this.#clock.every(stepMs, () => this.#draw());
+  }
+
+  erase(): void {
+    this.#stopTimer();
+    if (this.#what !== '') this.#terminal.showProgress('');
+    this.#what = '';
+  }
+
+  #draw(): void {
+    const seconds = Math.floor((this.#clock.monotonicMs() - this.#sinceMs) / 1000);
+    this.#terminal.showProgress(this.#terminal.messagePaint.dim(`${this.#what}, ${seconds} s …`));
+  }
+}
+
+const startedOver = '(The model started over. Ignore the text above.)';
+
+type PrinterParts = Pick<CommandContext, 'terminal' | 'clock'>;
+
+/** Runs a job and prints its answer. Throws what `runJob` throws. */
+export function printJob<T extends JobAnswer>(
+  client: Client,
+  call: JobCall<T>,
+  signal: AbortSignal,
+  parts: PrinterParts,
+): Promise<T> {
+  return printAnswer((listener) => runJob(client, call, signal, listener), parts);
+}
+
+/** Prints the answer of a job while `run` tells of it. */
+export async function printAnswer<T extends JobAnswer>(
+  run: (listener: JobListener) => Promise<T>,
+  { terminal, clock }: PrinterParts,
+): Promise<T> {
+  const printer = new AnswerPrinter(terminal, new WaitingLine(terminal, clock));
+  printer.onSent();
+  try {
+    const answer = await run(printer);
+    await printer.finish(answer);
+    return answer;
+  } catch (error) {
+    await printer.cut();
+    throw error;
+  }
+}
+
+/** To a terminal, prints deltas as they arrive. To a file or a pipe, which cannot be corrected, prints the final answer. */
+class AnswerPrinter implements JobListener {
+  readonly #terminal: Terminal;
+  #lastText = '';
+  readonly #waiting: WaitingLine;
+
+  constructor(terminal: Terminal, waiting: WaitingLine) {
+    this.#terminal = terminal;
+    this.#waiting = waiting;
+  }
+
+  onSent(): void {
+    this.#waiting.show('waiting for the service', true);
+  }
+
+  onQueued(position: number): void {
+    this.#waiting.show(`waiting for a slot, place ${position} in the queue`, false);
+  }
+
+  onStarted(): void {
+    this.#waiting.show('the model is at work', true);
+  }
+
+  async onDelta(text: string): Promise<void> {
+    if (this.#terminal.isStdoutTty) await this.#write(text);
+  }
+
+  async onReplaced(response: string): Promise<void> {
+    if (!this.#terminal.isStdoutTty) return;
+    await this.#endLine();
+    await this.#terminal.writeLine(this.#terminal.paint.dim(startedOver));
+    await this.#write(response);
+  }
+
+  async finish({ response }: JobAnswer): Promise<void> {
+    if (!this.#terminal.isStdoutTty) await this.#write(response);
+    await this.#endLine();
+  }
+
+  /** Ends the line of an unfinished answer, if any of it was printed. */
+  async cut(): Promise<void> {
+    if (this.#lastText === '') this.#waiting.erase();
+    else await this.#endLine();
+  }
+
+  async #write(text: string): Promise<void> {
+    if (text === '') return;
+    this.#waiting.erase();
+    this.#lastText = text;
+    await this.#terminal.writeUntrusted(text);
+  }
+
+  async #endLine(): Promise<void> {
+    this.#waiting.erase();
+    if (!this.#lastText.endsWith('\n')) await this.#terminal.write('\n');
+  }
+}

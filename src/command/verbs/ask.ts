@@ -1,0 +1,164 @@
+import { askResult } from '../../shared/api/ask.js';
+import { imageFault } from '../../shared/api/images.js';
+import { acceptedBody } from '../../shared/api/jobs.js';
+import { type Effort, efforts, type Image, imageTypes } from '../../shared/job.js';
+import type { Client } from '../base/client.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  clientFor,
+  jsonFlag,
+  modelFlag,
+  type NamedFiles,
+} from '../base/command.js';
+import { CommandError, exitCodes, InterruptedError } from '../base/errors.js';
+import type { Terminal } from '../base/terminal.js';
+import { printJob, runJob } from './answer.js';
+
+export const ask: Command = {
+  name: 'ask',
+  synopsis: '[prompt | -] …',
+  summary: 'ask one question and print the answer',
+  flags: {
+    ...modelFlag,
+    system: { type: 'string', short: 's', placeholder: '<text>', description: 'instructions for the model' },
+    effort: {
+      type: 'string',
+      placeholder: '<level>',
+      values: efforts,
+      description: `how hard the model is to think: ${efforts.join(', ')}`,
+    },
+    schema: {
+      type: 'string',
+      placeholder: '<file|json>',
+      values: 'file',
+      description: 'JSON Schema of the answer, which is then printed as JSON',
+    },
+    image: {
+      type: 'string',
+      short: 'i',
+      multiple: true,
+      placeholder: '<file>',
+      values: 'file',
+      description: 'PNG, JPEG, GIF or WebP for the model to look at; may be repeated',
+    },
+    background: {
+      type: 'boolean',
+      short: 'b',
+      description: 'do not wait: print the id of the job, for "prompt-relay jobs"',
+    },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: Number.POSITIVE_INFINITY,
+  notes: [
+    'The argument "-" stands for stdin. Without a prompt, the whole prompt is read from stdin. Other users can see arguments with ps: private prompts belong on stdin.',
+  ],
+  examples: [
+    "prompt-relay ask 'What is a relay?'",
+    "prompt-relay ask -m opus --effort high 'Prove it:' - < claim.txt",
+    "prompt-relay ask --image chart.png 'What does it show?'",
+    "prompt-relay ask --schema answer.schema.json 'Name three birds' | jq .",
+    "prompt-relay jobs follow $(prompt-relay ask --background 'Take your time')",
+  ],
+  run: async (args, context) => {
+    const { terminal } = context;
+    const body = await bodyFrom(args, context);
+    const client = await clientFor(args, context);
+    const call = { path: '/ask', body, schema: askResult } as const;
+    const ending = new AbortController();
+    using _ = terminal.onInterrupt(() => ending.abort(new InterruptedError()));
+    if (args.has('background')) await leaveJob(client, body, ending.signal, args, terminal);
+    else if (args.has('json')) await terminal.writeJson(await runJob(client, call, ending.signal));
+    else await printJob(client, call, ending.signal, context);
+    return exitCodes.ok;
+  },
+};
+
+async function leaveJob(
+  client: Client,
+  body: object,
+  signal: AbortSignal,
+  args: CommandArguments,
+  terminal: Terminal,
+): Promise<void> {
+  const accepted = await client.leave('/ask', body, acceptedBody, signal);
+  if (args.has('json')) return terminal.writeJson(accepted);
+  await terminal.writeUntrusted(`${accepted.job_id}\n`);
+}
+
+/** The flags are checked before stdin is read. */
+async function bodyFrom(args: CommandArguments, { files, terminal }: Parameters<Command['run']>[1]): Promise<object> {
+  const extras = {
+    effort: readEffort(args.value('effort')),
+    schema: await readSchema(args.value('schema'), files),
+    images: await readImages(args.values('image'), files),
+  };
+  return {
+    prompt: await readPrompt(args, terminal),
+    model: args.value('model'),
+    system: args.value('system'),
+    ...extras,
+  };
+}
+
+async function readPrompt({ positionals }: CommandArguments, terminal: Terminal): Promise<string> {
+  const usesStdin = positionals.length === 0 || positionals.includes('-');
+  if (usesStdin && terminal.isStdinTty)
+    terminal.message(terminal.messagePaint.dim('Type the prompt, then press Ctrl-D.'));
+  const prompt = usesStdin ? await insertStdin(positionals, terminal) : positionals.join(' ');
+  if (prompt.trim() !== '') return prompt;
+  throw new CommandError(exitCodes.usage, 'the prompt is empty: pass it as an argument or on stdin');
+}
+
+/** Puts stdin in the place of `-`, with a blank line before and after it. */
+async function insertStdin(positionals: readonly string[], terminal: Terminal): Promise<string> {
+  const input = await terminal.readStdin();
+  const at = positionals.indexOf('-');
+  const parts = [positionals.slice(0, Math.max(0, at)).join(' '), input, positionals.slice(at + 1).join(' ')];
+  return parts.filter((part) => part !== '').join('\n\n');
+}
+
+/** What `ask` sends beside the prompt. All throw a CommandError. */
+
+export function readEffort(given: string | undefined): Effort | undefined {
+  if (given === undefined) return undefined;
+  const known = efforts.find((effort) => effort === given);
+  if (known !== undefined) return known;
+  throw usageError(`--effort: must be ${efforts.slice(0, -1).join(', ')} or ${efforts.at(-1)}`);
+}
+
+/** JSON itself begins with a brace, anything else names a file. */
+export async function readSchema(given: string | undefined, files: NamedFiles): Promise<unknown> {
+  if (given === undefined) return undefined;
+  const text = given.trimStart().startsWith('{') ? given : String(await readNamed('--schema', given, files));
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usageError(`--schema: is not valid JSON: ${(error as Error).message}`);
+  }
+}
+
+/** The content tells the type, not the name. */
+export async function readImages(paths: readonly string[], files: NamedFiles): Promise<object[] | undefined> {
+  if (paths.length === 0) return undefined;
+  return Promise.all(
+    paths.map(async (path) => {
+      const data = (await readNamed('--image', path, files)).toString('base64');
+      const type = imageTypes.find((candidate: Image['mediaType']) => imageFault(candidate, data) === null);
+      if (type === undefined) throw usageError(`--image: ${path} is no PNG, JPEG, GIF or WebP`);
+      return { media_type: type, data };
+    }),
+  );
+}
+
+function readNamed(flag: string, path: string, files: NamedFiles): Promise<Buffer> {
+  return files.read(path).catch((error: Error) => {
+    throw usageError(`${flag}: ${error.message}`);
+  });
+}
+
+function usageError(message: string): CommandError {
+  return new CommandError(exitCodes.usage, message);
+}

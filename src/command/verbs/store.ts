@@ -1,0 +1,189 @@
+import { basename, dirname, resolve } from 'node:path';
+import { setupReport } from '../../shared/api/setup.js';
+import {
+  type PurgeReport,
+  purgeReport,
+  purgeRequest,
+  type StoreReport,
+  storeBackup,
+  storeReport,
+} from '../../shared/api/store.js';
+import { ConfigFault } from '../../shared/config/config.js';
+import { RelayError } from '../../shared/errors.js';
+import {
+  addressFlags,
+  type Command,
+  type CommandArguments,
+  type CommandContext,
+  clientFor,
+  jsonFlag,
+} from '../base/command.js';
+import type { NamedStore } from '../base/environment.js';
+import { CommandError, exitCodeOfError, exitCodes } from '../base/errors.js';
+import { renderBackup, renderPurge, renderVerdict } from '../render/store.js';
+
+export const store: Command = {
+  name: 'store',
+  synopsis: 'backup <file> | verify [file] | purge --client <client>',
+  summary: 'back up or check the store, or forget a client',
+  flags: {
+    client: { type: 'string', placeholder: '<client>', description: "kind and name, such as 'key alice' (purge)" },
+    store: {
+      type: 'string',
+      placeholder: '<place>',
+      description: 'the store, such as sqlite:/path.db; default: MODEL_API_STORE',
+    },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: 2,
+  words: ['backup', 'verify', 'purge'],
+  notes: [
+    'It works on the file itself, as the user whom it belongs to, where no service has it open. Else, and where no file is named, it asks the service that runs, which needs a key with the scope admin. A service that runs writes its backup beside its store.',
+    'verify exits with 1 where it finds a fault. A store in Redis is checked and purged by a service that runs, whichever of its hosts that is. Redis makes its own backups.',
+  ],
+  examples: [
+    'prompt-relay store backup backup-1.db',
+    'prompt-relay store verify /var/backups/backup-1.db',
+    "prompt-relay store purge --client 'key alice'",
+  ],
+  run: async (args, context) => {
+    const [action = '', subject] = args.positionals;
+    const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
+    if (act === undefined) throw usageError('say backup, verify or purge');
+    try {
+      return await act(subject, args, context);
+    } catch (error) {
+      if (error instanceof ConfigFault) {
+        throw new CommandError(exitCodes.config, `store: ${error.message.replace('MODEL_API_STORE: ', '')}`);
+      }
+      if (!(error instanceof RelayError) || error.code === 'cancelled') throw error;
+      throw new CommandError(exitCodeOfError[error.code], error.message);
+    }
+  },
+};
+
+const redisBackup =
+  'backup: Redis makes its own backups: copy its appendonlydir, or the dump.rdb of BGSAVE, as its documentation says';
+
+type StoreAction = (subject: string | undefined, args: CommandArguments, context: CommandContext) => Promise<number>;
+
+const actions: Readonly<Record<string, StoreAction>> = {
+  backup: async (file, args, context) => {
+    if (file === undefined || basename(file) === '') throw usageError('backup: name the file');
+    const settings = context.storeSettings(args.value('store'));
+    if (settings.isRedis) throw usageError(redisBackup);
+    const made =
+      (await onFile(settings.path, args, context, ({ upkeep }) => upkeep.backupTo(resolve(file)))) ??
+      (await backupByService(file, args, context));
+    return show(made, renderBackup(made), args, context);
+  },
+  verify: async (file, args, context) => {
+    const settings = context.storeSettings(args.value('store'));
+    const path = file === undefined ? settings.path : resolve(file);
+    const report =
+      (await verifyFile(path, settings, args, context)) ?? (await verifyByService(file, settings, args, context));
+    await show(report, renderVerdict(report, context.terminal.paint), args, context);
+    return report.faults.length === 0 ? exitCodes.ok : exitCodes.failed;
+  },
+  purge: async (unexpected, args, context) => {
+    const named = args.value('client');
+    if (unexpected !== undefined || named === undefined)
+      throw usageError("purge: name the client with --client, such as --client 'key alice'");
+    const order = purgeRequest.safeParse({ client: named });
+    if (!order.success) throw usageError(`--client: ${order.error.issues[0]?.message}`);
+    const { client } = order.data;
+    const settings = context.storeSettings(args.value('store'));
+    const purged: PurgeReport =
+      (await onFile(
+        settings.path,
+        args,
+        context,
+        async ({ upkeep }) => {
+          return { client, removed: await upkeep.purge(client), copies: await upkeep.copies() };
+        },
+        'purge',
+      )) ?? (await (await serviceWith(settings, args, context)).order('/store/purge', { client }, purgeReport));
+    return show(purged, renderPurge(purged, context.terminal.paint), args, context);
+  },
+};
+
+type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/offline.js')['openOffline']>>>;
+
+/** null where there is no file that can be worked on here: a service has it, or it is not known. */
+async function onFile<T>(
+  path: string | null,
+  args: CommandArguments,
+  { clock }: CommandContext,
+  work: (file: Offline) => Promise<T>,
+  purpose: 'look' | 'purge' = 'look',
+): Promise<T | null> {
+  if (path === null || args.value('url') !== undefined) return null;
+  const { openOffline } = await import('../../primary/store/offline.js');
+  const file = await openOffline(path, clock, purpose);
+  if (file === null) return null;
+  try {
+    return await work(file);
+  } finally {
+    await file.close();
+  }
+}
+
+async function verifyFile(
+  path: string | null,
+  settings: NamedStore,
+  args: CommandArguments,
+  context: CommandContext,
+): Promise<StoreReport | null> {
+  const { expiryAt } = await import('../../primary/store/offline.js');
+  return onFile(path, args, context, ({ upkeep }) => upkeep.verify(expiryAt(context.clock.now(), settings)));
+}
+
+/** The service that runs, where it may have this store. */
+async function serviceWith({ isRedis }: NamedStore, args: CommandArguments, context: CommandContext) {
+  const client = await clientFor(args, context);
+  if (!isRedis || (await client.getState('/setup', setupReport)).store.kind === 'redis') return client;
+  throw new CommandError(exitCodes.unavailable, `store: the service at ${client.url} keeps nothing in Redis`);
+}
+
+async function verifyByService(
+  file: string | undefined,
+  settings: NamedStore,
+  args: CommandArguments,
+  context: CommandContext,
+): Promise<StoreReport> {
+  const report = await (await serviceWith(settings, args, context)).order('/store/verify', {}, storeReport);
+  if (file === undefined || report.path === resolve(file)) return report;
+  throw new CommandError(
+    exitCodes.unavailable,
+    `store: a process has ${file} open, and it is not the service that answers`,
+  );
+}
+
+/** It writes nowhere but beside its store. */
+async function backupByService(file: string, args: CommandArguments, context: CommandContext) {
+  const client = await clientFor(args, context);
+  if (file !== basename(file)) {
+    const { store: place } = await client.getState('/setup', setupReport);
+    const folder = dirname(place.place ?? '/');
+    if (place.kind === 'sqlite' && dirname(resolve(file)) !== folder) {
+      throw usageError(`backup: a service that runs writes beside its store alone: name a file in ${folder}`);
+    }
+  }
+  return client.order('/store/backup', { name: basename(file) }, storeBackup);
+}
+
+async function show(
+  body: object,
+  lines: readonly string[],
+  args: CommandArguments,
+  { terminal }: CommandContext,
+): Promise<number> {
+  if (args.has('json')) await terminal.writeJson(body);
+  else await terminal.writeLines([...lines]);
+  return exitCodes.ok;
+}
+
+function usageError(message: string): CommandError {
+  return new CommandError(exitCodes.usage, `store: ${message}\nRun "prompt-relay store --help" for usage.`);
+}

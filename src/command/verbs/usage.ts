@@ -1,0 +1,69 @@
+import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../../shared/api/usage.js';
+import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
+import { escaped, type Paint } from '../../shared/text/paint.js';
+import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from '../base/command.js';
+import { CommandError, exitCodes } from '../base/errors.js';
+
+export const usage: Command = {
+  name: 'usage',
+  synopsis: '',
+  summary: 'show what each client has used, by day',
+  flags: {
+    since: { type: 'string', placeholder: '<day>', description: 'first day in UTC, such as 2026-01-31; default: all' },
+    until: { type: 'string', placeholder: '<day>', description: 'last day in UTC; default: today' },
+    ...jsonFlag,
+    ...addressFlags,
+  },
+  maxPositionals: 0,
+  notes: ['Without the scope admin, only your own rows are shown.'],
+  examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json'],
+  run: async (args, context) => {
+    const { terminal } = context;
+    const path = pathOf(args);
+    const report = await (await clientFor(args, context)).getState(path, usageReport);
+    if (args.has('json')) await terminal.writeJson(report);
+    else await terminal.writeLines(renderUsage(report, terminal.paint));
+    return exitCodes.ok;
+  },
+};
+
+function pathOf(args: CommandArguments): string {
+  const days = ['since', 'until'].flatMap((flag) => {
+    const day = args.value(flag);
+    if (day === undefined) return [];
+    if (dayQuery.safeParse(day).success) return [`${flag}=${day}`];
+    throw new CommandError(exitCodes.usage, `--${flag}: must be a day such as 2026-01-31`);
+  });
+  return days.length === 0 ? '/usage' : `/usage?${days.join('&')}`;
+}
+
+const head = [
+  'day',
+  'client',
+  'jobs',
+  'failed',
+  'cancelled',
+  'refused',
+  'tokens in',
+  'tokens out',
+  'cost',
+  'model time',
+];
+
+function renderUsage({ usage: rows }: UsageReport, paint: Paint): string[] {
+  if (rows.length === 0) return ['No jobs yet.'];
+  const [heading = '', ...lines] = alignColumns([head, ...rows.map(cellsOf)]);
+  return [paint.dim(heading), ...lines];
+}
+
+/** The client's name comes from the service: nothing in it may steer the terminal. */
+function cellsOf({ day, client, kind, jobs, refused, tokens, cost_usd, model_seconds }: UsageRow): string[] {
+  const all = Object.values(jobs).reduce((sum, count) => sum + count, 0);
+  return [
+    day,
+    escaped(kind === 'other' ? 'all others' : client),
+    ...[all, all - jobs.ok - jobs.cancelled, jobs.cancelled, refused, tokens.input, tokens.output].map(formatNumber),
+    cost_usd === null ? '–' : `$${cost_usd.toFixed(2)}`,
+    formatDuration(model_seconds * 1000),
+  ];
+}
