@@ -61,6 +61,7 @@ export class Service {
     for (const { readiness } of clis) readiness.start();
     this.#keysFile?.start();
     for (const caretaker of caretakers) caretaker.start();
+    host.heap.touch();
     this.#lookAfterJobs();
   }
 
@@ -140,7 +141,7 @@ export class Service {
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),
       ),
-      worked: () => host.heap.worked(),
+      worked: () => host.heap.touch(),
     });
   }
 

@@ -21,9 +21,10 @@ export function fullCollection(): () => void {
 export class HeapKeeper {
   readonly #clock: Clock;
   readonly #collect: () => void;
-  #workedMs = 0;
+  #touchedMs = 0;
   #isWatching = false;
-  #lastBytes = heapBytes();
+  /** 0: what was only needed to load the program goes at the first quiet. */
+  #lastBytes = 0;
 
   constructor(clock: Clock, collect: () => void) {
     this.#clock = clock;
@@ -31,15 +32,15 @@ export class HeapKeeper {
   }
 
   /** Something was done. */
-  worked(): void {
-    this.#workedMs = this.#clock.monotonicMs();
+  touch(): void {
+    this.#touchedMs = this.#clock.monotonicMs();
     if (!this.#isWatching) this.#watch(idleMs);
   }
 
   #watch(forMs: number): void {
     this.#isWatching = true;
     this.#clock.after(forMs, () => {
-      const leftMs = this.#workedMs + idleMs - this.#clock.monotonicMs();
+      const leftMs = this.#touchedMs + idleMs - this.#clock.monotonicMs();
       if (leftMs > 0) return this.#watch(leftMs);
       this.#isWatching = false;
       if (heapBytes() - this.#lastBytes < minGrowthBytes) return;

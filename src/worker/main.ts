@@ -127,6 +127,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   }
   await tellFigures(primary, metrics); // every series is there from the first scrape on
   await primary.call('listening', {});
+  heap.touch();
 }
 
 async function tellFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {

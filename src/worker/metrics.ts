@@ -20,13 +20,7 @@ const help = {
 export class HttpMetrics {
   readonly #registry = new Registry();
   readonly #requests = counter(this.#registry, 'http_requests_total', help.requests, ...perResponse);
-  readonly #durations = histogram(
-    this.#registry,
-    'http_request_duration_seconds',
-    help.durations,
-    durationBuckets,
-    ...perResponse,
-  );
+  readonly #durations = durationsIn(this.#registry);
   readonly #inFlight = gauge(
     this.#registry,
     'http_requests_in_flight',
@@ -37,12 +31,11 @@ export class HttpMetrics {
   readonly #logErrors = counter(this.#registry, 'log_write_errors_total', 'Log records that could not be written.');
   readonly #report = new FigureReport();
   #hasNews = true;
+  #isFirstReport = true;
 
   constructor() {
     for (const { method, route, code } of knownResponses) {
-      const labels = { method, route, code: String(code) };
-      this.#requests.inc(labels, 0);
-      if (isTimed({ route, code })) this.#durations.zero(labels);
+      this.#requests.inc({ method, route, code: String(code) }, 0);
     }
     for (const route of routeLabels) {
       this.#aborted.inc({ route }, 0);
@@ -93,6 +86,29 @@ export class HttpMetrics {
   /** What was counted since the last call, for the primary to add to what it knows. */
   async changes(): Promise<FamilyFigures[]> {
     this.#hasNews = false;
-    return this.#report.changes(await this.#registry.getMetricsAsJSON());
+    const isFirst = this.#isFirstReport;
+    this.#isFirstReport = false;
+    const changes = this.#report.changes(await this.#registry.getMetricsAsJSON());
+    return isFirst ? [await durationsOfNothing(), ...changes] : changes;
   }
+}
+
+function durationsIn(registry: Registry) {
+  return histogram(registry, 'http_request_duration_seconds', help.durations, durationBuckets, ...perResponse);
+}
+
+/**
+ * Each series of durations that there can be, at 0: the primary shows them from the start. They are not made in the
+ * registry of the worker, because prom-client takes 7 KB for each and never gives them back.
+ */
+async function durationsOfNothing(): Promise<FamilyFigures> {
+  const registry = new Registry();
+  durationsIn(registry).zero({ method: '', route: '', code: '' });
+  const [family] = new FigureReport().changes(await registry.getMetricsAsJSON());
+  if (family === undefined) throw new Error('prom-client reports no series for a histogram');
+  const values = knownResponses.filter(isTimed).flatMap(({ method, route, code }) => {
+    const labels = { method, route, code: String(code) };
+    return family.values.map((figure) => ({ ...figure, labels: { ...figure.labels, ...labels } }));
+  });
+  return { ...family, values };
 }

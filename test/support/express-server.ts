@@ -26,7 +26,7 @@ export async function serveWith(
 ): Promise<ExpressServer> {
   const [log, metrics] = [new LogBook(), new HttpMetrics()];
   const app = express();
-  const heap = { worked: () => {} };
+  const heap = { touch: () => {} };
   app.use(openExchange({ log, metrics, heap, clock: systemClock, isClosing: () => false, ...parts }));
   app.use(...handlers);
   app.use(answerError(log));

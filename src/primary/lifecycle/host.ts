@@ -14,8 +14,8 @@ export interface Host extends CliHost {
   readonly logStyle: LogStyle;
   /** Writes lines between those of a log for people; elsewhere nothing. */
   show(lines: readonly string[]): void;
-  /** Is told that work was done, and gives memory back later. */
-  readonly heap: { worked(): void };
+  /** Called for each piece of work. Gives memory back to the system in the next quiet. */
+  readonly heap: { touch(): void };
   /** Log records of the primary that could not be written. */
   logWriteErrors(): number;
   /** Memory that can be had without swapping, bytes. */

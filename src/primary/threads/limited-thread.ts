@@ -34,7 +34,9 @@ export class TooManyTasks extends Error {}
 export class LimitedThread<Task, Answer> {
   readonly #settings: ThreadSettings<Task>;
   readonly #clock: Clock;
-  readonly #pool: Piscina<Task, Answer>;
+  readonly #onError: (error: unknown) => void;
+  /** null before the first task: the histograms of a pool take 0.7 MB, and many services never need a thread. */
+  #pool: Piscina<Task, Answer> | null = null;
   /** For each task that waits: what begins it. */
   readonly #order = new FairOrder<() => void>();
   readonly #lengths = new Map<string, number>();
@@ -44,15 +46,9 @@ export class LimitedThread<Task, Answer> {
 
   /** `onError` hears of a thread that could not start, or broke. */
   constructor(settings: ThreadSettings<Task>, clock: Clock, onError: (error: unknown) => void) {
-    const { file: filename, name, idleMs: idleTimeout } = settings;
     this.#settings = settings;
     this.#clock = clock;
-    const threads = { minThreads: 0, maxThreads: 1 };
-    this.#pool = new Piscina<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
-    this.#pool.on('error', (error) => {
-      onError(error);
-      this.#running?.abort(); // the pool itself would wait for ever
-    });
+    this.#onError = onError;
   }
 
   /** Rejects where the thread breaks, or takes too long; with `TooManyTasks` where as many wait already. */
@@ -69,8 +65,18 @@ export class LimitedThread<Task, Answer> {
     }
   }
 
-  close(): Promise<void> {
-    return this.#pool.destroy();
+  async close(): Promise<void> {
+    await this.#pool?.destroy();
+  }
+
+  #open(): Piscina<Task, Answer> {
+    const { file: filename, name, idleMs: idleTimeout } = this.#settings;
+    const threads = { minThreads: 0, maxThreads: 1 };
+    const pool = new Piscina<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
+    return pool.on('error', (error) => {
+      this.#onError(error);
+      this.#running?.abort(); // the pool itself would wait for ever
+    });
   }
 
   /** Resolves when the thread is free for this line. */
@@ -105,20 +111,22 @@ export class LimitedThread<Task, Answer> {
 
   async #begin(task: Task, caller: AbortSignal): Promise<Answer> {
     const { firstTask, limitMs } = this.#settings;
+    this.#pool ??= this.#open();
+    const pool = this.#pool;
     caller.throwIfAborted();
-    if (this.#pool.threads.length === 0) await this.#limited(firstTask, startLimitMs, caller);
+    if (pool.threads.length === 0) await this.#limited(pool, firstTask, startLimitMs, caller);
     caller.throwIfAborted();
-    return this.#limited(task, limitMs, caller);
+    return this.#limited(pool, task, limitMs, caller);
   }
 
-  async #limited(task: Task, limitMs: number, caller: AbortSignal): Promise<Answer> {
+  async #limited(pool: Piscina<Task, Answer>, task: Task, limitMs: number, caller: AbortSignal): Promise<Answer> {
     const controller = new AbortController();
     const abort = () => controller.abort();
     const stopTimer = this.#clock.after(limitMs, abort);
     caller.addEventListener('abort', abort, { once: true });
     this.#running = controller;
     try {
-      return await this.#pool.run(task, { signal: controller.signal });
+      return await pool.run(task, { signal: controller.signal });
     } finally {
       stopTimer();
       caller.removeEventListener('abort', abort);

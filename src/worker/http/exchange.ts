@@ -68,7 +68,7 @@ export interface ExchangeParts {
   readonly log: Logger;
   readonly metrics: HttpMetrics;
   readonly clock: Clock;
-  readonly heap: { worked(): void };
+  readonly heap: { touch(): void };
   /** Whether this worker is about to exit: then each response is the last one on its connection, so that no request is lost with it. */
   readonly isClosing: () => boolean;
 }
@@ -86,7 +86,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
     metrics.opened();
     res.on('close', () => {
       const durationMs = clock.monotonicMs() - startedMs;
-      heap.worked();
+      heap.touch();
       count(metrics, method, res, durationMs / 1000);
       log[levelOf(res)]('http_request_completed', record(res, method, pathOf(url), durationMs));
     });

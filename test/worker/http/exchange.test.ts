@@ -150,9 +150,9 @@ describe('A request that was answered', () => {
 });
 
 describe('The keeper of the heap', () => {
-  it('is told of each exchange when it has ended', async () => {
+  it('is called for each exchange that has ended', async () => {
     let exchanges = 0;
-    await using server = await serveWith([passed], { heap: { worked: () => exchanges++ } });
+    await using server = await serveWith([passed], { heap: { touch: () => exchanges++ } });
     await Promise.all([server.get(), server.get()]);
     await until(() => server.log.entries.length === 2, 'both records');
     expect(exchanges).toBe(2);
