@@ -348,7 +348,7 @@ describe('Effects', () => {
     const pattern = /\b(\w+Sync)\(|Atomics\.wait\b/;
     const atStart = isOneOf('src/shared/config/product', 'src/shared/log/output');
     const inMemory = isOneOf('src/shared/process/kernel-files');
-    const inThread = isOneOf('src/primary/store/sqlite/held-files'); // it waits for the disk anyway
+    const inThread = isOneOf('src/primary/store/sqlite/database'); // it waits for the disk anyway
     expect(placesOf(pattern, either(atStart, inMemory, inThread, isDemo))).toEqual([]);
   });
 });

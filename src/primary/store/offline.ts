@@ -3,9 +3,9 @@ import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.js';
 import { HeldFault, StoreFault } from './contract/store.js';
 import { asConfigFault, checkEngine } from './open.js';
+import { SqliteClient } from './sqlite/client.js';
 import { checkFile } from './sqlite/files.js';
 import { migrations } from './sqlite/schema.js';
-import { SqliteAccess } from './sqlite/sqlite-access.js';
 import { SqliteThread } from './sqlite/sqlite-thread.js';
 import { SqliteUpkeep } from './sqlite/sqlite-upkeep.js';
 
@@ -18,8 +18,8 @@ export interface OfflineStore {
 export { expiryAt } from './contract/store.js';
 
 /**
- * null: a service has the file. Nothing is changed by opening it, its version included; what is purged
- * must be of the version of this program. Throws a ConfigFault.
+ * null: a service has the file open. Opening changes nothing, not even the version of the file; to be purged, it must
+ * have the version of this program. Throws a ConfigFault.
  */
 export async function openOffline(path: string, clock: Clock, purpose: 'look' | 'purge'): Promise<OfflineStore | null> {
   checkEngine({ kind: 'sqlite' });
@@ -27,13 +27,8 @@ export async function openOffline(path: string, clock: Clock, purpose: 'look' | 
     await checkThere(path);
     const thread = new SqliteThread(path, null);
     await thread.start();
-    const access = new SqliteAccess(thread, clock);
-    const asked = {
-      clock,
-      ask: (order: Parameters<SqliteAccess['askAside']>[0]) => access.askAside(order),
-      tidyAll: () => access.tidyAll(),
-    };
-    const store = { upkeep: new SqliteUpkeep(path, asked), close: () => access.close() };
+    const client = new SqliteClient(thread, clock);
+    const store = { upkeep: new SqliteUpkeep(path, client), close: () => client.close() };
     if (purpose === 'purge') await checkCurrent(store, path);
     return store;
   } catch (error) {

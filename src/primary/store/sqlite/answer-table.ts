@@ -1,18 +1,7 @@
 import { type RecordedBegin, type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
 import { AnswerShares, maxAnswerBytes } from '../../idempotency/answer-shares.js';
 import { type AnswerOfKey, answerTtlMs, type ClientKey, pieceOf } from '../contract/answers.js';
-import type { SqlRow } from './node-sqlite.js';
-import type { Statements } from './statements.js';
-
-/** What can be asked of it. `at` is wall-clock time. */
-export type AnswerOrder =
-  | { readonly type: 'find-answer'; readonly key: ClientKey; readonly at: number }
-  /** A piece of its body. */
-  | { readonly type: 'read-answer'; readonly key: ClientKey; readonly digest: string; readonly from: number }
-  /** Whether anything was removed for it. */
-  | { readonly type: 'keep-answer'; readonly key: ClientKey; readonly kept: AnswerOfKey; readonly at: number }
-  /** Whether anything was removed. */
-  | { readonly type: 'expire-answers'; readonly at: number };
+import type { SqlRow, Statements } from './node-sqlite.js';
 
 /** An answer without most of its body. */
 export interface FoundAnswer {
@@ -20,18 +9,11 @@ export interface FoundAnswer {
   readonly answer: RecordedBegin;
 }
 
-export type AnswerValue = FoundAnswer | string | boolean | null;
-
-/** Whether it is one of these. */
-export function isAnswerOrder(order: { readonly type: string }): order is AnswerOrder {
-  return /-answers?$/.test(order.type);
-}
-
-/** Owns the answers in the file that may be sent again, and which of them have to go. */
+/** Owns the answers in the file that can be replayed, and which of them have to go. */
 export class AnswerTable {
   readonly #sql: Statements;
   readonly #maxBytes: number;
-  /** null until it is needed. Where a transaction fails, it may lack what the file has: that expires all the same. */
+  /** null until it is needed. After a failed transaction it may lack an answer of the file, which expires all the same. */
   #shares: AnswerShares | null = null;
 
   constructor(sql: Statements, maxBytes = maxAnswerBytes) {
@@ -39,19 +21,12 @@ export class AnswerTable {
     this.#maxBytes = maxBytes;
   }
 
-  perform(order: AnswerOrder): AnswerValue {
-    if (order.type === 'find-answer') return this.#find(order.key, order.at);
-    if (order.type === 'read-answer') return this.#read(order.key, order.digest, order.from);
-    if (order.type === 'keep-answer') return this.#keep(order.key, order.kept, order.at);
-    return this.#expire(order.at);
-  }
-
-  /** Answers were removed otherwise: what there is has to be counted anew. */
+  /** To be called after another table has removed answers. */
   recount(): void {
     this.#shares = null;
   }
 
-  #find({ client, key }: ClientKey, at: number): FoundAnswer | null {
+  find({ client, key }: ClientKey, at: number): FoundAnswer | null {
     const row = this.#sql.get(
       `SELECT digest, answer, length(body) AS bytes, substr(body, 1, ${recordedPieceBytes}) AS piece
        FROM idempotency WHERE client = ? AND name = ? AND created_at > ?`,
@@ -60,7 +35,8 @@ export class AnswerTable {
     return row === undefined ? null : answerOf(row);
   }
 
-  #read({ client, key }: ClientKey, digest: string, from: number): string {
+  /** A piece of its body. */
+  read({ client, key }: ClientKey, digest: string, from: number): string {
     const row = this.#sql.get(
       `SELECT substr(body, ?, ${recordedPieceBytes}) AS piece FROM idempotency
        WHERE client = ? AND name = ? AND digest = ?`,
@@ -69,7 +45,8 @@ export class AnswerTable {
     return row === undefined ? '' : pieceOf(row.piece as Uint8Array);
   }
 
-  #keep({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
+  /** Whether it removed any others. */
+  add({ client, key }: ClientKey, { digest, answer }: AnswerOfKey, at: number): boolean {
     const { body: text, ...head } = answer;
     const body = Buffer.from(text);
     this.#sql.run(
@@ -83,7 +60,8 @@ export class AnswerTable {
     return gone.length > 0;
   }
 
-  #expire(at: number): boolean {
+  /** Whether it removed any. */
+  expire(at: number): boolean {
     this.#known().expire(at);
     const query = 'DELETE FROM idempotency WHERE created_at <= ? RETURNING 1 AS one';
     return this.#sql.all(query, at - answerTtlMs).length > 0;

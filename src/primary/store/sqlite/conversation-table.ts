@@ -6,32 +6,20 @@ import type {
   TurnChange,
 } from '../contract/conversations.js';
 import type { StoredText } from '../contract/stored-text.js';
-import { Gone } from './gone.js';
-import type { SqlRow, SqlValue } from './node-sqlite.js';
-import type { Statements } from './statements.js';
+import { NoSuchConversation } from './calls.js';
+import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
-/** A piece of what is restored: so much, and then the primary sees to other things. */
+/** A piece of what is restored: the primary does other work after each. */
 const pieceBytes = 256 * 1024;
 const pieceCount = 250;
-/** A text of so many bytes is held as bytes, as in memory. */
+/** A text of so many bytes crosses as bytes, as memory has it. */
 const minBufferBytes = 4096;
-
-/** What can be asked of it. `at` is wall-clock time. */
-export type ConversationOrder =
-  | { readonly type: 'commit'; readonly change: ConversationChange; readonly at: number }
-  /** As if the commit had never been, whether it was or not. Nothing came after it. */
-  | { readonly type: 'undo'; readonly change: ConversationChange }
-  | { readonly type: 'remove'; readonly ids: readonly string[] }
-  /** Begins to read what was last active after that time; `expire` removes the others. */
-  | { readonly type: 'begin-restore'; readonly after: number }
-  | { readonly type: 'restore' }
-  | { readonly type: 'expire'; readonly after: number };
 
 /** Owns the conversations in the file. */
 export class ConversationTable {
   readonly #sql: Statements;
   #activity: number;
-  /** Of those that are still to be restored: the next one comes last. */
+  /** Keys of those that are still to be restored: the next one comes last. */
   #toRestore: number[] = [];
 
   constructor(sql: Statements) {
@@ -39,22 +27,12 @@ export class ConversationTable {
     this.#activity = Number(sql.get('SELECT coalesce(max(activity), 0) AS n FROM conversations')?.n);
   }
 
-  /** Of `restore`: the next ones, none at the end. Throws `Gone`, and what SQLite throws. */
-  perform(order: ConversationOrder): StoredConversation[] | null {
-    if (order.type === 'commit') this.#commit(order.change, order.at);
-    else if (order.type === 'undo') this.#undo(order.change);
-    else if (order.type === 'remove') for (const id of order.ids) this.#remove(id);
-    else if (order.type === 'begin-restore') this.#beginRestore(order.after);
-    else if (order.type === 'restore') return this.#restore();
-    else this.#expire(order.after);
-    return null;
-  }
-
-  #commit(change: ConversationChange, at: number): void {
+  /** `at` is wall-clock time. Throws `NoSuchConversation`. */
+  commit(change: ConversationChange, at: number): void {
     if (change.type === 'fork') return this.#fork(change);
     const { id, messageCount, user, assistant, images, totalTokens } = change;
     const key = messageCount === 2 ? this.#create(change, at) : this.#touch(id, at);
-    if (key === null) throw new Gone();
+    if (key === null) throw new NoSuchConversation();
     const shown = images.length === 0 ? null : JSON.stringify(images);
     this.#sql.run(
       'INSERT INTO turns (conversation, number, user, assistant, images, total_tokens) VALUES (?, ?, ?, ?, ?, ?)',
@@ -84,7 +62,7 @@ export class ConversationTable {
        SELECT ?, client, system, ?, ?, ? FROM conversations WHERE id = ? RETURNING key`,
       ...[id, createdAt, createdAt, ++this.#activity, origin],
     );
-    if (made === undefined) throw new Gone();
+    if (made === undefined) throw new NoSuchConversation();
     this.#sql.run(
       `INSERT INTO turns SELECT ?, number, user, assistant, images, total_tokens FROM turns
        WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number <= ?`,
@@ -92,28 +70,31 @@ export class ConversationTable {
     );
   }
 
-  #undo(change: ConversationChange): void {
-    if (change.type === 'fork' || change.messageCount === 2) return this.#remove(change.id);
+  /** As if the commit had never been, whether it was or not. Nothing came after it. */
+  undo(change: ConversationChange): void {
+    if (change.type === 'fork' || change.messageCount === 2) return this.remove([change.id]);
     this.#sql.run(
       'DELETE FROM turns WHERE conversation = (SELECT key FROM conversations WHERE id = ?) AND number = ?',
       ...[change.id, change.messageCount / 2],
     );
   }
 
-  #remove(id: string): void {
-    this.#sql.run('DELETE FROM conversations WHERE id = ?', id);
+  remove(ids: readonly string[]): void {
+    for (const id of ids) this.#sql.run('DELETE FROM conversations WHERE id = ?', id);
   }
 
-  #beginRestore(after: number): void {
+  /** `restore` reads what was last active after that time; `expire` removes the others. */
+  beginRestore(after: number): void {
     const query = 'SELECT key FROM conversations WHERE last_activity_at > ? ORDER BY activity DESC';
     this.#toRestore = this.#sql.all(query, after).map(({ key }) => Number(key));
   }
 
-  #expire(after: number): void {
+  expire(after: number): void {
     this.#sql.run('DELETE FROM conversations WHERE last_activity_at <= ?', after);
   }
 
-  #restore(): StoredConversation[] {
+  /** The next ones; none at the end. */
+  restore(): StoredConversation[] {
     const piece: StoredConversation[] = [];
     for (let bytes = 0; bytes < pieceBytes && piece.length < pieceCount; ) {
       const key = this.#toRestore.pop();

@@ -1,52 +1,125 @@
-import { AnswerTable, isAnswerOrder } from './answer-table.js';
+import { lstatSync } from 'node:fs';
+import { StoreFault } from '../contract/store.js';
+import { AnswerTable } from './answer-table.js';
+import { NoSuchConversation, type SqliteAnswer, type TableCall, type Tables } from './calls.js';
 import { ConversationTable } from './conversation-table.js';
-import { FileSurvey, isSurveyOrder } from './file-survey.js';
-import { isJobOrder, JobTable } from './job-table.js';
-import type { SqliteOrder, SqliteValue } from './messages.js';
-import type { SqlConnection } from './node-sqlite.js';
-import { Statements } from './statements.js';
+import { JobTable } from './job-table.js';
+import { type SqlConnection, Statements } from './node-sqlite.js';
 import { UsageTable } from './usage-table.js';
+import { WholeFile } from './whole-file.js';
 
-/** Of pages that are given back at a time. */
-const tidyPages = 2000;
+/** Methods of `WholeFile` that SQLite does in no transaction, or that may find damage: then no transaction ends well. */
+const alone = ['tidy', 'backup', 'verify'];
 
-/** Owns the tables, and hands each order to the one that it is about. It knows nothing of transactions: whoever gives the orders does. */
+/**
+ * Owns the tables and the transactions: all calls that wait share one, and so its one sync. If that fails, each call is
+ * tried alone, so that none fails for another.
+ */
 export class Database {
-  readonly #connection: SqlConnection;
-  readonly #sql: Statements;
-  readonly #conversations: ConversationTable;
-  readonly #jobs: JobTable;
-  readonly #usage: UsageTable;
-  readonly #answers: AnswerTable;
-  readonly #survey: FileSurvey;
+  readonly #sql: SqlConnection;
+  readonly #files: Pick<OpenFiles, 'check'>;
+  readonly #tables: Tables;
 
-  constructor(connection: SqlConnection) {
-    this.#connection = connection;
-    this.#sql = new Statements(connection);
-    this.#conversations = new ConversationTable(this.#sql);
-    this.#jobs = new JobTable(this.#sql);
-    this.#usage = new UsageTable(this.#sql);
-    this.#answers = new AnswerTable(this.#sql);
-    this.#survey = new FileSurvey(connection);
+  constructor(sql: SqlConnection, files: Pick<OpenFiles, 'check'>) {
+    this.#sql = sql;
+    this.#files = files;
+    const statements = new Statements(sql);
+    const answers = new AnswerTable(statements);
+    this.#tables = {
+      conversations: new ConversationTable(statements),
+      jobs: new JobTable(statements),
+      usage: new UsageTable(statements),
+      answers,
+      file: new WholeFile(sql, () => answers.recount()),
+    };
   }
 
-  /** Throws `Gone`, and what SQLite throws. */
-  perform(order: SqliteOrder): SqliteValue {
-    if (order.type === 'tidy') return this.tidy();
-    if (order.type === 'purge') this.#answers.recount();
-    if (isSurveyOrder(order)) return this.#survey.perform(order);
-    if (isJobOrder(order)) return this.#jobs.perform(order);
-    if (order.type === 'add-usage' || order.type === 'read-usage') return this.#usage.perform(order);
-    if (isAnswerOrder(order)) return this.#answers.perform(order);
-    if (order.type !== 'probe') return this.#conversations.perform(order);
-    this.#sql.run('UPDATE probes SET count = count + 1, filler = zeroblob(?)', order.bytes);
-    return null;
+  /** In the order of the calls. Never throws. */
+  perform(calls: readonly TableCall[]): SqliteAnswer[] {
+    const answers: SqliteAnswer[] = [];
+    let together: TableCall[] = [];
+    for (const call of calls) {
+      if (!isAlone(call)) {
+        together.push(call);
+        continue;
+      }
+      answers.push(...this.#together(together), this.#alone(call));
+      together = [];
+    }
+    return [...answers, ...this.#together(together)];
   }
 
-  /** Outside of any transaction. Returns whether there is more to do. */
-  tidy(): boolean {
-    this.#connection.exec(`PRAGMA incremental_vacuum(${tidyPages})`);
-    this.#connection.exec('PRAGMA wal_checkpoint(TRUNCATE)'); // else the log holds what the file no longer does
-    return Number(this.#sql.get('PRAGMA freelist_count')?.freelist_count) > 0;
+  #together(calls: readonly TableCall[]): SqliteAnswer[] {
+    if (calls.length === 0) return [];
+    try {
+      this.#sql.exec('BEGIN IMMEDIATE');
+      const answers = calls.map((call) => this.#done(call));
+      this.#files.check();
+      this.#sql.exec('COMMIT');
+      return answers;
+    } catch (error) {
+      this.#rollBack();
+      if (calls.length === 1) return [error instanceof NoSuchConversation ? { type: 'gone' } : failureOf(error)];
+      return calls.flatMap((call) => this.#together([call]));
+    }
+  }
+
+  #alone(call: TableCall): SqliteAnswer {
+    try {
+      return this.#done(call);
+    } catch (error) {
+      return failureOf(error);
+    }
+  }
+
+  /** Throws what the method throws. */
+  #done({ table, method, args }: TableCall): SqliteAnswer {
+    const methods = this.#tables[table] as unknown as Readonly<Record<string, (...args: unknown[]) => unknown>>;
+    return { type: 'done', value: methods[method]?.(...args) };
+  }
+
+  /** After some errors SQLite has done so itself. */
+  #rollBack(): void {
+    try {
+      this.#sql.exec('ROLLBACK');
+    } catch {}
+  }
+}
+
+function isAlone({ table, method }: TableCall): boolean {
+  return table === 'file' && alone.includes(method);
+}
+
+function failureOf(error: unknown): SqliteAnswer {
+  return { type: 'failed', reason: error instanceof Error ? error.message : String(error) };
+}
+
+interface OpenFile {
+  readonly path: string;
+  readonly dev: number;
+  readonly ino: number;
+}
+
+/**
+ * Owns which files SQLite has open. SQLite goes on with a file that was deleted or moved away, and what it writes then
+ * does not outlive the process.
+ */
+export class OpenFiles {
+  readonly #files: readonly OpenFile[];
+
+  /** Those that are at these paths now. */
+  constructor(paths: readonly string[]) {
+    this.#files = paths.map((path) => {
+      const { dev, ino } = lstatSync(path);
+      return { path, dev, ino };
+    });
+  }
+
+  /** Throws a StoreFault if one of them is no longer in its place. */
+  check(): void {
+    for (const { path, dev, ino } of this.#files) {
+      const found = lstatSync(path, { throwIfNoEntry: false });
+      if (found?.dev !== dev || found.ino !== ino) throw new StoreFault(`${path} was deleted or replaced`);
+    }
   }
 }

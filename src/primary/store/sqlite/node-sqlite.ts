@@ -31,10 +31,40 @@ export function connectTo(path: string): SqlConnection {
   return new Connection(path);
 }
 
-/** The primary result code of SQLite; null where it was not SQLite that has thrown. */
+/** The primary result code of SQLite; null for an error of anything else. */
 export function sqliteCodeOf(thrown: unknown): number | null {
   const { errcode } = thrown as { readonly errcode?: unknown };
   return typeof errcode === 'number' ? errcode & 0xff : null;
 }
 
 export const sqliteCodes = { busy: 5, damaged: 11, cannotOpen: 14, notADatabase: 26 } as const;
+
+/** Owns the prepared statements of a connection: each is prepared once. */
+export class Statements {
+  readonly #sql: SqlConnection;
+  readonly #prepared = new Map<string, SqlStatement>();
+
+  constructor(sql: SqlConnection) {
+    this.#sql = sql;
+  }
+
+  get(sql: string, ...values: SqlValue[]): SqlRow | undefined {
+    return this.#statement(sql).get(...values);
+  }
+
+  all(sql: string, ...values: SqlValue[]): SqlRow[] {
+    return this.#statement(sql).all(...values);
+  }
+
+  run(sql: string, ...values: SqlValue[]): void {
+    this.#statement(sql).run(...values);
+  }
+
+  #statement(sql: string): SqlStatement {
+    const known = this.#prepared.get(sql);
+    if (known !== undefined) return known;
+    const statement = this.#sql.prepare(sql);
+    this.#prepared.set(sql, statement);
+    return statement;
+  }
+}

@@ -2,33 +2,34 @@ import { endOfLoopTurn } from '../../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../../shared/errors.js';
 import type { ConversationChange, ConversationJournal, StoredConversation } from '../contract/conversations.js';
 import type { StoredText } from '../contract/stored-text.js';
-import type { SqliteOrder } from './messages.js';
-import type { SqliteAccess } from './sqlite-access.js';
+import { call, type TableCall } from './calls.js';
+import type { SqliteClient } from './client.js';
 
-/** Conversations that are removed at once, where nobody waits for it. */
+/** How many conversations one call removes when nobody waits for it. */
 const maxForgotten = 500;
 
-/** Owns what is to be removed from the file when it takes that again. */
+/** Owns which conversations are still to be removed from the file. */
 export class SqliteConversations implements ConversationJournal {
-  readonly #access: SqliteAccess;
+  readonly #client: SqliteClient;
   /** Their removal is under way: a turn that comes too late for the file is no fault. */
   readonly #removing = new Set<string>();
   readonly #toForget = new Set<string>();
-  /** What was last active by then had expired before the service was started; null: it is gone. */
+  /** Conversations that were last active by then expired before the start; null: the file no longer has them. */
   #expired: number | null = null;
   #forgetting: Promise<void> | null = null;
 
-  constructor(access: SqliteAccess) {
-    this.#access = access;
+  constructor(client: SqliteClient) {
+    this.#client = client;
   }
 
   async *restore(after: number): AsyncGenerator<StoredConversation> {
-    await this.#access.read({ type: 'begin-restore', after });
-    let next = this.#access.read({ type: 'restore' });
+    const readNext = () => this.#client.read(call('conversations', 'restore'));
+    await this.#client.read(call('conversations', 'beginRestore', after));
+    let next = readNext();
     for (;;) {
-      const piece = (await next) as readonly StoredConversation[];
+      const piece = await next;
       if (piece.length === 0) break;
-      next = this.#access.read({ type: 'restore' }); // the thread reads on while this one is taken over
+      next = readNext(); // the thread reads on while the caller takes this piece
       yield* piece.map(received);
     }
     this.#expired = after;
@@ -37,32 +38,30 @@ export class SqliteConversations implements ConversationJournal {
 
   async commit(change: ConversationChange): Promise<void> {
     const isBeingRemoved = this.#removing.has(change.id);
-    const order: SqliteOrder = { type: 'commit', change, at: this.#access.clock.now() };
+    const undo = { call: call('conversations', 'undo', change), settled: () => this.#client.tidySoon() };
     try {
-      await this.#access.ask('commit', order, {
-        order: { type: 'undo', change },
-        settled: () => this.#access.tidySoon(),
-      });
+      await this.#client.ask('commit', call('conversations', 'commit', change, this.#client.clock.now()), undo);
     } catch (error) {
       if (change.type === 'fork' || !isGone(error)) throw error;
-      if (!isBeingRemoved) this.#missing();
+      if (isBeingRemoved) return;
+      this.#client.fails('the file lacks a conversation that it should have'); // it is another file, or was changed
+      throw storeUnavailable();
     }
   }
 
-  async remove(id: string, late?: () => void): Promise<void> {
-    const order: SqliteOrder = { type: 'remove', ids: [id] };
+  async remove(id: string, late: () => void = () => {}): Promise<void> {
+    const removal = call('conversations', 'remove', [id]);
+    const settled = () => {
+      late();
+      this.#client.tidySoon();
+    };
     this.#removing.add(id);
     try {
-      await this.#access.ask('remove', order, { order, settled: () => this.#removedLate(late) });
-      this.#access.tidySoon();
+      await this.#client.ask('remove', removal, { call: removal, settled });
+      this.#client.tidySoon();
     } finally {
-      void endOfLoopTurn().then(() => this.#removing.delete(id)); // by then it is gone from memory too
+      void endOfLoopTurn().then(() => this.#removing.delete(id)); // by then memory has removed it too
     }
-  }
-
-  #removedLate(late: () => void = () => {}): void {
-    late();
-    this.#access.tidySoon();
   }
 
   forget(id: string): void {
@@ -70,7 +69,7 @@ export class SqliteConversations implements ConversationJournal {
     void this.forgetAll();
   }
 
-  /** Resolves when everything is forgotten, as far as the file takes that now. */
+  /** Resolves when everything is removed that the file lets go now. */
   forgetAll(): Promise<void> {
     this.#forgetting ??= this.#forgetInPieces().finally(() => {
       this.#forgetting = null;
@@ -78,32 +77,26 @@ export class SqliteConversations implements ConversationJournal {
     return this.#forgetting;
   }
 
-  /** What is left where it fails is removed once the store is back. */
+  /** After a failure the rest is removed once the store is back. */
   async #forgetInPieces(): Promise<void> {
-    if (this.#expired !== null && (await this.#isRemoved({ type: 'expire', after: this.#expired }))) {
+    if (this.#expired !== null && (await this.#isRemoved(call('conversations', 'expire', this.#expired)))) {
       this.#expired = null;
     }
-    while (this.#toForget.size > 0 && this.#access.isUp) {
+    while (this.#toForget.size > 0 && this.#client.isUp) {
       const ids = [...this.#toForget].slice(0, maxForgotten);
-      if (!(await this.#isRemoved({ type: 'remove', ids }))) return;
+      if (!(await this.#isRemoved(call('conversations', 'remove', ids)))) return;
       for (const id of ids) this.#toForget.delete(id);
     }
   }
 
-  async #isRemoved(order: SqliteOrder): Promise<boolean> {
+  async #isRemoved(removal: TableCall): Promise<boolean> {
     try {
-      await this.#access.ask('remove', order);
-      this.#access.tidySoon();
+      await this.#client.ask('remove', removal);
+      this.#client.tidySoon();
       return true;
     } catch {
       return false;
     }
-  }
-
-  /** The file is another one than it was, or somebody has been in it. */
-  #missing(): never {
-    this.#access.fails('the file lacks a conversation that it should have');
-    throw storeUnavailable();
   }
 }
 
@@ -112,12 +105,12 @@ function isGone(error: unknown): boolean {
 }
 
 /** A buffer has crossed from the thread as bare bytes. */
-function received(kept: StoredConversation): StoredConversation {
-  const turns = kept.turns.map((turn) => {
+function received(conversation: StoredConversation): StoredConversation {
+  const turns = conversation.turns.map((turn) => {
     const [user, assistant] = turn.texts;
     return { ...turn, texts: [asStored(user), asStored(assistant)] as const };
   });
-  return { ...kept, system: kept.system && asStored(kept.system), turns };
+  return { ...conversation, system: conversation.system && asStored(conversation.system), turns };
 }
 
 function asStored(text: string | Uint8Array): StoredText {

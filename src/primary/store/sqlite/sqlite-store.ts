@@ -1,58 +1,175 @@
-import type { Clock } from '../../../shared/clock.js';
+import { randomUUID } from 'node:crypto';
+import type { JobListOrder } from '../../../shared/background.js';
+import { type Clock, timestamp } from '../../../shared/clock.js';
+import { newId } from '../../conversations/conversation.js';
+import { maxDays } from '../../usage/usage-ledger.js';
+import type { AnswerOfKey, ClientKey, IdempotencyStore, KnownKey } from '../contract/answers.js';
+import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 import type { Store, StoreObserver } from '../contract/store.js';
-import { SqliteAccess } from './sqlite-access.js';
-import { SqliteAnswers } from './sqlite-answers.js';
+import type { UsageDelta, UsageStore } from '../contract/usage.js';
+import { call } from './calls.js';
+import { SqliteClient, type StoreThread } from './client.js';
 import { SqliteConversations } from './sqlite-conversations.js';
-import { SqliteJobs } from './sqlite-jobs.js';
 import { SqliteUpkeep } from './sqlite-upkeep.js';
-import { SqliteUsage } from './sqlite-usage.js';
-import type { StoreThread } from './timed-thread.js';
 
-/** A store in a file: what is kept in each of its tables has a class of its own. */
+const dayMs = 86_400_000;
+
+/** A store in a file. It holds nothing but what is still to be removed from the file. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
-  readonly conversations: SqliteConversations;
   readonly shared = null;
   readonly windows = null;
   readonly sharedJobs = null;
+  readonly conversations: SqliteConversations;
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
   readonly answers: SqliteAnswers;
   readonly upkeep: SqliteUpkeep;
-  readonly #access: SqliteAccess;
+  readonly #client: SqliteClient;
   readonly #onHang: () => void;
   #isClosed = false;
 
-  /** `onHang` is called when it could not be closed: the process can't end in order then. */
+  /** Calls `onHang` if it could not be closed: the process cannot end in order then. */
   constructor(path: string, thread: StoreThread, clock: Clock, onHang: () => void = () => {}) {
     this.#onHang = onHang;
-    this.#access = new SqliteAccess(thread, clock);
-    this.conversations = new SqliteConversations(this.#access);
-    this.jobs = new SqliteJobs(this.#access);
-    this.usage = new SqliteUsage(this.#access);
-    this.answers = new SqliteAnswers(this.#access);
-    const access = this.#access;
-    this.upkeep = new SqliteUpkeep(path, {
-      clock,
-      ask: (order) => access.askAside(order),
-      tidyAll: () => access.tidyAll(),
-    });
-    this.#access.onBack(() => void this.conversations.forgetAll());
+    this.#client = new SqliteClient(thread, clock, () => void this.conversations.forgetAll());
+    this.conversations = new SqliteConversations(this.#client);
+    this.jobs = new SqliteJobs(this.#client);
+    this.usage = new SqliteUsage(this.#client);
+    this.answers = new SqliteAnswers(this.#client);
+    this.upkeep = new SqliteUpkeep(path, this.#client);
   }
 
   get isUp(): boolean {
-    return this.#access.isUp;
+    return this.#client.isUp;
   }
 
   observe(observer: StoreObserver): void {
-    this.#access.observe(observer);
+    this.#client.observe(observer);
   }
 
-  /** Removes first what is still to be forgotten, where that is possible. */
+  /** Removes first what is still to be forgotten, if that is possible. */
   async close(): Promise<void> {
     if (this.#isClosed) return;
     this.#isClosed = true;
     if (this.isUp) await this.conversations.forgetAll();
-    if (!(await this.#access.close())) this.#onHang();
+    if (!(await this.#client.close())) this.#onHang();
+  }
+}
+
+class SqliteJobs implements JobStore {
+  readonly isDurable = true;
+  readonly #client: SqliteClient;
+  /** Separates the jobs that this service has started from those of an earlier one. */
+  readonly #run = newId();
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  /** With an unknown outcome it is removed again: its caller got an error. */
+  async accept(job: AcceptedJob): Promise<void> {
+    const undo = { call: call('jobs', 'remove', job.id), settled: () => this.#client.tidySoon() };
+    await this.#client.ask('job', call('jobs', 'accept', job), undo);
+  }
+
+  start(id: string, at: number): Promise<boolean> {
+    return this.#client.ask('job', call('jobs', 'start', id, at, this.#run));
+  }
+
+  async end(id: string, ended: EndedJob, { blocks }: LoggedText): Promise<boolean> {
+    const texts = blocks.map(({ start, text }) => ({ start, text }));
+    await this.#client.ask('job', call('jobs', 'end', id, ended, texts));
+    this.#client.tidySoon();
+    return true;
+  }
+
+  find(id: string, client: string): Promise<JobRecord | null> {
+    return this.#client.ask('job', call('jobs', 'find', id, client));
+  }
+
+  text(id: string, from: number): Promise<string> {
+    return this.#client.ask('job', call('jobs', 'text', id, from));
+  }
+
+  list(order: JobListOrder): Promise<JobPage> {
+    return this.#client.ask('job', call('jobs', 'list', order));
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#client.ask('job', call('jobs', 'remove', id));
+    this.#client.tidySoon();
+  }
+
+  async expire(before: number): Promise<void> {
+    if (await this.#client.ask('job', call('jobs', 'expire', before))) this.#client.tidySoon();
+  }
+
+  async *restore(at: number): AsyncGenerator<AcceptedJob> {
+    await this.#client.read(call('jobs', 'endLost', at));
+    for (let after = 0; ; ) {
+      const { jobs, last } = await this.#client.read(call('jobs', 'queued', after));
+      if (jobs.length === 0) return;
+      yield* jobs;
+      after = last;
+    }
+  }
+}
+
+/** Owns the names by which the file recognises a batch that it gets twice. */
+class SqliteUsage implements UsageStore {
+  readonly report = null;
+  readonly #client: SqliteClient;
+  readonly #batches = new WeakMap<readonly UsageDelta[], string>();
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  async *restore(since: string): AsyncGenerator<UsageDelta> {
+    yield* await this.#client.read(call('usage', 'read', since));
+  }
+
+  async add(rows: readonly UsageDelta[]): Promise<void> {
+    const batch = this.#batches.get(rows) ?? randomUUID();
+    this.#batches.set(rows, batch);
+    const since = timestamp(this.#client.clock.now() - maxDays * dayMs).slice(0, 10);
+    await this.#client.ask('usage', call('usage', 'add', batch, rows, since));
+  }
+}
+
+class SqliteAnswers implements IdempotencyStore {
+  readonly #client: SqliteClient;
+
+  constructor(client: SqliteClient) {
+    this.#client = client;
+  }
+
+  /** Also while writes fail: reading may still work. */
+  async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
+    const found = await this.#client.ask('answer', call('answers', 'find', key, at));
+    return found === null ? { type: 'free' } : { type: 'answered', ...found };
+  }
+
+  read(key: ClientKey, digest: string, from: number): Promise<string> {
+    return this.#client.ask('answer', call('answers', 'read', key, digest, from));
+  }
+
+  /** With an unknown outcome it may stay: it is the answer that was sent. */
+  async keep(key: ClientKey, answer: AnswerOfKey, at: number): Promise<void> {
+    if (!this.#client.isUp) throw new Error('the store takes nothing');
+    if (await this.#client.ask('answer', call('answers', 'add', key, answer, at))) this.#client.tidySoon();
+  }
+
+  release(): void {}
+
+  expire(at: number): void {
+    if (this.#client.isUp) void this.#expire(at);
+  }
+
+  /** After a failure the next time does it. */
+  async #expire(at: number): Promise<void> {
+    const isRemoved = await this.#client.ask('answer', call('answers', 'expire', at)).catch(() => false);
+    if (isRemoved) this.#client.tidySoon();
   }
 }

@@ -2,38 +2,37 @@ import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
 import { withResolvers } from '../../../shared/async/promises.js';
 import { HeldFault, StoreFault } from '../contract/store.js';
-import { holderOf, removePidFile, writePidFile } from './files.js';
-import { OutcomeUnknown } from './gone.js';
 import {
   closeMessage,
+  NoSuchConversation,
   type SqliteAnswer,
   type SqliteOpening,
-  type SqliteOrder,
   type SqliteSettings,
-  type SqliteValue,
-} from './messages.js';
+  type TableCall,
+} from './calls.js';
+import { holderOf, removePidFile, writePidFile } from './files.js';
 import { migrations } from './schema.js';
 
-/** What an order is about is no longer there. */
-export class NoSuchConversation extends Error {}
+/** Nobody knows whether a call was done: the disk did not answer in time, or the thread died. */
+export class OutcomeUnknown extends Error {}
 
-type OpenOrder = Pick<ReturnType<typeof withResolvers<SqliteValue>>, 'resolve' | 'reject'>;
+type PendingCall = Pick<ReturnType<typeof withResolvers<unknown>>, 'resolve' | 'reject'>;
 
 /**
- * Owns the thread that holds the database, and what was asked of it and not answered yet. No limit ends it: it is in the
- * middle of other people's turns. Where it dies of itself, the next order starts another one.
+ * Owns the thread that has the database open, and the calls that it has not answered. No time limit ends it: it is in the
+ * middle of other clients' turns. After it has died, the next call starts another one.
  */
 export class SqliteThread {
-  readonly #file: string;
+  readonly #program: string;
   readonly #settings: SqliteSettings;
-  readonly #open = new Map<number, OpenOrder>();
-  #lastNumber = 0;
+  /** The thread answers in the order of the calls. */
+  #open: PendingCall[] = [];
   /** null before the start, and after a death. */
   #worker: Promise<Worker> | null = null;
   #isClosed = false;
 
-  constructor(path: string, steps: readonly string[] | null = migrations, file = join(__dirname, 'thread.js')) {
-    this.#file = file;
+  constructor(path: string, steps: readonly string[] | null = migrations, program = join(__dirname, 'thread.js')) {
+    this.#program = program;
     this.#settings = { path, migrations: steps };
   }
 
@@ -43,16 +42,15 @@ export class SqliteThread {
   }
 
   /**
-   * Orders are done in the order in which they were given. Rejects where it could not be done, and was not; with
-   * `OutcomeUnknown` where the thread has died meanwhile.
+   * Calls are done in their order. Rejects if the call failed, and then nothing was done; with `OutcomeUnknown` if the
+   * thread died meanwhile.
    */
-  async ask(order: SqliteOrder): Promise<SqliteValue> {
+  async ask<R>(call: TableCall<R>): Promise<R> {
     const worker = await this.#running();
-    const number = ++this.#lastNumber;
-    const { promise, ...asked } = withResolvers<SqliteValue>();
-    this.#open.set(number, asked);
-    worker.postMessage({ number, order });
-    return promise;
+    const { promise, ...open } = withResolvers<unknown>();
+    this.#open.push(open);
+    worker.postMessage(call);
+    return (await promise) as R;
   }
 
   async close(): Promise<void> {
@@ -79,14 +77,14 @@ export class SqliteThread {
   async #begin(): Promise<Worker> {
     const { path } = this.#settings;
     const options = { workerData: this.#settings, env: {}, execArgv: ['--disable-warning=ExperimentalWarning'] };
-    const worker = new Worker(this.#file, options);
+    const worker = new Worker(this.#program, options);
     const { promise, resolve, reject } = withResolvers<SqliteOpening>();
     let cause = new Error('the thread of the store has ended');
     worker.once('message', resolve);
     worker.once('error', (error) => {
       cause = error;
     });
-    worker.once('exit', () => reject(cause)); // by then it has given up the file
+    worker.once('exit', () => reject(cause)); // by then it has released the file
     const opening = await promise;
     if (opening.type === 'held') throw new HeldFault(`${path} is in use by ${await holderOf(path)}`);
     if (opening.type === 'fault') throw new StoreFault(opening.sentence);
@@ -98,16 +96,15 @@ export class SqliteThread {
 
   #answered(answers: readonly SqliteAnswer[]): void {
     for (const answer of answers) {
-      const asked = this.#open.get(answer.number);
-      this.#open.delete(answer.number);
-      if (answer.type === 'done') asked?.resolve(answer.value);
-      else asked?.reject(answer.type === 'gone' ? new NoSuchConversation() : new Error(answer.reason));
+      const open = this.#open.shift();
+      if (answer.type === 'done') open?.resolve(answer.value);
+      else open?.reject(answer.type === 'gone' ? new NoSuchConversation() : new Error(answer.reason));
     }
   }
 
-  #died(error: Error): void {
+  #died(cause: Error): void {
     this.#worker = null;
-    for (const { reject } of this.#open.values()) reject(new OutcomeUnknown(error.message, { cause: error }));
-    this.#open.clear();
+    for (const { reject } of this.#open) reject(new OutcomeUnknown(cause.message, { cause }));
+    this.#open = [];
   }
 }

@@ -2,33 +2,24 @@ import { link, open, rm } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import { inLine } from '../../../shared/async/shared-calls.js';
-import type { Clock } from '../../../shared/clock.js';
 import { invalid, RelayError } from '../../../shared/errors.js';
 import type { Counts, Expiry, StoreUpkeep } from '../contract/store.js';
-import type { FileReport, SurveyOrder } from './file-survey.js';
+import { call } from './calls.js';
+import type { SqliteClient } from './client.js';
 import { bytesOfFile, copiesBeside, faultsOfFiles, makeEmptyFile } from './files.js';
-import type { SqliteValue } from './messages.js';
 
-/** Of files beside the store that are its own: what has such a name, SQLite or the service removes. */
+/** Of files beside the store that are its own: SQLite or the service removes a file with such a name. */
 const ownEndings = ['-wal', '-shm', '-journal', '.pid'];
-
-/** What is asked of the thread that has the file. `ask` rejects with a RelayError. */
-export interface FileAsked {
-  readonly clock: Clock;
-  ask(order: SurveyOrder): Promise<SqliteValue>;
-  /** Resolves once the room of what was removed is given back and overwritten. */
-  tidyAll(): Promise<void>;
-}
 
 /** Backups, checks and purges of one file. One at a time: each goes through all of it. */
 export class SqliteUpkeep implements StoreUpkeep {
   readonly #path: string;
-  readonly #asked: FileAsked;
+  readonly #client: SqliteClient;
   readonly #line = inLine();
 
-  constructor(path: string, asked: FileAsked) {
+  constructor(path: string, client: SqliteClient) {
     this.#path = path;
-    this.#asked = asked;
+    this.#client = client;
   }
 
   backup(name: string): Promise<StoreBackup> {
@@ -38,14 +29,15 @@ export class SqliteUpkeep implements StoreUpkeep {
   /** Whole or not at all: it has another name until it is. */
   backupTo(path: string): Promise<StoreBackup> {
     return this.#line(async () => {
-      const begunMs = this.#asked.clock.monotonicMs();
+      const { clock } = this.#client;
+      const begunMs = clock.monotonicMs();
       const part = `${path}.part`;
       if (ownEndings.some((ending) => path === this.#path + ending))
         throw invalid('name', 'is a name of the store itself');
       try {
         await rm(part, { force: true }); // of a backup that was killed
         await makeEmptyFile(part);
-        await this.#asked.ask({ type: 'backup', into: part });
+        await this.#client.askAside(call('file', 'backup', part));
         await synced(part);
         await link(part, path);
       } catch (error) {
@@ -54,14 +46,14 @@ export class SqliteUpkeep implements StoreUpkeep {
         await rm(part, { force: true }).catch(() => {});
       }
       await synced(dirname(path));
-      const durationMs = Math.round(this.#asked.clock.monotonicMs() - begunMs);
+      const durationMs = Math.round(clock.monotonicMs() - begunMs);
       return { path, bytes: await bytesOfFile(path), duration_ms: durationMs };
     });
   }
 
   verify(expiry: Expiry): Promise<StoreReport> {
     return this.#line(async () => {
-      const { version, faults, rows, expired } = (await this.#asked.ask({ type: 'verify', expiry })) as FileReport;
+      const { version, faults, rows, expired } = await this.#client.askAside(call('file', 'verify', expiry));
       const all = [...faults, ...(await faultsOfFiles(this.#path))];
       const bytes = await bytesOfFile(this.#path);
       const copies = await this.copies();
@@ -71,8 +63,8 @@ export class SqliteUpkeep implements StoreUpkeep {
 
   purge(client: string): Promise<Counts> {
     return this.#line(async () => {
-      const counts = (await this.#asked.ask({ type: 'purge', client })) as Counts;
-      await this.#asked.tidyAll();
+      const counts = await this.#client.askAside(call('file', 'purge', client));
+      await this.#client.tidyAll();
       return counts;
     });
   }

@@ -1,27 +1,25 @@
 import { type MessagePort, parentPort, receiveMessageOnPort, workerData } from 'node:worker_threads';
 import { StoreFault } from '../contract/store.js';
-import { Database } from './database.js';
-import { Group } from './group.js';
-import { HeldFiles } from './held-files.js';
-import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './messages.js';
+import { closeMessage, type SqliteMessage, type SqliteOpening, type SqliteSettings } from './calls.js';
+import { Database, OpenFiles } from './database.js';
 import { connectTo, type SqlConnection, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 import { checkVersion, migrate } from './schema.js';
 
 /** Runs in a thread of its own: a sync takes as long as the disk likes, and the primary's loop never waits for a disk. */
 
-/** Tasks in one transaction: so that the first of them does not wait for too many others. */
-const maxTasks = 500;
+/** Calls in one transaction, so that the first of them does not wait for too many others. */
+const maxCalls = 500;
 
 /**
- * The lock comes first: it is held until the process ends, however it ends. With it the index of the write-ahead log is
- * in memory, so that there is no third file.
+ * The lock comes first: the process has it until it ends, however it ends. With the lock the index of the write-ahead log
+ * is in memory, so there is no third file.
  */
 const pragmas = ['locking_mode = EXCLUSIVE', 'secure_delete = ON', 'temp_store = MEMORY', 'trusted_schema = OFF'];
-/** For a service. A file that is only looked at keeps its form. */
+/** For a service. A file that is only read keeps its form. */
 const servicePragmas = ['auto_vacuum = INCREMENTAL', 'journal_mode = WAL', 'synchronous = FULL'];
 
 async function openFile({ path, migrations }: SqliteSettings): Promise<SqlConnection> {
-  new HeldFiles([path]).check(); // SQLite would make it, for anybody to read: it may be gone when the thread starts again
+  new OpenFiles([path]).check(); // else SQLite would make a file that is gone, for anybody to read
   const sql = connectTo(path);
   try {
     const wanted = migrations === null ? pragmas : [...pragmas, ...servicePragmas];
@@ -51,12 +49,12 @@ function openingOf(error: unknown, path: string): SqliteOpening {
 async function main(port: MessagePort, settings: SqliteSettings): Promise<void> {
   try {
     const sql = await openFile(settings);
-    const group = new Group(sql, new Database(sql), new HeldFiles(filesOf(settings)));
+    const database = new Database(sql, new OpenFiles(filesOf(settings)));
     port.on('message', (first: SqliteMessage) => {
       const messages = [first, ...waitingAt(port)];
-      const tasks = messages.filter((message) => message !== closeMessage);
-      if (tasks.length > 0) port.postMessage(group.perform(tasks));
-      if (tasks.length === messages.length) return;
+      const calls = messages.filter((message) => message !== closeMessage);
+      if (calls.length > 0) port.postMessage(database.perform(calls));
+      if (calls.length === messages.length) return;
       sql.close();
       port.close();
     });
@@ -73,7 +71,7 @@ function filesOf({ path, migrations }: SqliteSettings): string[] {
 
 function waitingAt(port: MessagePort): SqliteMessage[] {
   const messages: SqliteMessage[] = [];
-  while (messages.length < maxTasks) {
+  while (messages.length < maxCalls) {
     const received = receiveMessageOnPort(port) as { readonly message: SqliteMessage } | undefined;
     if (received === undefined) break;
     messages.push(received.message);

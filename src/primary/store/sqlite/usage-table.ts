@@ -1,15 +1,8 @@
 import { sumOf } from '../../usage/usage-ledger.js';
 import type { UsageDelta } from '../contract/usage.js';
-import type { SqlRow, SqlValue } from './node-sqlite.js';
-import type { Statements } from './statements.js';
+import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
-/** What can be asked of it. Days are as in `2026-01-31`. */
-export type UsageOrder =
-  /** A batch that is there already changes nothing. Days before `since` are removed. */
-  | { readonly type: 'add-usage'; readonly batch: string; readonly rows: readonly UsageDelta[]; readonly since: string }
-  | { readonly type: 'read-usage'; readonly since: string };
-
-/** Owns what each client has used, in the file. */
+/** Owns the usage of each client, in the file. */
 export class UsageTable {
   readonly #sql: Statements;
 
@@ -17,16 +10,15 @@ export class UsageTable {
     this.#sql = sql;
   }
 
-  perform(order: UsageOrder): UsageDelta[] | null {
-    if (order.type === 'read-usage') return this.#read(order.since);
-    if (this.#sql.get('SELECT id FROM usage_batches WHERE batch = ?', order.batch) !== undefined) return null;
-    for (const row of order.rows) this.#add(row);
-    this.#sql.run('DELETE FROM usage WHERE day < ?', order.since);
-    this.#sql.run('INSERT OR REPLACE INTO usage_batches VALUES (1, ?)', order.batch);
-    return null;
+  /** A batch that the file already has changes nothing. Days before `since` are removed. Days are as in `2026-01-31`. */
+  add(batch: string, rows: readonly UsageDelta[], since: string): void {
+    if (this.#sql.get('SELECT id FROM usage_batches WHERE batch = ?', batch) !== undefined) return;
+    for (const row of rows) this.#add(row);
+    this.#sql.run('DELETE FROM usage WHERE day < ?', since);
+    this.#sql.run('INSERT OR REPLACE INTO usage_batches VALUES (1, ?)', batch);
   }
 
-  #read(since: string): UsageDelta[] {
+  read(since: string): UsageDelta[] {
     return this.#sql.all('SELECT * FROM usage WHERE day >= ? ORDER BY day', since).map(deltaOf);
   }
 

@@ -1,8 +1,7 @@
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
-import { OutcomeUnknown } from '../../../../src/primary/store/sqlite/gone.js';
-import type { SqliteOrder, SqliteValue } from '../../../../src/primary/store/sqlite/messages.js';
+import { call, NoSuchConversation, type TableCall } from '../../../../src/primary/store/sqlite/calls.js';
 import { SqliteStore } from '../../../../src/primary/store/sqlite/sqlite-store.js';
-import { NoSuchConversation } from '../../../../src/primary/store/sqlite/sqlite-thread.js';
+import { OutcomeUnknown } from '../../../../src/primary/store/sqlite/sqlite-thread.js';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
@@ -22,28 +21,32 @@ const turn: ConversationChange = {
   totalTokens: 1,
 };
 
-/** A thread that writes down what it is asked, and fails where it is to. */
+/** A thread that records its calls, and fails them on demand. */
 class FakeThread {
-  readonly asked: SqliteOrder[] = [];
+  readonly asked: TableCall[] = [];
   fault: Error | null = null;
   isClosed = false;
-  value: (order: SqliteOrder) => SqliteValue = () => null;
+  value: (call: TableCall) => unknown = () => null;
   /** Until it resolves nothing is answered: the disk hangs. */
   hangs: Promise<void> | null = null;
 
-  ask = async (order: SqliteOrder): Promise<SqliteValue> => {
-    this.asked.push(order);
+  ask = async <R>(asked: TableCall<R>): Promise<R> => {
+    this.asked.push(asked);
     await this.hangs;
     if (this.fault !== null) throw this.fault;
-    return this.value(order);
+    return this.value(asked) as R;
   };
 
   close = async () => {
     this.isClosed = true;
   };
 
-  get removed(): readonly (readonly string[])[] {
-    return this.asked.flatMap((order) => (order.type === 'remove' ? [order.ids] : []));
+  get methods(): readonly string[] {
+    return this.asked.map(({ method }) => method);
+  }
+
+  get removed(): readonly unknown[] {
+    return this.asked.flatMap(({ method, args }) => (method === 'remove' ? args : []));
   }
 }
 
@@ -67,7 +70,7 @@ describe('The SQLite store', () => {
   it('keeps a change with the time of it', async () => {
     const { clock, thread, store, told } = createStore();
     await store.conversations.commit(change);
-    expect(thread.asked).toEqual([{ type: 'commit', change, at: clock.now() }]);
+    expect(thread.asked).toEqual([call('conversations', 'commit', change, clock.now())]);
     expect(told).toEqual(['commit']);
   });
 
@@ -95,8 +98,8 @@ describe('The SQLite store', () => {
     thread.fault = full;
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     thread.fault = null;
-    thread.value = (order) => {
-      if (order.type === 'probe' && order.bytes > 0) throw full;
+    thread.value = ({ method, args: [bytes] }) => {
+      if (method === 'probe' && bytes !== 0) throw full;
       return null;
     };
     await store.conversations.commit(change);
@@ -105,10 +108,7 @@ describe('The SQLite store', () => {
     thread.value = () => null;
     await clock.advance(1000);
     expect(store.isUp).toBe(true);
-    expect(thread.asked.slice(-2)).toEqual([
-      { type: 'probe', bytes: 65_536 },
-      { type: 'probe', bytes: 0 },
-    ]);
+    expect(thread.asked.slice(-2)).toEqual([call('file', 'probe', 65_536), call('file', 'probe', 0)]);
     expect(clock.pending).toBe(0);
   });
 
@@ -142,27 +142,23 @@ describe('The SQLite store', () => {
   it('gives back what removed texts have left, once for many, until there is no more of it', async () => {
     const { clock, thread, store } = createStore();
     let left = 2;
-    thread.value = (order) => (order.type === 'tidy' ? --left > 0 : null);
+    thread.value = ({ method }) => (method === 'tidy' ? --left > 0 : null);
     await store.conversations.remove('a');
     await store.conversations.remove('b');
     await clock.advance(10_000);
-    expect(thread.asked.filter(({ type }) => type === 'tidy')).toHaveLength(2);
+    expect(thread.methods.filter((method) => method === 'tidy')).toHaveLength(2);
     expect(clock.pending).toBe(0);
   });
 
   it('restores piece by piece, and removes what has expired afterwards', async () => {
     const { thread, store } = createStore();
     const kept = { id: 'a', client: 'c', system: null, createdAt: 1, lastActivityAt: 2, turns: [] };
-    const pieces: SqliteValue[] = [[kept, { ...kept, id: 'b' }], [{ ...kept, id: 'c' }], []];
-    thread.value = ({ type }) => (type === 'restore' ? (pieces.shift() ?? null) : null);
+    const pieces = [[kept, { ...kept, id: 'b' }], [{ ...kept, id: 'c' }], []];
+    thread.value = ({ method }) => (method === 'restore' ? pieces.shift() : null);
     const ids: string[] = [];
     for await (const { id } of store.conversations.restore(99)) ids.push(id);
     expect(ids).toEqual(['a', 'b', 'c']);
-    expect(thread.asked.map(({ type }) => type)).toEqual([
-      'begin-restore',
-      ...['restore', 'restore', 'restore'],
-      'expire',
-    ]);
+    expect(thread.methods).toEqual(['beginRestore', ...['restore', 'restore', 'restore'], 'expire']);
   });
 
   it('does not restore what cannot be read', async () => {
@@ -196,8 +192,8 @@ describe('A turn of a conversation that is not in the file', () => {
 
   it('changes nothing where its removal had been asked', async () => {
     const { thread, store } = createStore();
-    thread.value = ({ type }) => {
-      if (type === 'commit') throw new NoSuchConversation();
+    thread.value = ({ method }) => {
+      if (method === 'commit') throw new NoSuchConversation();
       return null;
     };
     await Promise.all([store.conversations.remove('a'), store.conversations.commit(turn)]);
@@ -231,7 +227,7 @@ describe('A disk that hangs', () => {
     expect(told).toContain('down: the disk has not answered for 10 s');
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     await clock.advance(60_000);
-    expect(thread.asked.map(({ type }) => type)).toEqual(['commit', 'undo']);
+    expect(thread.methods).toEqual(['commit', 'undo']);
     expect(store.isUp).toBe(false);
   });
 
@@ -241,12 +237,12 @@ describe('A disk that hangs', () => {
     await clock.advance(11_000);
     await ends;
     await answer();
-    expect(thread.asked.map(({ type }) => type)).toEqual(['commit', 'undo', 'probe', 'probe']);
-    expect(thread.asked[1]).toEqual({ type: 'undo', change: turn });
+    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+    expect(thread.asked[1]).toEqual(call('conversations', 'undo', turn));
     expect(told.at(-1)).toBe('back');
     await store.conversations.commit(turn);
     await clock.advance(1000); // the text is gone from the files too
-    expect(thread.asked.map(({ type }) => type).slice(4)).toEqual(['commit', 'tidy']);
+    expect(thread.methods.slice(4)).toEqual(['commit', 'tidy']);
     expect(clock.pending).toBe(0);
   });
 
@@ -262,7 +258,7 @@ describe('A disk that hangs', () => {
     thread.fault = null;
     await clock.advance(1000);
     expect(store.isUp).toBe(true);
-    expect(thread.asked.map(({ type }) => type)).toEqual(['commit', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
+    expect(thread.methods).toEqual(['commit', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
   });
 
   it('removes what it was to remove, and says so late', async () => {
@@ -299,7 +295,7 @@ describe('A thread that dies in the middle of a turn', () => {
     await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
     thread.fault = null;
     await clock.advance(1000);
-    expect(thread.asked.map(({ type }) => type)).toEqual(['commit', 'undo', 'probe', 'probe']);
+    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
     expect(store.isUp).toBe(true);
   });
 });

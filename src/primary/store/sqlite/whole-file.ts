@@ -2,17 +2,8 @@ import type { Counts, Expiry } from '../contract/store.js';
 import { type SqlConnection, type SqlValue, sqliteCodeOf, sqliteCodes } from './node-sqlite.js';
 
 const maxFaults = 20;
-
-/** What can be asked of it. */
-export type SurveyOrder =
-  | { readonly type: 'verify'; readonly expiry: Expiry }
-  /** The copy goes into an empty file. Outside of any transaction. */
-  | { readonly type: 'backup'; readonly into: string }
-  | { readonly type: 'purge'; readonly client: string };
-
-export function isSurveyOrder(order: { readonly type: string }): order is SurveyOrder {
-  return ['verify', 'backup', 'purge'].includes(order.type);
-}
+/** Pages that are given back at a time. */
+const tidyPages = 2000;
 
 export interface FileReport {
   readonly version: number;
@@ -33,22 +24,34 @@ const ages = [
   ['idempotency', 'created_at'],
 ] as const;
 
-/** Knows the whole file by what its schema says: tables that are added later are covered. */
-export class FileSurvey {
+/** The file as a whole. It knows the tables by the schema: tables that are added later are covered. */
+export class WholeFile {
   readonly #sql: SqlConnection;
+  readonly #onPurge: () => void;
 
-  constructor(sql: SqlConnection) {
+  constructor(sql: SqlConnection, onPurge: () => void) {
     this.#sql = sql;
+    this.#onPurge = onPurge;
   }
 
-  perform(order: SurveyOrder): FileReport | Counts | null {
-    if (order.type === 'verify') return this.#verify(order.expiry);
-    if (order.type === 'purge') return this.#purge(order.client);
-    this.#sql.prepare('VACUUM INTO ?').run(order.into);
-    return null;
+  /** Gives back the room of removed text. Outside of any transaction. Returns whether there is more to do. */
+  tidy(): boolean {
+    this.#sql.exec(`PRAGMA incremental_vacuum(${tidyPages})`);
+    this.#sql.exec('PRAGMA wal_checkpoint(TRUNCATE)'); // else the log holds what the file no longer does
+    return this.#number('PRAGMA freelist_count', 'freelist_count') > 0;
   }
 
-  #verify(expiry: Expiry): FileReport {
+  /** Finds out whether so many bytes can be written; 0 clears them away. */
+  probe(bytes: number): void {
+    this.#sql.prepare('UPDATE probes SET count = count + 1, filler = zeroblob(?)').run(bytes);
+  }
+
+  /** Copies it into an empty file. Outside of any transaction. */
+  backup(into: string): void {
+    this.#sql.prepare('VACUUM INTO ?').run(into);
+  }
+
+  verify(expiry: Expiry): FileReport {
     const damage = this.#damage();
     return {
       version: this.#number('PRAGMA user_version', 'user_version'),
@@ -58,7 +61,7 @@ export class FileSurvey {
     };
   }
 
-  /** Some damage SQLite tells of, and at some it gives up. */
+  /** SQLite reports some damage, and throws at other damage. */
   #damage(): string[] {
     try {
       const faults = this.#sql.prepare(`PRAGMA integrity_check(${maxFaults})`).all();
@@ -91,26 +94,23 @@ export class FileSurvey {
     );
   }
 
-  /** From every table that has a column `client`; what belongs to a row goes with it by a trigger. */
-  #purge(client: string): Counts {
-    const own = this.#tables().filter((table) => {
-      return this.#sql
-        .prepare(`PRAGMA table_info(${table})`)
-        .all()
-        .some(({ name }) => name === 'client');
-    });
-    const gone = own.map((table) => {
+  /** Removes from every table with a column `client`; a trigger removes what belongs to a row. */
+  purge(client: string): Counts {
+    this.#onPurge();
+    const own = this.#tables().filter((table) => this.#names(`PRAGMA table_info(${table})`).includes('client'));
+    const removed = own.map((table) => {
       return [table, Number(this.#sql.prepare(`DELETE FROM ${table} WHERE client = ?`).run(client).changes)] as const;
     });
-    return Object.fromEntries(gone);
+    return Object.fromEntries(removed);
   }
 
   #tables(): string[] {
-    const query = "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name";
-    return this.#sql
-      .prepare(query)
-      .all()
-      .map(({ name }) => String(name));
+    return this.#names("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name");
+  }
+
+  #names(query: string): string[] {
+    const rows = this.#sql.prepare(query).all();
+    return rows.map(({ name }) => String(name));
   }
 
   #count(what: string, ...values: SqlValue[]): number {

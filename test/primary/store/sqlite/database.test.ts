@@ -1,6 +1,6 @@
 import { rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { HeldFiles } from '../../../../src/primary/store/sqlite/held-files.js';
+import { OpenFiles } from '../../../../src/primary/store/sqlite/database.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 describe('The files that SQLite has open', () => {
@@ -12,7 +12,7 @@ describe('The files that SQLite has open', () => {
       string,
     ];
     for (const each of [path, log]) await writeFile(each, '');
-    const files = new HeldFiles([path, log]);
+    const files = new OpenFiles([path, log]);
     files.check();
     for (const each of [path, log]) {
       await rename(each, away);

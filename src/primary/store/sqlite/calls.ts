@@ -1,0 +1,60 @@
+import type { AnswerTable } from './answer-table.js';
+import type { ConversationTable } from './conversation-table.js';
+import type { JobTable } from './job-table.js';
+import type { UsageTable } from './usage-table.js';
+import type { WholeFile } from './whole-file.js';
+
+/** All that crosses between the primary and the thread of the store. */
+
+/** What the thread offers: the primary calls the methods of these. */
+export interface Tables {
+  readonly conversations: ConversationTable;
+  readonly jobs: JobTable;
+  readonly usage: UsageTable;
+  readonly answers: AnswerTable;
+  readonly file: WholeFile;
+}
+
+/** A call of one of their methods. `result` is never set: it carries the type of what the method returns. */
+export interface TableCall<R = unknown> {
+  readonly table: keyof Tables;
+  readonly method: string;
+  readonly args: readonly unknown[];
+  readonly result?: R;
+}
+
+type ArgumentsOf<Method> = Method extends (...args: infer Args) => unknown ? Args : never;
+type ResultOf<Method> = Method extends (...args: never[]) => infer Result ? Result : never;
+
+export function call<T extends keyof Tables, M extends keyof Tables[T] & string>(
+  table: T,
+  method: M,
+  ...args: ArgumentsOf<Tables[T][M]>
+): TableCall<ResultOf<Tables[T][M]>> {
+  return { table, method, args };
+}
+
+/** The answer to a call, in the order of the calls. `gone`: its conversation does not exist. */
+export type SqliteAnswer =
+  | { readonly type: 'done'; readonly value: unknown }
+  | { readonly type: 'gone' }
+  | { readonly type: 'failed'; readonly reason: string };
+
+/** The conversation of a change does not exist. */
+export class NoSuchConversation extends Error {}
+
+/** The first message of the thread. */
+export type SqliteOpening =
+  | { readonly type: 'opened' }
+  | { readonly type: 'held' }
+  | { readonly type: 'fault'; readonly sentence: string };
+
+/** The last message to the thread. */
+export const closeMessage = 'close';
+export type SqliteMessage = TableCall | typeof closeMessage;
+
+/** How the thread is started. `migrations` are those of the program, except in tests; null: the file keeps its version. */
+export interface SqliteSettings {
+  readonly path: string;
+  readonly migrations: readonly string[] | null;
+}
