@@ -317,7 +317,7 @@ describe('Effects', () => {
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [
       ...['Caretaker', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
-      ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'Readiness', 'Scrape'],
+      ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'CliHealth', 'Scrape'],
       ...[
         'Clients',
         'KeptConversations',

@@ -62,6 +62,7 @@ export type Suite = JestSuite | CommandSuite;
 export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') ?? [
   'primary/jobs',
   'primary/cli',
+  'primary/health',
   'primary/conversations',
   'primary/access',
   'primary/limits',

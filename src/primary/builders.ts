@@ -11,7 +11,7 @@ import { JobFeeder } from './background/job-feeder.js';
 import { JobsElsewhere } from './background/jobs-elsewhere.js';
 import { WaitingJobs } from './background/waiting-jobs.js';
 import type { CliObserver } from './cli/contract/observer.js';
-import { createModelClis, type ModelCli } from './cli/model-cli.js';
+import { type CliContext, createModelClis, type ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne } from './cli/models.js';
 import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
@@ -53,9 +53,9 @@ interface WithBanner {
 }
 
 export function createClis(
-  parts: Setup & Pick<Parts, 'clientsSeen' | 'metrics' | 'redactor'> & WithBanner,
+  parts: Setup & Pick<Parts, 'clientsSeen' | 'metrics' | 'redactor'> & WithBanner & Pick<CliContext, 'onCircuit'>,
 ): AtLeastOne<ModelCli> {
-  const { config, host, named, clientsSeen, metrics, redactor, banner } = parts;
+  const { config, host, named, clientsSeen, metrics, redactor, banner, onCircuit } = parts;
   const observerOf = (cli: string): CliObserver => {
     const counted = metrics.cliOf(cli);
     let hasGreeted = false;
@@ -83,7 +83,7 @@ export function createClis(
       error,
     });
   };
-  return createModelClis(config, host, named, { observerOf, onChecked, redactor, clients: clientsSeen });
+  return createModelClis(config, host, named, { observerOf, onChecked, onCircuit, redactor, clients: clientsSeen });
 }
 
 type AfterRunner =
@@ -184,9 +184,9 @@ export function createCaretakers(parts: Setup & Pick<Parts, 'clis' | 'runner' | 
   const { config, host, clis, runner, supervisor } = parts;
   const { clock, freeMemory } = host;
   return clis.map((cli) => {
-    const { pool, history, findProgram, breaker } = cli;
+    const { pool, history, findProgram, health } = cli;
     const load = new HostLoad(clock, freeMemory);
-    const isReady = () => supervisor.phase === 'ready' && breaker.isClosed;
+    const isReady = () => supervisor.phase === 'ready' && health.circuits.isClosed;
     const waitingJobs = () => runner.next(cli);
     return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
   });

@@ -18,16 +18,16 @@ import { ModelCatalog } from './cli/model-catalog.js';
 import { closeClis, forgetConversation } from './cli/model-cli.js';
 import { Redactor } from './cli/process/redactor.js';
 import { ModelRouter } from './cli/route.js';
+import type { CircuitStatus } from './health/circuit.js';
+import { SeenClients } from './health/seen-clients.js';
 import { CliGates } from './jobs/cli-gates.js';
 import { SlotQueue } from './jobs/slot-queue.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
-import { SeenClients } from './limits/seen-clients.js';
 import { LastHour } from './metrics/last-hour.js';
 import { PrimaryMetrics } from './metrics/primary-metrics.js';
 import { addServiceGauges } from './metrics/service-gauges.js';
 import { storeListener } from './metrics/store-metrics.js';
 import type { Parts, Setup } from './parts.js';
-import { breakerListener } from './readiness/breaker-listener.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
 import { UsageJournal } from './usage/usage-journal.js';
@@ -56,7 +56,11 @@ export function compose(setup: Setup): Parts {
   const threads = { tokens: new TokenCounter(clock, onThreadError), schemas: new SchemaChecker(clock, onThreadError) };
   const banner = createBanner(setup);
   const clientsSeen = new SeenClients();
-  const clis = createClis({ ...setup, clientsSeen, metrics, redactor, banner });
+  const onCircuit = ({ state }: CircuitStatus) => {
+    if (state === 'open') runner.cutHeld();
+    for (const caretaker of caretakers) caretaker.changed();
+  };
+  const clis = createClis({ ...setup, clientsSeen, metrics, redactor, banner, onCircuit });
   const router = new ModelRouter(config, clis, (client) => clients.optionsOf(client).models);
   const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
   const knownModels = new KnownModels({ router, catalog, clock });
@@ -76,7 +80,7 @@ export function compose(setup: Setup): Parts {
 
 /** What an earlier part tells a later one. */
 function linkBack(parts: Parts): void {
-  const { host, slots, conversations, store, metrics, clis, runner, backgroundRunner, supervisor, workers } = parts;
+  const { host, slots, conversations, store, metrics, clis, backgroundRunner, supervisor, workers } = parts;
   const { caretakers } = parts;
   const lookAround = () => {
     for (const caretaker of caretakers) caretaker.changed();
@@ -99,9 +103,6 @@ function linkBack(parts: Parts): void {
     host.systemd.announce(phase);
     lookAround();
     if (phase === 'draining' && store.jobs.isDurable) backgroundRunner.stop(); // what waits is for the next service
-  });
-  clis.forEach((cli, at) => {
-    cli.breaker.listen(breakerListener({ ...cli, runner, changed: () => caretakers[at]?.changed(), log: host.log }));
   });
   addServiceGauges(metrics.registry, parts);
 }
@@ -138,10 +139,7 @@ function shutdownSteps({
       return isAllSent;
     },
     endProcesses: async () => {
-      for (const { readiness, breaker } of clis) {
-        readiness.stop();
-        breaker.stop();
-      }
+      for (const { health } of clis) health.stop();
       for (const caretaker of caretakers) caretaker.stop();
       await closeClis(clis, host);
     },

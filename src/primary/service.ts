@@ -15,7 +15,6 @@ import { purgeClient } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
 import { liveSections, Status } from './api/status.js';
 import { StatusFeed } from './api/status-feed.js';
-import type { ModelCli } from './cli/model-cli.js';
 import { compose } from './compose.js';
 import type { Parts, Setup } from './parts.js';
 import { expiryAt } from './store/contract/store.js';
@@ -58,7 +57,7 @@ export class Service {
     workers.start(workerProgram, this.#handlers(warnings));
     systemd.start({ phase: () => supervisor.phase, slots, workers });
     agent?.serve(() => agentLine(this.#parts));
-    for (const { readiness } of clis) readiness.start();
+    for (const { health } of clis) health.checks.start();
     this.#keysFile?.start();
     for (const caretaker of caretakers) caretaker.start();
     host.heap.touch();
@@ -154,9 +153,9 @@ export class Service {
       host,
       url,
       keys: clients.names,
-      checked: clis.map(({ adapter, readiness }) => ({
+      checked: clis.map(({ adapter, health }) => ({
         command: adapter.command, // of its arguments, some may be secret
-        check: readiness.current,
+        check: health.checks.current,
       })),
       models,
       warnings,
@@ -164,12 +163,7 @@ export class Service {
   }
 
   async #recheck(): Promise<void> {
-    const recheck = async ({ pool, breaker, readiness }: ModelCli) => {
-      if (readiness.isCredentialRefused) void pool.flush(); // what waits holds the refused credential
-      breaker.tryAgain();
-      await readiness.check('forced');
-    };
-    await Promise.all(this.#parts.clis.map(recheck));
+    await Promise.all(this.#parts.clis.map(({ health }) => health.forceCheck()));
   }
 }
 

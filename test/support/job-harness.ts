@@ -8,20 +8,21 @@ import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
+import type { CliHealth } from '../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../src/primary/health/seen-clients.js';
 import { CliGates } from '../../src/primary/jobs/cli-gates.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
 import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
 import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
-import { Breaker } from '../../src/primary/limits/breaker.js';
-import { SeenClients } from '../../src/primary/limits/seen-clients.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
 import { orAborted } from '../../src/shared/async/promises.js';
 import { cancelled, RelayError } from '../../src/shared/errors.js';
 import type { JobEnd, JobEvent, JobRequest } from '../../src/shared/job.js';
+import { healthOf } from './cli-health.js';
 import { FakeClock } from './fake-clock.js';
 import { jobRequest } from './job-records.js';
 
@@ -82,30 +83,6 @@ class FakeCli implements JobCli {
   }
 }
 
-/** A readiness that only records what it is told. */
-export class FakeReadiness {
-  readonly told: string[] = [];
-  /** Whether the credential counted as refused until a job was answered. */
-  isNews = false;
-
-  answered(agoMs: number): boolean {
-    this.told.push(`answered ${agoMs}`);
-    return this.isNews;
-  }
-
-  refused(agoMs: number): void {
-    this.told.push(`refused ${agoMs}`);
-  }
-
-  doubt(): void {
-    this.told.push('doubt');
-  }
-
-  failed(failureClass: string, client: string | null): void {
-    this.told.push(`failed ${failureClass} ${client}`);
-  }
-}
-
 class RecordingObserver implements JobObserver {
   readonly ends: { readonly requestId: string; readonly end: JobEnd; readonly hadSlot: boolean }[] = [];
   readonly broken: unknown[] = [];
@@ -157,8 +134,8 @@ export class JobHarness {
   readonly slots: SlotQueue;
   /** Those who have asked for a job. */
   readonly clients = new SeenClients();
-  readonly breaker = new Breaker(this.clock);
-  readonly readiness = new FakeReadiness();
+  /** Of the CLI without a limit. */
+  readonly health = this.#healthOf('');
   /** Times that the processes that wait were ended. */
   flushes = 0;
   readonly conversations: ConversationStore;
@@ -220,8 +197,7 @@ export class JobHarness {
     const extras = () => (this.isProgramKnown ? this.extras : null);
     const cli = {
       name,
-      breaker: name === '' ? this.breaker : new Breaker(this.clock),
-      readiness: this.readiness,
+      health: name === '' ? this.health : this.#healthOf(name),
       pool: {
         keeps: (state: ConversationState) => this.kept.some(({ id }) => id === state.id),
         forget: (id: string) => void this.forgotten.push(`${id} at ${name}`),
@@ -237,6 +213,14 @@ export class JobHarness {
         this.#acquire(options, launch, of, signal),
     };
     return cli as unknown as ModelCli;
+  }
+
+  #healthOf(cli: string): CliHealth {
+    return healthOf(this.clock, {
+      cli,
+      onCircuit: ({ state }) => state === 'open' && this.runner.cutHeld(),
+      onSpoiled: () => void this.flushes++,
+    });
   }
 
   /** A model belongs to the CLI that is named before its slash, else to the last one. */
@@ -275,7 +259,7 @@ export class JobHarness {
 
   /** Everything that was taken has been given back, once. */
   async expectTidy(): Promise<void> {
-    for (const { breaker } of this.clis) breaker.stop();
+    for (const { health } of this.clis) health.stop();
     await this.clock.advance(50); // the queue tells positions once more
     expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));

@@ -3,7 +3,7 @@ import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
 import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
 import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
-import { SeenClients } from '../../src/primary/limits/seen-clients.js';
+import { SeenClients } from '../../src/primary/health/seen-clients.js';
 import { loadConfig } from '../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../src/shared/health.js';
 import { temporaryFolder } from './folder.js';
@@ -54,14 +54,12 @@ export async function modelClisOf(
   const host = { env, instance, termination, ...folders, clock, log: new LogBook(), random: () => 0 };
   const checks: ReadinessEntry[] = [];
   const onChecked = (entry: ReadinessEntry) => void checks.push(entry);
-  const context = { observerOf: () => silentObserver, onChecked, redactor: noSecrets, clients: new SeenClients() };
+  const listeners = { observerOf: () => silentObserver, onChecked, onCircuit: () => {} };
+  const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };
   const clis = createModelClis(config, host, named, context);
   const router = new ModelRouter(config, clis, modelsOf);
   const dispose = async () => {
-    for (const { breaker, readiness } of clis) {
-      breaker.stop();
-      readiness.stop();
-    }
+    for (const { health } of clis) health.stop();
     await closeClis(clis, host);
     await instance[Symbol.asyncDispose]();
     await folder[Symbol.asyncDispose]();

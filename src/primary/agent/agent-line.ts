@@ -14,7 +14,9 @@ const notReadyLine = 'down #model CLI not ready';
 /** The owners of what is told. */
 export interface AgentSources {
   readonly supervisor: { readonly phase: Phase };
-  readonly clis: readonly { readonly readiness: { readonly current: Pick<ReadinessEntry, 'status'> } }[];
+  readonly clis: readonly {
+    readonly health: { readonly checks: { readonly current: Pick<ReadinessEntry, 'status'> } };
+  }[];
   readonly slots: {
     readonly active: number;
     readonly waiting: number;
@@ -26,7 +28,7 @@ export interface AgentSources {
 export function agentLine({ supervisor, clis, slots }: AgentSources): string {
   if (supervisor.phase === 'starting') return startingLine;
   if (supervisor.phase !== 'ready') return leavingLine;
-  if (clis.every(({ readiness }) => readiness.current.status === 'not_ready')) return notReadyLine;
+  if (clis.every(({ health }) => health.checks.current.status === 'not_ready')) return notReadyLine;
   return `up ready ${freePercent(slots)}%`;
 }
 

@@ -15,8 +15,10 @@ interface OpenCircuit {
 }
 
 interface JudgedCli extends Pick<ModelCli, 'publicName'> {
-  readonly readiness: Pick<ModelCli['readiness'], 'current'>;
-  readonly breaker: Pick<ModelCli['breaker'], 'status'>;
+  readonly health: {
+    readonly checks: Pick<ModelCli['health']['checks'], 'current'>;
+    readonly circuits: Pick<ModelCli['health']['circuits'], 'status'>;
+  };
 }
 
 /** The owners of what may be wrong. */
@@ -31,7 +33,7 @@ export interface ReasonSources {
 
 /** Why the service is degraded; empty where it is not. Nothing else decides this, and all who say why say this. */
 export function degradedReasons({ clis, router, store }: ReasonSources): readonly ReasonBody[] {
-  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.readiness.current, openCircuits(cli, router)));
+  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, router)));
   return store.isUp ? ofClis : [...ofClis, reasonOfStore(store)];
 }
 
@@ -39,7 +41,7 @@ export function degradedReasons({ clis, router, store }: ReasonSources): readonl
 function openCircuits(cli: JudgedCli, { choice, usual }: ReasonSources['router']): readonly OpenCircuit[] {
   const isUsual = (model: string) => model === '' || (cli === usual.cli && model === usual.model);
   const nameOf = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
-  return cli.breaker.status.flatMap(({ state, model, reason, until }) => {
+  return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
     if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];
     return [{ model: model === null ? null : nameOf(model), reason, until }];
   });

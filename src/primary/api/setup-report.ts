@@ -14,10 +14,9 @@ import { ModelCatalog } from '../cli/model-catalog.js';
 import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
 import { Redactor } from '../cli/process/redactor.js';
 import { ModelRouter, type Route } from '../cli/route.js';
+import { SeenClients } from '../health/seen-clients.js';
 import type { Host } from '../lifecycle/host.js';
-import { SeenClients } from '../limits/seen-clients.js';
 import { cliMetrics } from '../metrics/cli-metrics.js';
-import { Readiness } from '../readiness/readiness.js';
 
 /**
  * Asks each model CLI what a readiness check would ask, and starts nothing else; with `asks`, also the default model a
@@ -27,11 +26,11 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
-  const ofNobody = { observerOf: cliMetrics(), onChecked: () => {}, clients: new SeenClients() };
+  const ofNobody = { observerOf: cliMetrics(), onChecked: () => {}, onCircuit: () => {}, clients: new SeenClients() };
   const clis = createModelClis(config, host, named, { ...ofNobody, redactor });
   const router = new ModelRouter(config, clis);
   const checkEach = async (cli: ModelCli) => {
-    const check = await checkOnce(cli, host);
+    const check = await cli.health.checks.check('forced');
     return { cli, command: cli.commandLine(), check };
   };
   const checked = await Promise.all(clis.map(checkEach));
@@ -96,11 +95,6 @@ export function setupReportOf({ config, host, url, keys, checked, models, warnin
 
 function neverChecked(): never {
   throw new Error('there is no model CLI');
-}
-
-function checkOnce({ name, program, adapter }: ModelCli, { clock, random }: Host): Promise<ReadinessEntry> {
-  const settings = { cli: name, adapter: adapter.name, intervalMs: 0, historyLimit: 1 };
-  return new Readiness(() => program.check(), settings, clock, random).check('forced');
 }
 
 /** What may be shown of it. */

@@ -17,12 +17,12 @@ import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelRouter } from '../cli/route.js';
+import type { CircuitStatus } from '../health/circuit.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
-import type { CircuitStatus } from '../limits/circuit.js';
 import type { LastHour } from '../metrics/last-hour.js';
 import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Store } from '../store/contract/store.js';
@@ -49,10 +49,10 @@ export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: Read
 
 /** The checks of all CLIs, oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
 export function historyOf(
-  clis: readonly Pick<ModelCli, 'readiness'>[],
+  clis: readonly { readonly health: { readonly checks: Pick<ModelCli['health']['checks'], 'history'> } }[],
   since: number | null,
 ): readonly ReadinessEntry[] {
-  const entries = clis.flatMap(({ readiness }) => readiness.history(since));
+  const entries = clis.flatMap(({ health }) => health.checks.history(since));
   return clis.length === 1 ? entries : entries.sort((a, b) => (a.checkedAt ?? 0) - (b.checkedAt ?? 0));
 }
 
@@ -66,10 +66,19 @@ export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<Mo
   return sum;
 }
 
+/** One CLI, as far as jobs of it may be held back. */
+interface HeldCli extends Pick<ModelCli, 'publicName'> {
+  readonly health: {
+    readonly circuits: Pick<ModelCli['health']['circuits'], 'status'>;
+    readonly windows: Pick<ModelCli['health']['windows'], 'current'>;
+  };
+}
+
 /** For all jobs, then for each model that is held; of several CLIs, an account that is held has the CLI's name. */
-export function breakerBodyOf(clis: AtLeastOne<Pick<ModelCli, 'breaker' | 'publicName'>>): BreakerBody {
-  const [account, ...models] = clis.length === 1 ? clis[0].breaker.status : [allClosed, ...clis.flatMap(heldBy)];
-  const windows = clis.flatMap(({ breaker }) => breaker.windows);
+export function breakerBodyOf(clis: AtLeastOne<HeldCli>): BreakerBody {
+  const [account, ...models] =
+    clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(heldBy)];
+  const windows = clis.flatMap(({ health }) => health.windows.current);
   return {
     ...circuitBodyOf(account),
     models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
@@ -80,8 +89,8 @@ export function breakerBodyOf(clis: AtLeastOne<Pick<ModelCli, 'breaker' | 'publi
   };
 }
 
-function heldBy({ breaker, publicName }: Pick<ModelCli, 'breaker' | 'publicName'>): CircuitStatus[] {
-  const held = breaker.status.filter(({ state }) => state !== 'closed');
+function heldBy({ health, publicName }: HeldCli): CircuitStatus[] {
+  const held = health.circuits.status.filter(({ state }) => state !== 'closed');
   return held.map((status) => ({ ...status, model: publicName(status.model) }));
 }
 
@@ -124,12 +133,12 @@ export class Status {
   /** `withPids`: process ids of the workers too. */
   health(withPids: boolean): HealthBody {
     const { clis, config, store } = this.#sources;
-    const all = clis.length > 1 && { model_clis: clis.map(({ readiness }) => readinessBodyOf(readiness.current)) };
+    const all = clis.length > 1 && { model_clis: clis.map(({ health }) => readinessBodyOf(health.checks.current)) };
     return {
       status: this.word,
       reasons: [...this.reasons],
       strict_mode: config.strictHealth,
-      readiness: { model_cli: readinessBodyOf(clis[0].readiness.current), ...all },
+      readiness: { model_cli: readinessBodyOf(clis[0].health.checks.current), ...all },
       store: { kind: store.kind, up: store.isUp },
       observability: this.#observability(withPids),
     };
@@ -138,7 +147,7 @@ export class Status {
   /** Whether the service takes jobs, as GET /health tells by its status code. */
   get isUsable(): boolean {
     const { clis, config } = this.#sources;
-    const isAnyReady = clis.some(({ readiness }) => readiness.current.status === 'ready');
+    const isAnyReady = clis.some(({ health }) => health.checks.current.status === 'ready');
     return this.word !== 'draining' && (!config.strictHealth || isAnyReady);
   }
 
@@ -226,7 +235,7 @@ export interface LiveSources {
   readonly runner: Pick<JobRunner, 'running'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
-  readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'breaker' | 'readiness' | 'publicName'>>;
+  readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'health' | 'publicName'>>;
   readonly lastHour: Pick<LastHour, 'body'>;
 }
 

@@ -5,10 +5,10 @@ import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, Verdict } from '../../shared/health.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { Instance } from '../../shared/process/instance.js';
-import { Breaker } from '../limits/breaker.js';
-import type { SeenClients } from '../limits/seen-clients.js';
-import { Readiness } from '../readiness/readiness.js';
-import { type Adapter, type Launch, plainLaunch } from './contract/adapter.js';
+import type { CircuitStatus } from '../health/circuit.js';
+import { CliHealth } from '../health/cli-health.js';
+import type { SeenClients } from '../health/seen-clients.js';
+import { type Adapter, type Launch, plainLaunch, type QuotaWindow } from './contract/adapter.js';
 import type { CliObserver } from './contract/observer.js';
 import { launchEnv } from './environment.js';
 import type { AtLeastOne, NamedAdapter } from './models.js';
@@ -27,8 +27,7 @@ export interface ModelCli extends NamedAdapter {
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
   readonly program: CliProgram;
-  readonly breaker: Breaker;
-  readonly readiness: Readiness;
+  readonly health: CliHealth;
   /** What requests call a model of it; '' and null stand for its default. */
   readonly publicName: (model: string | null) => string | null;
   /** What runs for a request that asks for nothing. */
@@ -55,16 +54,18 @@ export interface CliHost {
   readonly random: () => number;
 }
 
-/** What they are told beside the configuration. */
+/** What they need beside the configuration. */
 export interface CliContext {
   readonly observerOf: (cli: string) => CliObserver;
   readonly onChecked: (entry: ReadinessEntry) => void;
+  /** The circuit of an account, or of a model, has changed. */
+  readonly onCircuit: (status: CircuitStatus) => void;
   readonly redactor: Redactor;
   readonly clients: SeenClients;
 }
 
 /** What one of them gets. */
-interface OneContext extends Pick<CliContext, 'onChecked' | 'redactor' | 'clients'> {
+interface OneContext extends Omit<CliContext, 'observerOf'> {
   readonly observer: CliObserver;
   readonly publicName: ModelCli['publicName'];
   /** The model of a request that names none, and its circuit. */
@@ -111,10 +112,12 @@ export async function closeClis(
 }
 
 function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedAdapter, context: OneContext): ModelCli {
-  const { redactor, publicName, usual, serials, clients } = context;
+  const { redactor, usual, serials, ...ofHealth } = context;
   const { clock, searchPath } = host;
-  const breaker = new Breaker(clock, usual.circuit, clients);
-  const observer = { ...context.observer, quotaReported: breaker.reported };
+  const observer = {
+    ...context.observer,
+    quotaReported: (windows: readonly QuotaWindow[]) => health.reported(windows),
+  };
   const hasUsual = usual.model !== null || adapter.needsModel !== true;
   const history = new LaunchHistory(hasUsual ? plainLaunch(usual.model) : null);
   const launcher = createLauncher(config, host, adapter, observer, serials);
@@ -124,35 +127,28 @@ function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedA
   const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
   const findProgram = coalesced(() => program.find());
-  const check = async (): Promise<Verdict> => {
+  const probe = async (): Promise<Verdict> => {
     const verdict = await program.check();
     await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
-    return breaker.checked({ ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) });
+    return { ...verdict, error: verdict.error === null ? null : redactor.redact(verdict.error) };
   };
+  const { readinessIntervalMs: intervalMs, historyLimit } = config;
+  const health: CliHealth = new CliHealth(
+    { cli: name, adapter: adapter.name, intervalMs, historyLimit, usual: usual.circuit },
+    { ...host, ...ofHealth, probe, onSpoiled: () => void pool.flush() },
+  );
   return {
     name,
     adapter,
     history,
     pool,
     program,
-    breaker,
-    readiness: createReadiness(check, config, host, { name, adapter }, context),
-    publicName,
+    health,
+    publicName: context.publicName,
     commandLine: () => program.commandLine(plainLaunch(usual.model)),
     findProgram,
     acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),
   };
-}
-
-function createReadiness(
-  check: () => Promise<Verdict>,
-  { readinessIntervalMs: intervalMs, historyLimit }: Config,
-  { clock, random }: CliHost,
-  { name: cli, adapter }: NamedAdapter,
-  { onChecked, clients }: OneContext,
-): Readiness {
-  const settings = { cli, adapter: adapter.name, intervalMs, historyLimit };
-  return new Readiness(check, settings, clock, random, onChecked, clients);
 }
 
 function createLauncher(

@@ -8,8 +8,7 @@ import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
-import type { SeenClients } from '../limits/seen-clients.js';
-import { learnFrom } from '../readiness/readiness.js';
+import type { SeenClients } from '../health/seen-clients.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
@@ -85,7 +84,7 @@ export class JobRunner {
     const refusal = this.#refusalOf(request, route);
     if (refusal !== null) return this.#refuse(request, refusal);
     const job = this.#tryToAdmit(request, route, caller, options);
-    route.cli.breaker.admitted(job);
+    route.cli.health.circuits.admitted(job);
     this.#open.set(job.ticket, job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
@@ -118,7 +117,7 @@ export class JobRunner {
   /** Ends every job that waits and that the breaker of its CLI holds back now. */
   cutHeld(): void {
     for (const job of this.#open.values()) {
-      const refusal = job.hasStarted ? null : job.route.cli.breaker.refusal(job);
+      const refusal = job.hasStarted ? null : job.route.cli.health.circuits.refusal(job);
       if (refusal !== null) job.cut(refusal);
     }
   }
@@ -147,8 +146,8 @@ export class JobRunner {
   #refusalOf(request: JobRequest, route: Route): RelayError | null {
     const { clients, clis } = this.#resources;
     const isSecond = clients.saw(request.client);
-    if (isSecond) for (const { breaker } of clis) breaker.probe(); // what holds jobs back may be the first one's doing
-    return route.cli.breaker.refusal({ request, route });
+    if (isSecond) for (const { health } of clis) health.circuits.tryAgain(); // what holds jobs back may be the first one's doing
+    return route.cli.health.circuits.refusal({ request, route });
   }
 
   #refuse(request: JobRequest, refusal: RelayError): JobStream {
@@ -235,7 +234,7 @@ export class JobRunner {
     const { schemas, countTokens, observer } = this.#resources;
     const onFirstText = () => {
       observer.firstDelta(job.request, job.executionMs);
-      job.route.cli.breaker.served(job);
+      job.route.cli.health.circuits.served(job);
     };
     const isUsageUnknown = this.#isUsageUnknown;
     return new Answering(job, { processes, schemas, countTokens, isUsageUnknown, record, onFirstText });
@@ -244,14 +243,12 @@ export class JobRunner {
   /** The one end of a job. */
   #end(job: Job, endOfTurn: JobEnd): void {
     const { observer } = this.#resources;
-    const { breaker, readiness, pool } = job.route.cli;
     job.close();
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.took(job.executionMs);
-    const end = breaker.ended(job, endOfTurn, job.hasStarted);
+    const end = job.route.cli.health.ended(job, endOfTurn, job.hasStarted);
     job.stream.end(this.#asTold(end));
     if (!(job.isPatient && goesBack(end, job.hasStarted))) observer.jobEnded(job.request, end, job.hasStarted);
-    if (job.hasStarted && learnFrom(end, readiness, job.request.client)) void pool.flush();
   }
 
   /** The end as the caller may see it. */

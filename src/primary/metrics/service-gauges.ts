@@ -5,15 +5,18 @@ import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { CliHealth } from '../health/cli-health.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
-import type { Breaker } from '../limits/breaker.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 import { addCounter, addFacts, addGauge, type Figures } from './state-metrics.js';
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
-  readonly breaker: Pick<Breaker, 'openFor' | 'openings' | 'utilization'>;
+  readonly health: {
+    readonly circuits: Pick<CliHealth['circuits'], 'openFor' | 'openings'>;
+    readonly windows: Pick<CliHealth['windows'], 'utilization'>;
+  };
 }
 
 export interface GaugeSources {
@@ -55,7 +58,7 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
     terminationMeans.map((name) => [name, name === host.termination.containments.means ? 1 : 0]),
   );
   addGauge(registry, 'termination_means', means, () => inForce, 'means');
-  addBreakerMetrics(registry, (figure) => byName(({ breaker }) => breaker[figure]));
+  addHealthMetrics(registry, (read) => byName(({ health }) => read(health)));
   addFacts(registry, 'build_info', 'What is running; always 1.', {
     version: host.product.version,
     commit: host.product.commit ?? 'unknown',
@@ -68,14 +71,16 @@ export function addServiceGauges(registry: Registry, sources: GaugeSources): voi
   });
 }
 
-type BreakerFigure = 'openFor' | 'openings' | 'utilization';
+type ReadHealth = (health: MeasuredCli['health']) => Readonly<Record<string, number>>;
 
-/** `read`: a figure of the breaker of each CLI, by its name; read at a scrape. */
-function addBreakerMetrics(registry: Registry, read: (figure: BreakerFigure) => Figures): void {
+/** `figures`: of the health of each CLI, by its name; read at a scrape. */
+function addHealthMetrics(registry: Registry, figures: (read: ReadHealth) => Figures): void {
   const open = '1 while jobs are held back, by the reason: the quota is used up, or the credential is refused.';
-  addGauge(registry, 'breaker_open', open, () => read('openFor'), 'cli', 'reason');
+  addGauge(registry, 'breaker_open', open, () => figures(({ circuits }) => circuits.openFor), 'cli', 'reason');
   const openings = 'Times that jobs began to be held back, failed probes included, by the reason.';
-  addCounter(registry, 'breaker_openings_total', openings, () => read('openings'), 'cli', 'reason');
+  const readOpenings = () => figures(({ circuits }) => circuits.openings);
+  addCounter(registry, 'breaker_openings_total', openings, readOpenings, 'cli', 'reason');
   const used = "Used share of each window of the account's quota, as the model CLI last told; 0 where it did not.";
-  addGauge(registry, 'quota_utilization_ratio', used, () => read('utilization'), 'cli', 'window');
+  const readUsed = () => figures(({ windows }) => windows.utilization);
+  addGauge(registry, 'quota_utilization_ratio', used, readUsed, 'cli', 'window');
 }

@@ -1,11 +1,11 @@
 import { type AgentSources, agentLine } from '../../../src/primary/agent/agent-line.js';
 import type { Phase } from '../../../src/shared/phase.js';
 
-type Status = AgentSources['clis'][number]['readiness']['current']['status'];
+type Status = AgentSources['clis'][number]['health']['checks']['current']['status'];
 
 function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready', ...statuses: Status[]): string {
   const clis = (statuses.length > 0 ? statuses : ['ready' as const]).map((status) => ({
-    readiness: { current: { status } },
+    health: { checks: { current: { status } } },
   }));
   return agentLine({
     supervisor: { phase },

@@ -5,9 +5,9 @@ import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne } from '../../../src/primary/cli/models.js';
 import { ModelRouter } from '../../../src/primary/cli/route.js';
 import { spellingOf } from '../../../src/primary/cli/spelling.js';
-import { Breaker } from '../../../src/primary/limits/breaker.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
+import { healthOf } from '../../support/cli-health.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobFailed, jobRequest } from '../../support/job-records.js';
 
@@ -25,12 +25,12 @@ async function house(names: AtLeastOne<string>, env: Readonly<Record<string, str
   const create = (name: string) => {
     const publicName = (model: string | null) =>
       spellingOf([{ name: names[0] }, ...others]).publicName({ name }, model);
-    const readiness = { current: entry(name, 'ready', 0) };
     const adapter = { models: null } as unknown as Adapter;
-    return { name, adapter, publicName, readiness, breaker: new Breaker(clock) } as unknown as ModelCli;
+    return { name, adapter, publicName, health: healthOf(clock, { cli: name }) } as unknown as ModelCli;
   };
   const others = names.slice(1).map((name) => ({ name }));
   const clis: AtLeastOne<ModelCli> = [create(names[0]), ...others.map(({ name }) => create(name))];
+  await Promise.all(clis.map(({ health }) => health.checks.check('start')));
   const router = new ModelRouter(await loadConfig(env, async () => ''), clis);
   /** A job that names this model finds the quota used up. */
   const useUp = (model: string | null, scope: 'account' | 'model') => {
@@ -38,8 +38,8 @@ async function house(names: AtLeastOne<string>, env: Readonly<Record<string, str
     const route = router.route(request);
     const quota = { scope, resetsAt: null };
     const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
-    route.cli.breaker.admitted({ request, route });
-    route.cli.breaker.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    route.cli.health.circuits.admitted({ request, route });
+    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
   };
   return { clis, router, useUp, reasons: () => degradedReasons({ clis, router, store }), clock };
 }
@@ -60,10 +60,10 @@ describe('What is told of several CLIs', () => {
     const refusals = ['codex/gpt-5', 'haiku', 'opus'].map((model) => {
       const request = jobRequest({ model });
       const route = router.route(request);
-      return route.cli.breaker.refusal({ request, route })?.reason;
+      return route.cli.health.circuits.refusal({ request, route })?.reason;
     });
     expect(refusals).toEqual(['quota', undefined, 'quota']);
-    for (const { breaker } of clis) breaker.stop();
+    for (const { health } of clis) health.stop();
   });
 
   it('is for one CLI what its breaker says', async () => {
@@ -71,7 +71,7 @@ describe('What is told of several CLIs', () => {
     useUp('opus', 'account');
     expect(breakerBodyOf(clis)).toMatchObject({ state: 'open', reason: 'quota', models: [] });
     useUp(null, 'model');
-    for (const { breaker } of clis) breaker.stop();
+    for (const { health } of clis) health.stop();
   });
 
   it('is degraded by what is open for all jobs of a CLI, or for those that name no model', async () => {
@@ -88,9 +88,9 @@ describe('What is told of several CLIs', () => {
       },
       { name: 'codex', message: 'the account of the model CLI codex has used up its quota', until },
     ]);
-    clis[1]?.breaker.tryAgain();
+    clis[1]?.health.circuits.tryAgain();
     expect(reasons().map(({ name }) => name)).toEqual(['claude/opus']);
-    for (const { breaker } of clis) breaker.stop();
+    for (const { health } of clis) health.stop();
   });
 
   it.each([
@@ -102,14 +102,14 @@ describe('What is told of several CLIs', () => {
     const { clis, useUp, reasons } = await house(['claude'], env);
     useUp(model, 'model');
     expect(reasons().map((reason) => reason.name)).toEqual(name === null ? [] : [name]);
-    for (const { breaker } of clis) breaker.stop();
+    for (const { health } of clis) health.stop();
   });
 
   it('has one history, in the order of the checks, and the sum of their processes', () => {
     const cliOf = (entries: readonly ReadinessEntry[], live: number) => {
-      const readiness = { history: () => entries };
+      const health = { checks: { history: () => entries } };
       const pool = { counts: () => ({ standby: 1, live, busy: 0, stopping: 0 }) };
-      return { readiness, pool } as unknown as ModelCli;
+      return { health, pool } as unknown as ModelCli;
     };
     const clis = [
       cliOf([entry('claude', 'ready', 1), entry('claude', 'ready', 4)], 2),

@@ -8,8 +8,11 @@ const at = Date.UTC(2026, 0, 1);
 
 const cli = {
   pool: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) },
-  breaker: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }], windows: [] },
-  readiness: { history: (): unknown[] => [] },
+  health: {
+    circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },
+    windows: { current: [] },
+    checks: { history: (): unknown[] => [] },
+  },
 };
 
 function statusWith(withNames: boolean, sources: object = {}) {
@@ -124,7 +127,10 @@ describe('The live status', () => {
       oldestAt: at - index,
     }));
     const slots = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
-    const status = statusWith(true, { slots, clis: [{ ...cli, readiness: { history: () => checks } }] });
+    const status = statusWith(true, {
+      slots,
+      clis: [{ ...cli, health: { ...cli.health, checks: { history: () => checks } } }],
+    });
     expect(status.queue.clients).toHaveLength(50);
     expect(status.queue.clients[0]?.client).toBe('59');
     expect(status.checks.map(({ checked_at }) => checked_at)).toEqual(

@@ -1,5 +1,5 @@
 import { degradedReasons, type ReasonSources } from '../../../src/primary/api/reasons.js';
-import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
+import type { CircuitStatus } from '../../../src/primary/health/circuit.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
 
 const until = Date.UTC(2026, 0, 2);
@@ -22,8 +22,7 @@ interface Options {
 function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
   const clis = checks.map((current, index) => ({
     publicName: (model: string | null) => model,
-    readiness: { current },
-    breaker: { status: [index === 0 ? (open[0] ?? closed) : closed] as const },
+    health: { checks: { current }, circuits: { status: [index === 0 ? (open[0] ?? closed) : closed] as const } },
   }));
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');

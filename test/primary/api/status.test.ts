@@ -18,7 +18,12 @@ const ready: ReadinessEntry = {
 const notReady: ReadinessEntry = { ...ready, status: 'not_ready', error: 'nobody is logged in' };
 const unknown: ReadinessEntry = { ...ready, status: 'unknown', checkedAt: null, version: null };
 
-type BreakerState = Pick<StatusSources['clis'][0]['breaker'], 'status' | 'windows'>;
+type Health = StatusSources['clis'][0]['health'];
+
+interface BreakerState {
+  readonly status: Health['circuits']['status'];
+  readonly windows: Health['windows']['current'];
+}
 
 interface Options {
   readonly phase?: Phase;
@@ -53,8 +58,11 @@ function createStatus({
     adapter: { name: 'demo' },
     program: { version: '1.0' },
     pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
-    breaker,
-    readiness: { current: readiness, history: () => [unknown, readiness] },
+    health: {
+      circuits: { status: breaker.status },
+      windows: { current: breaker.windows },
+      checks: { current: readiness, history: () => [unknown, readiness] },
+    },
     publicName: (model: string | null) => model,
   };
   const sources = {

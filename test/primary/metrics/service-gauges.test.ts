@@ -10,7 +10,8 @@ async function createService(phase: Phase = 'ready') {
   const slots = { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100, maxWaitingBytes: 0 } };
   const counts = { conversations: 3, bytes: 400, tokens: 90, created: 8 };
   const pool = { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) };
-  const breaker = { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 }, utilization: { five_hour: 0.9 } };
+  const circuits = { openFor: { quota: 1, auth: 0 }, openings: { quota: 3, auth: 0 } };
+  const health = { circuits, windows: { utilization: { five_hour: 0.9 } } };
   const sources = {
     config: await loadConfig({ MODEL_API_WORKERS: '2' }, async () => ''),
     host: {
@@ -18,7 +19,7 @@ async function createService(phase: Phase = 'ready') {
       termination: { containments: { means: 'process-group' } },
       logWriteErrors: () => 6,
     },
-    clis: [{ name: 'demo', pool, breaker }],
+    clis: [{ name: 'demo', pool, health }],
     slots,
     background: { counts: { queued: 7, running: 1 } },
     conversations: { counts },

@@ -1,10 +1,12 @@
-import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
-import { learnFrom, Readiness } from '../../../src/primary/readiness/readiness.js';
+import type { Checks } from '../../../src/primary/health/checks.js';
+import type { CliHealth } from '../../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../../src/primary/health/seen-clients.js';
 import { type CliReason, RelayError } from '../../../src/shared/errors.js';
 import type { ReadinessEntry, Verdict } from '../../../src/shared/health.js';
-import type { JobFailed } from '../../../src/shared/job.js';
+import type { JobEnd, JobFailed } from '../../../src/shared/job.js';
+import { healthOf } from '../../support/cli-health.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { jobDone, jobFailed } from '../../support/job-records.js';
+import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
 
 const good: Verdict = { version: '1.0', error: null };
 const bad: Verdict = { version: '1.0', error: 'nobody is logged in' };
@@ -16,13 +18,15 @@ interface HarnessOptions {
   readonly clients?: SeenClients;
 }
 
-/** A readiness whose checks end when they are told to. */
+/** The health of a CLI whose checks end when they are told to. */
 class Harness {
   readonly clock = new FakeClock();
   readonly checked: ReadinessEntry[] = [];
   readonly #waiting: { resolve(verdict: Verdict): void; reject(error: Error): void }[] = [];
-  readonly readiness: Readiness;
+  readonly health: CliHealth;
   begun = 0;
+  /** Times that the processes that wait were ended. */
+  flushes = 0;
 
   constructor({
     intervalMs = 0,
@@ -35,9 +39,20 @@ class Harness {
         this.begun++;
         this.#waiting.push({ resolve, reject });
       });
-    const settings = { cli: 'main', adapter: 'claude', intervalMs, historyLimit };
     const onChecked = (entry: ReadinessEntry) => void this.checked.push(entry);
-    this.readiness = new Readiness(probe, settings, this.clock, random, onChecked, clients);
+    const onSpoiled = () => void this.flushes++;
+    this.health = healthOf(this.clock, { probe, intervalMs, historyLimit, random, clients, onChecked, onSpoiled });
+  }
+
+  get checks(): Checks {
+    return this.health.checks;
+  }
+
+  /** A job ends so. Returns whether that has ended the processes that wait. */
+  learn(end: JobEnd, client = 'a'): boolean {
+    const { flushes } = this;
+    this.health.ended({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
+    return this.flushes > flushes;
   }
 
   async end(verdict: Verdict): Promise<void> {
@@ -60,39 +75,35 @@ function refused(executionMs: number): JobFailed {
 describe('readiness', () => {
   it('is unknown until the first check has ended', async () => {
     const harness = new Harness();
-    const { readiness, clock, checked } = harness;
-    readiness.start();
-    expect(readiness.current).toMatchObject({ status: 'unknown', checkedAt: null, trigger: 'start' });
-    expect(readiness.history(null)).toEqual([]);
+    const { checks, clock, checked } = harness;
+    checks.start();
+    expect(checks.current).toMatchObject({ status: 'unknown', checkedAt: null, trigger: 'start' });
+    expect(checks.history(null)).toEqual([]);
     const checkedAt = clock.now();
     await clock.advance(40);
     await harness.end(good);
     const entry = { status: 'ready', trigger: 'start', checkedAt, durationMs: 40, cli: 'main', adapter: 'claude' };
-    expect(readiness.current).toEqual({ ...entry, version: '1.0', error: null });
-    expect(checked).toEqual([readiness.current]);
+    expect(checks.current).toEqual({ ...entry, version: '1.0', error: null });
+    expect(checked).toEqual([checks.current]);
   });
 
   it('has one check at a time, which all who ask share', async () => {
     const harness = new Harness();
-    const calls = Array.from({ length: 20 }, () => harness.readiness.check('forced'));
+    const calls = Array.from({ length: 20 }, () => harness.checks.check('forced'));
     await harness.end(good);
     expect(new Set(await Promise.all(calls)).size).toBe(1);
     expect(harness.begun).toBe(1);
-    void harness.readiness.check('forced');
+    void harness.checks.check('forced');
     await harness.end(bad);
-    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: 'nobody is logged in' });
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: 'nobody is logged in' });
     expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
   });
 
   it('is checked anew for callers who ask about now, where the check that runs began for another cause', async () => {
     const harness = new Harness();
-    harness.readiness.start();
-    harness.readiness.doubt();
-    const calls = [
-      harness.readiness.check('forced'),
-      harness.readiness.check('forced'),
-      harness.readiness.check('interval'),
-    ];
+    harness.checks.start();
+    harness.checks.recheck();
+    const calls = [harness.checks.check('forced'), harness.checks.check('forced'), harness.checks.check('interval')];
     await harness.end(bad);
     expect(harness.begun).toBe(2);
     await harness.end(good);
@@ -109,11 +120,11 @@ describe('readiness', () => {
     const harness = new Harness();
     const errors: (string | null)[] = [];
     for (const error of [new RelayError('spawn_error', 'it is not installed'), new Error('secret')]) {
-      const check = harness.readiness.check('forced');
+      const check = harness.checks.check('forced');
       await harness.break(error);
       errors.push((await check).error);
     }
-    const check = harness.readiness.check('forced');
+    const check = harness.checks.check('forced');
     await harness.clock.advance(19_999);
     expect(harness.checked).toHaveLength(2);
     await harness.clock.advance(1);
@@ -128,7 +139,7 @@ describe('readiness', () => {
     [1, 1100],
   ])('is checked again after the interval, give or take a tenth (%d: %d ms)', async (random, dueMs) => {
     const harness = new Harness({ intervalMs: 1000, random: () => random });
-    harness.readiness.start();
+    harness.checks.start();
     await harness.end(good);
     for (let round = 1; round <= 3; round++) {
       await harness.clock.advance(dueMs - 1);
@@ -137,26 +148,26 @@ describe('readiness', () => {
       await harness.end(good);
     }
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['start', 'interval', 'interval', 'interval']);
-    harness.readiness.stop();
+    harness.checks.stop();
     await harness.clock.advance(100_000);
     expect(harness.begun).toBe(4);
   });
 
   it('stays as it is when a check ends with the service, and no other check begins', async () => {
     const harness = new Harness();
-    harness.readiness.start();
+    harness.checks.start();
     await harness.end(good);
-    const cut = harness.readiness.check('forced');
-    harness.readiness.stop();
+    const cut = harness.checks.check('forced');
+    harness.checks.stop();
     await harness.end(bad); // its program was ended
-    const [, last] = await Promise.all([harness.readiness.check('failure'), cut]);
+    const [, last] = await Promise.all([harness.checks.check('failure'), cut]);
     expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
     expect([harness.checked.length, harness.begun]).toEqual([1, 2]);
   });
 
   it('is checked only once where the interval is 0', async () => {
     const harness = new Harness();
-    harness.readiness.start();
+    harness.checks.start();
     await harness.end(good);
     await harness.clock.advance(1_000_000);
     expect(harness.begun).toBe(1);
@@ -164,26 +175,26 @@ describe('readiness', () => {
 
   it('is checked again when it is doubted, unless it is known not to be ready', async () => {
     const harness = new Harness();
-    harness.readiness.doubt();
+    harness.checks.recheck();
     expect(harness.begun).toBe(1);
     await harness.end(bad);
-    harness.readiness.doubt();
+    harness.checks.recheck();
     expect(harness.begun).toBe(1);
     expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['failure']);
   });
 
   it('is checked again when a job is answered though it counts as not ready', async () => {
     const harness = new Harness();
-    const { readiness } = harness;
-    readiness.answered(0);
+    const { checks } = harness;
+    harness.learn(jobDone());
     expect(harness.begun).toBe(0);
-    readiness.start();
+    checks.start();
     await harness.end(bad);
-    readiness.answered(0);
+    harness.learn(jobDone());
     expect(harness.begun).toBe(2);
     await harness.end(good);
-    expect(readiness.current).toMatchObject({ status: 'ready', trigger: 'failure' });
-    readiness.answered(0);
+    expect(checks.current).toMatchObject({ status: 'ready', trigger: 'failure' });
+    harness.learn(jobDone());
     expect(harness.begun).toBe(2);
   });
 
@@ -193,10 +204,10 @@ describe('readiness', () => {
     for (let round = 0; round < 5; round++) {
       await harness.clock.advance(10);
       times.push(harness.clock.now());
-      void harness.readiness.check('forced');
+      void harness.checks.check('forced');
       await harness.end(good);
     }
-    const timesOf = (since: number | null) => harness.readiness.history(since).map(({ checkedAt }) => checkedAt);
+    const timesOf = (since: number | null) => harness.checks.history(since).map(({ checkedAt }) => checkedAt);
     expect(timesOf(null)).toEqual(times.slice(2));
     expect(timesOf(times[3] as number)).toEqual(times.slice(4));
     expect(timesOf((times[3] as number) - 1)).toEqual(times.slice(3));
@@ -207,12 +218,12 @@ describe('readiness', () => {
 describe('a credential that the API refuses', () => {
   const refusal = expect.stringMatching(/credential was refused when a job used it/);
 
-  /** A readiness whose CLI says that all is well, half a minute after a job had its credential refused. */
+  /** A CLI that says that all is well, half a minute after a job had its credential refused. */
   async function refusedHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 10_000 });
-    harness.readiness.start();
+    harness.checks.start();
     await harness.end(good);
-    learnFrom(refused(100), harness.readiness, 'a');
+    harness.learn(refused(100));
     await harness.end(good);
     for (let round = 0; round < 3; round++) {
       await harness.clock.advance(10_000);
@@ -234,36 +245,38 @@ describe('a credential that the API refuses', () => {
       'interval not_ready',
       'interval not_ready',
     ]);
-    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: refusal, version: '1.0' });
-    learnFrom(refused(100), harness.readiness, 'a');
-    expect(harness.begun).toBe(5);
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: refusal, version: '1.0' });
+    harness.learn(refused(100));
+    await harness.end(good);
+    const held = /^the credential of the model CLI is refused; no job is started before/;
+    expect(harness.checks.current).toMatchObject({ isHeld: true, error: expect.stringMatching(held) });
   });
 
   it('counts as valid again when a job is answered that began later, and no earlier', async () => {
     const harness = await refusedHarness();
-    expect([learnFrom(jobDone({ executionMs: 30_101 }), harness.readiness, 'a'), harness.begun]).toEqual([false, 5]);
-    expect([learnFrom(jobDone({ executionMs: 30_000 }), harness.readiness, 'a'), harness.begun]).toEqual([true, 6]);
+    expect([harness.learn(jobDone({ executionMs: 30_101 })), harness.begun]).toEqual([false, 5]);
+    expect([harness.learn(jobDone({ executionMs: 30_000 })), harness.begun]).toEqual([true, 6]);
     await harness.end(good);
-    expect([verdicts(harness).at(-1), learnFrom(jobDone(), harness.readiness, 'a')]).toEqual(['failure ready', false]);
+    expect([verdicts(harness).at(-1), harness.learn(jobDone())]).toEqual(['failure ready', false]);
   });
 
   it('gives way to what the CLI itself finds wrong', async () => {
     const harness = await refusedHarness();
     await harness.clock.advance(10_000);
     await harness.end(bad);
-    expect(harness.readiness.current.error).toBe('nobody is logged in');
+    expect(harness.checks.current.error).toBe('nobody is logged in');
   });
 
   it('is forgotten by a forced check, until another job shows it', async () => {
     const harness = await refusedHarness();
-    expect(harness.readiness.isCredentialRefused).toBe(true);
-    const check = harness.readiness.check('forced');
-    learnFrom(refused(1), harness.readiness, 'a'); // it began with the credential of before
+    const { flushes } = harness;
+    const check = harness.health.forceCheck();
+    expect(harness.flushes).toBe(flushes + 1);
+    harness.learn(refused(1)); // it began with the credential of before
     await harness.end(good);
     expect((await check).status).toBe('ready');
-    expect(harness.readiness.isCredentialRefused).toBe(false);
     await harness.clock.advance(1000);
-    learnFrom(refused(900), harness.readiness, 'a');
+    harness.learn(refused(900));
     await harness.end(good);
     expect(verdicts(harness).slice(-2)).toEqual(['forced ready', 'failure not_ready']);
   });
@@ -275,10 +288,9 @@ describe('a CLI whose jobs fail one after the other', () => {
   /** Two have crashed, and a third has said nothing. Its own checks find nothing wrong. */
   async function failingHarness(): Promise<Harness> {
     const harness = new Harness({ intervalMs: 60_000 });
-    harness.readiness.start();
+    harness.checks.start();
     await harness.end(good);
-    for (const reason of ['crashed', 'crashed', 'empty_answer'] as const)
-      learnFrom(failedFor(reason), harness.readiness, 'a');
+    for (const reason of ['crashed', 'crashed', 'empty_answer'] as const) harness.learn(failedFor(reason));
     await harness.end(good);
     return harness;
   }
@@ -293,73 +305,73 @@ describe('a CLI whose jobs fail one after the other', () => {
 
   it('is not ready from the third on, until one is answered, and its history says so', async () => {
     const harness = await failingHarness();
-    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', error: fault });
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: fault });
     await harness.clock.advance(60_000);
     await harness.end(good);
-    learnFrom(jobDone(), harness.readiness, 'a');
+    harness.learn(jobDone());
     await harness.end(good);
     const history = ['start ready', 'failure not_ready', 'interval not_ready', 'failure ready'];
     expect(statuses(harness)).toEqual(history);
-    learnFrom(failedFor('crashed'), harness.readiness, 'a');
-    learnFrom(failedFor('crashed'), harness.readiness, 'a');
+    harness.learn(failedFor('crashed'));
+    harness.learn(failedFor('crashed'));
     expect(statuses(harness)).toEqual(history);
   });
 
   it('is ready as long as one of three is answered', () => {
     const harness = new Harness();
     for (let round = 0; round < 5; round++) {
-      learnFrom(failedFor('crashed'), harness.readiness, 'a');
-      learnFrom(failedFor('crashed'), harness.readiness, 'a');
-      learnFrom(jobDone(), harness.readiness, 'a');
+      harness.learn(failedFor('crashed'));
+      harness.learn(failedFor('crashed'));
+      harness.learn(jobDone());
     }
     expect(harness.begun).toBe(0);
   });
 
   it('is not excused by jobs that tell nothing of it', async () => {
     const harness = new Harness();
-    learnFrom(failedFor('crashed'), harness.readiness, 'a');
-    learnFrom(failedFor('prompt_too_long'), harness.readiness, 'a');
-    learnFrom(jobFailed('spawn_error'), harness.readiness, 'a');
+    harness.learn(failedFor('crashed'));
+    harness.learn(failedFor('prompt_too_long'));
+    harness.learn(jobFailed('spawn_error'));
     await harness.end(good);
-    learnFrom(jobFailed('timeout'), harness.readiness, 'a');
-    learnFrom(failedFor('other'), harness.readiness, 'a');
+    harness.learn(jobFailed('timeout'));
+    harness.learn(failedFor('other'));
     await harness.end(good);
-    expect(harness.readiness.current.error).toContain('3 jobs in a row have failed, the last one with other');
+    expect(harness.checks.current.error).toContain('3 jobs in a row have failed, the last one with other');
   });
 
   it('is not called so for the jobs of one client alone, where there are others', async () => {
     const clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
     const harness = new Harness({ clients });
-    const { readiness } = harness;
-    for (let round = 0; round < 5; round++) learnFrom(failedFor('crashed'), readiness, 'mallory');
+    const { checks } = harness;
+    for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'mallory');
     expect(harness.begun).toBe(0);
-    void readiness.check('forced');
+    void checks.check('forced');
     await harness.end(good);
-    expect(readiness.current.status).toBe('ready');
-    learnFrom(failedFor('crashed'), readiness, 'alice');
+    expect(checks.current.status).toBe('ready');
+    harness.learn(failedFor('crashed'), 'alice');
     await harness.end(good);
-    expect(readiness.current.error).toMatch(/^6 jobs in a row/);
-    learnFrom(jobDone(), readiness, 'alice');
+    expect(checks.current.error).toMatch(/^6 jobs in a row/);
+    harness.learn(jobDone(), 'alice');
     await harness.end(good);
-    for (let round = 0; round < 3; round++) learnFrom(failedFor('crashed'), readiness, 'alice');
-    expect(readiness.current.status).toBe('ready');
+    for (let round = 0; round < 3; round++) harness.learn(failedFor('crashed'), 'alice');
+    expect(checks.current.status).toBe('ready');
   });
 
   it('is called so for programs that can not be started, whoever asks', async () => {
     const clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
     const harness = new Harness({ clients });
-    for (let round = 0; round < 3; round++) learnFrom(jobFailed('spawn_error'), harness.readiness, 'mallory');
+    for (let round = 0; round < 3; round++) harness.learn(jobFailed('spawn_error'), 'mallory');
     await harness.end(good);
     await harness.end(good);
-    expect(harness.readiness.current.error).toMatch(/^3 jobs in a row/);
+    expect(harness.checks.current.error).toMatch(/^3 jobs in a row/);
   });
 
   it('is checked no more often for further failures', async () => {
     const harness = await failingHarness();
     const { begun } = harness;
-    for (let round = 0; round < 10; round++) learnFrom(failedFor('crashed'), harness.readiness, 'a');
+    for (let round = 0; round < 10; round++) harness.learn(failedFor('crashed'));
     expect(harness.begun).toBe(begun);
   });
 
@@ -368,17 +380,17 @@ describe('a CLI whose jobs fail one after the other', () => {
     ['five minutes in which none has failed', 5],
   ])('has one more try after %s, which decides alone', async (_, minutes) => {
     const harness = await failingHarness();
-    if (minutes === 0) void harness.readiness.check('forced');
+    if (minutes === 0) void harness.checks.check('forced');
     for (let minute = 0; minute < minutes; minute++) {
-      expect(harness.readiness.current.status).toBe('not_ready');
+      expect(harness.checks.current.status).toBe('not_ready');
       await harness.clock.advance(60_000);
       await harness.end(good);
     }
     await harness.end(good);
-    expect(harness.readiness.current.status).toBe('ready');
-    learnFrom(failedFor('crashed'), harness.readiness, 'a');
+    expect(harness.checks.current.status).toBe('ready');
+    harness.learn(failedFor('crashed'));
     await harness.end(good);
-    expect(harness.readiness.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
-    expect(harness.readiness.current.error).toContain('4 jobs in a row');
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
+    expect(harness.checks.current.error).toContain('4 jobs in a row');
   });
 });

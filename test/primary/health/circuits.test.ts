@@ -1,26 +1,60 @@
-import { Breaker, type CircuitJob } from '../../../src/primary/limits/breaker.js';
-import type { CircuitStatus } from '../../../src/primary/limits/circuit.js';
-import { SeenClients } from '../../../src/primary/limits/seen-clients.js';
+import type { CircuitStatus } from '../../../src/primary/health/circuit.js';
+import type { CircuitJob } from '../../../src/primary/health/circuits.js';
+import type { CliHealth } from '../../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../../src/primary/health/seen-clients.js';
 import type { CliReason, QuotaRefusal } from '../../../src/shared/errors.js';
+import type { ReadinessEntry, Verdict } from '../../../src/shared/health.js';
 import type { JobEnd, JobRequest } from '../../../src/shared/job.js';
+import { healthOf } from '../../support/cli-health.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';
+import { LogBook } from '../../support/log-book.js';
 
 const minute = 60_000;
 const hour = 60 * minute;
 
+const good: Verdict = { version: '1', error: null };
+const notLoggedIn: Verdict = { version: '1', error: 'not logged in' };
+
 let clock: FakeClock;
-let breaker: Breaker;
+let health: CliHealth;
+let log: LogBook;
 let changes: string[];
+/** Times that the processes that wait were ended. */
+let flushes: number;
+/** What the CLI says of itself at a check. */
+let said: Verdict;
+
+function create(clients = new SeenClients(), timers: FakeClock = clock): CliHealth {
+  const onCircuit = ({ state, model, reason }: CircuitStatus) =>
+    void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
+  const onSpoiled = () => void flushes++;
+  return healthOf(timers, { probe: async () => said, clients, onCircuit, onSpoiled, log });
+}
 
 beforeEach(() => {
   clock = new FakeClock();
-  breaker = new Breaker(clock);
+  log = new LogBook();
   changes = [];
-  const changed = ({ state, model, reason }: CircuitStatus) =>
-    void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
-  breaker.listen({ changed, windowClosing: ({ name }) => void changes.push(`closing ${name}`) });
+  flushes = 0;
+  said = good;
+  health = create();
 });
+
+/** A check in which the CLI says this of itself, once those that run have ended. */
+async function check(verdict: Verdict): Promise<ReadinessEntry> {
+  await clock.advance(0);
+  said = verdict;
+  const entry = await health.checks.check('interval');
+  await clock.advance(0);
+  return entry;
+}
+
+/** The timers of circuits, once the checks that run have ended. */
+async function pending(): Promise<number> {
+  await clock.advance(0);
+  return clock.pending;
+}
 
 function failed(reason: CliReason, quota?: QuotaRefusal): JobEnd {
   const scope = reason === 'auth' ? 'account' : undefined;
@@ -38,13 +72,13 @@ function jobOf(differences: Partial<JobRequest> = {}): CircuitJob {
 
 /** A job that was let through, and ends so at once. */
 function run(end: JobEnd, job = jobOf()): JobEnd {
-  expect(breaker.refusal(job)).toBeNull();
-  breaker.admitted(job);
-  return breaker.ended(job, end, true);
+  expect(health.circuits.refusal(job)).toBeNull();
+  health.circuits.admitted(job);
+  return health.ended(job, end, true);
 }
 
 function refusalOf(job = jobOf()) {
-  const { code, reason, retryAfterSeconds } = breaker.refusal(job) ?? {};
+  const { code, reason, retryAfterSeconds } = health.circuits.refusal(job) ?? {};
   return [code, reason, retryAfterSeconds];
 }
 
@@ -57,25 +91,25 @@ describe('A used up quota', () => {
     expect(refusalOf()).toEqual(['cli_error', 'quota', 1200]);
     await clock.advance(20 * minute - 1);
     expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(['cli_error', 'quota', 1]);
-    expect([breaker.isClosed, breaker.error]).toEqual([
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([
       false,
       'the account of the model CLI has used up its quota; no job is started before 2026-01-01T00:20:00.000Z',
     ]);
     await clock.advance(1);
-    expect([refusalOf(), breaker.isClosed, breaker.error]).toEqual([none, false, null]);
+    expect([refusalOf(), health.circuits.isClosed, health.circuits.error]).toEqual([none, false, null]);
   });
 
   it('is tried by one job after the reset, whose first text lets all others through', async () => {
     run(quota(minute));
     await clock.advance(minute);
     const probe = jobOf({ requestId: 'probe' });
-    breaker.admitted(probe);
+    health.circuits.admitted(probe);
     expect(refusalOf()).toEqual(['cli_error', 'quota', 5]);
-    expect(breaker.refusal(probe)).toBeNull();
-    breaker.served(probe);
-    expect([refusalOf(), breaker.isClosed]).toEqual([none, true]);
+    expect(health.circuits.refusal(probe)).toBeNull();
+    health.circuits.served(probe);
+    expect([refusalOf(), health.circuits.isClosed]).toEqual([none, true]);
     expect(changes).toEqual(['open quota', 'half_open quota', 'closed']);
-    expect(clock.pending).toBe(0);
+    expect(await pending()).toBe(0);
   });
 
   it('is opened again by a probe that is refused, after a wait that doubles up to ten minutes', async () => {
@@ -87,7 +121,7 @@ describe('A used up quota', () => {
       await clock.advance(waitMs);
     }
     expect(waits).toEqual([30, 60, 120, 240, 480, 600, 600]);
-    expect(breaker.openings).toEqual({ quota: 7, auth: 0 });
+    expect(health.circuits.openings).toEqual({ quota: 7, auth: 0 });
     run(jobDone());
     expect(run(quota(null))).toMatchObject({ failure: { retryAfterSeconds: 30 } });
   });
@@ -113,13 +147,13 @@ describe('A used up quota', () => {
   it('is learned from no job that began before, and from none that was cut while it waited', async () => {
     const running = jobOf({ requestId: 'running' });
     const waiting = jobOf({ requestId: 'waiting' });
-    for (const job of [running, waiting]) breaker.admitted(job);
+    for (const job of [running, waiting]) health.circuits.admitted(job);
     run(quota(minute));
-    breaker.served(running);
-    breaker.ended(running, jobDone(), true);
+    health.circuits.served(running);
+    health.ended(running, jobDone(), true);
     expect(refusalOf()).toEqual(['cli_error', 'quota', 60]);
     await clock.advance(minute);
-    breaker.ended(waiting, quota(hour), false);
+    health.ended(waiting, quota(hour), false);
     expect([changes.at(-1), refusalOf()]).toEqual(['half_open quota', none]);
   });
 
@@ -131,48 +165,48 @@ describe('A used up quota', () => {
       expect(refusalOf()).toEqual(none);
     }
     const waiting = jobOf();
-    breaker.admitted(waiting);
-    breaker.ended(waiting, jobFailed('queue_timeout'), false);
-    expect([refusalOf(), breaker.isClosed]).toEqual([none, false]);
+    health.circuits.admitted(waiting);
+    health.ended(waiting, jobFailed('queue_timeout'), false);
+    expect([refusalOf(), health.circuits.isClosed]).toEqual([none, false]);
   });
 
   it('of one model holds back the jobs of that model alone', async () => {
     const opus = () => jobOf({ model: 'opus' });
     run(quota(minute, 'model'), opus());
     expect([refusalOf(opus()), refusalOf()]).toEqual([['cli_error', 'quota', 60], none]);
-    expect([breaker.isClosed, breaker.error]).toEqual([true, null]);
-    expect(breaker.status.map(({ state, model }) => [state, model])).toEqual([
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([true, null]);
+    expect(health.circuits.status.map(({ state, model }) => [state, model])).toEqual([
       ['closed', null],
       ['open', 'opus'],
     ]);
     run(jobDone());
     await clock.advance(minute);
     run(jobDone(), opus());
-    expect(breaker.status).toHaveLength(1);
+    expect(health.circuits.status).toHaveLength(1);
     expect(changes).toEqual(['open quota opus', 'half_open quota opus', 'closed opus']);
   });
 
   it('of the model of jobs that name none counts as one of the service', () => {
     run(quota(minute, 'model'));
-    expect([breaker.isClosed, breaker.error]).toEqual([false, expect.stringContaining('quota')]);
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([false, expect.stringContaining('quota')]);
     expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(none);
   });
 
-  it('is remembered for a bounded number of models', () => {
+  it('is remembered for a bounded number of models', async () => {
     for (let n = 0; n < 40; n++) run(quota(minute, 'model'), jobOf({ model: `model ${n}` }));
-    expect(breaker.status).toHaveLength(17);
+    expect(health.circuits.status).toHaveLength(17);
     expect(refusalOf(jobOf({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
-    expect(clock.pending).toBe(16);
-    breaker.stop();
-    expect(clock.pending).toBe(0);
+    expect(await pending()).toBe(16);
+    health.stop();
+    expect(await pending()).toBe(0);
   });
 
-  it('is tried at once where somebody asks for it', () => {
+  it('is tried at once where somebody asks for it', async () => {
     run(quota(hour));
-    breaker.tryAgain();
-    expect([refusalOf(), clock.pending]).toEqual([none, 0]);
+    void health.forceCheck();
+    expect([refusalOf(), await pending()]).toEqual([none, 0]);
     run(jobDone());
-    expect(breaker.isClosed).toBe(true);
+    expect(health.circuits.isClosed).toBe(true);
   });
 });
 
@@ -186,14 +220,14 @@ describe('An overloaded API', () => {
 describe('A refused credential', () => {
   it('holds back jobs from the second job on that began after the first had failed', async () => {
     const together = [jobOf(), jobOf(), jobOf()];
-    for (const job of together) breaker.admitted(job);
+    for (const job of together) health.circuits.admitted(job);
     await clock.advance(1000);
     const late = { ...failed('auth'), executionMs: 1000 };
-    for (const job of together) breaker.ended(job, late, true);
+    for (const job of together) health.ended(job, late, true);
     expect(refusalOf()).toEqual(none); // it may have been one token that was just renewed
     expect(run(failed('auth'))).toMatchObject({ failure: { reason: 'auth', retryAfterSeconds: 30 } });
     expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
-    expect(breaker.openFor).toEqual({ quota: 0, auth: 1 });
+    expect(health.circuits.openFor).toEqual({ quota: 0, auth: 1 });
   });
 
   it('is forgotten where a later job is answered in between', () => {
@@ -203,7 +237,7 @@ describe('A refused credential', () => {
 
   it('is forgotten where somebody has replaced it, and asks for another try', () => {
     run(failed('auth'));
-    breaker.tryAgain();
+    void health.forceCheck();
     run(failed('auth'));
     expect(changes).toEqual([]);
     run(failed('auth'));
@@ -213,43 +247,45 @@ describe('A refused credential', () => {
   it('is not forgotten for a job that began before', async () => {
     run(failed('auth'));
     await clock.advance(500);
-    breaker.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
+    health.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
     run(failed('auth'));
     expect(changes).toEqual(['open auth']);
   });
 
-  it('holds back jobs after the first failure where the CLI says itself that it has none', () => {
-    breaker.checked({ error: 'not logged in' });
+  it('holds back jobs after the first failure where the CLI says itself that it has none', async () => {
+    await check(notLoggedIn);
     expect(changes).toEqual([]); // no job has failed
+    await check(good);
     run(failed('auth'));
-    breaker.checked({ error: null });
+    await check(good);
     expect(changes).toEqual([]);
-    breaker.checked({ error: 'not logged in' });
+    await check(notLoggedIn);
     expect(changes).toEqual(['open auth']);
   });
 
-  it('is tried again as soon as the CLI says that it has one', () => {
+  it('is tried again as soon as the CLI says that it has one', async () => {
     run(failed('auth'));
-    breaker.checked({ error: 'not logged in' });
-    breaker.checked({ error: 'not logged in' });
+    await check(notLoggedIn);
+    await check(notLoggedIn);
     expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
-    breaker.checked({ error: null });
+    await check(good);
     run(jobDone());
     expect(changes).toEqual(['open auth', 'half_open auth', 'closed']);
   });
 
-  it('makes a check say so, as a used up quota does, where the CLI itself knows of nothing', () => {
-    expect(breaker.checked({ version: '1', error: null })).toEqual({ version: '1', error: null });
+  it('makes a check say so, as a used up quota does, where the CLI itself knows of nothing', async () => {
+    expect(await check(good)).toMatchObject({ status: 'ready', error: null });
     run(quota(minute));
     const error = expect.stringContaining('has used up its quota; no job is started before');
-    expect(breaker.checked({ version: '1', error: null })).toEqual({ version: '1', error, isHeld: true });
-    expect(breaker.checked({ error: 'gone' })).toEqual({ error: 'gone' });
+    expect(await check(good)).toMatchObject({ status: 'not_ready', error, isHeld: true });
+    const entry = await check({ version: '1', error: 'gone' });
+    expect([entry.error, entry.isHeld]).toEqual(['gone', undefined]);
   });
 
-  it('is not tried again because the CLI goes on saying that it has one', () => {
+  it('is not tried again because the CLI goes on saying that it has one', async () => {
     run(failed('auth'));
     run(failed('auth'));
-    breaker.checked({ error: null });
+    await check(good);
     expect(changes).toEqual(['open auth']);
   });
 
@@ -259,8 +295,8 @@ describe('A refused credential', () => {
     await clock.advance(30_000);
     run(failed('auth'));
     expect(refusalOf()).toEqual(['cli_error', 'auth', 60]);
-    breaker.tryAgain();
-    breaker.checked({ error: 'not logged in' });
+    health.circuits.tryAgain();
+    await check(notLoggedIn);
     expect(refusalOf()).toEqual(['cli_error', 'auth', 120]);
   });
 });
@@ -272,10 +308,7 @@ describe('A failure that a request may have caused', () => {
   beforeEach(() => {
     clients = new SeenClients();
     for (const client of ['mallory', 'alice']) clients.saw(client);
-    breaker = new Breaker(clock, '', clients);
-    const changed = ({ state, model, reason }: CircuitStatus) =>
-      void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
-    breaker.listen({ changed, windowClosing() {} });
+    health = create(clients);
   });
 
   /** As from words alone. */
@@ -290,8 +323,8 @@ describe('A failure that a request may have caused', () => {
       run(seems(reason), by('mallory', `model ${n}`));
       await clock.advance(1000);
     }
-    expect([changes, breaker.isClosed, breaker.error]).toEqual([[], true, null]);
-    expect(clock.pending).toBe(0);
+    expect([changes, health.circuits.isClosed, health.circuits.error]).toEqual([[], true, null]);
+    expect(await pending()).toBe(0);
   });
 
   it('holds back jobs where two clients have it one after the other, and none is answered in between', () => {
@@ -304,20 +337,20 @@ describe('A failure that a request may have caused', () => {
   });
 
   it('holds back jobs where there is but one client', () => {
-    breaker = new Breaker(clock);
+    health = create();
     run(seems('auth'));
-    expect(breaker.refusal(jobOf())).toBeNull();
+    expect(health.circuits.refusal(jobOf())).toBeNull();
     run(seems('auth'));
-    expect(breaker.refusal(jobOf())?.reason).toBe('auth');
+    expect(health.circuits.refusal(jobOf())?.reason).toBe('auth');
   });
 
   it('is about the model that its job names, and no other', async () => {
     for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
     expect(changes).toEqual(['open auth big']);
-    expect(breaker.refusal(by('alice', 'big'))?.message).toMatch(
+    expect(health.circuits.refusal(by('alice', 'big'))?.message).toMatch(
       /^the account of the model CLI may not use this model/,
     );
-    expect([breaker.refusal(by('alice')), breaker.refusal(by('alice', 'small'))]).toEqual([null, null]);
+    expect([health.circuits.refusal(by('alice')), health.circuits.refusal(by('alice', 'small'))]).toEqual([null, null]);
     await clock.advance(30_000);
     run(jobDone(), by('alice', 'big'));
     expect(changes.at(-1)).toBe('closed big');
@@ -326,14 +359,14 @@ describe('A failure that a request may have caused', () => {
   it('of the quota is about the model that its job names, or about those that name none', () => {
     for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
     expect(changes).toEqual(['open quota ']);
-    expect(breaker.refusal(by('alice', 'big'))).toBeNull();
+    expect(health.circuits.refusal(by('alice', 'big'))).toBeNull();
   });
 
-  it('is about the account where a check says the same, and only then', () => {
+  it('is about the account where a check says the same, and only then', async () => {
     run(seems('auth'), by('mallory', 'big'));
-    breaker.checked({ error: 'no disk', reason: 'other' });
+    await check({ version: '1', error: 'no disk', reason: 'other' });
     expect(changes).toEqual([]);
-    breaker.checked({ error: 'not logged in' });
+    await check(notLoggedIn);
     expect(changes).toEqual(['open auth']);
   });
 
@@ -365,52 +398,82 @@ describe('A failure that a request may have caused', () => {
 describe('Windows of the quota', () => {
   const window = { name: 'five_hour', status: 'warning', utilization: 0.92, resetsAt: null } as const;
 
-  it('are told when they are about to close, once', async () => {
+  it('are logged when they are about to close, once', async () => {
     const resetsAt = clock.now() + hour;
-    for (const utilization of [0.9, 0.92]) breaker.reported([{ ...window, utilization, resetsAt }]);
-    expect(changes).toEqual(['closing five_hour']);
-    expect(breaker.utilization).toMatchObject({ five_hour: 0.92, seven_day: 0 });
+    for (const utilization of [0.9, 0.92]) health.reported([{ ...window, utilization, resetsAt }]);
+    const fields = { window: 'five_hour', utilization: 0.9, resets_at: new Date(resetsAt).toISOString() };
+    expect(log.entries).toEqual([{ level: 'warn', event: 'quota_warning', fields }]);
+    expect(health.windows.utilization).toMatchObject({ five_hour: 0.92, seven_day: 0 });
     await clock.advance(hour);
-    expect([breaker.windows, breaker.utilization.five_hour]).toEqual([[], 0]);
-    breaker.reported([{ ...window, resetsAt: clock.now() + hour }]);
-    expect(changes).toHaveLength(2);
+    expect([health.windows.current, health.windows.utilization.five_hour]).toEqual([[], 0]);
+    health.reported([{ ...window, resetsAt: clock.now() + hour }]);
+    expect(log.events).toEqual(['quota_warning', 'quota_warning']);
   });
 
   it('are not believed where they make no sense', () => {
-    breaker.reported([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
-    expect(breaker.windows).toEqual([{ ...window, utilization: null, resetsAt: null }]);
-    breaker.reported([{ ...window, utilization: 1e9 }]);
-    expect(breaker.utilization.five_hour).toBe(0);
+    health.reported([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
+    expect(health.windows.current).toEqual([{ ...window, utilization: null, resetsAt: null }]);
+    health.reported([{ ...window, utilization: 1e9 }]);
+    expect(health.windows.utilization.five_hour).toBe(0);
   });
 
   it('hold back nobody by themselves', () => {
-    breaker.reported([{ ...window, status: 'rejected' }]);
+    health.reported([{ ...window, status: 'rejected' }]);
     expect(refusalOf()).toEqual(none);
+  });
+});
+
+describe('A change of a circuit', () => {
+  it('has the CLI checked, so that its history shows it, and is in the log', async () => {
+    const until = new Date(clock.now() + minute).toISOString();
+    run(quota(minute));
+    const opened = { level: 'warn', event: 'breaker_open', fields: { reason: 'quota', model: null, until } };
+    expect(log.entries).toEqual([opened]);
+    await clock.advance(0);
+    expect(health.checks.current).toMatchObject({ trigger: 'failure', status: 'not_ready', isHeld: true });
+    await clock.advance(minute);
+    expect(health.checks.current).toMatchObject({ trigger: 'failure', status: 'ready' });
+    run(jobDone());
+    expect(log.events).toEqual(['breaker_open', 'breaker_closed']);
+    await clock.advance(0);
+    expect(health.checks.history(null)).toHaveLength(3);
+    expect(flushes).toBe(0);
+  });
+
+  it('ends the processes that wait where the credential is refused to the whole account, by a check too', async () => {
+    const clients = new SeenClients();
+    for (const client of ['a', 'b']) clients.saw(client);
+    health = create(clients);
+    const auth = jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
+    for (const client of ['a', 'b']) run(auth, jobOf({ client, model: 'opus' }));
+    expect([changes, flushes]).toEqual([['open auth opus'], 0]);
+    await check(notLoggedIn);
+    expect([changes, flushes]).toEqual([['open auth opus', 'open auth'], 1]);
   });
 });
 
 describe('The status', () => {
   it('follows the wall clock', async () => {
-    expect(breaker.status).toEqual([{ state: 'closed', model: null, reason: null, since: null, until: null }]);
+    expect(health.circuits.status).toEqual([{ state: 'closed', model: null, reason: null, since: null, until: null }]);
     const [since, until] = [clock.now(), clock.now() + minute];
     run(quota(minute));
-    expect(breaker.status).toEqual([{ state: 'open', model: null, reason: 'quota', since, until }]);
+    expect(health.circuits.status).toEqual([{ state: 'open', model: null, reason: 'quota', since, until }]);
     await clock.advance(minute);
-    expect(breaker.status).toEqual([{ state: 'half_open', model: null, reason: 'quota', since, until: null }]);
+    expect(health.circuits.status).toEqual([{ state: 'half_open', model: null, reason: 'quota', since, until: null }]);
   });
 
   it('is the same from look to look, though the two clocks are read one after the other, and follows a jump', () => {
     let aheadMs = 0;
     const wobbling = { ...clock, now: () => clock.now() + aheadMs, monotonicMs: () => clock.monotonicMs() };
     const timers = { after: clock.after.bind(clock), every: clock.every.bind(clock) };
-    breaker = new Breaker({ ...wobbling, ...timers });
+    health = create(undefined, { ...wobbling, ...timers } as FakeClock);
     run(quota(minute));
     const statuses = [0, 1, 0, -1].map((wobble) => {
       aheadMs = wobble;
-      return breaker.status[0];
+      return health.circuits.status[0];
     });
     expect(statuses).toEqual(statuses.map(() => statuses[0]));
     aheadMs = hour;
-    expect(breaker.status[0].until).toBe(clock.now() + hour + minute);
+    expect(health.circuits.status[0].until).toBe(clock.now() + hour + minute);
   });
 });

@@ -1,0 +1,141 @@
+import type { Clock, StopTimer } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
+import type { ReadinessEntry, ReadinessTrigger, Verdict } from '../../shared/health.js';
+
+export interface CheckSettings {
+  /** The name of the CLI. */
+  readonly cli: string;
+  readonly adapter: string;
+  /** Time between checks, milliseconds; 0: only at start, when forced and when a job shows otherwise. */
+  readonly intervalMs: number;
+  readonly historyLimit: number;
+}
+
+/** A check that takes longer counts as not ready. The programs that it starts have limits of their own. */
+const checkLimitMs = 20_000;
+const tooLong: Verdict = { version: null, error: `the check took longer than ${checkLimitMs} ms` };
+/** Intervals vary by ±10 %, so that the checks of several services do not fall together. */
+const jitter = 0.1;
+const asksAboutNow: ReadonlySet<ReadinessTrigger> = new Set(['forced', 'failure']);
+
+interface Check {
+  readonly entry: Promise<ReadinessEntry>;
+  trigger: ReadinessTrigger;
+}
+
+/** Owns the checks of one model CLI: when they run, and their history. Callers with the same cause share one check. */
+export class Checks {
+  readonly #judge: (trigger: ReadinessTrigger) => Promise<Verdict>;
+  readonly #settings: CheckSettings;
+  readonly #clock: Clock;
+  readonly #random: () => number;
+  readonly #onChecked: (entry: ReadinessEntry) => void;
+  readonly #unchecked: ReadinessEntry;
+  readonly #history: ReadinessEntry[] = [];
+  #running: Check | null = null;
+  /** Begins when the running one has ended. */
+  #next: Check | null = null;
+  #stopTimer: StopTimer = () => {};
+  #isOver = false;
+
+  /** `judge` makes one check. `random` gives numbers from 0 to 1. */
+  constructor(
+    judge: (trigger: ReadinessTrigger) => Promise<Verdict>,
+    settings: CheckSettings,
+    { clock, random }: { readonly clock: Clock; readonly random: () => number },
+    onChecked: (entry: ReadinessEntry) => void,
+  ) {
+    this.#judge = judge;
+    this.#settings = settings;
+    this.#clock = clock;
+    this.#random = random;
+    this.#onChecked = onChecked;
+    const nothing = { status: 'unknown', checkedAt: null, durationMs: 0, trigger: 'start' } as const;
+    this.#unchecked = { ...nothing, cli: settings.cli, adapter: settings.adapter, version: null, error: null };
+  }
+
+  get current(): ReadinessEntry {
+    return this.#history.at(-1) ?? this.#unchecked;
+  }
+
+  /** Oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
+  history(since: number | null): readonly ReadinessEntry[] {
+    return since === null ? this.#history : this.#history.filter((entry) => (entry.checkedAt ?? 0) > since);
+  }
+
+  start(): void {
+    void this.check('start');
+    this.#schedule();
+  }
+
+  /** The service ends, and with it the programs of a running check. The last entry stays as it is. */
+  stop(): void {
+    this.#isOver = true;
+    this.#stopTimer();
+  }
+
+  /** A job failed in a way that casts doubt on the CLI: checks again, unless it is known not to be ready. */
+  recheck(): void {
+    if (this.current.status !== 'not_ready') void this.check('failure');
+  }
+
+  /** A forced check, or one after a failure, asks about now: it shares no check that began earlier. Never rejects. */
+  check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    if (this.#isOver) return Promise.resolve(this.current);
+    if (this.#running === null) return this.#begin(trigger);
+    if (this.#running.trigger === trigger || !asksAboutNow.has(trigger)) return this.#running.entry;
+    this.#next ??= { entry: this.#running.entry.then(() => this.#beginNext()), trigger };
+    if (trigger === 'forced') this.#next.trigger = trigger;
+    return this.#next.entry;
+  }
+
+  #begin(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    const entry = this.#check(trigger).finally(() => {
+      this.#running = null;
+    });
+    this.#running = { entry, trigger };
+    return entry;
+  }
+
+  #beginNext(): Promise<ReadinessEntry> {
+    const trigger = this.#next?.trigger ?? 'forced';
+    this.#next = null;
+    return this.check(trigger);
+  }
+
+  async #check(trigger: ReadinessTrigger): Promise<ReadinessEntry> {
+    const startedMs = this.#clock.monotonicMs();
+    const checkedAt = this.#clock.now();
+    const { version, error, isHeld = false } = await this.#verdict(trigger);
+    if (this.#isOver) return this.current;
+    const durationMs = Math.round(this.#clock.monotonicMs() - startedMs);
+    const status = error === null ? 'ready' : 'not_ready';
+    const found = { status, checkedAt, durationMs, trigger, version, error, ...(isHeld && { isHeld }) } as const;
+    const entry = { ...this.#unchecked, ...found };
+    this.#history.push(entry);
+    if (this.#history.length > this.#settings.historyLimit) this.#history.shift();
+    this.#onChecked(entry);
+    return entry;
+  }
+
+  #verdict(trigger: ReadinessTrigger): Promise<Verdict> {
+    return new Promise((resolve) => {
+      const stopTimer = this.#clock.after(checkLimitMs, () => resolve(tooLong));
+      const failed = (error: unknown) => ({
+        version: null,
+        error: error instanceof RelayError ? error.message : 'the check itself failed',
+      });
+      void this.#judge(trigger).catch(failed).then(resolve).finally(stopTimer);
+    });
+  }
+
+  #schedule(): void {
+    const { intervalMs } = this.#settings;
+    if (intervalMs === 0) return;
+    const waitMs = intervalMs * (1 + jitter * (2 * this.#random() - 1));
+    this.#stopTimer = this.#clock.after(waitMs, () => {
+      void this.check('interval');
+      this.#schedule();
+    });
+  }
+}

@@ -1,0 +1,24 @@
+import { CliHealth, type HealthParts, type HealthSettings } from '../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../src/primary/health/seen-clients.js';
+import type { Clock } from '../../src/shared/clock.js';
+import { LogBook } from './log-book.js';
+
+/** The health of a CLI that says that all is well, unless `parts` say otherwise. */
+export function healthOf(clock: Clock, parts: Partial<HealthParts & HealthSettings> = {}): CliHealth {
+  const { cli = 'main', adapter = 'claude', intervalMs = 0, historyLimit = 100, usual = '', ...others } = parts;
+  return new CliHealth(
+    { cli, adapter, intervalMs, historyLimit, usual },
+    {
+      probe: async () => ({ version: '1.0', error: null }),
+      publicName: (model) => model,
+      clients: new SeenClients(),
+      clock,
+      random: () => 0.5,
+      log: new LogBook(),
+      onChecked: () => {},
+      onCircuit: () => {},
+      onSpoiled: () => {},
+      ...others,
+    },
+  );
+}
