@@ -316,7 +316,7 @@ describe('Effects', () => {
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [
-      ...['Caretaker', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
+      ...['StandbyKeeper', 'CliProgram', 'ConversationStore', 'Workers', 'HttpMetrics', 'HttpServer', 'JobRunner'],
       ...['Launcher', 'Listeners', 'LogOutput', 'PrimaryMetrics', 'ProcessPool', 'RateLimit', 'CliHealth', 'Scrape'],
       ...[
         'Clients',

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { rm, writeFile } from 'node:fs/promises';
 import { createInterface } from 'node:readline';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
-import { type Launch, type ProgramVersion, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
+import { type LaunchOptions, type ProgramVersion, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { type ClaudeHome, consultIn } from '../../test/support/claude-session.js';
 import { processorMs } from './processor-time.js';
 import { prompt } from './task.js';
@@ -77,11 +77,11 @@ export class DirectClaude {
     return waiting;
   }
 
-  #inputFor(launch: Launch): string {
+  #inputFor(launch: LaunchOptions): string {
     return this.#programVersion.protocol().writer.write({ ...launch, text: prompt, history: [] }, 1).text;
   }
 
-  async #start(launch: Launch): Promise<ChildProcessWithoutNullStreams> {
+  async #start(launch: LaunchOptions): Promise<ChildProcessWithoutNullStreams> {
     const { args, files } = this.#programVersion.plan(launch, `${this.#home.path}/${++this.#runs}`);
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600 });
     const child = spawn(this.#program, [...args], { cwd: this.#home.workingDirectory, env: this.#env });

@@ -13,8 +13,8 @@ import { WaitingJobs } from './background/waiting-jobs.js';
 import type { CliObserver } from './cli/contract/observer.js';
 import { type CliContext, createModelClis, type ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne } from './cli/models.js';
-import { Caretaker } from './cli/pool/caretaker.js';
 import { HostLoad } from './cli/pool/host-load.js';
+import { StandbyKeeper } from './cli/pool/standby-keeper.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { KeptConversations } from './conversations/kept-conversations.js';
 import { SharedConversations } from './conversations/shared-conversations.js';
@@ -92,7 +92,7 @@ type AfterRunner =
   | 'feeder'
   | 'claims'
   | 'supervisor'
-  | 'caretakers'
+  | 'standbyKeepers'
   | 'scrape'
   | 'workers';
 type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | AfterRunner>;
@@ -180,7 +180,9 @@ export function createScrape({ host, metrics, lastHour }: Setup & Pick<Parts, 'm
   return new Scrape(metrics.registry, host.clock, onFailure, (families) => lastHour.counted(families));
 }
 
-export function createCaretakers(parts: Setup & Pick<Parts, 'clis' | 'runner' | 'supervisor'>): readonly Caretaker[] {
+export function createStandbyKeepers(
+  parts: Setup & Pick<Parts, 'clis' | 'runner' | 'supervisor'>,
+): readonly StandbyKeeper[] {
   const { config, host, clis, runner, supervisor } = parts;
   const { clock, freeMemory } = host;
   return clis.map((cli) => {
@@ -188,7 +190,7 @@ export function createCaretakers(parts: Setup & Pick<Parts, 'clis' | 'runner' | 
     const load = new HostLoad(clock, freeMemory);
     const isReady = () => supervisor.phase === 'ready' && health.circuits.isClosed;
     const waitingJobs = () => runner.next(cli);
-    return new Caretaker(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
+    return new StandbyKeeper(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
   });
 }
 

@@ -4,13 +4,13 @@ import { Clients } from './access/clients.js';
 import {
   createBackground,
   createBanner,
-  createCaretakers,
   createClaims,
   createClis,
   createConversations,
   createFleet,
   createRunner,
   createScrape,
+  createStandbyKeepers,
 } from './builders.js';
 import { secretsOf } from './cli/environment.js';
 import { KnownModels } from './cli/known-models.js';
@@ -58,7 +58,7 @@ export function compose(setup: Setup): Parts {
   const clientsSeen = new SeenClients();
   const onCircuit = ({ state }: CircuitStatus) => {
     if (state === 'open') runner.cutHeld();
-    for (const caretaker of caretakers) caretaker.changed();
+    for (const keeper of standbyKeepers) keeper.changed();
   };
   const clis = createClis({ ...setup, clientsSeen, metrics, redactor, banner, onCircuit });
   const router = new ModelRouter(config, clis, (client) => clients.optionsOf(client).models);
@@ -70,10 +70,10 @@ export function compose(setup: Setup): Parts {
   const background = createBackground({ ...state, runner });
   const claims = createClaims({ ...setup, runner });
   const supervisor = new Supervisor(config.drainMs, clock, log, host.exit);
-  const caretakers = createCaretakers({ ...setup, clis, runner, supervisor });
+  const standbyKeepers = createStandbyKeepers({ ...setup, clis, runner, supervisor });
   const scrape = createScrape(state);
   const workers = createFleet({ ...setup, metrics, supervisor, scrape, banner });
-  const parts = { ...state, runner, ...background, claims, supervisor, caretakers, scrape, workers };
+  const parts = { ...state, runner, ...background, claims, supervisor, standbyKeepers, scrape, workers };
   linkBack(parts);
   return parts;
 }
@@ -81,9 +81,9 @@ export function compose(setup: Setup): Parts {
 /** What an earlier part tells a later one. */
 function linkBack(parts: Parts): void {
   const { host, slots, conversations, store, metrics, clis, backgroundRunner, supervisor, workers } = parts;
-  const { caretakers } = parts;
+  const { standbyKeepers } = parts;
   const lookAround = () => {
-    for (const caretaker of caretakers) caretaker.changed();
+    for (const keeper of standbyKeepers) keeper.changed();
   };
   slots.onChange(() => {
     parts.cliGates.changed();
@@ -116,7 +116,7 @@ function shutdownSteps({
   runner,
   backgroundRunner,
   workers,
-  caretakers,
+  standbyKeepers,
   clis,
   host,
 }: Parts): ShutdownSteps {
@@ -140,7 +140,7 @@ function shutdownSteps({
     },
     endProcesses: async () => {
       for (const { health } of clis) health.stop();
-      for (const caretaker of caretakers) caretaker.stop();
+      for (const keeper of standbyKeepers) keeper.stop();
       await closeClis(clis, host);
     },
   };

@@ -8,7 +8,7 @@ import type { KnownModels } from './cli/known-models.js';
 import type { ModelCatalog } from './cli/model-catalog.js';
 import type { ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from './cli/models.js';
-import type { Caretaker } from './cli/pool/caretaker.js';
+import type { StandbyKeeper } from './cli/pool/standby-keeper.js';
 import type { Redactor } from './cli/process/redactor.js';
 import type { ModelRouter } from './cli/route.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
@@ -74,7 +74,7 @@ export interface Parts extends Setup {
   readonly claims: Claims;
   readonly supervisor: Supervisor;
   /** One for each CLI. */
-  readonly caretakers: readonly Caretaker[];
+  readonly standbyKeepers: readonly StandbyKeeper[];
   readonly scrape: Scrape;
   readonly workers: Workers;
 }

@@ -47,7 +47,7 @@ export class Service {
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, agent, clis, workers, supervisor, slots, caretakers } = this.#parts;
+    const { config, host, agent, clis, workers, supervisor, slots, standbyKeepers } = this.#parts;
     const { log, product, systemd, termination } = host;
     for (const warning of warnings) log.warn('config_warning', { warning });
     const { means } = termination.containments;
@@ -59,7 +59,7 @@ export class Service {
     agent?.serve(() => agentLine(this.#parts));
     for (const { health } of clis) health.checks.start();
     this.#keysFile?.start();
-    for (const caretaker of caretakers) caretaker.start();
+    for (const keeper of standbyKeepers) keeper.start();
     host.heap.touch();
     this.#lookAfterJobs();
   }

@@ -1,7 +1,7 @@
 import { symlink, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
-import { type Image, type Launch, plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
+import { type Image, type LaunchOptions, plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
 import { claudeVersion, installClaude } from '../support/claude-cli.js';
 import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, loginToken, openLab } from '../support/claude-lab.js';
 import type { ClaudeSession } from '../support/claude-session.js';
@@ -42,7 +42,7 @@ function asked(text: string, more: Partial<Turn> = {}): Turn {
 }
 
 /** A process that was started as for `turn`, which most versions do not need to know. */
-function startedFor(launch: Launch): Promise<ClaudeSession> {
+function startedFor(launch: LaunchOptions): Promise<ClaudeSession> {
   return lab.start(lab.plan(launch));
 }
 

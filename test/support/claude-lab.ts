@@ -1,8 +1,8 @@
 import { join } from 'node:path';
 import { claudeAdapter } from '../../src/primary/cli/adapters/claude/adapter.js';
 import {
-  type Launch,
-  type LaunchPlan,
+  type CommandLine,
+  type LaunchOptions,
   type ProgramVersion,
   plainLaunch,
 } from '../../src/primary/cli/contract/adapter.js';
@@ -43,12 +43,12 @@ export class ClaudeLab implements AsyncDisposable {
   }
 
   /** How this version is started. Each plan has a file of its own. */
-  plan(launch: Launch = plainLaunch(null)): LaunchPlan {
+  plan(launch: LaunchOptions = plainLaunch(null)): CommandLine {
     return this.#claude.programVersion.plan(launch, join(this.home.path, `system-${++this.#started}`));
   }
 
   /** Ends the process before it. */
-  async start(plan: LaunchPlan = this.plan(), env: Variables = {}): Promise<ClaudeSession> {
+  async start(plan: CommandLine = this.plan(), env: Variables = {}): Promise<ClaudeSession> {
     await this.#session?.[Symbol.asyncDispose]();
     const { program, programVersion } = this.#claude;
     const seen = { ...this.#claude.env, ANTHROPIC_BASE_URL: this.api.url, ...env };

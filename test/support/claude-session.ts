@@ -4,10 +4,10 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import {
+  type CommandLine,
   type Consult,
   type Decoder,
   type DecoderEvent,
-  type LaunchPlan,
   type ProgramVersion,
   plainLaunch,
   type QuotaReport,
@@ -133,7 +133,7 @@ export async function startClaude(
   program: string,
   programVersion: ProgramVersion,
   home: ClaudeHome,
-  plan: LaunchPlan,
+  plan: CommandLine,
   env: Environment,
 ): Promise<ClaudeSession> {
   for (const file of plan.files) await writeFile(file.path, file.text, { mode: 0o600 });

@@ -1,8 +1,8 @@
 import type { BoundsOf } from '../../src/primary/access/client-bounds.js';
-import type { Extras, Launch, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
+import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
-import type { WaitingJob } from '../../src/primary/cli/pool/caretaker.js';
+import type { WaitingJob } from '../../src/primary/cli/pool/standby-keeper.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
@@ -53,7 +53,7 @@ export function throws(error: unknown): Script {
 
 /** A CLI process that follows a script. */
 class FakeCli implements JobCli {
-  readonly extras: Extras;
+  readonly extras: Capabilities;
   readonly turns: Turn[] = [];
   /** The conversation that it was left to at each release; null where it was to be ended. */
   readonly released: (ConversationState | null)[] = [];
@@ -61,7 +61,7 @@ class FakeCli implements JobCli {
   readonly #script: Script;
   readonly #release: () => Promise<void>;
 
-  constructor(script: Script, release: () => Promise<void>, extras: Extras) {
+  constructor(script: Script, release: () => Promise<void>, extras: Capabilities) {
     this.extras = extras;
     this.#script = script;
     this.#release = release;
@@ -127,7 +127,7 @@ const atOnce = async () => {};
 export class JobHarness {
   readonly clock = new FakeClock();
   readonly observer = new RecordingObserver();
-  readonly launches: Launch[] = [];
+  readonly launches: LaunchOptions[] = [];
   /** The conversation that each process was asked for. */
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
@@ -148,7 +148,7 @@ export class JobHarness {
   models: readonly string[] | null = null;
   /** Where processes wait. */
   kept: readonly ConversationState[] = [];
-  extras: Extras = {};
+  extras: Capabilities = {};
   /** Whether the program was looked at before its first job. */
   isProgramKnown = true;
   isStoreUp = true;
@@ -209,7 +209,7 @@ export class JobHarness {
         },
       },
       publicName: (model: string | null) => (name === '' ? model : `${name}/${model}`),
-      acquire: (launch: Launch, of: ConversationState | null, signal: AbortSignal) =>
+      acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) =>
         this.#acquire(options, launch, of, signal),
     };
     return cli as unknown as ModelCli;
@@ -268,7 +268,7 @@ export class JobHarness {
 
   async #acquire(
     { script = answers, start = atOnce, release = atOnce, usages = [] }: JobOptions,
-    launch: Launch,
+    launch: LaunchOptions,
     of: ConversationState | null,
     signal: AbortSignal,
   ): Promise<FakeCli> {

@@ -1,4 +1,4 @@
-import { type Adapter, type Extras, type TurnEnd, unknownUsage } from '../../src/primary/cli/contract/adapter.js';
+import { type Adapter, type Capabilities, type TurnEnd, unknownUsage } from '../../src/primary/cli/contract/adapter.js';
 import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
 import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
@@ -14,7 +14,7 @@ import { clock, temporaryInstance } from './trees.js';
 const echo: Adapter['command'] = ['sh', '-c', 'while read -r line; do echo "$0"; done'];
 
 /** Answers each line with an end that names the model it was started with. */
-export function echoCli(name: string, extras: Extras = {}, command: Adapter['command'] = echo): NamedAdapter {
+export function echoCli(name: string, extras: Capabilities = {}, command: Adapter['command'] = echo): NamedAdapter {
   const end = (model: string): TurnEnd => ({ type: 'turn-end', text: null, model, usage: unknownUsage });
   const adapter: Adapter = {
     name,

@@ -1,18 +1,18 @@
-import { type Launch, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
+import { type LaunchOptions, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
 import type { CliLease } from '../../src/primary/cli/pool/lease.js';
 import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
 import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
-import type { LaunchOrder } from '../../src/primary/cli/process/launcher.js';
+import type { SpawnRequest } from '../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../src/primary/cli/process/program.js';
 import type { ProcessTree } from '../../src/primary/cli/terminate/process-tree.js';
 import { FakeClock } from './fake-clock.js';
 import { lineVersion, noLimits, noSecrets, ScriptedTree, silentObserver, TextBook, turnOf } from './scripted-cli.js';
 
-export const usual: Launch = plainLaunch(null);
+export const usual: LaunchOptions = plainLaunch(null);
 const never = new AbortController().signal;
 
-export function withSystem(system: string): Launch {
+export function withSystem(system: string): LaunchOptions {
   return { ...plainLaunch(null), system };
 }
 
@@ -43,7 +43,7 @@ export class PoolHouse {
   constructor({ maxSessions = 4, idleMs = 10_000, limits = {} }: PoolOptions = {}) {
     const { clock, history } = this;
     const launcher = {
-      launch: (order: LaunchOrder, signal?: AbortSignal) => this.#launch(order, signal),
+      launch: (order: SpawnRequest, signal?: AbortSignal) => this.#launch(order, signal),
       stop: () => {
         this.isStopped = true;
       },
@@ -96,7 +96,7 @@ export class PoolHouse {
     return tree;
   }
 
-  async #launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
+  async #launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
     const tree = new ScriptedTree();
     const fresh = this.pool.processes.find(([process]) => !this.#treeOf.has(process)); // none for a consultation
     if (fresh !== undefined) this.#treeOf.set(fresh[0], tree);

@@ -8,7 +8,7 @@ import type { Instance } from '../../shared/process/instance.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import { CliHealth } from '../health/cli-health.js';
 import type { SeenClients } from '../health/seen-clients.js';
-import { type Adapter, type Launch, plainLaunch, type QuotaWindow } from './contract/adapter.js';
+import { type Adapter, type LaunchOptions, plainLaunch, type QuotaWindow } from './contract/adapter.js';
 import type { CliObserver } from './contract/observer.js';
 import { launchEnv } from './environment.js';
 import type { AtLeastOne, NamedAdapter } from './models.js';
@@ -35,7 +35,7 @@ export interface ModelCli extends NamedAdapter {
   /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
   readonly findProgram: () => Promise<KnownProgram>;
   /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
-  readonly acquire: (launch: Launch, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
+  readonly acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
 }
 
 /** What they need of the host. */

@@ -1,8 +1,8 @@
 import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Launch } from '../cli/contract/adapter.js';
-import { untold } from '../cli/extras.js';
+import type { LaunchOptions } from '../cli/contract/adapter.js';
+import { unsupported } from '../cli/extras.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
@@ -28,7 +28,7 @@ export interface AdmissionResources {
 
 /** What a job is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
 interface Examined {
-  readonly launch: Launch;
+  readonly launch: LaunchOptions;
   readonly turn: ConversationTurn | null;
   readonly bytes: number;
 }
@@ -82,7 +82,7 @@ export class Admission {
 function effortOf(request: JobRequest, { cli }: Route): JobRequest['effort'] {
   const { extras } = cli.program;
   if (extras === null) return request.effort;
-  const what = untold(extras, request);
+  const what = unsupported(extras, request);
   if (what !== null) throw invalid(what, 'the model CLI of this service takes none');
   return extras.effort === undefined ? null : request.effort;
 }

@@ -1,8 +1,8 @@
 import { orAborted } from '../../shared/async/promises.js';
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
-import type { Extras, Turn, TurnEnd } from '../cli/contract/adapter.js';
-import { addedUsage, untold } from '../cli/extras.js';
+import type { Capabilities, Turn, TurnEnd } from '../cli/contract/adapter.js';
+import { addedUsage, unsupported } from '../cli/extras.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/turn-record.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
@@ -157,8 +157,8 @@ export class Answering {
 }
 
 /** What was not known when the job was admitted: the program was looked at only now. */
-function checkExtras(extras: Extras, { request }: Job): void {
-  const what = untold(extras, request);
+function checkExtras(extras: Capabilities, { request }: Job): void {
+  const what = unsupported(extras, request);
   if (what !== null) throw cliError('other', `the model CLI takes no ${what}`);
 }
 

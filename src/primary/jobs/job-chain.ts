@@ -1,6 +1,6 @@
 import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { Launch } from '../cli/contract/adapter.js';
+import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Route } from '../cli/route.js';
 import type { Arrival, RecentChains } from './recent-chains.js';
@@ -9,7 +9,7 @@ import type { Arrival, RecentChains } from './recent-chains.js';
 interface Routed {
   readonly request: JobRequest;
   readonly route: Pick<Route, 'publicModel'>;
-  readonly launch: Launch;
+  readonly launch: LaunchOptions;
 }
 
 /** No process is kept under this name. */

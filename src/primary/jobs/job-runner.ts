@@ -3,7 +3,7 @@ import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { WaitingJob } from '../cli/pool/caretaker.js';
+import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';

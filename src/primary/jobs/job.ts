@@ -13,7 +13,7 @@ import {
   unknownJobUsage,
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
-import type { Launch } from '../cli/contract/adapter.js';
+import type { LaunchOptions } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
@@ -52,7 +52,7 @@ export class Job {
   readonly options: RunOptions;
   /** As it was decided at its admission, whatever its client may name by now. */
   readonly route: Route;
-  readonly launch: Launch;
+  readonly launch: LaunchOptions;
   readonly ticket: Ticket;
   /** For `chat`: its turn on the conversation. */
   readonly turn: ConversationTurn | null;

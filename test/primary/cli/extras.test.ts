@@ -1,5 +1,5 @@
 import type { Usage } from '../../../src/primary/cli/contract/adapter.js';
-import { addedUsage, untold } from '../../../src/primary/cli/extras.js';
+import { addedUsage, unsupported } from '../../../src/primary/cli/extras.js';
 import type { Image, JobRequest } from '../../../src/shared/job.js';
 import { jobRequest } from '../../support/job-records.js';
 
@@ -17,8 +17,8 @@ describe('what a program can not be told', () => {
     ['an effort', { effort: 'low' }, 'effort'],
     ['an effort that is only a wish', { effort: 'low', isEffortNeeded: false }, null],
   ])('of a request with %s, where its program knows only text', (_, differences, what) => {
-    expect(untold({}, jobRequest(differences))).toBe(what);
-    expect(untold({ image: told, effort: told }, jobRequest(differences))).toBeNull();
+    expect(unsupported({}, jobRequest(differences))).toBe(what);
+    expect(unsupported({ image: told, effort: told }, jobRequest(differences))).toBeNull();
   });
 });
 

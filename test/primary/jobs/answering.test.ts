@@ -1,11 +1,11 @@
-import type { Extras } from '../../../src/primary/cli/contract/adapter.js';
+import type { Capabilities } from '../../../src/primary/cli/contract/adapter.js';
 import { chained, chainStart } from '../../../src/shared/chain.js';
 import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../src/shared/job.js';
 import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../support/job-harness.js';
 import { settled } from '../../support/settled.js';
 
 const schema = '{"type":"object"}';
-const knowsSchemas: Extras = { schema: (text) => text };
+const knowsSchemas: Capabilities = { schema: (text) => text };
 const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
 const nothing = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
 

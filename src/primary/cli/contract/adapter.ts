@@ -10,7 +10,7 @@ export { quotaWindowNames };
  * What a job asks for that a program may have to be told at its start. Where its plan does not depend on a part, a
  * process that waits serves callers with any.
  */
-export interface Launch {
+export interface LaunchOptions {
   readonly model: string | null;
   readonly system: string | null;
   /** A JSON Schema, as JSON. */
@@ -19,19 +19,19 @@ export interface Launch {
 }
 
 /** The launch of a request that asks for nothing but a model. */
-export function plainLaunch(model: string | null): Launch {
+export function plainLaunch(model: string | null): LaunchOptions {
   return { model, system: null, schema: null, effort: null };
 }
 
 /** How to start the program for one launch. No prompt, history or system text is ever among the arguments. */
-export interface LaunchPlan {
+export interface CommandLine {
   readonly args: readonly string[];
   /** Files that must exist before the start. They are written with mode 0600 and removed with the process. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
 /** One turn as the program is told it. `history` holds the messages before it, oldest first. */
-export interface Turn extends Launch {
+export interface Turn extends LaunchOptions {
   readonly text: string;
   readonly images?: readonly Image[];
   readonly history: readonly Message[];
@@ -81,7 +81,7 @@ export interface QuotaReport {
 }
 
 /** A part of an answer that belongs to another turn. The turn goes on, but nobody can trust the process with a next one. */
-export interface Stray {
+export interface OutOfTurn {
   readonly type: 'stray';
 }
 
@@ -106,7 +106,7 @@ export interface RequestRefused {
   readonly request: RequestKind;
 }
 
-export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | Stray;
+export type TurnEvent = TextDelta | InputTaken | TurnEnd | TurnFailed | OutOfTurn;
 /** What a program says at any time, in a turn or outside of one. */
 export type Aside = QuotaReport | StdinReply | RequestRefused | TextIgnored;
 export type DecoderEvent = TurnEvent | Aside;
@@ -160,7 +160,7 @@ export interface Protocol {
  * How a turn says what it can have beside its text. Where one of these is missing, the program can't be told it: then
  * images and an effort are refused, and a schema stands in the prompt.
  */
-export interface Extras {
+export interface Capabilities {
   readonly image?: (image: Image) => unknown;
   /** `schema` is JSON. Undefined for one that it does not take. */
   readonly schema?: (schema: string) => unknown;
@@ -172,9 +172,9 @@ export interface ProgramVersion {
   readonly version: string | null;
   /** Not all could be learned: it is worth to try again some time later. */
   readonly isProvisional?: boolean;
-  readonly extras: Extras;
+  readonly extras: Capabilities;
   /** `systemPath` is a private path where the plan may put the system text. */
-  plan(launch: Launch, systemPath: string): LaunchPlan;
+  plan(launch: LaunchOptions, systemPath: string): CommandLine;
   /** A new one for each process. */
   protocol(): Protocol;
   /**

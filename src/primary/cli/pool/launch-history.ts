@@ -1,10 +1,10 @@
-import type { Launch } from '../contract/adapter.js';
+import type { LaunchOptions } from '../contract/adapter.js';
 import type { LaunchKey } from '../process/program.js';
 
 /** What is known of one launch. */
 export interface LaunchRecord {
   readonly key: LaunchKey;
-  readonly launch: Launch;
+  readonly launch: LaunchOptions;
   uses: number;
   usedMs: number;
   /** Processes that died while they waited or could not be started, since one was last used. */
@@ -13,7 +13,7 @@ export interface LaunchRecord {
   notBeforeMs: number;
 }
 
-export function unusedLaunch(key: LaunchKey, launch: Launch): LaunchRecord {
+export function unusedLaunch(key: LaunchKey, launch: LaunchOptions): LaunchRecord {
   return { key, launch, uses: 0, usedMs: 0, failures: 0, notBeforeMs: 0 };
 }
 
@@ -25,13 +25,13 @@ const headStartMs = 150;
 
 /** Owns what is known of the launches that jobs have asked for lately. */
 export class LaunchHistory {
-  readonly #usual: Launch | null;
+  readonly #usual: LaunchOptions | null;
   /** In order of last use. */
   readonly #records = new Map<LaunchKey, LaunchRecord>();
   #usualKey: LaunchKey | null = null;
 
   /** `usual` is the launch of a request that names nothing; null where a model must be named. */
-  constructor(usual: Launch | null) {
+  constructor(usual: LaunchOptions | null) {
     this.#usual = usual;
   }
 
@@ -44,7 +44,7 @@ export class LaunchHistory {
   }
 
   /** Forgets the launches whose key has changed because the program's file has; the usual one is always known, where it has a key. */
-  refresh(keyOf: (launch: Launch) => LaunchKey | null, nowMs: number): void {
+  refresh(keyOf: (launch: LaunchOptions) => LaunchKey | null, nowMs: number): void {
     for (const { key, launch } of this.records) if (keyOf(launch) !== key) this.#records.delete(key);
     if (this.#usual === null) return;
     this.#usualKey = keyOf(this.#usual);
@@ -52,7 +52,7 @@ export class LaunchHistory {
   }
 
   /** A job asks for this launch. */
-  use(key: LaunchKey, launch: Launch, nowMs: number): void {
+  use(key: LaunchKey, launch: LaunchOptions, nowMs: number): void {
     const record = this.#records.get(key) ?? this.#add(key, launch, nowMs);
     record.uses++;
     record.usedMs = nowMs;
@@ -75,7 +75,7 @@ export class LaunchHistory {
     record.failures++;
   }
 
-  #add(key: LaunchKey, launch: Launch, nowMs: number): LaunchRecord {
+  #add(key: LaunchKey, launch: LaunchOptions, nowMs: number): LaunchRecord {
     const record = { ...unusedLaunch(key, launch), usedMs: nowMs };
     this.#records.set(key, record);
     const oldest = [...this.#records.keys()].find((other) => other !== this.#usualKey);

@@ -1,5 +1,5 @@
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Extras, Turn, TurnEnd } from '../contract/adapter.js';
+import type { Capabilities, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
 import type { TextSink } from '../process/open-turn.js';
@@ -12,7 +12,7 @@ export interface CliLease {
   readonly process: CliProcess;
   readonly origin: LeaseOrigin;
   /** What the program can be told beside a text. */
-  readonly extras: Extras;
+  readonly extras: Capabilities;
   /** As `CliProcess.turn`. A live session has heard the history already. */
   turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
   /** What was used since the last call; null where that is not measured. */

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../shared/clock.js';
-import type { Consultation, Extras, Launch } from '../contract/adapter.js';
+import type { Capabilities, Consultation, LaunchOptions } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
@@ -71,7 +71,7 @@ export class ProcessPool {
    */
   async acquire(
     program: KnownProgram,
-    launch: Launch,
+    launch: LaunchOptions,
     conversation: ConversationState | null,
     signal: AbortSignal,
   ): Promise<CliLease> {
@@ -89,7 +89,7 @@ export class ProcessPool {
   }
 
   /** Starts a process that waits for this launch. Rejects with `spawn_error`. */
-  async startAhead(program: KnownProgram, launch: Launch): Promise<CliProcess> {
+  async startAhead(program: KnownProgram, launch: LaunchOptions): Promise<CliProcess> {
     return this.#start(program, launchKeyOf(program, launch), launch, 'standby');
   }
 
@@ -173,7 +173,7 @@ export class ProcessPool {
   async #start(
     { path, leading, programVersion }: KnownProgram,
     key: LaunchKey,
-    launch: Launch,
+    launch: LaunchOptions,
     next: 'standby' | 'busy',
     signal?: AbortSignal,
   ): Promise<CliProcess> {
@@ -209,7 +209,7 @@ export class ProcessPool {
     void process.end('retired').then(() => this.#endingSessions.delete(process));
   }
 
-  #lease(process: CliProcess, origin: LeaseOrigin, extras: Extras): CliLease {
+  #lease(process: CliProcess, origin: LeaseOrigin, extras: Capabilities): CliLease {
     return {
       process,
       origin,

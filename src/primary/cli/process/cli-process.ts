@@ -131,7 +131,12 @@ export class CliProcess {
     this.#refusals = 0;
     const input = this.#protocol.writer.write(turn, ++this.#turns);
     this.#decoder.begin?.(this.#turns);
-    const program = { stdin: tree.child.stdin, output, decoder: this.#decoder, onStray: () => this.#spokeOutOfTurn() };
+    const program = {
+      stdin: tree.child.stdin,
+      output,
+      decoder: this.#decoder,
+      onOutOfTurn: () => this.#spokeOutOfTurn(),
+    };
     using open = new OpenTurn(program, sink, limits, clock);
     const abort = () => open.fail(signal.reason);
     signal.addEventListener('abort', abort, { once: true });

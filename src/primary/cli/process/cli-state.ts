@@ -1,4 +1,4 @@
-import type { Launch } from '../contract/adapter.js';
+import type { LaunchOptions } from '../contract/adapter.js';
 import type { OpenTurn } from './open-turn.js';
 
 /** A conversation as a turn finds it. */
@@ -6,7 +6,7 @@ export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
   /** What its process was told for good, by the launch that told it. */
-  readonly launch?: Launch;
+  readonly launch?: LaunchOptions;
   /** Where it may never be continued. */
   readonly guess?: SessionGuess;
 }

@@ -1,11 +1,11 @@
 import type { Clock } from '../../../shared/clock.js';
 import { RelayError } from '../../../shared/errors.js';
 import {
+  type CommandLine,
   type Consultation,
   type DecoderEvent,
   type Exit,
   filePlace,
-  type LaunchPlan,
   type ProgramVersion,
   type Protocol,
   plainLaunch,
@@ -58,7 +58,7 @@ export class ConsultedProgram implements Pick<ProgramVersion, 'protocol'> {
 }
 
 /** How a program is started to be consulted. `place` is a private path. */
-export function consultPlan(args: readonly string[], file: string | undefined, place: string): LaunchPlan {
+export function consultPlan(args: readonly string[], file: string | undefined, place: string): CommandLine {
   if (file === undefined) return { args, files: [] };
   return { args: args.map((arg) => arg.replace(filePlace, place)), files: [{ path: place, text: file }] };
 }

@@ -1,6 +1,6 @@
 import { access, mkdir, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { LaunchPlan, PrivateHome } from '../contract/adapter.js';
+import type { CommandLine, PrivateHome } from '../contract/adapter.js';
 
 /** Two private folders of the service, which may be one. */
 export interface ProcessFolders {
@@ -24,7 +24,7 @@ export class ProcessHome {
   readonly #home: PrivateHome | null;
   readonly #homePath: string;
   readonly #folders: ReadonlySet<string>;
-  #files: LaunchPlan['files'] = [];
+  #files: CommandLine['files'] = [];
 
   constructor({ runtimeDirectory, workDirectory, home }: ProcessFolders, serial: number) {
     this.workingDirectory = join(workDirectory, String(serial));
@@ -37,7 +37,7 @@ export class ProcessHome {
     this.variables = Object.fromEntries(named);
   }
 
-  async create(files: LaunchPlan['files']): Promise<void> {
+  async create(files: CommandLine['files']): Promise<void> {
     this.#files = files;
     for (const folder of this.#folders) await mkdir(folder, { mode: 0o700 });
     for (const { path, text } of files) await writeFile(path, text, { mode: 0o600, flag: 'wx' });

@@ -1,7 +1,7 @@
 import { lstat, mkdir } from 'node:fs/promises';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
 import { cookieOf, type Instance } from '../../../shared/process/instance.js';
-import type { LaunchPlan, PrivateHome } from '../contract/adapter.js';
+import type { CommandLine, PrivateHome } from '../contract/adapter.js';
 import type { Containment, ContainmentFactory } from '../terminate/containment.js';
 import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
 import { ProcessHome } from './home.js';
@@ -25,9 +25,9 @@ export interface LauncherSettings {
 }
 
 /** A program and how to start it. `plan` gets the path where a system text may be put. */
-export interface LaunchOrder {
+export interface SpawnRequest {
   readonly program: string;
-  plan(systemPath: string): LaunchPlan;
+  plan(systemPath: string): CommandLine;
 }
 
 /** Starts programs: each with a cookie, an empty private working directory, the allowed environment, and contained. */
@@ -44,7 +44,7 @@ export class Launcher {
   }
 
   /** Rejects with `spawn_error`, or with the signal's reason; then nothing has been left behind. */
-  async launch(order: LaunchOrder, signal?: AbortSignal): Promise<ProcessTree> {
+  async launch(order: SpawnRequest, signal?: AbortSignal): Promise<ProcessTree> {
     const { instance, serials, env } = this.#settings;
     const serial = ++serials.last;
     const cookie = cookieOf(instance, serial);
@@ -90,7 +90,7 @@ export class Launcher {
     return new ProcessHome(this.#settings, serial);
   }
 
-  async #furnish(home: ProcessHome, { files }: LaunchPlan): Promise<void> {
+  async #furnish(home: ProcessHome, { files }: CommandLine): Promise<void> {
     await ensureOwnFolder(this.#settings.runtimeDirectory);
     await ensureOwnFolder(this.#settings.workDirectory);
     await home.create(files);

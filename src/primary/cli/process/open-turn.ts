@@ -35,7 +35,7 @@ export interface TurnProgram {
   readonly output: Pick<ProgramOutput, 'read' | 'pause'>;
   readonly decoder: Decoder;
   /** It has said more than it was asked for. */
-  onStray?(): void;
+  onOutOfTurn?(): void;
 }
 
 /** Owns one turn while it is open: what is still to be written to the program, and where its answer goes. */
@@ -68,10 +68,10 @@ export class OpenTurn implements Disposable {
 
   /** The program has written this. */
   read(text: string): void {
-    const { decoder, onStray } = this.#program;
+    const { decoder, onOutOfTurn } = this.#program;
     this.#handleAll(() => decoder.read(text));
     this.#guarded(() => {
-      if (!this.#isOpen && decoder.isMidAnswer) onStray?.();
+      if (!this.#isOpen && decoder.isMidAnswer) onOutOfTurn?.();
       if (this.#isOpen && decoder.hasBegun) this.#silence.reset();
     });
     if (this.#isOpen && this.#sink.isFull) void this.#awaitRoom();
@@ -112,7 +112,7 @@ export class OpenTurn implements Disposable {
 
   /** What comes after the end of a turn does not belong to it. */
   #handle(event: TurnEvent): void {
-    if (!this.#isOpen || event.type === 'stray') return this.#program.onStray?.();
+    if (!this.#isOpen || event.type === 'stray') return this.#program.onOutOfTurn?.();
     if (event.type === 'text-delta') this.#add(event.text);
     else if (event.type === 'turn-end') this.#end(event);
     else if (event.type === 'turn-failed') this.fail(cliError(event.reason, event.message, event));
@@ -128,7 +128,7 @@ export class OpenTurn implements Disposable {
 
   /** Nobody can trust the process with a next turn: it still speaks. */
   #cutShort(): void {
-    this.#program.onStray?.();
+    this.#program.onOutOfTurn?.();
     this.#end({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
   }
 

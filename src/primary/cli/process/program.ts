@@ -5,7 +5,14 @@ import { delimiter, resolve } from 'node:path';
 import type { ModelEntry } from '../../../shared/api/models.js';
 import { RelayError } from '../../../shared/errors.js';
 import type { Verdict } from '../../../shared/health.js';
-import type { Adapter, Consult, Consultation, Extras, Launch, ProgramVersion } from '../contract/adapter.js';
+import type {
+  Adapter,
+  Capabilities,
+  Consult,
+  Consultation,
+  LaunchOptions,
+  ProgramVersion,
+} from '../contract/adapter.js';
 
 export interface KnownProgram {
   readonly path: string;
@@ -15,14 +22,14 @@ export interface KnownProgram {
   /** Changes with the file. */
   readonly fingerprint: string;
   /** The keys of launches that were asked for, as long as these live. */
-  readonly keys: WeakMap<Launch, LaunchKey>;
+  readonly keys: WeakMap<LaunchOptions, LaunchKey>;
 }
 
 /** What the program is to be started with. Equal keys stand for the same program, arguments and files. */
 export type LaunchKey = string;
 
 /** Short, and made once for each launch: a system text may be megabytes, and keys are compared at every change. */
-export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: Launch): LaunchKey {
+export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram, launch: LaunchOptions): LaunchKey {
   const known = keys.get(launch);
   if (known !== undefined) return known;
   const plan = JSON.stringify([fingerprint, programVersion.plan(launch, 'system')]);
@@ -32,7 +39,7 @@ export function launchKeyOf({ programVersion, fingerprint, keys }: KnownProgram,
 }
 
 /** null where the adapter can't plan it: a job with this launch fails with the reason. */
-export function plannedKeyOf(program: KnownProgram, launch: Launch): LaunchKey | null {
+export function plannedKeyOf(program: KnownProgram, launch: LaunchOptions): LaunchKey | null {
   try {
     return launchKeyOf(program, launch);
   } catch (error) {
@@ -65,12 +72,12 @@ export class CliProgram {
   }
 
   /** What the program as last found can be told beside a text; null before that. */
-  get extras(): Extras | null {
+  get extras(): Capabilities | null {
     return this.#programVersion?.extras ?? null;
   }
 
   /** Program and arguments for a launch, as far as they are known: before the program was found, only what it is found by. */
-  commandLine(launch: Launch): readonly string[] {
+  commandLine(launch: LaunchOptions): readonly string[] {
     return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
   }
 
@@ -112,7 +119,7 @@ export class CliProgram {
   }
 
   #learn(path: string, fingerprint: string) {
-    const keys = new WeakMap<Launch, LaunchKey>();
+    const keys = new WeakMap<LaunchOptions, LaunchKey>();
     const learned = { fingerprint, keys, programVersion: this.#adapter.learn(this.#consultAt(path)) };
     learned.programVersion.catch(() => {
       if (this.#learned === learned) this.#learned = null; // what failed once may work for the next job

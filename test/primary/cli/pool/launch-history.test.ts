@@ -1,4 +1,4 @@
-import type { Launch } from '../../../../src/primary/cli/contract/adapter.js';
+import type { LaunchOptions } from '../../../../src/primary/cli/contract/adapter.js';
 import { LaunchHistory } from '../../../../src/primary/cli/pool/launch-history.js';
 import { usual, withSystem } from '../../../support/pool-house.js';
 
@@ -6,9 +6,9 @@ class Book {
   readonly history = new LaunchHistory(usual);
   file = 'v1';
   nowMs = 0;
-  readonly keyOf = ({ model, system }: Launch) => [this.file, model, system].join(' ');
+  readonly keyOf = ({ model, system }: LaunchOptions) => [this.file, model, system].join(' ');
 
-  use(launch: Launch, times = 1): void {
+  use(launch: LaunchOptions, times = 1): void {
     for (let time = 0; time < times; time++) this.history.use(this.keyOf(launch), launch, this.nowMs);
   }
 
@@ -16,7 +16,7 @@ class Book {
     this.history.refresh(this.keyOf, this.nowMs);
   }
 
-  record(launch: Launch) {
+  record(launch: LaunchOptions) {
     return this.history.records.find(({ key }) => key === this.keyOf(launch));
   }
 

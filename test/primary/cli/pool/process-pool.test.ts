@@ -1,4 +1,4 @@
-import { type Launch, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { type LaunchOptions, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import { launchKeyOf } from '../../../../src/primary/cli/process/program.js';
 import { cancelled, RelayError } from '../../../../src/shared/errors.js';
 import { PoolHouse, usual, withSystem } from '../../../support/pool-house.js';
@@ -6,7 +6,7 @@ import { TextBook, turnOf } from '../../../support/scripted-cli.js';
 import { settled } from '../../../support/settled.js';
 
 const never = new AbortController().signal;
-const withSchema: Launch = { ...plainLaunch(null), schema: '{"type":"object"}' };
+const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };
 const none = { standby: 0, live: 0, busy: 0, stopping: 0 };
 
 describe('a process for a job', () => {
@@ -111,7 +111,7 @@ describe('a process for a further turn', () => {
     expect(house.counted).toMatchObject({ live: 0, replay: 1 });
   });
 
-  it.each<[string, Launch | undefined, boolean]>([
+  it.each<[string, LaunchOptions | undefined, boolean]>([
     ['the same', withSchema, true],
     ['another model', { ...withSchema, model: 'other' }, false],
     ['another schema', { ...withSchema, schema: '{}' }, false],

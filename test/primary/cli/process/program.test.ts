@@ -1,6 +1,11 @@
 import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import { join, relative } from 'node:path';
-import { type Adapter, type Consult, type Launch, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import {
+  type Adapter,
+  type Consult,
+  type LaunchOptions,
+  plainLaunch,
+} from '../../../../src/primary/cli/contract/adapter.js';
 import {
   CliProgram,
   type FoundProgram,
@@ -61,7 +66,7 @@ describe('a program', () => {
 });
 
 describe('the key of a launch', () => {
-  const launch: Launch = { ...plainLaunch('a'), system: 'Be brief.' };
+  const launch: LaunchOptions = { ...plainLaunch('a'), system: 'Be brief.' };
 
   it('stands for the program’s file, its arguments and its files', () => {
     const programVersion = lineVersion();

@@ -3,7 +3,7 @@ import type {
   Adapter,
   Aside,
   Consult,
-  Launch,
+  LaunchOptions,
   ModelEntry,
   PrivateHome,
   ProgramVersion,
@@ -63,7 +63,7 @@ async function learn(
   return {
     version: agentInfo?.version ?? null,
     extras: agentCapabilities?.promptCapabilities?.image === true ? { image: imageBlock } : {},
-    plan: ({ model }: Launch) => ({ args: argsFor(args, model), files: [] }),
+    plan: ({ model }: LaunchOptions) => ({ args: argsFor(args, model), files: [] }),
     protocol: () => {
       const session = new AcpSession(choosesModel);
       const opening = (workingDirectory: string) => session.open({ ...settings, workingDirectory });

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import type { Adapter, Consult, Effort, Extras, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
+import type { Adapter, Capabilities, Consult, Effort, ModelEntry, ProgramVersion } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
 import { ClaudeDecoder } from './decoder.js';
-import { type ClaudeProfile, effortFlag, findTellable, planFor, profileFor } from './launch.js';
-import { ClaudeWriter, controlLine, imageBlock, schemaOf, type TellablePart } from './writer.js';
+import { type ClaudeProfile, effortFlag, findSettable, planFor, profileFor } from './launch.js';
+import { ClaudeWriter, controlLine, imageBlock, type SettablePart, schemaOf } from './writer.js';
 
 const environment = {
   CLAUDE_CODE_DISABLE_ATTACHMENTS: '1',
@@ -45,15 +45,15 @@ export function claudeAdapter(command: readonly [string, ...string[]], options: 
 async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramVersion> {
   const version = await ask(consult, '--version');
   const profile = profileFor(await ask(consult, '--help'), usesApiKey(options));
-  const found = await findTellable(consult, profile);
-  const tellable = found ?? new Set<TellablePart>();
+  const found = await findSettable(consult, profile);
+  const settable = found ?? new Set<SettablePart>();
   return {
     isProvisional: found === null,
     version: /\d+\.\d+\.\d+\S*/.exec(version)?.[0] ?? null,
-    plan: (launch, systemPath) => planFor(profile, tellable, launch, systemPath, options.extraArgs),
-    extras: extrasOf(profile, tellable),
+    plan: (launch, systemPath) => planFor(profile, settable, launch, systemPath, options.extraArgs),
+    extras: extrasOf(profile, settable),
     protocol: () => {
-      const writer = new ClaudeWriter(tellable);
+      const writer = new ClaudeWriter(settable);
       return { writer, decoder: new ClaudeDecoder(writer) };
     },
     check,
@@ -66,11 +66,11 @@ function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }
 
-function extrasOf({ known }: ClaudeProfile, tellable: ReadonlySet<TellablePart>): Extras {
+function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>): Capabilities {
   return {
     image: imageBlock,
-    ...(tellable.has('schema') && { schema: schemaOf }),
-    ...((tellable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
+    ...(settable.has('schema') && { schema: schemaOf }),
+    ...((settable.has('effort') || known.has(effortFlag)) && { effort: (effort: Effort) => effort }),
   };
 }
 

@@ -7,7 +7,7 @@ import {
   unknownUsage,
 } from '../../contract/adapter.js';
 import { JsonLines } from '../common/lines.js';
-import { failed, quotaReport, unheard } from './failure.js';
+import { failed, quotaReport, rejected } from './failure.js';
 import {
   type AssistantLine,
   type BlockDelta,
@@ -36,7 +36,7 @@ interface ClaudeAnswer {
 
 /** The model of a message that the CLI has written itself, about an error. */
 const synthetic = '<synthetic>';
-const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
+const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
 
 /** Reads the stdout of one claude process. */
 export class ClaudeDecoder implements Decoder<DecoderEvent> {
@@ -76,12 +76,12 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.type === 'control_response') return this.#controlled(line);
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
-    if (isNamedOther) return strayed;
+    if (isNamedOther) return outOfTurn;
     return line.type === 'assistant' ? this.#whole(line) : this.#ended(line);
   }
 
   #controlled({ response }: Extract<ClaudeLine, { type: 'control_response' }>): readonly DecoderEvent[] {
-    return response.subtype === 'error' ? [unheard(response, this.#writer.asked)] : [];
+    return response.subtype === 'error' ? [rejected(response, this.#writer.asked)] : [];
   }
 
   #told(limits: RateLimits): readonly DecoderEvent[] {
@@ -93,7 +93,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   #streamed({ event }: StreamEventLine, isNamedOther: boolean): readonly TurnEvent[] {
     if (event.type === 'message_start') return this.#started(event.message.model, isNamedOther);
     const { streaming, streamed } = this.#answer;
-    if (streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams)) return strayed;
+    if (streaming === 'stray' || (streaming === 'nothing' && this.#habit.streams)) return outOfTurn;
     if (event.type === 'content_block_delta') return this.#grown(event);
     streamed.pass(event.content_block.type);
     return [];
@@ -101,9 +101,9 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
 
   #started(model: string, isNamedOther: boolean): readonly TurnEvent[] {
     this.#answer.streaming = isNamedOther ? 'stray' : 'own';
-    if (isNamedOther) return strayed;
+    if (isNamedOther) return outOfTurn;
     this.#answer.model = model;
-    return this.#answer.unstreamed.splice(0).length > 0 ? strayed : [];
+    return this.#answer.unstreamed.splice(0).length > 0 ? outOfTurn : [];
   }
 
   #grown({ delta }: BlockDelta): readonly TurnEvent[] {
@@ -136,7 +136,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     if (line.num_turns === 0 && !line.is_error && line.result === '') return [{ type: 'input-taken' }];
     for (const message of this.#answer.unstreamed.splice(0)) this.#said(message);
     const answer = this.#answer;
-    if (this.#isSecondResult(line)) return strayed;
+    if (this.#isSecondResult(line)) return outOfTurn;
     this.#habit.speaks ||= answer.model !== null;
     this.#habit.streams ||= answer.streaming === 'own';
     this.#answer = emptyAnswer();

@@ -59,7 +59,7 @@ export function failed(
 const namedParts = /^[a-z ]{1,40}$/;
 
 /** What the process was told beside its turns has not reached it: its answers would be those to another question. */
-export function unheard({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
+export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
   const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
   const message = sentence(`the model CLI does not take the ${what} of this request`, error ?? '');

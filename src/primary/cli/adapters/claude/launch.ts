@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
-import type { Consult, Launch, LaunchPlan } from '../../contract/adapter.js';
+import type { CommandLine, Consult, LaunchOptions } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
-import { controlLine, guardedSystem, type TellablePart } from './writer.js';
+import { controlLine, guardedSystem, type SettablePart } from './writer.js';
 
 type Option = readonly [flag: string, ...values: string[]];
 
@@ -57,15 +57,15 @@ export const noSystem: Option = ['--system-prompt', ''];
  */
 export function planFor(
   { args, known }: ClaudeProfile,
-  tellable: ReadonlySet<TellablePart>,
-  { model, system, effort }: Launch,
+  settable: ReadonlySet<SettablePart>,
+  { model, system, effort }: LaunchOptions,
   systemPath: string,
   extraArgs: readonly string[],
-): LaunchPlan {
-  const isSystemTold = tellable.has('system');
+): CommandLine {
+  const isSystemTold = settable.has('system');
   const systemArgs = isSystemTold ? noSystem : ['--system-prompt-file', systemPath];
-  const modelArgs = model === null || tellable.has('model') ? [] : [`--model=${model}`];
-  const isEffortFlag = effort !== null && !tellable.has('effort') && known.has(effortFlag);
+  const modelArgs = model === null || settable.has('model') ? [] : [`--model=${model}`];
+  const isEffortFlag = effort !== null && !settable.has('effort') && known.has(effortFlag);
   const effortArgs = isEffortFlag ? [`${effortFlag}=${effort}`] : [];
   return {
     args: [...args, ...systemArgs, ...modelArgs, ...effortArgs, ...extraArgs],
@@ -93,7 +93,7 @@ const nowhere = {
 };
 
 const trialModel = 'claude-of-the-trial';
-const trialEffort: Launch['effort'] = 'low';
+const trialEffort: LaunchOptions['effort'] = 'low';
 
 /** The last line is a message of the past: it starts no turn, but makes the program list its tools. */
 const trialLines = [
@@ -109,10 +109,10 @@ const trialLines = [
  * would count the tokens of their context there. What shows no sign is not taken, and is decided at the start. Null where
  * the program gave no answer: it may on a host that is less busy.
  */
-export async function findTellable(
+export async function findSettable(
   consult: Consult,
   profile: ClaudeProfile,
-): Promise<ReadonlySet<TellablePart> | null> {
+): Promise<ReadonlySet<SettablePart> | null> {
   const trial = await consult([...offline(profile), ...noSystem], trialLines).catch(() => null);
   if (trial === null) return null;
   const lines = trial.stdout.split('\n').map(jsonOf);
@@ -137,7 +137,7 @@ function isTrace(line: unknown): boolean {
   return trace.safeParse(line).success;
 }
 
-function signsOf(line: unknown): readonly TellablePart[] {
+function signsOf(line: unknown): readonly SettablePart[] {
   if (tools.safeParse(line).data?.tools.includes('StructuredOutput')) return ['schema'];
   const answer = response.safeParse(line).data?.response.response;
   const { categories = [] } = contextUsage.safeParse(answer).data ?? {};

@@ -1,11 +1,11 @@
-import type { Effort, Image, Launch, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
+import type { Effort, Image, LaunchOptions, Turn, TurnInput, TurnWriter } from '../../contract/adapter.js';
 import { type MessageContent, piecesOf } from '../common/transcript.js';
 import { knownToClaude } from './schema.js';
 
 /** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
-export type TellablePart = keyof Launch;
+export type SettablePart = keyof LaunchOptions;
 
-type ToldSettings = Pick<Launch, 'model' | 'effort'>;
+type ToldSettings = Pick<LaunchOptions, 'model' | 'effort'>;
 
 /** The CLI's own names. Null gives a setting back to the CLI. */
 interface FlagSettings {
@@ -15,13 +15,13 @@ interface FlagSettings {
 
 /** Owns what one claude process was told beside its turns. */
 export class ClaudeWriter implements TurnWriter {
-  readonly #tellable: ReadonlySet<TellablePart>;
+  readonly #settable: ReadonlySet<SettablePart>;
   #told: ToldSettings = { model: null, effort: null };
   #asked: Turn | null = null;
 
-  /** `tellable`: what this version takes over stdin. */
-  constructor(tellable: ReadonlySet<TellablePart>) {
-    this.#tellable = tellable;
+  /** `settable`: what this version takes over stdin. */
+  constructor(settable: ReadonlySet<SettablePart>) {
+    this.#settable = settable;
   }
 
   /** The turn that has no answer yet. */
@@ -56,8 +56,8 @@ export class ClaudeWriter implements TurnWriter {
   /** The CLI takes it once, before its first turn, and ignores any other without a word. */
   #introduction({ system, schema }: Turn): string {
     const told = {
-      ...(system !== null && this.#tellable.has('system') && { systemPrompt: guardedSystem(system) }),
-      ...(schema !== null && this.#tellable.has('schema') && { jsonSchema: schemaOf(schema) }),
+      ...(system !== null && this.#settable.has('system') && { systemPrompt: guardedSystem(system) }),
+      ...(schema !== null && this.#settable.has('schema') && { jsonSchema: schemaOf(schema) }),
     };
     return Object.keys(told).length === 0
       ? ''
@@ -67,8 +67,8 @@ export class ClaudeWriter implements TurnWriter {
   /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
   #settings({ model, effort }: Turn): string {
     const settings: FlagSettings = {};
-    if (model !== this.#told.model && this.#tellable.has('model')) settings.model = model;
-    if (effort !== this.#told.effort && this.#tellable.has('effort')) settings.effortLevel = effort;
+    if (model !== this.#told.model && this.#settable.has('model')) settings.model = model;
+    if (effort !== this.#told.effort && this.#settable.has('effort')) settings.effortLevel = effort;
     this.#told = { model, effort };
     if (Object.keys(settings).length === 0) return '';
     return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });

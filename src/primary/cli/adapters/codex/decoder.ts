@@ -11,7 +11,7 @@ import {
 import { turnFailed } from '../common/failure.js';
 import { methodNotFound, type RpcId, rpcFailure } from '../common/json-rpc.js';
 import { JsonLines } from '../common/lines.js';
-import { failed, hopeless, quotaReports, unheard } from './failure.js';
+import { failed, finalError, quotaReports, rejected } from './failure.js';
 import {
   type CodexLimits,
   type CodexMessage,
@@ -21,7 +21,7 @@ import {
 } from './lines.js';
 import { type CodexThread, requestIds } from './thread.js';
 
-const strayed: readonly TurnEvent[] = [{ type: 'stray' }];
+const outOfTurn: readonly TurnEvent[] = [{ type: 'stray' }];
 const nothing = Object.freeze<DecoderEvent[]>([]);
 
 /** What a turn may consist of. Anything else is the work of a tool, or a history that is replaced by a summary. */
@@ -75,15 +75,15 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       case 'request':
         return refused(message);
       case 'error':
-        return [this.#unheard(message.id, message.error.message)];
+        return [this.#rejected(message.id, message.error.message)];
       case 'result':
         return message.id === requestIds.thread ? this.#opened(message.result) : nothing;
     }
   }
 
-  #unheard(id: RpcId | null, words: string): TurnFailed {
+  #rejected(id: RpcId | null, words: string): TurnFailed {
     const isOfModel = id === requestIds.thread && this.#thread.asked !== null && this.#thread.asked.model !== null;
-    return unheard(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
+    return rejected(isOfModel ? 'model_unknown' : 'other', namesOfRequests.get(id) ?? 'request', words);
   }
 
   #opened(result: unknown): readonly DecoderEvent[] {
@@ -96,7 +96,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
-    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return strayed;
+    if (turnId !== this.#turnId || params.threadId !== this.#thread.id) return outOfTurn;
     switch (method) {
       case 'item/agentMessage/delta':
         return this.#grown(params);
@@ -105,7 +105,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
         this.#hasBegun = true;
         return nothing;
       case 'item/started':
-        return intrusion(params.item.type);
+        return forbiddenItem(params.item.type);
       case 'item/completed':
         return this.#whole(params);
       case 'thread/tokenUsage/updated':
@@ -127,7 +127,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 
   #started({ threadId, turn }: Notified<'turn/started'>): readonly DecoderEvent[] {
-    if (this.#turnId !== null || threadId !== this.#thread.id) return strayed;
+    if (this.#turnId !== null || threadId !== this.#thread.id) return outOfTurn;
     this.#turnId = turn.id;
     this.#model = this.#thread.model;
     return nothing;
@@ -144,11 +144,11 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
       this.#hasBegun = true;
       this.#answer.complete(item.text ?? '');
     }
-    return intrusion(item.type);
+    return forbiddenItem(item.type);
   }
 
   #troubled({ error, willRetry }: Notified<'error'>): readonly DecoderEvent[] {
-    const failure = willRetry ? hopeless(error, this.#limits, this.#thread.asked) : null;
+    const failure = willRetry ? finalError(error, this.#limits, this.#thread.asked) : null;
     return failure === null ? nothing : [failure];
   }
 
@@ -174,7 +174,7 @@ const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
   [requestIds.turn, 'turn'],
 ]);
 
-function intrusion(type: string): readonly DecoderEvent[] {
+function forbiddenItem(type: string): readonly DecoderEvent[] {
   if (harmlessItems.has(type)) return nothing;
   if (type === 'contextCompaction')
     return [turnFailed('prompt_too_long', 'the conversation no longer fits into the context of the model')];

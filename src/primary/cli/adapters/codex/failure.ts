@@ -47,7 +47,7 @@ const ofWebSocket = /url: wss?:/;
  * Why there is no use in waiting for a program that says it tries again: its tries take minutes, longer than a job may.
  * Null where it may have luck.
  */
-export function hopeless(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
+export function finalError(error: CodexError, limits: CodexLimits | null, asked: Turn | null): TurnFailed | null {
   const status = statusOf(error.codexErrorInfo);
   const words = error.additionalDetails ?? '';
   const isRefused = /reason: content_filter/i.test(words);
@@ -76,7 +76,7 @@ export function failed(error: CodexError | null, limits: CodexLimits | null, ask
 }
 
 /** The program did not take what it was asked. */
-export function unheard(reason: CliReason, what: string, words: string): TurnFailed {
+export function rejected(reason: CliReason, what: string, words: string): TurnFailed {
   return turnFailed(reason, sentence(`the model CLI does not take the ${what}`, withoutAddress(words)));
 }
 

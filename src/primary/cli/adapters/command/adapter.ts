@@ -3,7 +3,7 @@ import {
   crashed,
   type Decoder,
   type Exit,
-  type Launch,
+  type LaunchOptions,
   type ProgramVersion,
   type Turn,
   type TurnEvent,
@@ -46,7 +46,7 @@ export function commandAdapter(
 function programVersion(args: readonly string[], { ownName, template, stripAnsi }: CommandOptions): ProgramVersion {
   return {
     version: null,
-    plan: (launch: Launch) => ({
+    plan: (launch: LaunchOptions) => ({
       args: args.map((word) => word.replaceAll('{model}', launch.model ?? ownName)),
       files: [],
     }),

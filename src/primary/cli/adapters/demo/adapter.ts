@@ -2,12 +2,12 @@ import { z } from 'zod';
 import { cliReasons } from '../../../../shared/errors.js';
 import {
   type Adapter,
+  type CommandLine,
   type Consult,
   type Decoder,
   type DecoderEvent,
   type Image,
-  type Launch,
-  type LaunchPlan,
+  type LaunchOptions,
   type ModelEntry,
   type ProgramVersion,
   type Turn,
@@ -58,7 +58,7 @@ export function demoAdapter(command: readonly [string, ...string[]]): Adapter {
   };
 }
 
-function plan({ model }: Launch): LaunchPlan {
+function plan({ model }: LaunchOptions): CommandLine {
   return { args: model === null ? [] : ['--model', model], files: [] };
 }
 

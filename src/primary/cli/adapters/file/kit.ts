@@ -1,7 +1,11 @@
 import {
   type Adapter,
+  type Capabilities,
+  type CommandLine,
   type Consult,
   crashed,
+  type LaunchOptions,
+  type OutOfTurn,
   type ProgramVersion,
   type Protocol,
   unknownUsage,
@@ -45,6 +49,14 @@ export type Dialect = Omit<ProgramVersion, 'protocol'> & { dialogue(): Protocol 
 
 /** @deprecated The name that `Protocol` had. */
 export type Dialogue = Protocol;
+/** @deprecated The name that `LaunchOptions` had. */
+export type Launch = LaunchOptions;
+/** @deprecated The name that `CommandLine` had. */
+export type LaunchPlan = CommandLine;
+/** @deprecated The name that `Capabilities` had. */
+export type Extras = Capabilities;
+/** @deprecated The name that `OutOfTurn` had. */
+export type Stray = OutOfTurn;
 
 /** What a file that `MODEL_API_CLI` names has to export as `createAdapter`. Called once, at the start of the service. */
 export type CreateAdapter = (

@@ -1,7 +1,7 @@
 import { type ClaudeOptions, claudeAdapter } from '../../../../../src/primary/cli/adapters/claude/adapter.js';
 import {
   type Consult,
-  type Launch,
+  type LaunchOptions,
   type ProgramVersion,
   plainLaunch,
 } from '../../../../../src/primary/cli/contract/adapter.js';
@@ -49,7 +49,7 @@ function written(...lines: readonly object[]): string {
 
 const init = { type: 'system', subtype: 'init', cwd: '/nowhere', tools: [] };
 
-const asked: Launch = { model: 'opus', system: 'be secret', schema: '{"type":"object"}', effort: 'high' };
+const asked: LaunchOptions = { model: 'opus', system: 'be secret', schema: '{"type":"object"}', effort: 'high' };
 
 describe('the claude adapter', () => {
   it('learns the version', async () => {

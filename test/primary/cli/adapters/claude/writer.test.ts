@@ -1,7 +1,7 @@
-import { ClaudeWriter, type TellablePart } from '../../../../../src/primary/cli/adapters/claude/writer.js';
+import { ClaudeWriter, type SettablePart } from '../../../../../src/primary/cli/adapters/claude/writer.js';
 import { type Image, plainLaunch, type Turn, type TurnInput } from '../../../../../src/primary/cli/contract/adapter.js';
 
-const everything: readonly TellablePart[] = ['model', 'system', 'schema', 'effort'];
+const everything: readonly SettablePart[] = ['model', 'system', 'schema', 'effort'];
 const schema = '{"type":"object","properties":{"a":{}}}';
 
 function lines(...values: readonly object[]): string {
@@ -19,12 +19,12 @@ function ask(text: string, more: Partial<Turn> = {}): Turn {
   return { ...plainLaunch(null), text, history: [], ...more };
 }
 
-function writer(tellable = everything): ClaudeWriter {
-  return new ClaudeWriter(new Set(tellable));
+function writer(settable = everything): ClaudeWriter {
+  return new ClaudeWriter(new Set(settable));
 }
 
-function write(turn: Turn, tellable = everything): TurnInput {
-  return writer(tellable).write(turn, 1);
+function write(turn: Turn, settable = everything): TurnInput {
+  return writer(settable).write(turn, 1);
 }
 
 function control(id: string, request: object) {

@@ -2,7 +2,7 @@ import { type CommandOptions, commandAdapter } from '../../../../../src/primary/
 import {
   type DecoderEvent,
   type Exit,
-  type Launch,
+  type LaunchOptions,
   type ProgramVersion,
   plainLaunch,
   unknownUsage,
@@ -28,7 +28,10 @@ function versionOf(...parts: Parameters<typeof adapterOf>): Promise<ProgramVersi
   return adapterOf(...parts).learn(() => Promise.reject(new Error('was consulted')));
 }
 
-async function argsOf(launch: Partial<Launch>, ...parts: Parameters<typeof adapterOf>): Promise<readonly string[]> {
+async function argsOf(
+  launch: Partial<LaunchOptions>,
+  ...parts: Parameters<typeof adapterOf>
+): Promise<readonly string[]> {
   const plan = (await versionOf(...parts)).plan({ ...plainLaunch(null), ...launch }, '/private/system');
   expect(plan.files).toEqual([]);
   return plan.args;

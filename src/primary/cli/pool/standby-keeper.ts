@@ -1,5 +1,5 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { Launch } from '../contract/adapter.js';
+import type { LaunchOptions } from '../contract/adapter.js';
 import type { CliProcess } from '../process/cli-process.js';
 import type { ConversationState } from '../process/cli-state.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
@@ -10,11 +10,11 @@ import { planStandby, type StandbyProcess } from './standby-policy.js';
 
 /** A job that waits for a slot. */
 export interface WaitingJob {
-  readonly launch: Launch;
+  readonly launch: LaunchOptions;
   readonly conversation: ConversationState | null;
 }
 
-export interface CaretakerParts {
+export interface StandbyParts {
   readonly pool: ProcessPool;
   readonly history: LaunchHistory;
   readonly load: Pick<HostLoad, 'hasMemory' | 'idleProcessors'>;
@@ -37,9 +37,9 @@ const maxStartMs = 1000;
 const never = Number.POSITIVE_INFINITY;
 
 /** Starts processes in advance and ends those that nobody needs, as the two policies say. It sleeps while nothing changes. */
-export class Caretaker {
+export class StandbyKeeper {
   readonly #perLaunch: number;
-  readonly #parts: CaretakerParts;
+  readonly #parts: StandbyParts;
   #state: 'off' | 'waiting' | 'looking' = 'off';
   /** When to look next, monotonic. */
   #nextMs = never;
@@ -48,7 +48,7 @@ export class Caretaker {
   #stopTimer: StopTimer = () => {};
 
   /** `perLaunch` processes are kept waiting for each launch in use; 0: none. */
-  constructor(perLaunch: number, parts: CaretakerParts) {
+  constructor(perLaunch: number, parts: StandbyParts) {
     this.#perLaunch = perLaunch;
     this.#parts = parts;
     parts.pool.onChange(() => this.changed());

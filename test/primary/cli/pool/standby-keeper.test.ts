@@ -1,5 +1,5 @@
-import type { Launch } from '../../../../src/primary/cli/contract/adapter.js';
-import { Caretaker, type WaitingJob } from '../../../../src/primary/cli/pool/caretaker.js';
+import type { LaunchOptions } from '../../../../src/primary/cli/contract/adapter.js';
+import { StandbyKeeper, type WaitingJob } from '../../../../src/primary/cli/pool/standby-keeper.js';
 import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../support/pool-house.js';
 import { TextBook, turnOf } from '../../../support/scripted-cli.js';
 
@@ -9,7 +9,7 @@ const settleMs = 20;
 
 /** A pool, and who takes care of it. */
 class House extends PoolHouse {
-  readonly caretaker: Caretaker;
+  readonly keeper: StandbyKeeper;
   isReady = true;
   hasMemory = true;
   isInstalled = true;
@@ -30,7 +30,7 @@ class House extends PoolHouse {
       },
       idleProcessors: async () => this.idleProcessors,
     };
-    this.caretaker = new Caretaker(perLaunch, {
+    this.keeper = new StandbyKeeper(perLaunch, {
       pool,
       history,
       load,
@@ -43,18 +43,18 @@ class House extends PoolHouse {
 
   static started(perLaunch: number, options: PoolOptions = {}): House {
     const house = new House(perLaunch, options);
-    house.caretaker.start();
+    house.keeper.start();
     return house;
   }
 
   /** Uses a launch often enough to be worth a process, and waits until it has one. */
-  async warm(launch: Launch): Promise<void> {
+  async warm(launch: LaunchOptions): Promise<void> {
     for (let use = 0; use < 2; use++) await (await this.acquire(undefined, 0, launch)).release(null);
     await this.clock.advance(1000);
   }
 
   /** Takes what waits and gives it back, as a job does. */
-  async use(launch: Launch = usual): Promise<void> {
+  async use(launch: LaunchOptions = usual): Promise<void> {
     await (await this.acquire(undefined, 0, launch)).release(null);
   }
 
@@ -78,10 +78,10 @@ function standbyOf(house: House): number {
   return house.pool.counts().standby;
 }
 
-describe('a caretaker', () => {
+describe('a keeper', () => {
   it('does nothing before it is started', async () => {
     const house = new House(1);
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(minute);
     expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
   });
@@ -135,7 +135,7 @@ describe('a caretaker', () => {
   });
 });
 
-describe('while nothing changes, a caretaker', () => {
+describe('while nothing changes, a keeper', () => {
   it('sleeps: it has one timer, a minute ahead', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
@@ -151,7 +151,7 @@ describe('while nothing changes, a caretaker', () => {
     await house.clock.advance(1000);
     const { looks } = house;
     for (let change = 0; change < 10; change++) {
-      house.caretaker.changed();
+      house.keeper.changed();
       await house.clock.advance(1);
     }
     await house.clock.advance(settleMs);
@@ -167,9 +167,9 @@ describe('while nothing changes, a caretaker', () => {
       new Promise((resolve) => {
         answer = resolve;
       });
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(settleMs);
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(10_000);
     expect(house.looks).toBe(looks + 1);
     house.onLook = async () => {};
@@ -181,7 +181,7 @@ describe('while nothing changes, a caretaker', () => {
   it('has no timer once it is stopped, and starts nothing more', async () => {
     const house = House.started(1);
     await house.clock.advance(1000);
-    house.caretaker.stop();
+    house.keeper.stop();
     await house.pool.close();
     await house.clock.advance(minute);
     expect([house.clock.pending, house.trees.length, house.pool.processes]).toEqual([0, 1, []]);
@@ -190,21 +190,21 @@ describe('while nothing changes, a caretaker', () => {
   it('is stopped in the middle of a look, too', async () => {
     const house = House.started(1);
     const waits = house.clock.advance(settleMs);
-    house.caretaker.stop();
+    house.keeper.stop();
     await waits;
     await house.clock.advance(minute);
     expect(house.clock.pending).toBe(0);
   });
 });
 
-describe('a caretaker waits', () => {
+describe('a keeper waits', () => {
   it.each<[string, 'isReady' | 'hasMemory']>([
     ['until the service takes jobs', 'isReady'],
     ['until there is memory', 'hasMemory'],
   ])('%s, and looks again each second', async (_, condition) => {
     const house = new House(1);
     house[condition] = false;
-    house.caretaker.start();
+    house.keeper.start();
     await house.clock.advance(10_000);
     expect([house.trees.length, house.looks]).toEqual([0, 10]);
     house[condition] = true;
@@ -215,7 +215,7 @@ describe('a caretaker waits', () => {
   it('until the program can be used, and looks ever less often, once a minute at last', async () => {
     const house = new House(1);
     house.isInstalled = false;
-    house.caretaker.start();
+    house.keeper.start();
     await house.clock.advance(10_000);
     expect(house.looks).toBe(4); // after 0, 1, 3 and 7 s
     await house.clock.advance(10 * minute);
@@ -229,7 +229,7 @@ describe('a caretaker waits', () => {
     const house = new House(1);
     house.isInstalled = false;
     house.onLook = async () => void house.pool.consult('/opt/model', ['--version']);
-    house.caretaker.start();
+    house.keeper.start();
     for (let second = 0; second < 10; second++) {
       await house.clock.advance(1000);
       for (const tree of house.trees.splice(0)) await tree.exit(1);
@@ -241,7 +241,7 @@ describe('a caretaker waits', () => {
     const house = new House(1);
     const lease = await house.acquire();
     void lease.turn(turnOf('hello'), new TextBook(), never);
-    house.caretaker.start();
+    house.keeper.start();
     await house.clock.advance(999);
     expect(standbyOf(house)).toBe(0);
     await house.clock.advance(200);
@@ -254,7 +254,7 @@ describe('a caretaker waits', () => {
     void lease.turn(turnOf('hello'), new TextBook(), never);
     await house.treeOf(lease).say(': I have started\n');
     await house.clock.advance(150);
-    house.caretaker.start();
+    house.keeper.start();
     await house.clock.advance(settleMs);
     expect(standbyOf(house)).toBe(1);
   });
@@ -330,7 +330,7 @@ describe('what is out of date', () => {
     await house.clock.advance(1000);
     await house.warm(withSystem('Be brief.'));
     house.file = 'v2';
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(1000);
     expect(house.trees.slice(0, -1).filter(({ ends }) => ends.length === 0)).toEqual([]);
     expect([standbyOf(house), house.systems]).toEqual([1, ['']]);
@@ -357,7 +357,7 @@ describe('what is out of date', () => {
     const house = House.started(1);
     await house.clock.advance(1000);
     house.file = 'v2';
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(settleMs);
     expect(house.trees[0]?.graces).toEqual([2000]);
   });
@@ -372,7 +372,7 @@ describe('what is out of date', () => {
   });
 });
 
-describe('while jobs wait, a caretaker', () => {
+describe('while jobs wait, a keeper', () => {
   function jobs(count: number): WaitingJob[] {
     return Array.from({ length: count }, () => ({ launch: usual, conversation: null }));
   }
@@ -382,7 +382,7 @@ describe('while jobs wait, a caretaker', () => {
     await house.clock.advance(1000);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 0.5;
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
     house.idleProcessors = 1;
@@ -395,10 +395,10 @@ describe('while jobs wait, a caretaker', () => {
     await house.clock.advance(1000);
     house.waitingJobs = jobs(3);
     house.idleProcessors = 2;
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(1000);
     house.waitingJobs = [];
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(5000);
     expect(standbyOf(house)).toBe(3);
     await house.clock.advance(20_000);
@@ -412,11 +412,11 @@ describe('while jobs wait, a caretaker', () => {
     house.idleProcessors = 2;
     const conversation = { id: 'a', messageCount: 2 };
     house.waitingJobs = [...jobs(1), { launch: usual, conversation }];
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(1);
     house.waitingJobs = [...jobs(1), { launch: usual, conversation: { ...conversation, id: 'b' } }];
-    house.caretaker.changed();
+    house.keeper.changed();
     await house.clock.advance(1000);
     expect(standbyOf(house)).toBe(2);
   });
