@@ -3,13 +3,16 @@ import { type Service, script, startWithProgram } from '../support/service.js';
 import { expectNothingLeft, lifeEvents } from '../support/shutdown.js';
 import { until } from '../support/until.js';
 
-const toleranceMs = 1000;
+/** For two busy cores; what is not cut at once takes a minute. */
+const toleranceMs = 8000;
+const longMs = 60_000;
 
 /** A service with two endless jobs that run, and one that waits. */
 async function startEndless(drainSeconds: number) {
   const service = await startWithProgram(script('ignores-sigterm.pl'), {
     MODEL_API_MAX_CONCURRENT: '2',
     MODEL_API_DRAIN_TIMEOUT_SECONDS: String(drainSeconds),
+    MODEL_API_KILL_GRACE_MS: String(longMs),
   });
   const answers = ['first', 'second', 'third'].map((prompt) => service.post('/ask', { prompt }));
   await untilJobs(service, 2, 1);
@@ -47,12 +50,13 @@ describe('A service with endless jobs', () => {
     await using service = endless.service;
     service.process.kill('SIGTERM');
     const [tookMs] = await Promise.all([untilTreesGone(service), expectTold(endless)]);
-    expect(Math.abs(tookMs - limitMs)).toBeLessThan(toleranceMs);
+    expect(tookMs).toBeGreaterThan(limitMs - 100); // the clocks of two processes
+    expect(tookMs).toBeLessThan(limitMs + toleranceMs);
     await expectExitAfterCut(endless);
   });
 
   it.each(['SIGTERM', 'SIGINT'] as const)('cuts them at once at a second signal: %s', async (second) => {
-    const endless = await startEndless(60);
+    const endless = await startEndless(longMs / 1000);
     await using service = endless.service;
     service.process.kill('SIGTERM');
     await service.log('shutdown_start');
@@ -65,7 +69,7 @@ describe('A service with endless jobs', () => {
   });
 
   it('ends the same way however many signals come', async () => {
-    const endless = await startEndless(60);
+    const endless = await startEndless(longMs / 1000);
     await using service = endless.service;
     service.process.kill('SIGINT');
     await service.log('shutdown_start');

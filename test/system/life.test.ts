@@ -3,6 +3,7 @@ import { untilJobs } from '../support/jobs.js';
 import { isAlive } from '../support/processes.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../support/service.js';
 import { expectNothingLeft, lifeEvents } from '../support/shutdown.js';
+import { until } from '../support/until.js';
 
 const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
 
@@ -85,6 +86,8 @@ describe('A Ctrl-C that reaches every process of the service', () => {
     await using service = await startGated(gate, true);
     const workers = await service.workers();
     const answers = await fill(service);
+    // Between its fork and its exec, a program is still in the group that the signal goes to.
+    await until(async () => (await service.jobProcesses()).length === 2, 'both programs to run');
 
     process.kill(-service.pid, 'SIGINT');
     expect(await service.log('shutdown_start')).toMatchObject({ signal: 'SIGINT' });

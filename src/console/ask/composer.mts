@@ -97,7 +97,7 @@ function useImages(
   const [faults, setFaults] = useState<readonly string[]>([]);
   const current = useRef(draft.images);
   current.current = draft.images;
-  useEffect(() => setFaults([]), [model?.id]);
+  useEffect(() => setFaults([]), [draft.model]); // not when the list of models arrives
   const add = async (files: readonly File[]) => {
     if (!takesImages(model)) return setFaults([noImages(model)]);
     const { images, faults: unreadable } = await readImages(files);
