@@ -301,7 +301,7 @@ describe('Effects', () => {
     // A socket has a time limit of its own: only the system knows whether a client still reads.
     const pattern =
       /(?<![sS]ocket\.)\b(setTimeout|setInterval|setImmediate|Date\.now|performance\.now|new Date\(\)|process\.(hrtime|uptime)|AbortSignal\.timeout)\b/;
-    expect(placesOf(pattern, either(isOneOf('src/shared/clock', 'src/console/page-clock'), isDemo))).toEqual([]);
+    expect(placesOf(pattern, either(isOneOf('src/shared/clock', 'src/console/base/page-clock'), isDemo))).toEqual([]);
     expect(importsThat((_, target) => /^(node:)?timers|^(node:)?perf_hooks$/.test(target))).toEqual([]);
   });
 

@@ -1,11 +1,10 @@
 import { render } from 'preact';
-import { Api } from './api.mjs';
 import { App } from './app.mjs';
-import { ConsoleContext, type ConsoleParts } from './context.mjs';
-import { KeyKeeper } from './key-keeper.mjs';
-import { Link } from './link.mjs';
-import { browserClock } from './page-clock.mjs';
-import { TabMemory } from './tab-memory.mjs';
+import { Api } from './base/api.mjs';
+import { KeyKeeper, Link } from './base/connection.mjs';
+import { ConsoleContext, type ConsoleParts } from './base/context.mjs';
+import { browserClock } from './base/page-clock.mjs';
+import { TabMemory } from './base/tab-memory.mjs';
 import { html } from './ui/html.mjs';
 
 function consoleParts(): ConsoleParts {

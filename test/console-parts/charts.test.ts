@@ -7,7 +7,7 @@ interface Scale {
   placeAt(part: number, count: number): number;
 }
 
-const parts = consolePart<Scale>('charts/scale.mjs');
+const parts = consolePart<Scale>('ui/scale.mjs');
 
 describe('The axis of a chart', () => {
   it.each([

@@ -9,7 +9,7 @@ interface Events {
   readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent>;
 }
 
-const parts = consolePart<Events>('events.mjs');
+const parts = consolePart<Events>('base/api.mjs');
 
 const text =
   '\uFEFF: ping\r\n\r\nevent: queued\ndata: {"position":2}\n\nevent:delta\rdata:a\rdata: b\r\rdata\n\n' +

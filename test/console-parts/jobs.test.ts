@@ -7,7 +7,7 @@ interface WordsPart {
 
 describe('What is said of a background job', () => {
   it('is how long it waited and ran, as far as it has come', async () => {
-    const { timesText } = await consolePart<WordsPart>('jobs/job-words.mjs');
+    const { timesText } = await consolePart<WordsPart>('jobs/followed-job.mjs');
     const at = (second: number) => new Date(second * 1000).toISOString();
     const times = { created_at: at(0), started_at: null, ended_at: null };
     expect(timesText(times)).toBe('');
@@ -17,7 +17,7 @@ describe('What is said of a background job', () => {
   });
 
   it('is its answer, in whichever form that is told', async () => {
-    const { answerOf } = await consolePart<WordsPart>('jobs/job-words.mjs');
+    const { answerOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
     const none = { value: undefined, conversationId: null };
     expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({
       ...none,

@@ -20,13 +20,15 @@ interface Answering {
 const conversations = { name: 'conversations', path: '/chat', idName: 'conversation_id' } as const;
 const jobs = { name: 'jobs', path: '/jobs', idName: 'job_id' } as const;
 const listings = {
-  conversations: { part: 'conversations/conversation-list.mjs', constant: 'conversationListing' },
-  jobs: { part: 'jobs/job-list.mjs', constant: 'jobListing' },
+  conversations: { part: 'conversations/page.mjs', constant: 'conversationListing' },
+  jobs: { part: 'jobs/page.mjs', constant: 'jobListing' },
 };
 type Kind = typeof conversations | typeof jobs;
 
 async function pagesOf({ name }: Kind, api: Answering): Promise<ListPages> {
-  const part = await consolePart<{ ListPages: new (api: Answering, listing: unknown) => ListPages }>('list-pages.mjs');
+  const part = await consolePart<{ ListPages: new (api: Answering, listing: unknown) => ListPages }>(
+    'base/list-pages.mjs',
+  );
   const { part: file, constant } = listings[name];
   const { [constant]: listing } = await consolePart<Record<string, unknown>>(file);
   return new part.ListPages(api, listing);

@@ -11,7 +11,7 @@ interface Reader {
 
 const parts = Promise.all([
   consolePart<{ MarkdownReader: new () => Reader }>('ask/markdown-blocks.mjs'),
-  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ask/markdown-nodes.mjs'),
+  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ask/markdown.mjs'),
 ]);
 
 /** What Markdown is drawn as. Code blocks stand as `CodeBlock`. */

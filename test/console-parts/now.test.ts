@@ -4,7 +4,7 @@ const start = Date.parse('2026-03-01T12:00:00.000Z');
 const at = (seconds: number) => new Date(start + 1000 * seconds).toISOString();
 
 describe('Ages', () => {
-  const times = consolePart<{ ageText(ms: number): string }>('times.mjs');
+  const times = consolePart<{ ageText(ms: number): string }>('base/format.mjs');
 
   it.each([
     [-5000, '0 s'],
@@ -21,7 +21,7 @@ describe('The clock of the server', () => {
   interface ServerTimeOf {
     readonly ServerTime: new () => { aheadMs(told: object, nowMs: number): number };
   }
-  const parts = consolePart<ServerTimeOf>('now/server-time.mjs');
+  const parts = consolePart<ServerTimeOf>('now/status-follower.mjs');
   const running = (seconds: number) => ({ slots: { max: 1, running: [{ started_at: at(seconds) }] } });
 
   it('is the same where no time speaks against it', async () => {
@@ -49,7 +49,7 @@ describe('The last hour', () => {
     hourFigures(minutes: readonly object[]): Readonly<Record<string, number>>;
     minutesBefore(minutes: readonly object[]): number[];
   }
-  const parts = consolePart<Figures>('now/hour-figures.mjs');
+  const parts = consolePart<Figures>('now/last-hour.mjs');
   const minute = (values: object) => ({
     at: at(0),
     requests: 0,
@@ -89,7 +89,7 @@ describe('How the service is', () => {
     reasonText(reason: object, nowMs: number): string;
     pressureTexts(queue: object, nowMs: number): string[];
   }
-  const parts = consolePart<Reasons>('now/reasons.mjs');
+  const parts = consolePart<Reasons>('now/notices.mjs');
   const well = { full_since: null, refused_last_5_minutes: 0 };
   const clock = (text: string) => text.replace(/\d\d:\d\d:\d\d/, 'TIME'); // in the zone of the reader
 

@@ -5,7 +5,7 @@ describe('A place in the console', () => {
     placeOf(hash: string): { page: string; params: Record<string, string> };
     hrefOf(page: string, params?: Record<string, string>): string;
   }
-  const router = consolePart<Router>('router.mjs');
+  const router = consolePart<Router>('base/router.mjs');
 
   it.each([
     ['', '', {}],
@@ -36,7 +36,7 @@ describe('Figures', () => {
     bytesText(bytes: number): string;
     plural(count: number, one: string): string;
   }
-  const format = consolePart<Format>('format.mjs');
+  const format = consolePart<Format>('base/format.mjs');
 
   it.each([
     [0, '0 ms'],
@@ -67,7 +67,7 @@ describe('A pasted schema', () => {
     readonly kind: string;
     readonly message?: string;
   }
-  const schema = consolePart<{ readSchema(text: string): Pasted }>('ask/schema.mjs');
+  const schema = consolePart<{ readSchema(text: string): Pasted }>('ask/draft.mjs');
 
   it.each([
     ['', 'none'],

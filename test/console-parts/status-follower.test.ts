@@ -22,8 +22,8 @@ interface FollowerPart {
 
 const parts = Promise.all([
   consolePart<FollowerPart>('now/status-follower.mjs'),
-  consolePart<Failures>('failures.mjs'),
-  consolePart<ObservableOf>('observable.mjs'),
+  consolePart<Failures>('base/failures.mjs'),
+  consolePart<ObservableOf>('base/observable.mjs'),
 ]);
 
 /** A stream that a test writes to and ends. */

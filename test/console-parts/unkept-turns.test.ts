@@ -20,7 +20,7 @@ interface Parts {
 }
 
 async function parts(): Promise<Parts> {
-  const names = ['tab-memory.mjs', 'ask/turn.mjs', 'ask/unkept-turns.mjs'];
+  const names = ['base/tab-memory.mjs', 'ask/turn.mjs', 'ask/unkept-turns.mjs'];
   return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
 }
 

@@ -56,7 +56,7 @@ describe('The texts of the set-up', () => {
     accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
     terminationText(termination: { means: string; no_cgroup: string | null }): string;
   }
-  const texts = consolePart<Texts>('setup/setup-texts.mjs');
+  const texts = consolePart<Texts>('setup/page.mjs');
 
   it('say who is let in', async () => {
     const { accessText } = await texts;
@@ -73,7 +73,7 @@ describe('The texts of the set-up', () => {
   });
 
   it('show a command as it would be typed, in the browser and at a terminal', async () => {
-    const shell = await consolePart<typeof atTerminal>('shell.mjs');
+    const shell = await consolePart<typeof atTerminal>('base/format.mjs');
     for (const { shellWord } of [shell, atTerminal])
       expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual([
         'a-b',

@@ -1,16 +1,13 @@
 import type { ChatResult } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
 import type { ErrorBody } from '../../shared/api/error.js';
-import type { Api } from '../api.mjs';
-import type { StreamEvent } from '../events.mjs';
-import { ApiError, asError, isAbort, ServerGone } from '../failures.mjs';
-import { Observable } from '../observable.mjs';
-import type { PageClock } from '../page-clock.mjs';
-import type { TabMemory } from '../tab-memory.mjs';
-import { chatBodyOf, type UserMessage } from './asked.mjs';
+import type { Api, StreamEvent } from '../base/api.mjs';
+import { ApiError, asError, isAbort, ServerGone } from '../base/failures.mjs';
+import { Observable } from '../base/observable.mjs';
+import type { PageClock } from '../base/page-clock.mjs';
+import type { TabMemory } from '../base/tab-memory.mjs';
 import { DeltaBuffer } from './delta-buffer.mjs';
-import { turnsOf } from './read-back.mjs';
-import { ChatTurn } from './turn.mjs';
+import { ChatTurn, chatBodyOf, turnsOf, type UserMessage } from './turn.mjs';
 import { rememberTurns, withRemembered } from './unkept-turns.mjs';
 
 /** What is shown of a conversation. */

@@ -1,12 +1,11 @@
-import { hrefOf } from '../router.mjs';
-import { ErrorNotice } from '../ui/error-notice.mjs';
-import { Field } from '../ui/field.mjs';
+import { hrefOf } from '../base/router.mjs';
+import { Field } from '../ui/controls.mjs';
 import { html } from '../ui/html.mjs';
-import { type ChosenEffort, efforts } from './asked.mjs';
+import { ErrorNotice } from '../ui/notices.mjs';
 import type { ComposerProps } from './composer.mjs';
-import { takesEffort } from './draft.mjs';
-import { readSchema } from './schema.mjs';
-import type { BackgroundSending } from './use-background.mjs';
+import { readSchema, takesEffort } from './draft.mjs';
+import type { BackgroundSending } from './sending.mjs';
+import { type ChosenEffort, efforts } from './turn.mjs';
 
 type FieldsProps = Pick<ComposerProps, 'draft' | 'onChange' | 'model' | 'hasBegun' | 'system' | 'background'> &
   BackgroundProps;
@@ -55,4 +54,21 @@ function InBackground({ background: { isSending, failure }, onBackground }: Back
     <small class="muted">The job goes on when you leave. Its answer is kept with the <a href=${hrefOf('jobs')}>background jobs</a>.</small>
     ${failure !== null && html`<${ErrorNotice} error=${failure} />`}
   </div>`;
+}
+
+type ChoiceProps = Pick<ComposerProps, 'draft' | 'onChange' | 'models'>;
+
+/** Nothing to choose from until the list is there: then the service asks its default model. */
+export function ModelChoice({ draft, onChange, models }: ChoiceProps) {
+  const own = models.find((model) => model.default);
+  const others = models.filter((model) => model !== own);
+  const chosen = draft.model;
+  const isListed = chosen === null || models.some(({ id }) => id === chosen);
+  const choose = ({ currentTarget: { value } }: { currentTarget: HTMLSelectElement }) =>
+    onChange({ model: value === '' ? null : value });
+  return html`<select class="model" aria-label="Model" value=${chosen ?? ''} onChange=${choose}>
+    <option value="">${own?.name ?? 'Default model'}</option>
+    ${others.map(({ id, name }) => html`<option value=${id}>${name}</option>`)}
+    ${!isListed && html`<option value=${chosen}>${chosen}</option>`}
+  </select>`;
 }

@@ -1,15 +1,12 @@
 import { useEffect, useRef, useState } from 'preact/hooks';
 import type { ModelEntry } from '../../shared/api/models.js';
+import { Icon, type IconName } from '../ui/controls.mjs';
 import { html } from '../ui/html.mjs';
-import { Icon, type IconName } from '../ui/icon.mjs';
-import type { UserMessage } from './asked.mjs';
-import { ComposerFields } from './composer-fields.mjs';
+import { ComposerFields, ModelChoice } from './composer-fields.mjs';
 import { type Draft, noImages, type ReadDraft, takesEffort, takesImages } from './draft.mjs';
-import { ImageStrip } from './image-strip.mjs';
-import { imageTypesText, readImages, tooMany } from './images.mjs';
-import { ModelChoice } from './model-choice.mjs';
-import type { BackgroundSending } from './use-background.mjs';
-import { useSending } from './use-sending.mjs';
+import { ImageStrip, imageTypesText, readImages, tooMany } from './images.mjs';
+import { type BackgroundSending, useSending } from './sending.mjs';
+import type { UserMessage } from './turn.mjs';
 
 export interface ComposerProps {
   readonly draft: Draft;

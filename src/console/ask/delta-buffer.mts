@@ -1,5 +1,5 @@
-import type { Observable } from '../observable.mjs';
-import type { PageClock } from '../page-clock.mjs';
+import type { Observable } from '../base/observable.mjs';
+import type { PageClock } from '../base/page-clock.mjs';
 
 /** Often enough to look like a stream, seldom enough to leave time for everything else. */
 const drawMs = 50;

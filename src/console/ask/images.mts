@@ -1,5 +1,7 @@
-import { bytesText } from '../format.mjs';
-import type { AttachedImage } from './asked.mjs';
+import { bytesText } from '../base/format.mjs';
+import { Icon } from '../ui/controls.mjs';
+import { html } from '../ui/html.mjs';
+import type { AttachedImage } from './turn.mjs';
 
 /** What the first bytes of a file of each type that the API takes are, in hexadecimal. */
 const signatures: readonly (readonly [mediaType: string, begin: RegExp])[] = [
@@ -32,7 +34,7 @@ export function tooMany(images: readonly AttachedImage[]): string | null {
 }
 
 /** What became of files: the images that they are, and a sentence for each that is none. */
-export interface ReadImages {
+interface ReadImages {
   readonly images: readonly AttachedImage[];
   readonly faults: readonly string[];
 }
@@ -64,4 +66,31 @@ function base64Of(file: File): Promise<string> {
     reader.onerror = () => reject(reader.error);
     reader.readAsDataURL(file);
   });
+}
+
+interface ImageStripProps {
+  readonly images: readonly AttachedImage[];
+  /** Without it they stay. */
+  readonly onRemove?: (image: AttachedImage) => void;
+}
+
+/** Small pictures of images that go with a message. */
+export function ImageStrip({ images, onRemove }: ImageStripProps) {
+  if (images.length === 0) return null;
+  return html`<ul class="images">
+    ${images.map(
+      (image) => html`<li>
+        <img src=${`data:${image.mediaType};base64,${image.data}`} alt=${image.name} />
+        ${
+          onRemove &&
+          html`<button
+            type="button"
+            class="button icon"
+            aria-label=${`Remove ${image.name}`}
+            onClick=${() => onRemove(image)}
+          ><${Icon} name="close" /></button>`
+        }
+      </li>`,
+    )}
+  </ul>`;
 }

@@ -1,8 +1,11 @@
-import { shellQuoted } from '../shell.mjs';
-import type { ChatBody } from './asked.mjs';
+import { useState } from 'preact/hooks';
+import { shellQuoted } from '../base/format.mjs';
+import { CodeBlock, Dialog } from '../ui/controls.mjs';
+import { html } from '../ui/html.mjs';
+import type { ChatBody } from './turn.mjs';
 
 /** A request as a program sends it. The key is never in it: it comes from the environment. */
-export interface SnippetRequest {
+interface SnippetRequest {
   /** Of POST /chat. */
   readonly url: string;
   readonly body: ChatBody;
@@ -81,4 +84,28 @@ console.log(response);
 
 function indented(text: string, indent: string): string {
   return text.replaceAll('\n', `\n${indent}`);
+}
+
+interface SnippetDialogProps {
+  readonly request: SnippetRequest;
+  readonly onClose: () => void;
+}
+
+/** The request as it would be sent now, for a program to send. */
+export function SnippetDialog({ request, onClose }: SnippetDialogProps) {
+  const [language, setLanguage] = useState<Language>('curl');
+  return html`<${Dialog} title="The same from a program" isWide onClose=${onClose}>
+    <div class="row" role="group" aria-label="Language">
+      ${languages.map(
+        (name) => html`<button
+          type="button"
+          class="button quiet small"
+          aria-pressed=${name === language}
+          onClick=${() => setLanguage(name)}
+        >${name}</button>`,
+      )}
+    </div>
+    <${CodeBlock} code=${snippetOf(language, request)} language=${language} />
+    ${request.needsKey && html`<p class="muted"><small>It takes the API key from the variable MODEL_API_KEY.</small></p>`}
+  <//>`;
 }

@@ -1,11 +1,10 @@
 import type { VersionBody } from '../../shared/api/version.js';
-import { EmptyState } from '../ui/empty-state.mjs';
-import { ErrorNotice } from '../ui/error-notice.mjs';
+import { useLoad } from '../base/context.mjs';
 import { html } from '../ui/html.mjs';
-import { useLoad } from '../use-load.mjs';
+import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
 import type { Chat, ChatView } from './chat.mjs';
 import type { ChatTurn } from './turn.mjs';
-import { TurnArticle } from './turn-article.mjs';
+import { TurnArticle } from './turns.mjs';
 import { useMarkdown } from './use-markdown.mjs';
 
 interface TurnListProps {

@@ -1,6 +1,46 @@
 import type { ChatResult } from '../../shared/api/chat.js';
-import { Observable } from '../observable.mjs';
-import type { UserMessage } from './asked.mjs';
+import type { ConversationMessages } from '../../shared/api/conversations.js';
+import { Observable } from '../base/observable.mjs';
+
+/** What POST /chat takes, as far as the page sends it. */
+export const efforts = ['low', 'medium', 'high'] as const;
+export type ChosenEffort = (typeof efforts)[number];
+
+/** An image that goes with a message. */
+export interface AttachedImage {
+  readonly name: string;
+  readonly mediaType: string;
+  /** Base64. */
+  readonly data: string;
+}
+
+/** One message of the user, with everything that goes with it. */
+export interface UserMessage {
+  readonly text: string;
+  readonly images: readonly AttachedImage[];
+  /** Means something in the first message only. */
+  readonly system: string;
+  /** null: the default one. */
+  readonly model: string | null;
+  readonly effort: ChosenEffort | null;
+  readonly schema: object | null;
+}
+
+export type ChatBody = Readonly<Record<string, unknown>>;
+
+/** The body of the request. Without an id it begins a conversation. */
+export function chatBodyOf(message: UserMessage, conversationId: string | null): ChatBody {
+  const { text, images, system, model, effort, schema } = message;
+  return {
+    message: text,
+    ...(conversationId !== null && { conversation_id: conversationId }),
+    ...(conversationId === null && system.trim() !== '' && { system }),
+    ...(model !== null && { model }),
+    ...(effort !== null && { effort }),
+    ...(schema !== null && { schema }),
+    ...(images.length > 0 && { images: images.map(({ mediaType, data }) => ({ media_type: mediaType, data })) }),
+  };
+}
 
 /** How far the answer to a message is. Times are milliseconds since the epoch. */
 export type TurnState =
@@ -37,4 +77,23 @@ export class ChatTurn {
   get isKept(): boolean {
     return this.state.value.kind === 'done';
   }
+}
+
+type Said = ConversationMessages['messages'][number];
+
+/** A conversation as the page shows it: each message of the user with the answer after it. */
+export function turnsOf({ messages }: ConversationMessages, nextId: () => number): ChatTurn[] {
+  return messages.flatMap((said, index) => {
+    if (said.role !== 'user') return [];
+    const answer = messages[index + 1]?.content ?? '';
+    return [new ChatTurn(nextId(), messageOf(said), { kind: 'done', result: null }, answer)];
+  });
+}
+
+function messageOf({ content, images = [] }: Said): UserMessage {
+  return { text: content, images: images.map(imageOf), system: '', model: null, effort: null, schema: null };
+}
+
+function imageOf({ media_type: mediaType, data }: NonNullable<Said['images']>[number]): AttachedImage {
+  return { name: 'image', mediaType, data };
 }

@@ -1,6 +1,5 @@
-import type { TabMemory } from '../tab-memory.mjs';
-import type { UserMessage } from './asked.mjs';
-import { ChatTurn } from './turn.mjs';
+import type { TabMemory } from '../base/tab-memory.mjs';
+import { ChatTurn, type UserMessage } from './turn.mjs';
 
 /** A turn that the service does not keep, because it did not end well. */
 interface UnkeptTurn {

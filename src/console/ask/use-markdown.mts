@@ -1,6 +1,6 @@
 import { useEffect, useState } from 'preact/hooks';
-import { useParts } from '../context.mjs';
-import type { MarkdownView } from './turn-article.mjs';
+import { useParts } from '../base/context.mjs';
+import type { MarkdownView } from './turns.mjs';
 
 /** Text is shown as it is until the code is there, and where it can't be had. */
 export function useMarkdown(isNeeded: boolean): MarkdownView | null {

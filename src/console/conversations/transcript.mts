@@ -1,16 +1,20 @@
 import { useState } from 'preact/hooks';
 import type { ConversationBody } from '../../shared/api/chat.js';
 import type { ConversationMessages } from '../../shared/api/conversations.js';
-import type { AttachedImage } from '../ask/asked.mjs';
-import { ImageStrip } from '../ask/image-strip.mjs';
-import type { MarkdownView } from '../ask/turn-article.mjs';
+import { ImageStrip } from '../ask/images.mjs';
+import type { AttachedImage } from '../ask/turn.mjs';
+import type { MarkdownView } from '../ask/turns.mjs';
 import { useMarkdown } from '../ask/use-markdown.mjs';
-import { useParts } from '../context.mjs';
-import { asError } from '../failures.mjs';
-import { CopyButton } from '../ui/copy-button.mjs';
-import { ErrorNotice } from '../ui/error-notice.mjs';
+import { useParts } from '../base/context.mjs';
+import { asError } from '../base/failures.mjs';
+import { CopyButton } from '../ui/controls.mjs';
 import { html } from '../ui/html.mjs';
-import { pathOf } from './paths.mjs';
+import { ErrorNotice } from '../ui/notices.mjs';
+
+/** Where a conversation is in the API. */
+export function pathOf(id: string): string {
+  return `/chat/${encodeURIComponent(id)}`;
+}
 
 type SpokenMessage = ConversationMessages['messages'][number];
 

@@ -1,18 +1,15 @@
 import { useEffect, useMemo, useRef, useState } from 'preact/hooks';
 import type { JobBody } from '../../shared/api/jobs.js';
 import { useMarkdown } from '../ask/use-markdown.mjs';
-import { useParts } from '../context.mjs';
-import { ApiError, asError } from '../failures.mjs';
-import { timeText } from '../format.mjs';
-import { useValue } from '../observable.mjs';
-import { hrefOf } from '../router.mjs';
-import { CodeBlock } from '../ui/code-block.mjs';
-import { CopyButton } from '../ui/copy-button.mjs';
-import { ErrorNotice } from '../ui/error-notice.mjs';
+import { useParts } from '../base/context.mjs';
+import { ApiError, asError } from '../base/failures.mjs';
+import { timeText } from '../base/format.mjs';
+import { useValue } from '../base/observable.mjs';
+import { hrefOf } from '../base/router.mjs';
+import { CodeBlock, CopyButton } from '../ui/controls.mjs';
 import { html } from '../ui/html.mjs';
-import { StatusDot } from '../ui/status-dot.mjs';
-import { FollowedJob } from './followed-job.mjs';
-import { answerOf, statusText, timesText, toneOf } from './job-words.mjs';
+import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
+import { answerOf, FollowedJob, statusText, timesText, toneOf } from './followed-job.mjs';
 
 interface OpenJobProps {
   readonly id: string;

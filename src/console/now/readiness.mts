@@ -1,15 +1,23 @@
 import { useState } from 'preact/hooks';
 import type { ReadinessBody } from '../../shared/api/health.js';
 import type { StatusBody } from '../../shared/api/status.js';
-import { Scrubber } from '../charts/scrubber.mjs';
-import { useParts } from '../context.mjs';
-import { ApiError, asError } from '../failures.mjs';
-import { durationText } from '../format.mjs';
-import { momentText } from '../times.mjs';
-import { ErrorNotice } from '../ui/error-notice.mjs';
+import { useParts } from '../base/context.mjs';
+import { ApiError, asError } from '../base/failures.mjs';
+import { durationText, momentText } from '../base/format.mjs';
+import { Scrubber } from '../ui/column-chart.mjs';
 import { html } from '../ui/html.mjs';
-import { StatusDot } from '../ui/status-dot.mjs';
-import { triggerTexts, wordOf } from './check-text.mjs';
+import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
+
+const triggerTexts: Readonly<Record<ReadinessBody['trigger'], string>> = {
+  start: 'at the start',
+  interval: 'as planned',
+  forced: 'asked for',
+  failure: 'after a failed job',
+};
+
+function wordOf({ status }: ReadinessBody): string {
+  return status.replace('_', ' ');
+}
 
 const places = 100;
 

@@ -1,8 +1,8 @@
 import type { ComponentChildren } from 'preact';
-import type { ListPages, ListView, Paged } from '../list-pages.mjs';
-import { hrefOf } from '../router.mjs';
-import { ErrorNotice } from './error-notice.mjs';
+import type { ListPages, ListView, Paged } from '../base/list-pages.mjs';
+import { hrefOf } from '../base/router.mjs';
 import { html } from './html.mjs';
+import { ErrorNotice } from './notices.mjs';
 
 /** A list that is read page after page, with the one that is open beside it. */
 export interface ShownList<Page extends Paged, Item> {

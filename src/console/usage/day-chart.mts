@@ -1,10 +1,9 @@
 import { useState } from 'preact/hooks';
-import { type ChartColumn, ColumnChart } from '../charts/column-chart.mjs';
-import { countTicks, durationTicks, durationTickText, type Ticks } from '../charts/scale.mjs';
-import { costText, countText, plural } from '../format.mjs';
+import { costText, countText, plural } from '../base/format.mjs';
+import { type ChartColumn, ColumnChart } from '../ui/column-chart.mjs';
 import { html } from '../ui/html.mjs';
-import { secondsText } from './usage-columns.mjs';
-import type { DayUsage, UsageSum } from './usage-figures.mjs';
+import { countTicks, durationTicks, durationTickText, type Ticks } from '../ui/scale.mjs';
+import { type DayUsage, secondsText, type UsageSum } from './usage-figures.mjs';
 
 interface Measure {
   readonly name: string;

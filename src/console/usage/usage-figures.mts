@@ -1,4 +1,6 @@
 import type { UsageRow } from '../../shared/api/usage.js';
+import { costText, countText, durationText } from '../base/format.mjs';
+import type { SortableColumn } from '../ui/tables.mjs';
 
 /** What some rows of the usage come to. */
 export interface UsageSum {
@@ -66,3 +68,30 @@ export function lastDays(nowMs: number, count: number): string[] {
     new Date(nowMs - (count - 1 - index) * dayMs).toISOString().slice(0, 10),
   );
 }
+
+function numberColumn(
+  title: string,
+  key: (sum: UsageSum) => number | null,
+  text: (value: number) => string = countText,
+): SortableColumn<UsageSum> {
+  const cell = (sum: UsageSum) => {
+    const value = key(sum);
+    return value === null ? '–' : text(value);
+  };
+  return { title, isNumber: true, cell, key: (sum) => key(sum) ?? -1 };
+}
+
+export function secondsText(seconds: number): string {
+  return durationText(1000 * seconds);
+}
+
+/** Every figure of some usage. */
+export const usageColumns: readonly SortableColumn<UsageSum>[] = [
+  numberColumn('Jobs', ({ jobs }) => jobs),
+  numberColumn('Failed', ({ failed }) => failed),
+  numberColumn('Refused', ({ refused }) => refused),
+  numberColumn('Tokens in', ({ input }) => input),
+  numberColumn('Tokens out', ({ output }) => output),
+  numberColumn('Cost', ({ cost }) => cost, costText),
+  numberColumn('Model time', ({ seconds }) => seconds, secondsText),
+];

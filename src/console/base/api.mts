@@ -1,0 +1,163 @@
+import type { ErrorBody } from '../../shared/api/error.js';
+import type { KeyKeeper, Link } from './connection.mjs';
+import { ApiError, isAbort, ServerGone } from './failures.mjs';
+
+/** One server-sent event. */
+export interface StreamEvent {
+  readonly event: string;
+  readonly data: string;
+}
+
+/** Owns the text of an event stream that is not a whole event yet. Fields `id` and `retry` mean nothing here. */
+export class EventParser {
+  #rest = '';
+  #event = '';
+  #data: string[] = [];
+  #isAtStart = true;
+
+  /** The events that this text completes. */
+  push(text: string): StreamEvent[] {
+    const isFirst = this.#isAtStart && text !== '';
+    if (isFirst) this.#isAtStart = false;
+    this.#rest += isFirst && text.startsWith('\uFEFF') ? text.slice(1) : text;
+    const lines = this.#rest.split(/\r\n|\n|\r(?!$)/); // a CR at the end may be half of a CRLF
+    this.#rest = lines.pop() ?? '';
+    return lines.flatMap((line) => this.#take(line) ?? []);
+  }
+
+  #take(line: string): StreamEvent | null {
+    if (line === '') return this.#complete();
+    const [, field, value = ''] = /^([^:]*)(?:: ?(.*))?$/s.exec(line) ?? [];
+    if (field === 'event') this.#event = value;
+    if (field === 'data') this.#data.push(value);
+    return null;
+  }
+
+  #complete(): StreamEvent | null {
+    const found = { event: this.#event || 'message', data: this.#data.join('\n') };
+    const isEmpty = this.#data.length === 0;
+    this.#event = '';
+    this.#data = [];
+    return isEmpty ? null : found;
+  }
+}
+
+/** The events of a response's body. Whoever stops reading cancels the response. */
+export async function* readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent> {
+  const parser = new EventParser();
+  const decoder = new TextDecoder();
+  const reader = body.getReader(); // not every browser can iterate over a stream
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      yield* parser.push(decoder.decode(value, { stream: true }));
+    }
+  } finally {
+    await reader.cancel().catch(() => {});
+  }
+}
+
+interface ApiRequest {
+  readonly method?: 'GET' | 'POST' | 'DELETE';
+  /** Sent as JSON. */
+  readonly body?: object;
+  readonly accept?: string;
+  readonly prefer?: 'respond-async';
+  readonly signal?: AbortSignal;
+  /** false: a 401 is an error like any other, and no key is asked for. */
+  readonly asksForKey?: boolean;
+}
+
+type Fetch = typeof globalThis.fetch;
+
+/**
+ * Owns nothing: the way from the pages to the service's own API. Paths are those of the API, `/status` say. Every method
+ * rejects with an ApiError, with ServerGone, or with the AbortError of the caller's own signal.
+ */
+export class Api {
+  readonly #fetch: Fetch;
+  readonly #keys: KeyKeeper;
+  readonly #link: Link;
+
+  constructor(fetch: Fetch, keys: KeyKeeper, link: Link) {
+    this.#fetch = fetch;
+    this.#keys = keys;
+    this.#link = link;
+  }
+
+  /** The body of the answer. */
+  async json<T>(path: string, request: ApiRequest = {}): Promise<T> {
+    const response = await this.#answer(path, request);
+    return this.#unbroken(response.json() as Promise<T>);
+  }
+
+  async text(path: string, request: ApiRequest = {}): Promise<string> {
+    const response = await this.#answer(path, request);
+    return this.#unbroken(response.text());
+  }
+
+  /** The server-sent events of the answer, until it ends. */
+  async *events(path: string, request: ApiRequest = {}): AsyncGenerator<StreamEvent> {
+    const { body } = await this.#answer(path, { ...request, accept: 'text/event-stream' });
+    if (body === null) return;
+    try {
+      yield* readEvents(body);
+    } catch (error) {
+      throw this.#broken(error);
+    }
+  }
+
+  async #answer(path: string, request: ApiRequest): Promise<Response> {
+    const response = await this.#send(path, request);
+    if (!response.ok) throw new ApiError(response.status, await errorBodyOf(response));
+    return response;
+  }
+
+  /** Sent again with another key as long as the user has one to try. */
+  async #send(path: string, request: ApiRequest): Promise<Response> {
+    for (;;) {
+      const { key } = this.#keys;
+      const response = await this.#unbroken(this.#fetch(`..${path}`, initOf(request, key)));
+      this.#link.found();
+      if (response.status !== 401 || request.asksForKey === false) return response;
+      if (!(await this.#keys.ask(key))) return response;
+      request.signal?.throwIfAborted();
+    }
+  }
+
+  async #unbroken<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } catch (error) {
+      throw this.#broken(error);
+    }
+  }
+
+  /** A browser does not say why a request has failed: the server is gone, unless the caller has stopped it. */
+  #broken(error: unknown): unknown {
+    if (isAbort(error) || !(error instanceof TypeError)) return error;
+    this.#link.lost();
+    return new ServerGone();
+  }
+}
+
+function initOf({ method = 'GET', body, accept = 'application/json', prefer, signal }: ApiRequest, key: string | null) {
+  return {
+    method,
+    cache: 'no-store',
+    headers: {
+      Accept: accept,
+      ...(key !== null && { 'X-API-Key': key }),
+      ...(body && { 'Content-Type': 'application/json' }),
+      ...(prefer && { Prefer: prefer }),
+    },
+    ...(body && { body: JSON.stringify(body) }),
+    ...(signal && { signal }),
+  } satisfies RequestInit;
+}
+
+async function errorBodyOf(response: Response): Promise<ErrorBody | null> {
+  const body = (await response.json().catch(() => null)) as ErrorBody | null;
+  return typeof body?.error === 'string' ? body : null;
+}

@@ -1,0 +1,90 @@
+import { Observable } from './observable.mjs';
+import type { PageClock } from './page-clock.mjs';
+
+type LinkState = 'up' | 'gone';
+
+const firstWaitMs = 500;
+const longestWaitMs = 4000;
+
+/** Owns whether the server answers. Once it does not, asks again and again until it does. */
+export class Link {
+  readonly state = new Observable<LinkState>('up');
+  readonly #isThere: () => Promise<boolean>;
+  readonly #clock: PageClock;
+
+  /** `isThere` is whether the server answers, whatever it says. */
+  constructor(isThere: () => Promise<boolean>, clock: PageClock) {
+    this.#isThere = isThere;
+    this.#clock = clock;
+  }
+
+  lost(): void {
+    if (this.state.value === 'gone') return;
+    this.state.set('gone');
+    this.#tryLater(firstWaitMs);
+  }
+
+  found(): void {
+    this.state.set('up');
+  }
+
+  #tryLater(waitMs: number): void {
+    this.#clock.after(waitMs, () => void this.#try(waitMs));
+  }
+
+  async #try(waitMs: number): Promise<void> {
+    if (await this.#isThere()) this.found();
+    if (this.state.value === 'gone') this.#tryLater(Math.min(2 * waitMs, longestWaitMs));
+  }
+}
+
+/** Whether the user is being asked for a key, and whether one was refused before. */
+type KeyQuestion = 'none' | 'first' | 'again';
+
+const entry = 'prompt-relay-key';
+
+/** Owns the API key of this browser tab, and the question for it. The key goes nowhere but into the header of requests. */
+export class KeyKeeper {
+  readonly question = new Observable<KeyQuestion>('none');
+  readonly hasKey: Observable<boolean>;
+  readonly #storage: Storage;
+  #waiting: ((hasKey: boolean) => void)[] = [];
+
+  constructor(storage: Storage) {
+    this.#storage = storage;
+    this.hasKey = new Observable(this.key !== null);
+  }
+
+  get key(): string | null {
+    return this.#storage.getItem(entry);
+  }
+
+  /** Resolves with true once there is another key than the one that was refused, with false where the user has none. */
+  ask(refused: string | null): Promise<boolean> {
+    if (this.key !== refused) return Promise.resolve(true);
+    this.question.set(refused === null ? 'first' : 'again');
+    return new Promise((resolve) => void this.#waiting.push(resolve));
+  }
+
+  enter(key: string): void {
+    this.#storage.setItem(entry, key);
+    this.hasKey.set(true);
+    this.#answer(true);
+  }
+
+  dismiss(): void {
+    this.#answer(false);
+  }
+
+  forget(): void {
+    this.#storage.removeItem(entry);
+    this.hasKey.set(false);
+  }
+
+  #answer(hasKey: boolean): void {
+    const waiting = this.#waiting;
+    this.#waiting = [];
+    this.question.set('none');
+    for (const resolve of waiting) resolve(hasKey);
+  }
+}

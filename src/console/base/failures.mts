@@ -1,0 +1,89 @@
+import type { ErrorBody } from '../../shared/api/error.js';
+
+/** An answer of the server that is no success. */
+export class ApiError extends Error {
+  override readonly name = 'ApiError';
+  readonly status: number;
+  /** null where the answer is not one of the service: a proxy's, say. */
+  readonly body: ErrorBody | null;
+
+  constructor(status: number, body: ErrorBody | null) {
+    super(body?.message ?? `something between here and the service has answered ${status}`);
+    this.status = status;
+    this.body = body;
+  }
+}
+
+/** The server gave no answer, or broke off in the middle of one. */
+export class ServerGone extends Error {
+  override readonly name = 'ServerGone';
+
+  constructor() {
+    super('the connection to the service has broken');
+  }
+}
+
+export function isAbort(thrown: unknown): boolean {
+  return thrown instanceof DOMException && thrown.name === 'AbortError';
+}
+
+export function asError(thrown: unknown): Error {
+  return thrown instanceof Error ? thrown : new Error(String(thrown));
+}
+
+const errorCodeOf = (error: Error) => (error instanceof ApiError ? error.body?.error : undefined);
+
+/** Said before the service's own message. */
+const titles: Readonly<Partial<Record<ErrorBody['error'], string>>> = {
+  validation_error: 'The service does not take this request',
+  unauthorized: 'An API key is needed',
+  forbidden: 'This is not allowed',
+  not_found: 'This is not there',
+  payload_too_large: 'This is too large to send',
+  idempotency_in_progress: 'The same request is still being answered',
+  rate_limited: 'Too many requests',
+  concurrency_limited: 'The queue is full',
+  cli_error: 'The model has given no answer',
+  spawn_error: 'The model’s program does not start',
+  shutting_down: 'The service is shutting down',
+  store_unavailable: 'The service cannot keep this conversation',
+  queue_timeout: 'No slot became free in time',
+  timeout: 'The answer took too long',
+  internal_error: 'The service has failed',
+};
+
+export function titleOf(error: Error): string {
+  if (error instanceof ServerGone) return 'The service does not answer';
+  const code = errorCodeOf(error);
+  return (code && titles[code]) ?? 'This has failed';
+}
+
+/** The message as a sentence of its own. */
+export function sentenceOf({ message }: Pick<Error, 'message'>): string {
+  const sentence = message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?…]$/.test(sentence) ? sentence : `${sentence}.`;
+}
+
+/** Failures that the very same request may not have the next time. */
+const passing: readonly string[] = [
+  'rate_limited',
+  'concurrency_limited',
+  'cli_error',
+  'spawn_error',
+  'internal_error',
+  'shutting_down',
+  'store_unavailable',
+  'idempotency_in_progress',
+  'queue_timeout',
+  'timeout',
+  'unauthorized',
+] satisfies ErrorBody['error'][];
+
+/** Whether it makes sense to send the same again. */
+export function mayPass(error: Error): boolean {
+  if (error instanceof ServerGone) return true;
+  if (!(error instanceof ApiError)) return false;
+  const reason = error.body?.reason;
+  if (reason === 'prompt_too_long' || reason === 'model_unknown') return false;
+  return error.body === null || passing.includes(error.body.error);
+}

@@ -1,0 +1,77 @@
+const minute = 60;
+const hour = 60 * minute;
+const day = 24 * hour;
+
+/** `40 ms`, `0.4 s`, `12 s`, `3 min 5 s`, `2 h 4 min`, `3 d 2 h`. */
+export function durationText(ms: number): string {
+  if (ms < 99.5) return `${Math.round(ms)} ms`;
+  const seconds = ms / 1000;
+  if (seconds < 9.95) return `${seconds.toFixed(1)} s`;
+  const whole = Math.round(seconds);
+  if (whole < minute) return `${whole} s`;
+  if (whole < hour) return pairText(whole, [minute, 'min'], [1, 's']);
+  return whole < day ? pairText(whole, [hour, 'h'], [minute, 'min']) : pairText(whole, [day, 'd'], [hour, 'h']);
+}
+
+type Unit = readonly [seconds: number, name: string];
+
+function pairText(seconds: number, [large, largeName]: Unit, [small, smallName]: Unit): string {
+  const rest = Math.floor((seconds % large) / small);
+  const begin = `${Math.floor(seconds / large)} ${largeName}`;
+  return rest === 0 ? begin : `${begin} ${rest} ${smallName}`;
+}
+
+export function countText(count: number): string {
+  return count.toLocaleString('en');
+}
+
+/** `$0.0042`: as many places as are worth reading. */
+export function costText(dollars: number): string {
+  const places = dollars === 0 || dollars >= 0.995 ? 2 : 4;
+  return `$${dollars.toLocaleString('en', { minimumFractionDigits: places, maximumFractionDigits: places })}`;
+}
+
+export function bytesText(bytes: number): string {
+  if (bytes < 1000) return `${bytes} B`;
+  const [size, unit] = bytes < 999_500 ? [bytes / 1000, 'KB'] : [bytes / 1_000_000, 'MB'];
+  return `${size < 9.95 ? size.toFixed(1) : Math.round(size)} ${unit}`;
+}
+
+/** In the reader's own time zone. */
+export function timeText(time: string | number): string {
+  return new Date(time).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+}
+
+/** `1 job`, `2 jobs`. */
+export function plural(count: number, one: string, many = `${one}s`): string {
+  return `${countText(count)} ${count === 1 ? one : many}`;
+}
+
+/** `7 s`, `1 min 5 s`: an age that counts up second by second. */
+export function ageText(ms: number): string {
+  const seconds = Math.max(0, Math.floor(ms / 1000));
+  return seconds < 60 ? `${seconds} s` : durationText(seconds * 1000);
+}
+
+/** `14:03`, in the reader's own time zone. */
+export function hourText(time: string | number): string {
+  return new Date(time).toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit' });
+}
+
+/** `14:03:09` of today; of another day with its date. */
+export function momentText(time: string | number, now: number): string {
+  const date = new Date(time);
+  const clock = date.toLocaleTimeString('en-GB');
+  const isToday = date.toDateString() === new Date(now).toDateString();
+  return isToday ? clock : `${date.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })}, ${clock}`;
+}
+
+/** In quotes, whatever is in it: each of its own quotes ends them, stands for itself, and begins them again. */
+export function shellQuoted(text: string): string {
+  return `'${text.replaceAll("'", `'\\''`)}'`;
+}
+
+/** As a POSIX shell takes it: in quotes only where it needs them. */
+export function shellWord(word: string): string {
+  return /^[\w@%+=:,./{}-]+$/.test(word) ? word : shellQuoted(word);
+}

@@ -1,0 +1,166 @@
+import type { BreakerBody, ReasonBody } from '../../shared/api/health.js';
+import type { StatusBody } from '../../shared/api/status.js';
+import { sentenceOf } from '../base/failures.mjs';
+import { ageText, momentText, plural } from '../base/format.mjs';
+import { html } from '../ui/html.mjs';
+import { StatusDot, type Tone } from '../ui/notices.mjs';
+import type { FollowedStatus } from './status-follower.mjs';
+
+type ServiceAndQueue = Pick<StatusBody, 'service' | 'queue'>;
+
+/** How the service is, in a word or two. */
+export function standingOf({ service, queue }: ServiceAndQueue): readonly [tone: Tone, label: string] {
+  if (service.status === 'draining') return ['warn', 'Draining'];
+  if (service.status === 'degraded') return ['bad', 'Degraded'];
+  if (queue.full_since !== null) return ['warn', 'Queue full'];
+  return queue.refused_last_5_minutes > 0 ? ['warn', 'Requests refused'] : ['good', 'Healthy'];
+}
+
+interface ReasonsProps extends ServiceAndQueue {
+  /** By the clock of the server. */
+  readonly nowMs: number;
+}
+
+/** Why the service is not just healthy. It shows times, not ages: a screen reader would read each second of an age. */
+export function Reasons({ service, queue, nowMs }: ReasonsProps) {
+  const reasons = service.reasons.map((reason) => reasonText(reason, nowMs));
+  const pressure = pressureTexts(queue, nowMs);
+  return html`
+    ${reasons.length > 0 && html`<${Sentences} tone="bad" sentences=${reasons} />`}
+    ${pressure.length > 0 && html`<${Sentences} tone="warn" sentences=${pressure} />`}
+  `;
+}
+
+function Sentences({ tone, sentences }: { readonly tone: Tone; readonly sentences: readonly string[] }) {
+  return html`<div class="notice ${tone}" role="status">${sentences.map((text) => html`<p>${text}</p>`)}</div>`;
+}
+
+export function reasonText({ message, until }: ReasonBody, nowMs: number): string {
+  const next = until === undefined ? '' : ` No job is started before ${momentText(until, nowMs)}.`;
+  return `${sentenceOf({ message })}${next}`;
+}
+
+export function pressureTexts(queue: StatusBody['queue'], nowMs: number): string[] {
+  const { full_since: fullSince, refused_last_5_minutes: refused } = queue;
+  const full = fullSince !== null && `The queue has been full since ${momentText(fullSince, nowMs)}.`;
+  const refusals = refused > 0 && `${plural(refused, 'request was', 'requests were')} refused in the last 5 minutes.`;
+  return [full, refusals].filter((text) => text !== false);
+}
+
+type ServiceBody = StatusBody['service'];
+
+interface HeadlineProps {
+  readonly service: ServiceBody;
+  readonly queue: StatusBody['queue'];
+  readonly isLive: boolean;
+  /** By the clock of the server. */
+  readonly nowMs: number;
+}
+
+/** How the service is, in one line. */
+export function Headline({ service, queue, isLive, nowMs }: HeadlineProps) {
+  const { version, started_at: startedAt } = service;
+  const [tone, label] = standingOf({ service, queue });
+  return html`<div class="row between">
+    <div class="row headline">
+      <h1>Now</h1>
+      <div class="row headline" role="status">
+        <${StatusDot} tone=${tone} label=${label} />
+        <${StatusDot} tone=${isLive ? 'good' : 'warn'} label=${isLive ? 'Live' : 'Not live'} />
+      </div>
+    </div>
+    <small class="muted figure">prompt-relay ${version} · up for ${ageText(nowMs - Date.parse(startedAt))}</small>
+  </div>`;
+}
+
+/** The end of the service is near. */
+export function DrainNotice({ service, nowMs }: Pick<HeadlineProps, 'service' | 'nowMs'>) {
+  if (service.status !== 'draining') return null;
+  const { drain_ends_at: endsAt } = service;
+  const left = endsAt !== null && ageText(Date.parse(endsAt) - nowMs);
+  return html`<div class="notice warn">
+    <strong>The service is draining</strong>
+    <p>
+      It takes no new jobs; those that run may end.${endsAt !== null && ` After ${momentText(endsAt, nowMs)}, in ${left}, it ends the rest.`}
+    </p>
+  </div>`;
+}
+
+/** A moment without the stream, as when a worker is replaced, is not worth a word. */
+const quietMs = 1500;
+
+/** Says so when what stands on the page may not be true any more. */
+export function OldNotice({ view, nowMs }: { readonly view: FollowedStatus; readonly nowMs: number }) {
+  if (view.kind !== 'old' || nowMs - view.sinceMs < quietMs) return null;
+  return html`<div class="notice warn">
+    <strong>This is old</strong>
+    <p>Nothing has come since ${momentText(view.sinceMs, nowMs)}, ${ageText(nowMs - view.sinceMs)} ago. All below is as it was then.</p>
+  </div>`;
+}
+
+interface BreakerProps {
+  readonly breaker: BreakerBody;
+  /** What the page says already. */
+  readonly reasons: readonly ReasonBody[];
+  /** By the clock of the server. */
+  readonly nowMs: number;
+}
+
+type CircuitBody = Pick<BreakerBody, 'state' | 'reason' | 'since' | 'until'>;
+type ModelCircuit = BreakerBody['models'][number];
+
+/** What holds jobs back and does not degrade the service, and which windows of the quota are near their end. */
+export function BreakerNotices({ breaker, reasons, nowMs }: BreakerProps) {
+  const { models, windows } = breaker;
+  const isSaid = ({ model, state }: ModelCircuit) =>
+    state === 'open' && (model === '' || reasons.some(({ name, until }) => name === model && until !== undefined));
+  const held = models.filter((circuit) => circuit.state !== 'closed' && !isSaid(circuit));
+  const tight = windows.filter(({ status }) => status !== 'allowed');
+  return html`
+    ${breaker.state === 'half_open' && html`<${Held} what="All jobs are" circuit=${breaker} nowMs=${nowMs} />`}
+    ${held.map(({ model, ...circuit }) => html`<${Held} key=${model} what=${whatOf(model)} circuit=${circuit} nowMs=${nowMs} />`)}
+    ${tight.length > 0 && html`<${QuotaNotice} windows=${tight} nowMs=${nowMs} />`}
+  `;
+}
+
+function whatOf(model: string): string {
+  return model === '' ? 'Jobs that name no model are' : `Jobs of the model ${model} are`;
+}
+
+const reasons: Readonly<Record<NonNullable<CircuitBody['reason']>, string>> = {
+  quota: 'the quota of the account is used up',
+  auth: 'the credential of the model CLI is refused',
+};
+
+interface HeldProps {
+  readonly what: string;
+  readonly circuit: CircuitBody;
+  readonly nowMs: number;
+}
+
+function Held({ what, circuit, nowMs }: HeldProps) {
+  const { state, reason, since, until } = circuit;
+  const next = state === 'half_open' ? ' The next job is let through alone, and decides.' : '';
+  return html`<div class="notice bad" role="status">
+    <strong>${what} held back${reason && `: ${reasons[reason]}`}</strong>
+    <p>
+      The breaker is ${state.replace('_', ' ')}${since && `, since ${momentText(since, nowMs)}`}.${until && ` The next job is let through at ${momentText(until, nowMs)}.`}${next}
+    </p>
+  </div>`;
+}
+
+function QuotaNotice({ windows, nowMs }: { readonly windows: BreakerBody['windows']; readonly nowMs: number }) {
+  return html`<div class="notice warn" role="status">
+    <strong>The quota of the account is nearly used up, or is</strong>
+    <ul>
+      ${windows.map(({ name, status, utilization, resets_at: resetsAt }) => {
+        const facts = [
+          status,
+          utilization !== null && `${Math.round(100 * utilization)} % used`,
+          resetsAt !== null && `starts anew at ${momentText(resetsAt, nowMs)}`,
+        ];
+        return html`<li key=${name}>${name.replaceAll('_', ' ')}: ${facts.filter(Boolean).join(', ')}</li>`;
+      })}
+    </ul>
+  </div>`;
+}

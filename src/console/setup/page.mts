@@ -1,0 +1,143 @@
+import type { ComponentChildren } from 'preact';
+import type { SetupReport } from '../../shared/api/setup.js';
+import { useLoad } from '../base/context.mjs';
+import { countText, durationText, shellWord } from '../base/format.mjs';
+import type { PageProps } from '../base/router.mjs';
+import { html } from '../ui/html.mjs';
+import { ErrorNotice, StatusDot } from '../ui/notices.mjs';
+
+/** What the service is set up with, as `prompt-relay check` would say it. */
+export function SetupPage(_: PageProps) {
+  const [setup, reload] = useLoad<SetupReport>('/setup');
+  return html`
+    <h1>Set-up</h1>
+    ${setup.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the set-up</p>`}
+    ${setup.state === 'failed' && html`<${ErrorNotice} error=${setup.error} onRetry=${reload} />`}
+    ${setup.state === 'ready' && html`<${SetupBoard} setup=${setup.value} />`}
+  `;
+}
+
+/** Warnings first: they are what somebody should do something about. */
+function SetupBoard({ setup }: { readonly setup: SetupReport }) {
+  const { warnings } = setup;
+  return html`
+    ${
+      warnings.length > 0 &&
+      html`<section class="notice warn" aria-labelledby="setup-warnings">
+        <h2 id="setup-warnings">${warnings.length === 1 ? 'One warning' : `${warnings.length} warnings`} of the start</h2>
+        <ul>${warnings.map((warning) => html`<li>${warning}</li>`)}</ul>
+      </section>`
+    }
+    <div class="sections">
+      <${Addresses} setup=${setup} />
+      <${Access} setup=${setup} />
+      <${Limits} setup=${setup} />
+      ${setup.model_clis?.map((cli) => html`<${ModelCliSection} cli=${cli} name=${cli.cli} />`) ?? html`<${ModelCliSection} cli=${setup.model_cli} />`}
+      <${Models} models=${setup.models} />
+      <${Section} title="Ending processes">
+        <${Fact} name="Held together by">${terminationText(setup.termination)}<//>
+        <${Fact} name="Conversations">${storeText(setup.store)}<//>
+      <//>
+    </div>
+  `;
+}
+
+interface SectionProps {
+  readonly title: string;
+  readonly children: ComponentChildren;
+}
+
+function Section({ title, children }: SectionProps) {
+  return html`<section class="card" aria-label=${title}><h2>${title}</h2><dl class="facts">${children}</dl></section>`;
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ComponentChildren }) {
+  return html`<div><dt>${name}</dt><dd>${children}</dd></div>`;
+}
+
+interface SetupProps {
+  readonly setup: SetupReport;
+}
+
+function Addresses({ setup: { url, socket } }: SetupProps) {
+  return html`<${Section} title="Addresses">
+    <${Fact} name="TCP"><code>${url}</code><//>
+    <${Fact} name="Unix socket">${socket === null ? 'none' : html`<code>${socket}</code>`}<//>
+  <//>`;
+}
+
+function Access({ setup }: SetupProps) {
+  const { keys, needs_key: needsKey, local_users: mode, allowed_users: allowed } = setup;
+  return html`<${Section} title="Who may call">
+    <${Fact} name="API keys">${accessText(setup)}<//>
+    ${keys.length > 0 && html`<${Fact} name="Named">${listOf(keys)}<//>`}
+    ${!needsKey && html`<${Fact} name="Local users">${allowed.length > 0 ? html`only ${listOf(allowed)}` : localUsersText(mode)}<//>`}
+  <//>`;
+}
+
+function listOf(words: readonly string[]) {
+  return html`<ul class="words">${words.map((word) => html`<li>${word}</li>`)}</ul>`;
+}
+
+function Limits({ setup }: SetupProps) {
+  return html`<${Section} title="Limits">
+    <${Fact} name="Workers">${countText(setup.workers)}<//>
+    <${Fact} name="Jobs at once">${countText(setup.max_concurrent)}<//>
+    <${Fact} name="Time of a job">up to ${durationText(setup.execution_timeout_ms)}<//>
+    <${Fact} name="Jobs that wait">${countText(setup.max_queue)}<//>
+    <${Fact} name="Wait of a job">up to ${durationText(setup.queue_timeout_ms)}<//>
+  <//>`;
+}
+
+interface ModelCliProps {
+  readonly cli: SetupReport['model_cli'];
+  /** Where there are several. */
+  readonly name?: string;
+}
+
+function ModelCliSection({ cli, name }: ModelCliProps) {
+  const { adapter, command, version, ready, duration_ms: ms, error } = cli;
+  return html`<${Section} title=${name === undefined ? 'Model CLI' : `Model CLI ${name}`}>
+    <${Fact} name="Ready">
+      <${StatusDot} tone=${ready ? 'good' : 'bad'} label=${ready ? `yes, checked in ${durationText(ms)}` : 'no'} />
+      ${error !== null && html`<p class="fault">${error}</p>`}
+    <//>
+    <${Fact} name="Adapter">${[adapter, version].filter(Boolean).join(' ')}<//>
+    <${Fact} name="Command"><code>${command.map(shellWord).join(' ')}</code><//>
+  <//>`;
+}
+
+function Models({ models }: { readonly models: SetupReport['models'] }) {
+  const usual = models.find((model) => model.default);
+  return html`<${Section} title="Models">
+    <${Fact} name="Default">${usual?.id ?? 'not known'}<//>
+    <${Fact} name="To be named">${models.length === 0 ? 'none known' : listOf(models.map(({ id }) => id))}<//>
+  <//>`;
+}
+
+/** Whether requests need a key, and whether anybody has one. */
+export function accessText({ keys, needs_key: needsKey }: Pick<SetupReport, 'keys' | 'needs_key'>): string {
+  if (!needsKey) return 'none: requests need no key';
+  if (keys.length === 0) return 'none in the keys file: nobody is let in';
+  return keys.length === 1 ? 'one, and each request needs it' : `${keys.length}, and each request needs one of them`;
+}
+
+const modes: ReadonlyMap<string, string> = new Map([
+  ['off', 'not told apart'],
+  ['identify', 'told apart by their user'],
+  ['require', 'told apart by their user; who has no name is refused'],
+]);
+
+/** How callers of this machine are known, without a key. */
+function localUsersText(mode: string): string {
+  return modes.get(mode) ?? mode;
+}
+
+function storeText({ kind, place }: SetupReport['store']): string {
+  return place === null ? `in ${kind}: a restart forgets them` : `in ${kind}: ${place}`;
+}
+
+export function terminationText({ means, no_cgroup: reason }: SetupReport['termination']): string {
+  if (means === 'cgroup') return 'a cgroup for each job';
+  return `a group of processes for each job${reason === null ? '' : `; no cgroups: ${reason}`}`;
+}

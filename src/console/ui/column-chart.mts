@@ -1,0 +1,161 @@
+import type { RefObject } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { html } from './html.mjs';
+import { placeAt, type Ticks } from './scale.mjs';
+
+interface ScrubberProps {
+  /** What it walks over, as in "Requests, minute by minute". */
+  readonly label: string;
+  readonly count: number;
+  /** null: nothing is pointed at. */
+  readonly index: number | null;
+  /** What is at the place that is pointed at, or at the last one. */
+  readonly text: string;
+  readonly onPoint: (index: number | null) => void;
+}
+
+/**
+ * Lies over a drawing of places from left to right, and points at one: by the mouse, by a finger, and by the arrow keys. It
+ * is a control of the browser's own, so that screen readers know how to use it.
+ */
+export function Scrubber({ label, count, index, text, onPoint }: ScrubberProps) {
+  const follow = ({ currentTarget, clientX, pointerType }: PointerEvent & { currentTarget: HTMLElement }) => {
+    const { left, width } = currentTarget.getBoundingClientRect();
+    if (pointerType !== 'touch') onPoint(placeAt((clientX - left) / width, count));
+  };
+  const leave = ({ currentTarget }: PointerEvent & { currentTarget: HTMLElement }) => {
+    if (!currentTarget.matches(':focus')) onPoint(null);
+  };
+  return html`<input
+    class="scrubber"
+    type="range"
+    min="0"
+    max=${Math.max(0, count - 1)}
+    value=${index ?? count - 1}
+    aria-label=${label}
+    aria-valuetext=${text}
+    onInput=${({ currentTarget }: { currentTarget: HTMLInputElement }) => onPoint(currentTarget.valueAsNumber)}
+    onFocus=${({ currentTarget }: { currentTarget: HTMLInputElement }) => onPoint(currentTarget.valueAsNumber)}
+    onBlur=${() => onPoint(null)}
+    onPointerMove=${follow}
+    onPointerLeave=${leave}
+  />`;
+}
+
+export interface ChartColumn {
+  /** Of its time, for the axis and whoever points at it. */
+  readonly label: string;
+  /** One for each series, drawn over each other in that order; null where there is no value. */
+  readonly values: readonly number[] | null;
+}
+
+export interface ChartProps {
+  readonly title: string;
+  /** One sentence that says what there is to see. */
+  readonly summary: string;
+  /** Looks of the series, in the order of the values: names of classes. */
+  readonly looks: readonly string[];
+  readonly columns: readonly ChartColumn[];
+  readonly ticks: Ticks;
+  readonly tickText: (value: number) => string;
+  /** Which columns are named at the axis. */
+  readonly isNamed: (column: ChartColumn, index: number) => boolean;
+  readonly pointed: number | null;
+  readonly onPoint: (index: number | null) => void;
+  readonly textOf: (column: ChartColumn) => string;
+}
+
+/** Of the drawing, which is as wide as there is room. */
+const height = 136;
+const firstWidth = 360;
+/** Where columns stand, and what is left beside them. The style sheet lays the scrubber over it. */
+const plot = { left: 44, rightGap: 4, top: 8, bottom: 114 } as const;
+
+const depthOf = (value: number, top: number) => (value / top) * (plot.bottom - plot.top);
+
+/** Columns over time, the newest at the right. */
+export function ColumnChart(props: ChartProps) {
+  const { title, summary, columns, pointed, onPoint, textOf } = props;
+  const titleId = useId();
+  const frame = useRef<HTMLDivElement>(null);
+  const chart = { ...props, right: useWidth(frame) - plot.rightGap };
+  const shown = columns.at(pointed ?? -1);
+  return html`<div class="chart" ref=${frame}>
+    <svg viewBox="0 0 ${chart.right + plot.rightGap} ${height}" height=${height} role="img" aria-labelledby="${titleId} ${titleId}-desc">
+      <title id=${titleId}>${title}</title>
+      <desc id="${titleId}-desc">${summary}</desc>
+      <${Axis} ...${chart} />
+      ${columns.map((column, index) => html`<${Column} chart=${chart} column=${column} index=${index} />`)}
+    </svg>
+    <div class="over">
+      <${Scrubber}
+        label=${title}
+        count=${columns.length}
+        index=${pointed}
+        text=${shown === undefined ? '' : `${shown.label}: ${textOf(shown)}`}
+        onPoint=${onPoint}
+      />
+    </div>
+  </div>`;
+}
+
+/** The width of an element, drawn again when it changes: texts of a drawing that is only stretched are stretched too. */
+function useWidth(element: RefObject<HTMLElement | null>): number {
+  const [width, setWidth] = useState(firstWidth);
+  useEffect(() => {
+    const { current } = element;
+    if (current === null) return;
+    const observer = new ResizeObserver(() => setWidth(Math.max(firstWidth / 2, current.clientWidth)));
+    observer.observe(current);
+    return () => observer.disconnect();
+  }, [element]);
+  return width;
+}
+
+interface DrawnChart extends ChartProps {
+  /** Where columns end. */
+  readonly right: number;
+}
+
+function Axis({ ticks, tickText, right }: DrawnChart) {
+  const top = ticks.at(-1) ?? 1;
+  return html`<g class="axis">
+    ${ticks.map((tick) => {
+      const y = plot.bottom - depthOf(tick, top);
+      return html`<line x1=${plot.left} x2=${right} y1=${y} y2=${y} class=${tick === 0 ? 'base' : 'grid'} />
+        <text x=${plot.left - 6} y=${y + 4} text-anchor="end">${tickText(tick)}</text>`;
+    })}
+  </g>`;
+}
+
+interface ColumnProps {
+  readonly chart: DrawnChart;
+  readonly column: ChartColumn;
+  readonly index: number;
+}
+
+function Column({ chart, column, index }: ColumnProps) {
+  const { columns, ticks, looks, pointed, isNamed, right } = chart;
+  const step = (right - plot.left) / columns.length;
+  const x = plot.left + index * step;
+  const top = ticks.at(-1) ?? 1;
+  const gap = step > 3 ? Math.min(2, step / 5) : 0;
+  return html`<g>
+    ${pointed === index && html`<rect class="pointed" x=${x} width=${step} y=${plot.top} height=${plot.bottom - plot.top} />`}
+    ${column.values?.map((value, series) => {
+      const depth = value === 0 ? 0 : Math.max(1.5, depthOf(value, top));
+      return html`<rect class="column ${looks[series]}" x=${x + gap / 2} width=${step - gap} y=${plot.bottom - depth} height=${depth} />`;
+    })}
+    ${isNamed(column, index) && html`<${Name} x=${x + step / 2} right=${right} text=${column.label} />`}
+  </g>`;
+}
+
+/** Beside the edges it stays inside of them. */
+function Name({ x, right, text }: { readonly x: number; readonly right: number; readonly text: string }) {
+  const half = text.length * 3;
+  const at = Math.min(right - half, Math.max(plot.left + half, x));
+  return html`<g class="axis">
+    <line class="base" x1=${x} x2=${x} y1=${plot.bottom} y2=${plot.bottom + 4} />
+    <text x=${at} y=${plot.bottom + 18} text-anchor="middle">${text}</text>
+  </g>`;
+}

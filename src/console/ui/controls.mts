@@ -1,0 +1,121 @@
+import { type ComponentChildren, cloneElement, type VNode } from 'preact';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { useParts } from '../base/context.mjs';
+import { html } from './html.mjs';
+
+/** Drawn with lines on a field of 16 by 16. */
+const paths = {
+  options: 'M2 5h7M13 5h1M2 11h1M7 11h7M11 3v4M5 9v4',
+  image: 'M2.5 3h11v10h-11zM2.5 11l3.5-3.5 3 3 2-2 2.5 2.5M10 6h.01',
+  code: 'M5 4.5 1.5 8 5 11.5M11 4.5 14.5 8 11 11.5M9 3 7 13',
+  plus: 'M8 3v10M3 8h10',
+  close: 'M4 4l8 8M12 4l-8 8',
+  copy: 'M5.5 5.5h8v8h-8zM10.5 5.5v-3h-8v8h3',
+  send: 'M8 13V3M3.5 7.5 8 3l4.5 4.5',
+} as const;
+
+export type IconName = keyof typeof paths;
+
+/** Says nothing to screen readers: the word beside it does. */
+export function Icon({ name }: { readonly name: IconName }) {
+  return html`<svg class="icon" viewBox="0 0 16 16" width="16" height="16" aria-hidden="true"><path d=${paths[name]} /></svg>`;
+}
+
+/** Copies a text. Rejects where the browser does not let it. */
+async function copyText(text: string, beside: HTMLElement): Promise<void> {
+  // Not there where the page comes over plain HTTP from another host.
+  if (navigator.clipboard !== undefined) return navigator.clipboard.writeText(text);
+  const field = document.createElement('textarea');
+  field.className = 'unseen';
+  field.value = text;
+  beside.after(field); // inside of a dialog that is open, nothing else can be selected
+  field.select();
+  const isCopied = document.execCommand('copy');
+  field.remove();
+  beside.focus();
+  if (!isCopied) throw new Error('the browser copies nothing');
+}
+
+const toldMs = 1500;
+
+/** Copies a text, made when it is pressed, and says so for a moment. */
+export function CopyButton({ text, label = 'Copy' }: { readonly text: () => string; readonly label?: string }) {
+  const { clock } = useParts();
+  const [told, setTold] = useState<string | null>(null);
+  useEffect(() => (told === null ? undefined : clock.after(toldMs, () => setTold(null))), [told]);
+  const copy = ({ currentTarget }: { currentTarget: HTMLButtonElement }) => {
+    copyText(text(), currentTarget).then(
+      () => setTold('Copied'),
+      () => setTold('Not allowed here'),
+    );
+  };
+  return html`<button type="button" class="button quiet small" onClick=${copy}>
+    <span aria-live="polite">${told ?? label}</span>
+  </button>`;
+}
+
+/** Code to read, scroll and copy. */
+export function CodeBlock({ code, language = '' }: { readonly code: string; readonly language?: string | undefined }) {
+  return html`<div class="code">
+    <div class="row between">
+      <span>${language || 'text'}</span>
+      <${CopyButton} text=${() => code} />
+    </div>
+    <pre tabindex="0" aria-label=${`Code: ${language || 'text'}`} role="region"><code>${code}</code></pre>
+  </div>`;
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly hint?: string;
+  readonly error?: string;
+  /** One input, select or textarea. */
+  readonly children: VNode<object>;
+}
+
+/** A control with its label, a hint and what is wrong with it, joined for screen readers. */
+export function Field({ label, hint, error, children }: FieldProps) {
+  const id = useId();
+  const noteId = `${id}-note`;
+  const note = error ?? hint;
+  const joined = {
+    id,
+    'aria-invalid': error !== undefined,
+    'aria-describedby': note === undefined ? undefined : noteId,
+  };
+  return html`<div class="field">
+    <label for=${id}>${label}</label>
+    ${cloneElement(children, joined)}
+    ${note !== undefined && html`<small id=${noteId} class=${error === undefined ? 'muted' : 'fault'}>${note}</small>`}
+  </div>`;
+}
+
+interface DialogProps {
+  readonly title: string;
+  readonly isWide?: boolean;
+  /** Escape, or the button that closes it. */
+  readonly onClose: () => void;
+  readonly children: ComponentChildren;
+}
+
+/** Stands in front of the page while it is drawn. The browser keeps the focus inside, and gives it back. */
+export function Dialog({ title, isWide = false, onClose, children }: DialogProps) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const opened = dialog.current;
+    opened?.showModal();
+    return () => opened?.close();
+  }, []);
+  const cancel = (event: Event) => {
+    event.preventDefault(); // it is closed by not being drawn
+    onClose();
+  };
+  return html`<dialog ref=${dialog} class=${isWide ? 'wide' : undefined} aria-labelledby=${titleId} onCancel=${cancel}>
+    <div class="row between">
+      <h2 id=${titleId}>${title}</h2>
+      <button type="button" class="button quiet icon" aria-label="Close" onClick=${onClose}><${Icon} name="close" /></button>
+    </div>
+    ${children}
+  </dialog>`;
+}

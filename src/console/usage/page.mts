@@ -1,0 +1,133 @@
+import type { SetupReport } from '../../shared/api/setup.js';
+import type { UsageReport, UsageRow } from '../../shared/api/usage.js';
+import { type Load, useLoad, useParts } from '../base/context.mjs';
+import { ApiError } from '../base/failures.mjs';
+import { costText, countText } from '../base/format.mjs';
+import { hrefOf, type PageProps } from '../base/router.mjs';
+import { html } from '../ui/html.mjs';
+import { EmptyState, ErrorNotice } from '../ui/notices.mjs';
+import { type SortableColumn, SortableTable } from '../ui/tables.mjs';
+import { DayChart, dayText } from './day-chart.mjs';
+import {
+  byClient,
+  byDay,
+  type ClientUsage,
+  type DayUsage,
+  lastDays,
+  secondsText,
+  sumOf,
+  type UsageSum,
+  usageColumns,
+} from './usage-figures.mjs';
+
+const choices = [7, 30, 90] as const;
+
+/** Who has used how much, day by day. */
+export function UsagePage({ params }: PageProps) {
+  const { clock } = useParts();
+  const count = choices.find((choice) => String(choice) === params.days) ?? choices[0];
+  const days = lastDays(clock.now(), count);
+  const [usage, reload] = useLoad<UsageReport>(`/usage?since=${days[0]}`);
+  return html`
+    <div class="row between">
+      <h1>Usage</h1>
+      <nav class="row choices" aria-label="Days">
+        ${choices.map(
+          (choice) =>
+            html`<a class="button quiet small" href=${hrefOf('usage', { days: String(choice) })} aria-current=${choice === count ? 'true' : undefined}>${choice} days</a>`,
+        )}
+      </nav>
+    </div>
+    <${ScopeNote} />
+    ${usage.state === 'loading' && html`<p class="muted row"><span class="spinner" />Reading the usage</p>`}
+    ${usage.state === 'failed' && html`<${ErrorNotice} error=${usage.error} onRetry=${reload} />`}
+    ${usage.state === 'ready' && html`<${UsageBoard} rows=${usage.value.usage} days=${days} />`}
+  `;
+}
+
+const clientColumns: readonly SortableColumn<ClientUsage>[] = [
+  {
+    title: 'Client',
+    cell: ({ client, kind }) => html`${client} ${kind !== 'other' && html`<small class="muted">${kind}</small>`}`,
+    key: ({ client }) => client,
+  },
+  ...usageColumns,
+];
+
+const dayColumns: readonly SortableColumn<DayUsage>[] = [
+  { title: 'Day', cell: ({ day }) => dayText(day), key: ({ day }) => day },
+  ...usageColumns,
+];
+
+interface BoardProps {
+  readonly rows: readonly UsageRow[];
+  readonly days: readonly string[];
+}
+
+function UsageBoard({ rows, days }: BoardProps) {
+  if (rows.length === 0) {
+    return html`<${EmptyState} title="Nothing was used">
+      <p>Jobs of the last ${days.length} days would stand here, by client and day.</p>
+    <//>`;
+  }
+  const sum = sumOf(rows);
+  const each = byDay(rows, days);
+  const total: ClientUsage = { client: 'All', kind: 'other', ...sum };
+  return html`
+    <${Totals} sum=${sum} />
+    <${DayChart} days=${each} />
+    <h2>By client</h2>
+    <${SortableTable}
+      caption="Usage by client"
+      columns=${clientColumns}
+      rows=${byClient(rows)}
+      keyOf=${({ kind, client }: ClientUsage) => `${kind} ${client}`}
+      sortedBy=${1}
+      total=${total}
+    />
+    <details>
+      <summary>Day by day</summary>
+      <${SortableTable} caption="Usage by day" columns=${dayColumns} rows=${each.toReversed()} keyOf=${({ day }: DayUsage) => day} sortedBy=${-1} />
+    </details>
+  `;
+}
+
+/** What it all comes to, in large figures. */
+export function Totals({ sum }: { readonly sum: UsageSum }) {
+  const { jobs, failed, refused, input, output, cost, seconds } = sum;
+  const tiles = [
+    ['Jobs', countText(jobs), `${countText(failed)} failed, ${countText(refused)} refused`],
+    ['Tokens', countText(input + output), `${countText(input)} in, ${countText(output)} out`],
+    [
+      'Cost',
+      cost === null ? '–' : costText(cost),
+      cost === null ? 'the model CLI tells none' : 'as the model CLI tells',
+    ],
+    ['Model time', secondsText(seconds), 'for which jobs held a slot'],
+  ] as const;
+  return html`<dl class="tiles">
+    ${tiles.map(
+      ([name, value, note]) => html`<div class="card">
+        <dt>${name}</dt>
+        <dd><strong class="figure">${value}</strong><small class="muted figure">${note}</small></dd>
+      </div>`,
+    )}
+  </dl>`;
+}
+
+/** Whose usage this is. Who may see that of all may see the set-up too. */
+function ScopeNote() {
+  const [setup] = useLoad<SetupReport>('/setup');
+  return html`<p class="muted">${noteOf(setup)} Days are in UTC.</p>`;
+}
+
+function noteOf(setup: Load<SetupReport>): string {
+  if (setup.state === 'loading') return '';
+  if (setup.state === 'failed') {
+    const isForbidden = setup.error instanceof ApiError && setup.error.status === 403;
+    return isForbidden ? 'Your own usage only: that of all clients is for keys with the scope admin.' : '';
+  }
+  return setup.value.needs_key
+    ? 'Usage of all clients.'
+    : 'Your own usage only: that of all clients is for keys with the scope admin, and no key is configured.';
+}
