@@ -1,5 +1,5 @@
 import { execFile } from 'node:child_process';
-import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
+import { chmod, copyFile, mkdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
@@ -134,15 +134,16 @@ describe('What the build carries', () => {
 });
 
 describe('The audit of CI', () => {
-  /** Runs it with an npm that answers so. */
-  async function auditWith(answer: string, status: number): Promise<{ code: number; said: string }> {
+  /** Runs it with an npm that answers so when it is asked for the packages of the development too. */
+  async function auditWith(answer: string, status: number, at = root): Promise<{ code: number; said: string }> {
     await using folder = await temporaryFolder();
     const program = join(folder.path, 'bin', 'npm');
     await mkdir(join(folder.path, 'bin'));
-    await writeFile(program, `#!/bin/sh\ncat <<'END'\n${answer}\nEND\nexit ${status}\n`);
+    const isAsked = `[ "$*" = 'audit --include=dev --json' ] || exit 1`;
+    await writeFile(program, `#!/bin/sh\n${isAsked}\ncat <<'END'\n${answer}\nEND\nexit ${status}\n`);
     await chmod(program, 0o755);
     const env = { ...process.env, PATH: `${join(folder.path, 'bin')}:${process.env.PATH}` };
-    const run = promisify(execFile)(join(root, '.ci', 'audit'), { env });
+    const run = promisify(execFile)(join(at, '.ci', 'audit'), { env });
     return await run.then(
       ({ stdout }) => ({ code: 0, said: stdout }),
       ({ code, stdout }: { code: number; stdout: string }) => ({ code, said: stdout }),
@@ -168,5 +169,29 @@ describe('The audit of CI', () => {
     const result = await auditWith(answer, status);
     expect(result.said).toContain(words);
     expect(result.code).toBe(code);
+  });
+
+  it('covers each package that the build carries, and those inside of them', async () => {
+    const locked = await lockfile;
+    const folders = productionFolders(locked).filter((folder) => locked.get(folder)?.dev);
+    expect(folders.length).toBeGreaterThanOrEqual((await manifest).vendored.length);
+    const vulnerabilities = Object.fromEntries(folders.map((node) => [node, { severity: 'high', nodes: [node] }]));
+    const result = await auditWith(JSON.stringify({ auditReportVersion: 2, vulnerabilities }), 1);
+    expect(result.code).toBe(1);
+    const named = result.said.split('\n').flatMap((line) => /^(.*): high$/.exec(line)?.[1] ?? []);
+    expect(named).toEqual(folders);
+  });
+
+  it('fails when package-lock.json lacks a package that the build carries', async () => {
+    await using folder = await temporaryFolder();
+    await mkdir(join(folder.path, '.ci'));
+    await copyFile(join(root, '.ci', 'audit'), join(folder.path, '.ci', 'audit'));
+    await writeFile(join(folder.path, 'package.json'), JSON.stringify({ vendored: ['marked', 'luxon'] }));
+    await writeFile(
+      join(folder.path, 'package-lock.json'),
+      JSON.stringify({ packages: { 'node_modules/marked': {} } }),
+    );
+    const result = await auditWith('{"auditReportVersion":2,"vulnerabilities":{}}', 0, folder.path);
+    expect(result).toEqual({ code: 1, said: expect.stringMatching(/^luxon: .*package-lock\.json lacks it/) });
   });
 });
