@@ -59,10 +59,6 @@ const meanings: Readonly<Record<VariableName, readonly [meaning: string, shownDe
   MODEL_API_HEALTH_HISTORY_LIMIT: ['readiness checks kept for /health/history'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['life of a conversation since its last activity, seconds'],
   MODEL_API_MAX_CONVERSATIONS: ['conversations kept; beyond it the least recently active goes'],
-  MODEL_API_CLIENT_MAX_CONVERSATIONS: [
-    'conversations of one client that the others cannot push out; those of a client with more are the first to go',
-    'a quarter of `MODEL_API_MAX_CONVERSATIONS`',
-  ],
   MODEL_API_CONVERSATION_MEMORY_MB: ['text held by all conversations together, MB'],
   MODEL_API_CONVERSATION_MAX_MB: [
     'text of one conversation, MB; a turn that would go beyond it is 400, its last answer may',

@@ -21,7 +21,6 @@ const owner = 'bench';
 const limits = {
   ttlMs: 86_400_000,
   maxConversations: size,
-  clientMaxConversations: null,
   maxBytes: Number.MAX_SAFE_INTEGER,
   maxBytesEach: Number.MAX_SAFE_INTEGER,
 };

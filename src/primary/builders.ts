@@ -33,9 +33,9 @@ import { Workers, type WorkersObserver } from './workers/workers.js';
 const exchangeOverheadMs = 60_000;
 
 export function createConversations({ config, host, store }: Setup): Pick<Parts, 'conversations' | 'kept' | 'shared'> {
-  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations } = config;
+  const { conversationTtlMs: ttlMs, maxConversations } = config;
   const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
-  const limits = { ttlMs, maxConversations, clientMaxConversations, maxBytes, maxBytesEach };
+  const limits = { ttlMs, maxConversations, maxBytes, maxBytesEach };
   const conversations = new ConversationStore(limits, host.clock);
   const shared = store.shared && new SharedConversations(conversations, store.shared, host.clock);
   return { conversations, kept: new KeptConversations(conversations, store.conversations, host.clock), shared };

@@ -19,7 +19,6 @@ export class StoreHarness {
     const usual = {
       ttlMs,
       maxConversations: 10,
-      clientMaxConversations: null,
       maxBytes: 100_000,
       maxBytesEach: 100_000,
     };

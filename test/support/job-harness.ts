@@ -164,7 +164,7 @@ export class JobHarness {
   constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, cliLimits = {}, ...options }: JobOptions = {}) {
     const { clock, observer } = this;
     this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock, boundsOf);
-    const most = { maxConversations: 10, clientMaxConversations: null, maxBytes: 10_000, maxBytesEach: 10_000 };
+    const most = { maxConversations: 10, maxBytes: 10_000, maxBytesEach: 10_000 };
     this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
     const choice = { fallback: null, allowed: null, label: null, ...models };
     this.clis = [...Object.keys(cliLimits), ''].map((name) => this.#cli(name, options));

@@ -12,7 +12,6 @@ import { jobRequest } from './job-records.js';
 export const usualLimits = {
   ttlMs: 3_600_000,
   maxConversations: 1000,
-  clientMaxConversations: null,
   maxBytes: 100_000_000,
   maxBytesEach: 100_000_000,
 };

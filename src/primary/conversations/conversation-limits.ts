@@ -4,8 +4,6 @@ export interface ConversationLimits {
   /** Time from the last activity until a conversation expires. */
   readonly ttlMs: number;
   readonly maxConversations: number;
-  /** Conversations of one client that no other client can push out; null: a quarter. */
-  readonly clientMaxConversations: number | null;
   /** Text that all conversations may hold together. */
   readonly maxBytes: number;
   /** Text that one conversation may hold before its last answer. */

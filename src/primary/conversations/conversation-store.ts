@@ -36,7 +36,7 @@ export class ConversationStore {
   constructor(limits: ConversationLimits, clock: Clock) {
     this.limits = limits;
     this.#clock = clock;
-    const maxConversations = limits.clientMaxConversations ?? quarterOf(limits.maxConversations);
+    const maxConversations = quarterOf(limits.maxConversations);
     this.#held = new ConversationIndex({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
   }
 

@@ -67,11 +67,11 @@ export interface RedisStoreLimits extends RedisLimits {
 }
 
 export function sharedLimits(
-  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'clientMaxConversations' | 'maxJobs' | 'jobTtlMs'>,
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs'>,
 ): RedisStoreLimits {
-  const { conversationTtlMs: ttlMs, maxConversations, clientMaxConversations, maxJobs, jobTtlMs } = config;
+  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs } = config;
   const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
-  return { jobs, ttlMs, maxConversations, clientShare: clientMaxConversations ?? quarterOf(maxConversations) };
+  return { jobs, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
 }
 
 /** A Redis that cannot be reached may be there in a moment: the service starts without it. */

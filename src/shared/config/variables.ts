@@ -84,7 +84,6 @@ export const variables = {
   MODEL_API_HEALTH_HISTORY_LIMIT: ['historyLimit', integer(1, 100_000), '100'],
   MODEL_API_CONVERSATION_TTL_SECONDS: ['conversationTtlMs', seconds(0.001, 365 * daySeconds), '86400'],
   MODEL_API_MAX_CONVERSATIONS: ['maxConversations', integer(1, 10_000_000), '1000'],
-  MODEL_API_CLIENT_MAX_CONVERSATIONS: ['clientMaxConversations', integer(1, 10_000_000), null],
   MODEL_API_CONVERSATION_MEMORY_MB: ['conversationBytes', megabytes(1, 1_000_000), '256'],
   MODEL_API_CONVERSATION_MAX_MB: ['maxConversationBytes', megabytes(1, 1000), '8'],
   MODEL_API_MAX_JOBS: ['maxJobs', integer(0, 1_000_000), '1000'],
@@ -117,6 +116,11 @@ export const variables = {
   MODEL_CODE_OAUTH_TOKEN: ['oauthToken', text, null],
   MODEL_CODE_OAUTH_TOKEN_FILE: [null, text, null],
 } as const satisfies Record<string, Variable>;
+
+/** Former variables, with what to do instead: the service warns at its start where one is set. */
+export const removedVariables: Readonly<Record<string, string>> = {
+  MODEL_API_CLIENT_MAX_CONVERSATIONS: 'each client has a share of a quarter of MODEL_API_MAX_CONVERSATIONS',
+};
 
 type Variables = typeof variables;
 export type VariableName = keyof Variables;

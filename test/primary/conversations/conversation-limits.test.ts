@@ -162,17 +162,17 @@ describe('the share of a client', () => {
     expect(other.filter((id) => harness.has(id, 'other'))).toHaveLength(38);
   });
 
-  it('is as large as it was set, and counts text as well', () => {
-    const harness = new StoreHarness({ maxConversations: 10, clientMaxConversations: 5, maxBytes: 1000 });
+  it('is a quarter, and counts text as well', () => {
+    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 1000 });
     const modest = idsOf(harness, 'modest', 5);
     const [large, later] = [
       harness.chat(null, 'greedy', 'x'.repeat(600)),
       harness.chat(null, 'greedy', 'x'.repeat(600)),
     ];
     expect([harness.has(large, 'greedy'), harness.has(later, 'greedy')]).toEqual([false, true]);
-    idsOf(harness, 'greedy', 20);
+    idsOf(harness, 'greedy', 40);
     expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
-    expect(harness.store.counts.conversations).toBe(10);
+    expect(harness.store.counts.conversations).toBe(20);
   });
 
   it('passes over those in use, also of one with more', () => {

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { availableParallelism } from 'node:os';
 import { type Config, ConfigFault, type Environment, loadConfig } from '../../../src/shared/config/config.js';
-import { type VariableName, variables } from '../../../src/shared/config/variables.js';
+import { removedVariables, type VariableName, variables } from '../../../src/shared/config/variables.js';
 
 const usualRedis = {
   ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
@@ -273,11 +273,6 @@ const expectations: Readonly<Record<VariableName, Expectation>> = {
   MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
   MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
   MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
-  MODEL_API_CLIENT_MAX_CONVERSATIONS: {
-    key: 'clientMaxConversations',
-    good: [['1', 1]],
-    bad: [...noWholeNumbers, '0', '10000001'],
-  },
   MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
   MODEL_API_JOB_TTL_SECONDS: { key: 'jobTtlMs', good: [['1', 1000]], bad: [...noSeconds, '0'] },
   MODEL_API_CONVERSATION_MEMORY_MB: {
@@ -567,7 +562,6 @@ describe('the configuration', () => {
       maxJobs: 1000,
       conversationTtlMs: 86_400_000,
       maxConversations: 1000,
-      clientMaxConversations: null,
       conversationBytes: 268_435_456,
       maxConversationBytes: 8_388_608,
       cli: 'auto',
@@ -861,6 +855,16 @@ describe('the allowed hosts', () => {
   it('are only the named ones where some are named', async () => {
     const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey, MODEL_API_ALLOWED_HOSTS: 'relay' };
     expect((await load(env)).allowedHosts).toEqual(['relay']);
+  });
+});
+
+describe('a removed name', () => {
+  it.each(Object.entries(removedVariables))('is a warning that says what to do instead: %s', async (name, instead) => {
+    const { warnings } = await load({ [name]: '1' });
+    expect(warnings).toEqual([`${name} has no effect any more: ${instead}`]);
+    expect(Object.keys(variables)).not.toContain(name);
+    const named = instead.match(/MODEL_API_\w+/g) ?? [];
+    expect(named.filter((other) => !(other in variables))).toEqual([]);
   });
 });
 
