@@ -493,9 +493,11 @@ describe('Every file that decides something', () => {
       false,
       false,
     ]);
-    expect(
-      ['src/shared/process/exit-codes', 'src/shared/ipc/peer', 'src/shared/config/addresses'].map(decides),
-    ).toEqual([false, true, true]);
+    expect(['src/shared/phase', 'src/shared/ipc/peer', 'src/shared/config/addresses'].map(decides)).toEqual([
+      false,
+      true,
+      true,
+    ]);
     expect(sources.filter((source) => source.decides).length).toBeGreaterThan(sources.length / 2);
   });
 

@@ -1,10 +1,10 @@
 import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { shellWords } from '../src/shared/config/clis.js';
 import { loadConfig } from '../src/shared/config/config.js';
-import { shellWords } from '../src/shared/config/shell-words.js';
 import { httpStatusOf } from '../src/shared/errors.js';
 import { logEvents } from '../src/shared/log/logger.js';
-import { serviceExits } from '../src/shared/process/exit-codes.js';
+import { serviceExits } from '../src/shared/phase.js';
 import { configurationRows } from '../tools/configuration-table.js';
 import { families } from './support/families.js';
 import { tableUnder } from './support/markdown.js';

@@ -2,7 +2,7 @@ import type { Clock } from '../shared/clock.js';
 import { localUrl } from '../shared/config/addresses.js';
 import type { ReadinessEntry } from '../shared/health.js';
 import type { JobRequest } from '../shared/job.js';
-import { serviceExits } from '../shared/process/exit-codes.js';
+import { serviceExits } from '../shared/phase.js';
 import { paintFor } from '../shared/text/paint.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';

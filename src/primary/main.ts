@@ -12,9 +12,9 @@ import { createLogger, describeError, type Logger } from '../shared/log/logger.j
 import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { type LogStyle, logStyleFor } from '../shared/log/style.js';
 import { logIn } from '../shared/log/text.js';
-import { type ServiceExit, serviceExits } from '../shared/process/exit-codes.js';
+import { type ServiceExit, serviceExits } from '../shared/phase.js';
+import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
-import { makeWorkDirectory } from '../shared/process/work-directory.js';
 import { AgentPort } from './agent/agent-port.js';
 import { reportSetup } from './api/setup-report.js';
 import { adapterLoader } from './cli/adapters/adapter-module.js';

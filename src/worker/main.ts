@@ -7,8 +7,7 @@ import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from
 import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
 import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { logIn } from '../shared/log/text.js';
-import type { Phase } from '../shared/phase.js';
-import { workerExits } from '../shared/process/exit-codes.js';
+import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { SpillFolder } from './answer/spill-folder.js';
 import { createApp } from './app.js';

@@ -1,8 +1,7 @@
 import { Registry } from 'prom-client';
 import { type PublicCode, publicCodes } from '../shared/errors.js';
-import { counter, gauge, histogram } from '../shared/metrics/families.js';
+import { addProcessMetrics, counter, gauge, histogram } from '../shared/metrics/families.js';
 import { type FamilyFigures, FigureReport } from '../shared/metrics/figures.js';
-import { addProcessMetrics } from '../shared/metrics/process-metrics.js';
 import { isTimed, knownResponses, methodLabel, type RouteLabel, routeLabels } from './known-responses.js';
 
 /** Most answers take milliseconds, but a job may take its whole time-out. */

@@ -1,5 +1,4 @@
-import { askResult } from '../../shared/api/ask.js';
-import { imageFault } from '../../shared/api/images.js';
+import { askResult, imageFault } from '../../shared/api/ask.js';
 import { acceptedBody } from '../../shared/api/jobs.js';
 import { type Effort, efforts, type Image, imageTypes } from '../../shared/job.js';
 import type { Client } from '../base/client.js';

@@ -1,5 +1,5 @@
 import type { LogStyle } from '../../shared/log/style.js';
-import type { ServiceExit } from '../../shared/process/exit-codes.js';
+import type { ServiceExit } from '../../shared/phase.js';
 import type { TracePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
 import type { Systemd } from './systemd.js';

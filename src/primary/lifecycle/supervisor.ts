@@ -1,8 +1,7 @@
 import { type Clock, delay } from '../../shared/clock.js';
 import { retrySeconds, shuttingDown } from '../../shared/errors.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { Phase } from '../../shared/phase.js';
-import { type ServiceExit, serviceExits } from '../../shared/process/exit-codes.js';
+import { type Phase, type ServiceExit, serviceExits } from '../../shared/phase.js';
 
 /** What a shutdown does, in this order. */
 export interface ShutdownSteps {

@@ -1,6 +1,5 @@
 import { type Counter, Registry } from 'prom-client';
-import { counter } from '../../shared/metrics/families.js';
-import { addProcessMetrics } from '../../shared/metrics/process-metrics.js';
+import { addProcessMetrics, counter } from '../../shared/metrics/families.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';

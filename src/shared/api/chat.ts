@@ -1,6 +1,14 @@
 import { z } from 'zod';
-import { answerSchema, effort, model, modelText, streamFlag, structuredValue, usageBody } from './ask.js';
-import { requestImages } from './images.js';
+import {
+  answerSchema,
+  effort,
+  model,
+  modelText,
+  requestImages,
+  streamFlag,
+  structuredValue,
+  usageBody,
+} from './ask.js';
 
 /** `system` is for a new conversation only; the older payload with `messages` is not accepted. */
 export const chatRequest = z

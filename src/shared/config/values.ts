@@ -1,6 +1,6 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { shellWords } from './shell-words.js';
+import { shellWords } from './clis.js';
 
 /** How the text of a variable becomes a value. Strict: what is ambiguous is a fault. */
 

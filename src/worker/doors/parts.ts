@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { imageFault, imageType } from '../../shared/api/images.js';
+import { imageFault, imageType } from '../../shared/api/ask.js';
 import { modelName } from '../../shared/config/values.js';
 import { invalid, type RelayError } from '../../shared/errors.js';
 import type { Image, Message } from '../../shared/job.js';

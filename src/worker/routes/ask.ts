@@ -1,5 +1,4 @@
-import { type AskResult, askRequest } from '../../shared/api/ask.js';
-import { leadingImages } from '../../shared/api/images.js';
+import { type AskResult, askRequest, leadingImages } from '../../shared/api/ask.js';
 import { acceptJob, prefersAsync } from '../background/accept.js';
 import { readBody } from '../http/body.js';
 import type { AsyncHandler } from '../http/exchange.js';

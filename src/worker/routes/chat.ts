@@ -1,5 +1,5 @@
+import { leadingImages } from '../../shared/api/ask.js';
 import { type ChatResult, type ConversationBody, chatRequest, type DeletedBody } from '../../shared/api/chat.js';
-import { leadingImages } from '../../shared/api/images.js';
 import { timestamp } from '../../shared/clock.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { acceptJob, prefersAsync } from '../background/accept.js';

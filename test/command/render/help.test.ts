@@ -1,7 +1,7 @@
 import { exitCodes } from '../../../src/command/base/errors.js';
 import { commands } from '../../../src/command/commands.js';
 import { commandHelp, exitMeanings, programHelp } from '../../../src/command/render/help.js';
-import { shellWords } from '../../../src/shared/config/shell-words.js';
+import { shellWords } from '../../../src/shared/config/clis.js';
 
 const widths = [40, 60, 72, 80, 100];
 

@@ -1,6 +1,6 @@
+import { shellWords } from '../../../src/shared/config/clis.js';
 import { bufferedPrograms, unshelled } from '../../../src/shared/config/command-warnings.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
-import { shellWords } from '../../../src/shared/config/shell-words.js';
 
 function curesOf(line: string): string[] {
   return bufferedPrograms(shellWords(line), {}).map((warning) => warning.replace(/ keeps .* stream:/, ':'));

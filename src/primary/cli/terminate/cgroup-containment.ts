@@ -1,6 +1,6 @@
 import type { Clock } from '../../../shared/clock.js';
 import type { Cgroup, CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Swept } from '../../../shared/process/sweep.js';
+import type { Swept } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 
 /** What is measured, and limited, of each CLI process with everything it starts. */

@@ -1,6 +1,6 @@
 import type { ChildProcessWithoutNullStreams } from 'node:child_process';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Swept } from '../../../shared/process/sweep.js';
+import type { Swept } from '../../../shared/process/scanner.js';
 
 export interface ExitStatus {
   readonly code: number | null;

@@ -1,8 +1,7 @@
 import type { Clock } from '../../../shared/clock.js';
 import { type Instance, writeInstance } from '../../../shared/process/instance.js';
 import { membersOfGroup } from '../../../shared/process/proc.js';
-import { ProcessScanner } from '../../../shared/process/scanner.js';
-import { type Swept, sweep } from '../../../shared/process/sweep.js';
+import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 
 const sweepLimitMs = 10_000;

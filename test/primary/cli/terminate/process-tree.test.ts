@@ -5,7 +5,7 @@ import type { EndReason } from '../../../../src/primary/cli/contract/observer.js
 import { spawnProgram } from '../../../../src/primary/cli/process/spawn.js';
 import type { Containment, ContainmentFactory } from '../../../../src/primary/cli/terminate/containment.js';
 import { ProcessTree } from '../../../../src/primary/cli/terminate/process-tree.js';
-import type { Swept } from '../../../../src/shared/process/sweep.js';
+import type { Swept } from '../../../../src/shared/process/scanner.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { LogBook } from '../../../support/log-book.js';
 import { isAlive, killIfAlive } from '../../../support/processes.js';

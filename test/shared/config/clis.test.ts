@@ -1,5 +1,5 @@
 import { spawnSync } from 'node:child_process';
-import { shellWords } from '../../../src/shared/config/shell-words.js';
+import { shellWords } from '../../../src/shared/config/clis.js';
 import { randomNumbers } from '../../support/random.js';
 
 describe('a command line', () => {

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { addProcessMetrics } from '../../../src/shared/metrics/process-metrics.js';
+import { addProcessMetrics } from '../../../src/shared/metrics/families.js';
 
 async function familiesOf(process: 'primary' | 'worker') {
   const registry = new Registry();
