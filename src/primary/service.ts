@@ -136,6 +136,10 @@ export class Service {
       setup: async () => this.#setupReport(await catalog.list(), warnings),
       recheck: () => this.#recheck(),
       catalog,
+      countRequests: oneAtATime(
+        () => scrape.refresh(),
+        () => delay(host.clock, betweenScrapesMs),
+      ),
       metrics: oneAtATime(
         () => scrape.text(),
         () => delay(host.clock, betweenScrapesMs),

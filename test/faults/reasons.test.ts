@@ -146,7 +146,7 @@ describe('A service says why it is not well', () => {
 describe('prompt-relay status, where the metrics need a scope of their own', () => {
   const env = { MODEL_API_METRICS_AUTH: 'true' };
 
-  it('is for every key that may read the status, and shows the last hour instead of totals', async () => {
+  it('shows totals to every key: it reads the status', async () => {
     await using keys = await writeNamedKeys();
     await using service = await startService({ env: { ...env, ...keys.env } });
     expect((await service.post('/ask', { prompt: 'hello' }, headersOf('alice'))).status).toBe(200);
@@ -155,9 +155,14 @@ describe('prompt-relay status, where the metrics need a scope of their own', () 
       const key = { ...envFor(service), MODEL_API_KEY: keyOf(holder) };
       const { code, stdout, stderr } = await runCommand(['status'], { env: key });
       expect([holder, code, stderr]).toEqual([holder, 0, '']);
-      expect(stdout).toMatch(/\nlast hour {2}\d+ requests? · 1 job · 0 failed · 0 refused\n/);
+      expect(stdout).toMatch(
+        /\ntotal {6}\d+ requests? · 1 job · 0 failed · 0 cancelled · 0 refused · \d+ output tokens?\n/,
+      );
       const { stdout: json } = await runCommand(['status', '--json'], { env: key });
-      expect(JSON.parse(json)).toMatchObject({ totals: null, last_hour: { jobs: 1, failed: 0, refused: 0 } });
+      expect(JSON.parse(json)).toMatchObject({
+        totals: { requests: 1, jobs: 1, failed: 0, refused: 0 },
+        last_hour: null,
+      });
     }
   });
 

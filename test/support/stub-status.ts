@@ -51,11 +51,14 @@ function bodies(isTroubled: boolean): Readonly<Record<string, unknown>> {
     '/version': { ...version, model_cli: { adapter: 'claude', version: '2.1.328' }, uptime_seconds: 97_200 },
     '/health/history': { observability, history: [{ ...check, status: 'not_ready', error: 'x' }, ready, ready] },
     '/setup': setup,
-    '/metrics': 'model_api_jobs_total{outcome="ok"} 1234\nmodel_api_http_requests_total{route="/ask"} 1300\n',
     '/status': {
       slots: { max: 4, running: [7, 12].map((id) => ({ ...job, job: id })) },
       queue: { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(1230) }] },
       background_jobs: { max: 1000, waiting: 12, running: 1 },
+      totals: {
+        ...{ requests: 1300, jobs: 1234, failed_jobs: 0, cancelled_jobs: 0, refused: 0, output_tokens: 0 },
+        ...{ first_deltas: 0, first_delta_seconds: 0 },
+      },
     },
   };
 }

@@ -5,9 +5,10 @@ import { type VersionBody, versionBody } from '../../shared/api/version.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Client } from './client.js';
 import { ServiceError } from './errors.js';
-import { type HourTotals, hourTotals, parseTotals, type Totals, type TotalsChange, totalsChange } from './totals.js';
+import { type HourTotals, hourTotals, type Totals, type TotalsChange, totalsChange, totalsOf } from './totals.js';
 
-const statusOfHour = statusBody.pick({ last_hour: true });
+/** An older service has only some of it. */
+const countedStatus = statusBody.pick({ last_hour: true, totals: true }).partial();
 
 /** The state of a service at one moment. */
 export interface ServiceSnapshot {
@@ -20,9 +21,9 @@ export interface ServiceSnapshot {
   readonly health: HealthBody;
   /** Readiness checks, oldest first. */
   readonly checks: readonly ReadinessBody[];
-  /** Null where this client may not read the metrics. */
+  /** Null if this client may not read the status, or the service is older. */
   readonly totals: Totals | null;
-  /** Read where there are no totals, if this client may read the status. */
+  /** If an older service has no totals. */
   readonly lastHour: HourTotals | null;
   /** Since the previous snapshot; null for the first one. */
   readonly change: TotalsChange | null;
@@ -43,13 +44,14 @@ export class SnapshotReader {
 
   /** Throws a CommandError, or the reason of the signal. */
   async read(signal?: AbortSignal): Promise<ServiceSnapshot> {
-    const [health, version, { history }, totals] = await Promise.all([
+    const [health, version, { history }, status] = await Promise.all([
       this.#client.getState('/health', healthBody, signal),
       this.#client.getState('/version', versionBody, signal),
       this.#client.getState('/health/history', historyBody, signal),
-      this.#totals(signal),
+      this.#status(signal),
     ]);
-    const lastHour = totals === null ? await this.#lastHour(signal) : null;
+    const totals = status?.totals === undefined ? null : totalsOf(status.totals);
+    const lastHour = totals !== null || status?.last_hour === undefined ? null : hourTotals(status.last_hour);
     const { started_at: startedAt } = health.observability;
     const command = await this.#commandOf(startedAt, signal);
     const change = totals && this.#changeTo(totals, startedAt);
@@ -58,23 +60,18 @@ export class SnapshotReader {
     return { url, takenAt, health, version, command, checks: history, totals, lastHour, change };
   }
 
-  async #totals(signal?: AbortSignal): Promise<Totals | null> {
+  async #status(signal?: AbortSignal) {
     try {
-      return parseTotals(await this.#client.getText('/metrics', signal));
+      return await this.#client.getState('/status', countedStatus, signal);
     } catch (error) {
-      if (error instanceof ServiceError && this.#isNotForUs(error)) return null;
+      if (error instanceof ServiceError && this.#isLeftOut(error)) return null;
       throw error;
     }
   }
 
-  /** The key lacks the scope, or none was given. A key that is not valid is a fault of the user. */
-  #isNotForUs({ code }: ServiceError): boolean {
-    return code === 'forbidden' || (code === 'unauthorized' && !this.#client.hasKey);
-  }
-
-  async #lastHour(signal?: AbortSignal): Promise<HourTotals | null> {
-    const status = await this.#client.getIfTold('/status', statusOfHour, signal);
-    return status && hourTotals(status.last_hour);
+  /** No key was given, or the service is older. A key that is not valid is a fault of the user. */
+  #isLeftOut({ code }: ServiceError): boolean {
+    return code === 'not_found' || (code === 'unauthorized' && !this.#client.hasKey);
   }
 
   /** It changes with the service only. */

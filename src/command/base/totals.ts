@@ -2,7 +2,7 @@ import type { StatusBody } from '../../shared/api/status.js';
 
 /** What the service has counted since its start. The names appear in the output of `status --json`. */
 export interface Totals {
-  /** Without those that look at the service itself, and without the files of the console. */
+  /** Without those about the service itself, and without the files of the console. */
   readonly requests: number;
   readonly jobs: number;
   readonly failed: number;
@@ -17,31 +17,20 @@ export interface Totals {
 /** What was counted in a period of this length. */
 export type TotalsChange = Totals & { readonly seconds: number };
 
-const isMonitoring = /route="\/(health(\/history)?|metrics|version|setup|status(\/stream)?|console\/)"/;
-const samplePattern = /^model_api_(\w+)(?:\{(.*)\})? (\S+)/;
-
-/** Sums up the samples of a scrape in the Prometheus text format. */
-export function parseTotals(metrics: string): Totals {
-  const samples = metrics.split('\n').flatMap((line) => {
-    const [, name = '', labels = '', value = ''] = samplePattern.exec(line) ?? [];
-    return name === '' ? [] : [{ name, labels, value: Number(value) }];
-  });
-  const sum = (family: string, fits: (labels: string) => boolean = () => true) =>
-    samples.reduce((total, { name, labels, value }) => (name === family && fits(labels) ? total + value : total), 0);
-  const isCancelled = (labels: string) => labels.includes('outcome="cancelled"');
+export function totalsOf(counted: StatusBody['totals']): Totals {
   return {
-    requests: sum('http_requests_total', (labels) => !isMonitoring.test(labels)),
-    jobs: sum('jobs_total'),
-    failed: sum('jobs_total', (labels) => !labels.includes('outcome="ok"') && !isCancelled(labels)),
-    cancelled: sum('jobs_total', isCancelled),
-    refused: sum('rejected_total') + sum('rate_limited_total'),
-    tokensOut: sum('tokens_total', (labels) => labels.includes('direction="output"')),
-    firsts: sum('time_to_first_delta_seconds_count'),
-    firstSeconds: sum('time_to_first_delta_seconds_sum'),
+    requests: counted.requests,
+    jobs: counted.jobs,
+    failed: counted.failed_jobs,
+    cancelled: counted.cancelled_jobs,
+    refused: counted.refused,
+    tokensOut: counted.output_tokens,
+    firsts: counted.first_deltas,
+    firstSeconds: counted.first_delta_seconds,
   };
 }
 
-/** What was counted between two scrapes. A null `before` stands for the start of the service. */
+/** What was counted between two snapshots. A null `before` stands for the start of the service. */
 export function totalsChange(before: Totals | null, after: Totals, seconds: number): TotalsChange {
   const names = Object.keys(after) as (keyof Totals)[];
   const increases = Object.fromEntries(names.map((name) => [name, after[name] - (before?.[name] ?? 0)]));

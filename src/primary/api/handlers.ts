@@ -99,6 +99,8 @@ export interface Services {
   setup(): Promise<SetupReport>;
   recheck(): Promise<void>;
   readonly catalog: Pick<ModelCatalog, 'list' | 'find' | 'targeted'>;
+  /** Resolves when the workers have reported what they have counted. */
+  countRequests(): Promise<void>;
   metrics(): Promise<string>;
   /** Is told of each call that leaves garbage behind. */
   worked(): void;
@@ -168,7 +170,8 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
       await services.recheck();
       return healthText(true);
     },
-    status: ({ withNames }) => {
+    status: async ({ withNames }) => {
+      await services.countRequests();
       services.worked();
       return { text: JSON.stringify(statusOf(liveOf(withNames).sections)) };
     },

@@ -236,7 +236,8 @@ export interface LiveSources {
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'health' | 'publicName'>>;
-  readonly lastHour: Pick<LastHour, 'body'>;
+  readonly lastHour: Pick<LastHour, 'body' | 'totalRequests'>;
+  readonly metrics: { readonly jobs: Pick<PrimaryMetrics['jobs'], 'totals'> };
 }
 
 /** Makes one section of the body of GET /status. */
@@ -247,7 +248,7 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, config, version, supervisor, slots, runner, background, workers, clis, lastHour } = sources;
+  const { status, config, version, supervisor, slots, runner, background, workers, clis, lastHour, metrics } = sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
@@ -271,6 +272,7 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
     cli_processes: () => countsOf(clis),
     breaker: () => breakerBodyOf(clis),
     checks: () => historyOf(clis, null).slice(-maxChecks).map(readinessBodyOf),
+    totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
     last_hour: () => lastHour.body,
   };
 }

@@ -1,5 +1,6 @@
 import type { Registry } from 'prom-client';
 import { type ToolRoute, toolRoutes } from '../../shared/api/endpoints.js';
+import type { StatusBody } from '../../shared/api/status.js';
 import { type JobEnd, type JobRequest, operations, outcomes } from '../../shared/job.js';
 import { counter, histogram } from '../../shared/metrics/families.js';
 import { addCounter } from './state-metrics.js';
@@ -32,12 +33,15 @@ function familiesIn(registry: Registry) {
   };
 }
 
-/** Owns what is counted of jobs. GET /health shows `rejected` and `queueTimeouts`: these very numbers. */
+/** Owns what is counted of jobs. GET /health and GET /status show the same numbers as GET /metrics. */
 export class JobMetrics {
   readonly #families: ReturnType<typeof familiesIn>;
   readonly #refused: () => Refusals;
   #refusedDraining = 0;
   #queueTimeouts = 0;
+  #rateLimited = 0;
+  readonly #ended = { jobs: 0, failed_jobs: 0, cancelled_jobs: 0, output_tokens: 0 };
+  readonly #first = { first_deltas: 0, first_delta_seconds: 0 };
 
   constructor(registry: Registry, refused: () => Refusals) {
     this.#families = familiesIn(registry);
@@ -56,18 +60,27 @@ export class JobMetrics {
     return this.#queueTimeouts;
   }
 
+  get totals(): Omit<StatusBody['totals'], 'requests'> {
+    return { ...this.#ended, refused: this.rejected + this.#rateLimited, ...this.#first };
+  }
+
   jobStarted(queueMs: number): void {
     this.#families.waits.observe({ outcome: 'started' }, queueMs / 1000);
   }
 
   firstDelta({ operation }: JobRequest, ms: number): void {
     this.#families.firstDeltas.observe({ operation }, ms / 1000);
+    this.#first.first_deltas++;
+    this.#first.first_delta_seconds += ms / 1000;
   }
 
   jobEnded({ operation }: JobRequest, end: JobEnd, hadSlot: boolean): void {
     const { jobs, durations, waits, processor, memory, tokens } = this.#families;
     const { outcome, queueMs, executionMs, processorMs, peakMemoryBytes } = end;
     jobs.inc({ operation, outcome });
+    this.#ended.jobs++;
+    if (outcome === 'cancelled') this.#ended.cancelled_jobs++;
+    else if (outcome !== 'ok') this.#ended.failed_jobs++;
     durations.observe({ operation, outcome }, (queueMs + executionMs) / 1000);
     processor.inc({ operation }, (processorMs ?? 0) / 1000);
     if (peakMemoryBytes !== null) memory.observe({ operation }, peakMemoryBytes);
@@ -76,6 +89,7 @@ export class JobMetrics {
     if (outcome !== 'ok') return;
     tokens.inc({ direction: 'input' }, end.usage.inputTokens ?? 0);
     tokens.inc({ direction: 'output' }, end.usage.outputTokens ?? 0);
+    this.#ended.output_tokens += end.usage.outputTokens ?? 0;
   }
 
   refusedDraining(): void {
@@ -84,6 +98,7 @@ export class JobMetrics {
 
   rateLimited(): void {
     this.#families.rateLimited.inc();
+    this.#rateLimited++;
   }
 
   toolsIgnored(route: ToolRoute): void {

@@ -10,6 +10,11 @@ const maxMinutes = 60;
 const recentMinutes = 5;
 /** The files of the console: nobody asked the service for anything. */
 const consoleRoute = '/console/';
+/** They are about the service itself: no totals of requests count them. */
+const monitoringRoutes: readonly unknown[] = [
+  ...['/health', '/health/history', '/metrics', '/version', '/setup'],
+  ...['/status', '/status/stream', consoleRoute],
+];
 const requestsFamily = `${metricPrefix}http_requests_total`;
 
 type MinuteBody = StatusBody['last_hour'][number];
@@ -31,6 +36,7 @@ interface Minute {
 export class LastHour {
   readonly #clock: Pick<Clock, 'now'>;
   readonly #first: number;
+  #requests = 0;
   /** By minutes since the epoch; without those in which nothing was counted. */
   readonly #minutes = new Map<number, Minute>();
 
@@ -44,6 +50,7 @@ export class LastHour {
     const family = families.find(({ name }) => name === requestsFamily);
     const values = family?.values.filter(({ labels, value }) => value > 0 && labels.route !== consoleRoute) ?? [];
     if (values.length === 0) return;
+    this.#requests += sumOf(values.filter(({ labels }) => !monitoringRoutes.includes(labels.route)));
     const minute = this.#minute();
     minute.requests += sumOf(values);
     minute.errors += sumOf(values.filter(({ labels }) => Number(labels.code) >= 500));
@@ -59,6 +66,11 @@ export class LastHour {
   /** A request was refused before it became a job. */
   refused(): void {
     this.#minute().refused++;
+  }
+
+  /** Since the start, without those about the service itself. */
+  get totalRequests(): number {
+    return this.#requests;
   }
 
   /** Requests refused in this minute and the four before it. */

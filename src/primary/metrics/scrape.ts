@@ -68,8 +68,13 @@ export class Scrape {
     return this.#running;
   }
 
-  async #scrape(): Promise<string> {
+  /** Resolves when each worker has reported what it has counted, or is late. */
+  async refresh(): Promise<void> {
     await Promise.all([...this.#gauges.keys()].map((worker) => this.#ask(worker)));
+  }
+
+  async #scrape(): Promise<string> {
+    await this.refresh();
     const own = (await this.#registry.getMetricsAsJSON()) as unknown as FamilyFigures[];
     const snapshots = [...this.#gauges.values()] as unknown as Aggregated[][];
     const gauges = await AggregatorRegistry.aggregate(snapshots).getMetricsAsJSON();

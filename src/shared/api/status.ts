@@ -61,6 +61,25 @@ const minuteBody = z.strictObject({
     .meta({ description: 'From arrival to end; null where no job has ended. Right within 2 %.' }),
 });
 
+const totalsBody = z
+  .strictObject({
+    requests: count.meta({
+      description:
+        'Answered requests, without those about the service itself (health, metrics, version, status, set-up) and the files of the console.',
+    }),
+    jobs: count.meta({ description: 'Jobs that have ended.' }),
+    failed_jobs: count.meta({ description: 'Of those: with another outcome than `ok` and `cancelled`.' }),
+    cancelled_jobs: count,
+    refused: count.meta({ description: 'Jobs refused before they were admitted, and requests beyond a rate cap.' }),
+    output_tokens: count.meta({ description: 'Of answered jobs, as the CLI reports them.' }),
+    first_deltas: count.meta({ description: 'Jobs whose time from slot to first text was measured.' }),
+    first_delta_seconds: z.number().nonnegative().meta({ description: 'The sum of these times.' }),
+  })
+  .meta({
+    description:
+      'Counted since the start of the service. On the stream, workers report requests up to ten seconds later.',
+  });
+
 /** Each member is a section: a change on the stream replaces whole sections. */
 export const statusBody = z
   .strictObject({
@@ -81,6 +100,7 @@ export const statusBody = z
     cli_processes: observabilityBody.shape.cli_processes,
     breaker: breakerBody,
     checks: z.array(readinessBody).meta({ description: 'The last readiness checks, at most 100, oldest first.' }),
+    totals: totalsBody,
     last_hour: z.array(minuteBody).meta({
       description:
         'The last 60 minutes at most, from the start of the service on; oldest first, and the minute that runs is the last.',

@@ -1,22 +1,15 @@
-import { hourTotals, parseTotals, totalsChange } from '../../../src/command/base/totals.js';
+import { hourTotals, totalsChange, totalsOf } from '../../../src/command/base/totals.js';
 
-const metrics = `# HELP model_api_http_requests_total Requests.
-# TYPE model_api_http_requests_total counter
-model_api_http_requests_total{method="POST",route="/ask",code="200"} 7
-model_api_http_requests_total{method="GET",route="/metrics",code="200"} 100
-model_api_http_requests_total{method="GET",route="/health/history",code="200"} 100
-model_api_http_requests_total{method="GET",route="/console/",code="200"} 100
-model_api_jobs_total{operation="ask",outcome="ok"} 4
-model_api_jobs_total{operation="chat",outcome="timeout"} 2
-model_api_jobs_total{operation="chat",outcome="cancelled"} 1
-model_api_rejected_total{reason="queue_full"} 3
-model_api_rate_limited_total 2
-model_api_tokens_total{direction="input"} 1000
-model_api_tokens_total{direction="output"} 1.5e3
-model_api_time_to_first_delta_seconds_bucket{le="0.1",operation="ask"} 4
-model_api_time_to_first_delta_seconds_sum{operation="ask"} 0.5
-model_api_time_to_first_delta_seconds_count{operation="ask"} 4
-`;
+const counted = {
+  requests: 7,
+  jobs: 7,
+  failed_jobs: 2,
+  cancelled_jobs: 1,
+  refused: 5,
+  output_tokens: 1500,
+  first_deltas: 4,
+  first_delta_seconds: 0.5,
+};
 
 const totals = {
   requests: 7,
@@ -29,16 +22,12 @@ const totals = {
   firstSeconds: 0.5,
 };
 
-describe('the totals of a scrape', () => {
-  it('are sums over labels, without requests that only monitor the service', () => {
-    expect(parseTotals(metrics)).toEqual(totals);
+describe('The totals of a service', () => {
+  it('have the names that the JSON of the command shows', () => {
+    expect(totalsOf(counted)).toEqual(totals);
   });
 
-  it('are zero for an empty scrape', () => {
-    expect(Object.values(parseTotals('')).every((total) => total === 0)).toBe(true);
-  });
-
-  it('yield what was counted between two scrapes', () => {
+  it('yield what was counted between two snapshots', () => {
     const later = { ...totals, requests: 12, tokensOut: 1600 };
     expect(totalsChange(totals, later, 2)).toMatchObject({ seconds: 2, requests: 5, tokensOut: 100, jobs: 0 });
     expect(totalsChange(null, later, 2)).toMatchObject({ requests: 12 });

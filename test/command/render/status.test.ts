@@ -178,7 +178,7 @@ describe('the output of status', () => {
     );
   });
 
-  it('shows the last hour to a key that may not read the metrics', () => {
+  it('shows the last hour of an older service, which has no totals', () => {
     const lastHour = { requests: 1300, jobs: 1234, failed: 2, refused: 1 };
     const lines = renderStatus({ ...snapshot, totals: null, lastHour }, paint);
     expect(lines).toContain('last hour  1,300 requests · 1,234 jobs · 2 failed · 1 refused');

@@ -129,9 +129,19 @@ describe('the live status', () => {
   };
 
   it('is told once, with names or without', async () => {
-    const { handlers } = createHandlers({ live });
+    const { handlers } = createHandlers({ live, countRequests: async () => {} });
     expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
     expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
+  });
+
+  it('counts what the workers have answered until now', async () => {
+    const counted = { requests: 0 };
+    const sections = { totals: () => counted.requests };
+    const countRequests = async () => {
+      counted.requests = 7;
+    };
+    const { handlers } = createHandlers({ live: { named: { sections } }, countRequests });
+    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"totals":7}' });
   });
 
   it('is told as it changes, with names or without', () => {

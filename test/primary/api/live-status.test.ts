@@ -15,6 +15,11 @@ const cli = {
   },
 };
 
+const ofJobs = {
+  ...{ jobs: 8, failed_jobs: 2, cancelled_jobs: 1, refused: 3, output_tokens: 70 },
+  ...{ first_deltas: 4, first_delta_seconds: 0.5 },
+};
+
 function statusWith(withNames: boolean, sources: object = {}) {
   const all = {
     status: {
@@ -43,7 +48,8 @@ function statusWith(withNames: boolean, sources: object = {}) {
     background: { load: { max: 1000, waiting: 12, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
-    lastHour: { body: [] },
+    lastHour: { body: [], totalRequests: 9 },
+    metrics: { jobs: { totals: ofJobs } },
     ...sources,
   };
   return statusOf(liveSections(all as unknown as LiveSources, withNames));
@@ -53,8 +59,11 @@ const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, jo
 
 describe('The live status', () => {
   it('shows who runs, who waits and since when, as its schema says', () => {
-    const status = statusWith(true, { lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }] } });
+    const status = statusWith(true, {
+      lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9 },
+    });
     expect(statusBody.parse(status)).toEqual(status);
+    expect(status.totals).toEqual({ requests: 9, ...ofJobs });
     expect(status).toMatchObject({
       service: { status: 'ok', version: '1.2.3', started_at: '2026-01-01T00:00:00.000Z', drain_ends_at: null },
       slots: {

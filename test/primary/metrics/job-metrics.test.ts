@@ -106,6 +106,27 @@ describe('the metrics of jobs', () => {
     expect([upTo(128), upTo(256)]).toEqual([0, 1]);
   });
 
+  it('have totals, the same as those of a scrape', async () => {
+    const harness = new Harness();
+    const { jobs } = harness;
+    harness.refused = { queue_full: 3, client_bound: 4, conversations_busy: 2 };
+    jobs.refusedDraining();
+    jobs.rateLimited();
+    for (const ms of [500, 250]) jobs.firstDelta(ask, ms);
+    for (const outcome of outcomes) jobs.jobEnded(ask, outcome === 'ok' ? jobDone() : jobFailed(outcome), true);
+    const scrape = await harness.read();
+    expect(jobs.totals).toEqual({
+      jobs: scrape.sum('jobs_total', {}),
+      failed_jobs: outcomes.length - 2,
+      cancelled_jobs: scrape.sum('jobs_total', { outcome: 'cancelled' }),
+      refused: 11,
+      output_tokens: scrape.sum('tokens_total', { direction: 'output' }),
+      first_deltas: 2,
+      first_delta_seconds: scrape.sum('time_to_first_delta_seconds_sum', {}),
+    });
+    expect(jobs.totals).toMatchObject({ jobs: outcomes.length, cancelled_jobs: 1, first_delta_seconds: 0.75 });
+  });
+
   it('show refusals by reason, as many as GET /health does', async () => {
     const harness = new Harness();
     const { jobs } = harness;

@@ -41,6 +41,19 @@ describe('The last hour', () => {
     expect(hour.body).toMatchObject([{ requests: 2, errors: 0 }]);
   });
 
+  it('has a total of requests since the start, without those about the service itself', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    const [, family] = answers();
+    const routes = ['/ask', '/v1/responses', '/health', '/health/history', '/metrics', '/status', '/status/stream'];
+    const values = [...routes, '/version', '/setup', '/console/'].map((route) => ({ labels: { route }, value: 3 }));
+    hour.counted([{ ...(family as FamilyFigures), values }]);
+    await clock.advance(90 * minuteMs);
+    hour.counted(answers(['200', 2]));
+    expect(hour.totalRequests).toBe(8);
+    expect(hour.body.at(-1)).toMatchObject({ requests: 2 });
+  });
+
   it('counts refusals, and those of the last five minutes together', async () => {
     const clock = new FakeClock();
     const hour = new LastHour(clock);
