@@ -523,8 +523,65 @@ describe('Background jobs in Redis', () => {
   });
 });
 
+describe('The queue of background jobs', () => {
+  const queued = () => server.ask('ZRANGE', 'prompt-relay:queue:jobs:prioritized', '0', '-1');
+
+  it('has a job before it is accepted, and nothing is left of one that it refuses', async () => {
+    using host = await hostAt(server.url);
+    await host.store.jobs.accept(acceptedJob('one'));
+    expect(await queued()).toEqual(['one']);
+    await server.ask('RENAME', 'prompt-relay:queue:jobs:prioritized', 'aside');
+    await server.ask('SET', 'prompt-relay:queue:jobs:prioritized', 'something else');
+    await expect(host.store.jobs.accept(acceptedJob('two'))).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await host.store.jobs.find('two', 'a')).toBeNull();
+    expect(await server.ask('ZRANGE', 'prompt-relay:jobs:waiting', '0', '-1')).toEqual(['one']);
+    expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
+  });
+
+  it.each(['another host starts', 'Redis is restarted'])('gets back what it has lost when %s', async (what) => {
+    using host = await hostAt(server.url);
+    for (const id of ['one', 'two']) await host.store.jobs.accept(acceptedJob(id));
+    await host.store.sharedJobs.renew(systemClock.now());
+    for (const key of ['one', 'prioritized']) await server.ask('DEL', `prompt-relay:queue:jobs:${key}`);
+    await host.store.sharedJobs.renew(systemClock.now());
+    expect(await queued()).toEqual([]);
+    if (what === 'Redis is restarted') {
+      await server.end();
+      expect(await host.refusal(null)).toBe('store_unavailable');
+      await server.start();
+      await until(() => host.store.isUp, 'the store to be back', 2500);
+    }
+    using other = what === 'Redis is restarted' ? null : await hostAt(server.url);
+    const jobs = (other ?? host).store.sharedJobs;
+    await until(
+      () =>
+        jobs.renew(systemClock.now()).then(
+          () => true,
+          () => false,
+        ),
+      'a renewal',
+    );
+    expect(await queued()).toEqual(['one']); // BullMQ still has what it knows of the other one
+  });
+
+  it('says how many are delivered before a job, also while it is taken or rests', async () => {
+    using host = await hostAt(server.url);
+    const jobs = host.store.sharedJobs;
+    const ids = ['one', 'two', 'three'];
+    for (const id of ids) await jobs.accept(acceptedJob(id));
+    const positions = () => Promise.all(ids.map((id) => jobs.position(id)));
+    expect(await positions()).toEqual([1, 2, 3]);
+    expect(await jobs.take('next')).toMatchObject({ id: 'one' });
+    expect(await positions()).toEqual([1, 1, 2]);
+    jobs.giveBack('one', 60_000);
+    await until(async () => (await server.ask('ZCARD', 'prompt-relay:queue:jobs:delayed')) === 1, 'it to rest');
+    expect(await positions()).toEqual([1, 1, 2]);
+    expect(await jobs.take('oldest')).not.toBeNull();
+  });
+});
+
 describe('A background job, where a key is of another kind', () => {
-  const kinds = ['waiting', 'since', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
+  const kinds = ['waiting', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
 
   it.each(kinds)('leaves nothing of itself when it is refused: %s', async (name) => {
     using host = await hostAt(server.url);

@@ -50,9 +50,10 @@ export class JobQueue {
     return this.#queue.toKey('');
   }
 
-  /** An id that is there already keeps its place. Low priorities go first. */
-  async add(id: string, priority: number): Promise<void> {
-    await this.#counted(this.#queue.add(jobName, null, { jobId: id, priority }));
+  /** A job that is there already keeps its place. Low priorities go first. */
+  async add(jobs: readonly { readonly id: string; readonly priority: number }[]): Promise<void> {
+    const added = jobs.map(({ id, priority }) => ({ name: jobName, data: null, opts: { jobId: id, priority } }));
+    await this.#counted(this.#queue.addBulk(added));
   }
 
   /** Makes it the next one, if it waits. */

@@ -49,6 +49,8 @@ export class RedisJobs implements SharedJobs {
   /** As of the last renewal. */
   #waiting: WaitingSeen = { count: 0, id: null, since: null };
   #mayHaveNext = true;
+  /** Whether BullMQ may have lost jobs that wait: at the start, and after each failure of Redis. */
+  #mayHaveOrphans = true;
   /** Jobs that may have been accepted, though their callers got a refusal. */
   readonly #toRemove: string[] = [];
   /** Jobs that may be started, as far as Redis is concerned. */
@@ -62,7 +64,10 @@ export class RedisJobs implements SharedJobs {
     this.#clock = clock;
     this.#texts = new JobTexts(redis, this.#run, clock);
     redis.onBack(() => this.#removeUnanswered());
-    redis.onBack(async () => messages.subscribe());
+    redis.onBack(async () => {
+      messages.subscribe();
+      this.#mayHaveOrphans = true;
+    });
   }
 
   get waiting(): SharedJobs['waiting'] {
@@ -98,15 +103,13 @@ export class RedisJobs implements SharedJobs {
       throw error;
     });
     if (verdict !== 'ok') throw noRoom(verdict === 'full' ? 'all' : verdict === 'name' ? 'name' : 'holder');
-    void this.#offer(id, Number(rest[0]));
-  }
-
-  /** If that fails, it is missing in the queue, and the first host that finds that adds it. */
-  async #offer(id: string, priority: number): Promise<void> {
     try {
-      await this.#queue.add(id, priority);
-      await this.#redis.call('job', 'PUBLISH', this.#redis.key('jobs', 'told'), 'added');
-    } catch {}
+      await this.#limited(this.#queue.add([{ id, priority: Number(rest[0]) }]));
+    } catch (error) {
+      await this.#script('remove', { id }).catch(() => this.#toRemove.push(id)); // its caller gets a refusal
+      throw error;
+    }
+    this.#redis.call('job', 'PUBLISH', this.#redis.key('jobs', 'told'), 'added').catch(() => {}); // others see it within 2 s
   }
 
   async start(id: string, at: number): Promise<boolean> {
@@ -183,8 +186,8 @@ export class RedisJobs implements SharedJobs {
   }
 
   async position(id: string): Promise<number> {
-    const rank = await this.#redis.call('job', 'ZRANK', this.#redis.key('jobs', 'waiting'), id);
-    return Number(rank ?? 0) + 1;
+    const { rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
+    return Number(rest[0]);
   }
 
   keepText(id: string, log: LoggedText): void {
@@ -200,16 +203,27 @@ export class RedisJobs implements SharedJobs {
 
   async renew(at: number): Promise<void> {
     const ofLost = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
-    const args = { run: this.#run, leaseTicks, at, ...ofLost, queueKey: this.#queue.keyPrefix };
-    const { rest } = await this.#script('renewHost', args);
+    const { rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...ofLost });
     for (const other of [this.#queue, this.#messages]) other.reconnect();
-    const [oldest, missing, count] = rest as [Buffer[], Buffer[], number];
+    const [oldest, count] = rest as [Buffer[], number];
     this.#waiting = waitingSeen(oldest, count);
     this.#mayHaveNext ||= this.#waiting.id !== null;
-    for (let index = 0; index < missing.length; index += 2) {
-      await this.#limited(this.#queue.add(String(missing[index]), Number(missing[index + 1])));
-    }
     await this.#limited(this.#queue.renew());
+    if (this.#mayHaveOrphans) await this.#addOrphans();
+  }
+
+  /** Of a host that died while it accepted a job, or of a Redis that has lost its last second. */
+  async #addOrphans(): Promise<void> {
+    for (let cursor = ''; cursor !== '0'; ) {
+      const args = { cursor: cursor || '0', queueKey: this.#queue.keyPrefix };
+      const { rest } = await this.#script('orphans', args);
+      const [next, found] = rest as [Buffer, Buffer[]];
+      const ids = found.filter((_, index) => index % 2 === 0);
+      const jobs = ids.map((id, index) => ({ id: String(id), priority: Number(found[2 * index + 1]) }));
+      if (jobs.length > 0) await this.#limited(this.#queue.add(jobs));
+      cursor = String(next);
+    }
+    this.#mayHaveOrphans = false;
   }
 
   /** Jobs that still run here are lost; those that are only taken go back to the queue. */

@@ -1,5 +1,6 @@
--- Background jobs of all hosts: what is known of each, which host has started it, and which hosts live. Times named `at` are
--- milliseconds since the epoch by the clock of a host.
+-- Background jobs of all hosts: the record of each, which host has started it, and which hosts live. BullMQ has the order of
+-- those that wait; `waiting` has their records by age, which BullMQ does not know. Times named `at` are milliseconds since the
+-- epoch by the clock of a host. queueKey: what the keys of BullMQ begin with.
 
 local function key(name) return keyOf('jobs:' .. name) end
 local function jobOf(id) return keyOf('job:' .. id) end
@@ -16,7 +17,7 @@ local function holderOf(client)
 end
 local function openOf(client) return 'open-of:' .. holderOf(client) end
 
-local types = {waiting = 'zset', since = 'zset', ended = 'zset', hosts = 'zset', bytes = 'string', number = 'string',
+local types = {waiting = 'zset', ended = 'zset', hosts = 'zset', bytes = 'string', number = 'string',
   open = 'hash', ['waiting-of'] = 'hash', ['bytes-of'] = 'hash'}
 local function checkLists(client)
   for name, wanted in pairs(types) do
@@ -47,7 +48,7 @@ end
 
 local function leaveWaiting(id, client, bytes)
   if redis.call('ZREM', key('waiting'), id) == 0 then return end
-  redis.call('ZREM', key('since'), id)
+  redis.pcall('ZREM', key('since'), id) -- of hosts of version 0.2
   redis.call('DECRBY', key('bytes'), bytes)
   countWaiting(client, -1, -bytes)
   if redis.call('EXISTS', key('waiting')) == 0 then redis.call('DEL', key('waiting-of'), key('bytes-of')) end
@@ -108,8 +109,7 @@ function scripts.accept()
   redis.call('HSET', jobOf(id), 'number', number, 'client', client, 'status', 'queued', 'createdAt', args.createdAt,
     'form', args.form, 'operation', args.operation, 'requestId', args.requestId, 'request', args.request,
     'bytes', bytes, 'priority', priority)
-  redis.call('ZADD', key('waiting'), exact(priority * 4294967296 + number), id)
-  redis.call('ZADD', key('since'), args.createdAt, id)
+  redis.call('ZADD', key('waiting'), args.createdAt, id)
   redis.call('INCRBY', key('bytes'), bytes)
   countWaiting(client, 1, bytes)
   redis.call('ZADD', listOf(client), number, id)
@@ -236,7 +236,7 @@ end
 
 -- A host says that it lives, and ends what dead hosts ran. Where no host said so for a while, Redis was away and not they:
 -- then all have the whole time again. A host whose time is 0 has said that it ends. Returns the id of the job that has waited
--- longest and since when, the ids and priorities of those that wait and are not in the queue, and how many wait.
+-- longest and since when, and how many wait.
 function scripts.renewHost()
   local lease = tonumber(args.leaseTicks)
   local last = tonumber(redis.call('GET', key('renewed')) or '0')
@@ -248,16 +248,32 @@ function scripts.renewHost()
   redis.call('SET', key('renewed'), exact(now))
   redis.call('ZADD', key('hosts'), exact(now + lease), args.run)
   for _, host in ipairs(redis.call('ZRANGEBYSCORE', key('hosts'), '-inf', exact(now))) do endJobsOf(host) end
-  local missing = {}
-  if redis.call('SET', key('looked'), 1, 'NX', 'PX', 3000) then
-    for _, id in ipairs(redis.call('ZRANGE', key('since'), 0, 999)) do
-      if redis.call('EXISTS', args.queueKey .. id) == 0 then
-        missing[#missing + 1] = id
-        missing[#missing + 1] = redis.call('HGET', jobOf(id), 'priority')
-      end
+  return {'ok', now, redis.call('ZRANGE', key('waiting'), 0, 0, 'WITHSCORES'), redis.call('ZCARD', key('waiting'))}
+end
+
+-- Returns the next cursor, and the ids and priorities of jobs that wait by their records, and that BullMQ does not have.
+function scripts.orphans()
+  local found = {}
+  local page = redis.call('ZSCAN', key('waiting'), args.cursor, 'COUNT', 500)
+  for index = 1, #page[2], 2 do
+    local id = page[2][index]
+    if redis.call('EXISTS', args.queueKey .. id) == 0 then
+      found[#found + 1] = id
+      found[#found + 1] = redis.call('HGET', jobOf(id), 'priority') or '1'
     end
   end
-  return {'ok', now, redis.call('ZRANGE', key('since'), 0, 0, 'WITHSCORES'), missing, redis.call('ZCARD', key('since'))}
+  return {'ok', now, page[1], found}
+end
+
+-- Returns how many jobs BullMQ delivers up to and with this one. A job that is taken or delayed ranks first of its priority.
+function scripts.position()
+  local prioritized = args.queueKey .. 'prioritized'
+  local before = redis.call('ZRANK', prioritized, args.id)
+  if not before then
+    local priority = tonumber(redis.call('HGET', args.queueKey .. args.id, 'priority') or '0')
+    before = redis.call('ZCOUNT', prioritized, '-inf', '(' .. exact(priority * 4294967296))
+  end
+  return {'ok', now, redis.call('LLEN', args.queueKey .. 'wait') + before + 1}
 end
 
 -- What this host still runs is lost.

@@ -5,7 +5,7 @@
 local types = {conversation = 'hash', turns = 'list', list = 'zset', all = 'zset', clients = 'zset', usage = 'hash',
   ['usage-batch'] = 'string', answer = 'hash', answers = 'zset', rate = 'string', probe = 'string', job = 'hash',
   ['job-text'] = 'string', ['job-answer'] = 'string'}
-local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', since = 'zset', ended = 'zset', hosts = 'zset',
+local typesOfJobs = {of = 'zset', run = 'set', waiting = 'zset', ended = 'zset', hosts = 'zset',
   ['waiting-of'] = 'hash', ['bytes-of'] = 'hash', open = 'hash', ['open-of'] = 'hash', bytes = 'string', number = 'string'}
 
 local function typeOf(kind, rest)
