@@ -1,4 +1,3 @@
-import type { Clock } from '../shared/clock.js';
 import { localUrl } from '../shared/config/addresses.js';
 import type { ReadinessEntry } from '../shared/health.js';
 import type { JobRequest } from '../shared/job.js';
@@ -7,8 +6,6 @@ import { paintFor } from '../shared/text/paint.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';
 import { BackgroundRunner } from './background/background-runner.js';
-import { JobFeeder } from './background/job-feeder.js';
-import { JobsElsewhere } from './background/jobs-elsewhere.js';
 import { WaitingJobs } from './background/waiting-jobs.js';
 import type { CliObserver } from './cli/contract/observer.js';
 import { type CliContext, createModelClis, type ModelCli } from './cli/model-cli.js';
@@ -17,7 +14,6 @@ import { HostLoad } from './cli/pool/host-load.js';
 import { StandbyKeeper } from './cli/pool/standby-keeper.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { KeptConversations } from './conversations/kept-conversations.js';
-import { SharedConversations } from './conversations/shared-conversations.js';
 import { Claims } from './idempotency/claims.js';
 import { isRefused } from './jobs/job.js';
 import { JobRunner } from './jobs/job-runner.js';
@@ -26,18 +22,22 @@ import { Banner } from './lifecycle/banner.js';
 import { observeJobs } from './metrics/job-observer.js';
 import { Scrape } from './metrics/scrape.js';
 import type { Parts, Setup } from './parts.js';
-import type { AcceptedJob, SharedJobs } from './store/contract/jobs.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 
 /** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
 const exchangeOverheadMs = 60_000;
 
-export function createConversations({ config, host, store }: Setup): Pick<Parts, 'conversations' | 'kept' | 'shared'> {
+export function createConversations({
+  config,
+  host,
+  hosts,
+  store,
+}: Setup): Pick<Parts, 'conversations' | 'kept' | 'shared'> {
   const { conversationTtlMs: ttlMs, maxConversations } = config;
   const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
   const limits = { ttlMs, maxConversations, maxBytes, maxBytesEach };
   const conversations = new ConversationStore(limits, host.clock);
-  const shared = store.shared && new SharedConversations(conversations, store.shared, host.clock);
+  const shared = hosts?.replicaOf(conversations) ?? null;
   return { conversations, kept: new KeptConversations(conversations, store.conversations, host.clock), shared };
 }
 
@@ -124,7 +124,7 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
 export function createBackground(
   parts: Setup & Pick<Parts, 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
 ): Pick<Parts, 'background' | 'backgroundRunner' | 'feeder'> {
-  const { config, host, store, slots, conversations, shared, runner } = parts;
+  const { config, host, hosts, store, slots, conversations, shared, runner } = parts;
   const { usage, lastHour, metrics } = parts;
   const { clock, log } = host;
   const waiting = new WaitingJobs();
@@ -148,27 +148,9 @@ export function createBackground(
   const resources = { runner, slots, conversations, enter, store: jobs, waiting, observer, clock };
   const backgroundRunner = new BackgroundRunner(resources);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const elsewhere = store.sharedJobs && new JobsElsewhere(store.sharedJobs, dismiss, clock);
+  const elsewhere = hosts?.remoteJobs(dismiss);
   const background = new BackgroundJobs(jobs, backgroundRunner, waiting, config, clock, elsewhere);
-  return { background, backgroundRunner, feeder: createFeeder(store.sharedJobs, background, backgroundRunner, clock) };
-}
-
-function createFeeder(
-  jobs: SharedJobs | null,
-  background: BackgroundJobs,
-  runner: BackgroundRunner,
-  clock: Clock,
-): JobFeeder | null {
-  if (jobs === null) return null;
-  const adopt = (accepted: AcceptedJob) => {
-    const job = background.adopt(accepted);
-    jobs.keepText(accepted.id, job.text);
-    return job;
-  };
-  const feeder = new JobFeeder(jobs, runner, adopt, (job) => background.giveUp(job), clock);
-  runner.onPutBack((job) => feeder.putBack(job));
-  jobs.listen({ added: () => feeder.changed(), cancelled: (id) => background.cancelHere(id) });
-  return feeder;
+  return { background, backgroundRunner, feeder: hosts?.puller(background, backgroundRunner) ?? null };
 }
 
 export function createClaims({ host, store, runner }: Setup & Pick<Parts, 'runner'>): Claims {

@@ -15,7 +15,6 @@ import { logIn } from '../shared/log/text.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
-import { AgentPort } from './agent/agent-port.js';
 import { reportSetup } from './api/setup-report.js';
 import { adapterLoader } from './cli/adapters/adapter-module.js';
 import { chooseAdapters } from './cli/adapters/registry.js';
@@ -34,7 +33,6 @@ import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } f
 import { Systemd } from './lifecycle/systemd.js';
 import type { Setup } from './parts.js';
 import { Service } from './service.js';
-import type { Store } from './store/contract/store.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, openAddresses } from './workers/addresses.js';
 
@@ -113,13 +111,13 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count };
   const host = await createHost(config, given, logging, 'service', own);
   const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
-  const store = await storeOf(config);
+  const stored = await openStoreOf(config);
   const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
     host.exit(serviceExits.unavailable);
   });
   if (!ports) return;
-  const service = new Service({ config, host, named, ...ports, store });
+  const service = new Service({ config, host, named, ...ports, ...stored });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });
@@ -132,20 +130,20 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
 }
 
 /** The code for several hosts is large, and loaded only if they share a Redis. */
-async function storeOf(config: Config): Promise<Store> {
+async function openStoreOf(config: Config): Promise<Pick<Setup, 'store' | 'hosts'>> {
   const { store: place } = config;
-  if (place.kind !== 'redis') return openStore(place, systemClock, endByKill);
-  const { openRedis, sharedLimits } = await import('./hosts/redis-store.js');
-  return openRedis(place, systemClock, sharedLimits(config));
+  if (place.kind !== 'redis') return { store: await openStore(place, systemClock, endByKill), hosts: null };
+  const { Hosts } = await import('./hosts/hosts.js');
+  const hosts = await Hosts.open(place, config, systemClock);
+  return { store: hosts.store, hosts };
 }
 
 async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<Setup, 'addresses' | 'agent'>> {
   const addresses = await openAddresses(config, systemd.passedFds, withUmask);
   const { agentPort } = config;
-  return {
-    addresses,
-    agent: agentPort === null ? null : await AgentPort.listen(addresses.main.host, agentPort, clock),
-  };
+  if (agentPort === null) return { addresses, agent: null };
+  const { HealthAgent } = await import('./hosts/health-agent.js');
+  return { addresses, agent: await HealthAgent.listen(addresses.main.host, agentPort, clock) };
 }
 
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;

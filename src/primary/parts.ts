@@ -1,9 +1,7 @@
 import type { Config } from '../shared/config/config.js';
 import type { Clients } from './access/clients.js';
-import type { AgentPort } from './agent/agent-port.js';
 import type { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundRunner } from './background/background-runner.js';
-import type { JobFeeder } from './background/job-feeder.js';
 import type { KnownModels } from './cli/known-models.js';
 import type { ModelCatalog } from './cli/model-catalog.js';
 import type { ModelCli } from './cli/model-cli.js';
@@ -13,8 +11,11 @@ import type { Redactor } from './cli/process/redactor.js';
 import type { ModelRouter } from './cli/route.js';
 import type { ConversationStore } from './conversations/conversation-store.js';
 import type { KeptConversations } from './conversations/kept-conversations.js';
-import type { SharedConversations } from './conversations/shared-conversations.js';
 import type { SeenClients } from './health/seen-clients.js';
+import type { ConversationReplica } from './hosts/conversation-replica.js';
+import type { HealthAgent } from './hosts/health-agent.js';
+import type { Hosts } from './hosts/hosts.js';
+import type { JobPuller } from './hosts/job-puller.js';
 import type { Claims } from './idempotency/claims.js';
 import type { CliGates } from './jobs/cli-gates.js';
 import type { JobRunner } from './jobs/job-runner.js';
@@ -40,8 +41,10 @@ export interface Setup {
   readonly named: AtLeastOne<NamedAdapter>;
   readonly addresses: Addresses;
   /** Null where no front is told how this host is. */
-  readonly agent: AgentPort | null;
+  readonly agent: HealthAgent | null;
   readonly store: Store;
+  /** Null unless several hosts share the store. */
+  readonly hosts: Hosts | null;
 }
 
 /** The parts of the primary, in the order in which they are built: each knows only those before it. */
@@ -54,7 +57,7 @@ export interface Parts extends Setup {
   readonly conversations: ConversationStore;
   readonly kept: KeptConversations;
   /** The conversations, where other hosts go on with them too; else null. */
-  readonly shared: SharedConversations | null;
+  readonly shared: ConversationReplica | null;
   readonly metrics: PrimaryMetrics;
   readonly usage: UsageLedger;
   readonly usageJournal: UsageJournal;
@@ -70,7 +73,7 @@ export interface Parts extends Setup {
   readonly background: BackgroundJobs;
   readonly backgroundRunner: BackgroundRunner;
   /** Null where no other host takes the jobs of this one. */
-  readonly feeder: JobFeeder | null;
+  readonly feeder: JobPuller | null;
   readonly claims: Claims;
   readonly supervisor: Supervisor;
   /** One for each CLI. */

@@ -9,7 +9,6 @@ import { type WatchedFile, watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { SharedRateLimit } from './access/shared-rate-limit.js';
 import { UserConnections } from './access/user-connections.js';
-import { agentLine } from './agent/agent-line.js';
 import { apiHandlers, type Services, workerSettings } from './api/handlers.js';
 import { purgeClient } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
@@ -21,7 +20,6 @@ import { expiryAt } from './store/contract/store.js';
 
 const expiryCheckMs = 10_000;
 const backgroundLookMs = 1000;
-const renewMs = 2000;
 /** /metrics is open to all, and a scrape takes milliseconds of every process. */
 const betweenScrapesMs = 100;
 
@@ -56,7 +54,8 @@ export class Service {
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
     workers.start(workerProgram, this.#handlers(warnings));
     systemd.start({ phase: () => supervisor.phase, slots, workers });
-    agent?.serve(() => agentLine(this.#parts));
+    agent?.serve(this.#parts);
+    this.#parts.hosts?.start();
     for (const { health } of clis) health.checks.start();
     this.#keysFile?.start();
     for (const keeper of standbyKeepers) keeper.start();
@@ -66,7 +65,7 @@ export class Service {
 
   /** What is done from time to time. */
   #lookAfterJobs(): void {
-    const { host, conversations, background, backgroundRunner, feeder, store, claims } = this.#parts;
+    const { host, conversations, background, backgroundRunner, feeder, claims } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
       conversations.expire();
@@ -75,9 +74,8 @@ export class Service {
     });
     clock.every(backgroundLookMs, () => {
       backgroundRunner.look();
-      feeder?.look();
+      feeder?.check();
     });
-    clock.every(renewMs, () => store.sharedJobs?.renew(clock.now()).catch(() => {})); // the next time does it
   }
 
   /** Drains, once the front has heard of it. A further call ends that wait, and in the drain it cuts what is left. */

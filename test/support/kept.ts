@@ -1,8 +1,8 @@
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
 import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
-import { SharedConversations } from '../../src/primary/conversations/shared-conversations.js';
 import { TurnRecord } from '../../src/primary/conversations/turn-record.js';
+import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
 import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { TranscriptPart } from '../../src/shared/ipc/transcript.js';
@@ -20,10 +20,10 @@ export const usualLimits = {
 export class KeptRun {
   readonly store: ConversationStore;
   readonly journal: ConversationJournal;
-  readonly shared: SharedConversations | null;
+  readonly shared: ConversationReplica | null;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
   readonly #kept: KeptConversations;
-  readonly #read: Pick<ConversationStore | SharedConversations, 'list' | 'read' | 'snapshot'>;
+  readonly #read: Pick<ConversationStore | ConversationReplica, 'list' | 'read' | 'snapshot'>;
 
   constructor(
     journal: ConversationJournal,
@@ -32,7 +32,7 @@ export class KeptRun {
   ) {
     this.journal = journal;
     this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock);
-    this.shared = shared && new SharedConversations(this.store, shared, systemClock);
+    this.shared = shared && new ConversationReplica(this.store, shared, systemClock);
     this.#kept = new KeptConversations(this.store, journal, systemClock);
     this.kept = this.shared ?? this.#kept;
     this.#read = this.shared ?? this.store;

@@ -1,8 +1,8 @@
 import { BackgroundJobs } from '../../src/primary/background/background-jobs.js';
 import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
-import { JobFeeder } from '../../src/primary/background/job-feeder.js';
-import { JobsElsewhere } from '../../src/primary/background/jobs-elsewhere.js';
 import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
+import { JobPuller } from '../../src/primary/hosts/job-puller.js';
+import { RemoteJobs } from '../../src/primary/hosts/remote-jobs.js';
 import { hangs, JobHarness } from './job-harness.js';
 import type { SharedMemoryJobs } from './shared-jobs.js';
 
@@ -10,7 +10,7 @@ import type { SharedMemoryJobs } from './shared-jobs.js';
 export class SharingHost {
   readonly inner = new JobHarness({ script: hangs });
   readonly jobs: BackgroundJobs;
-  readonly feeder: JobFeeder;
+  readonly puller: JobPuller;
 
   constructor(store: SharedMemoryJobs) {
     const { runner: jobRunner, slots, conversations, clock } = this.inner;
@@ -18,13 +18,13 @@ export class SharingHost {
     const observer = { ended: () => {}, refused: () => {} };
     const shared = { slots, conversations, store, waiting, observer, enter: null, clock };
     const runner = new BackgroundRunner({ ...shared, runner: jobRunner });
-    const elsewhere = new JobsElsewhere(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
+    const elsewhere = new RemoteJobs(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
     const limits = { maxJobs: 100, jobTtlMs: 60_000 };
     this.jobs = new BackgroundJobs(store, runner, waiting, limits, clock, elsewhere);
     const giveUp: BackgroundJobs['giveUp'] = (job) => this.jobs.giveUp(job);
-    this.feeder = new JobFeeder(store, runner, (accepted) => this.jobs.adopt(accepted), giveUp, clock);
-    runner.onPutBack((job) => this.feeder.putBack(job));
-    store.listen({ added: () => this.feeder.changed(), cancelled: (id) => this.jobs.cancelHere(id) });
+    this.puller = new JobPuller(store, runner, (accepted) => this.jobs.adopt(accepted), giveUp, clock);
+    runner.onPutBack((job) => this.puller.putBack(job));
+    store.listen({ added: () => this.puller.changed(), cancelled: (id) => this.jobs.cancelHere(id) });
   }
 
   /** How its jobs have ended, as it has counted them. */

@@ -3,9 +3,11 @@ import type { UsageReport } from '../../shared/api/usage.js';
 import { inLine } from '../../shared/async/shared-calls.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
+import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
 import type { RequestOf } from '../../shared/ipc/message.js';
 import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
@@ -14,10 +16,8 @@ import type { UserConnections } from '../access/user-connections.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ModelCatalog } from '../cli/model-catalog.js';
-import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
-import type { SharedConversations } from '../conversations/shared-conversations.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { ClientMetrics } from '../metrics/client-metrics.js';
@@ -67,6 +67,13 @@ export function workerSettings(
   };
 }
 
+/** The conversations of this host, or of all hosts. */
+interface ReadableConversations {
+  snapshot(id: string, client: string): ConversationSnapshot | Promise<ConversationSnapshot>;
+  list(client: string, before: number | null, limit: number): ConversationPage | Promise<ConversationPage>;
+  read(order: TranscriptOrder): TranscriptItem | Promise<TranscriptItem>;
+}
+
 /** What the primary answers its workers with. */
 export interface Services {
   phase(): Phase;
@@ -78,7 +85,7 @@ export interface Services {
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
-  readonly conversations: Pick<ConversationStore | SharedConversations, 'snapshot' | 'list' | 'read'>;
+  readonly conversations: ReadableConversations;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
   /** Has to be done before a turn on a conversation is admitted; null: nothing has. */

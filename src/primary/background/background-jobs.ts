@@ -11,11 +11,10 @@ import { cancelled, RelayError, storeUnavailable } from '../../shared/errors.js'
 import type { JobDone, JobEvent, JobRequest } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import { sizeOf } from '../jobs/job.js';
-import type { AcceptedJob, JobRecord, JobStore } from '../store/contract/jobs.js';
+import type { AcceptedJob, JobRecord, JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
 import { BackgroundJob } from './background-job.js';
 import type { BackgroundRunner } from './background-runner.js';
-import { type JobsElsewhere, jobCancelled } from './jobs-elsewhere.js';
-import { keptEvents, viewOf } from './kept-job.js';
+import { jobCancelled, keptEvents, viewOf } from './kept-job.js';
 import { checkRoom, type NewJob } from './room.js';
 import type { WaitingJobs } from './waiting-jobs.js';
 
@@ -48,7 +47,7 @@ export class BackgroundJobs {
   readonly #waiting: WaitingJobs;
   readonly #limits: BackgroundLimits;
   readonly #clock: Clock;
-  readonly #elsewhere: JobsElsewhere | null;
+  readonly #elsewhere: JobsOfOtherHosts | null;
   /** What is being accepted: it has its room already. */
   readonly #accepting = new Set<NewJob>();
   /** All that have not ended, and those whose end is not kept yet. */
@@ -61,7 +60,7 @@ export class BackgroundJobs {
     waiting: WaitingJobs,
     limits: BackgroundLimits,
     clock: Clock,
-    elsewhere: JobsElsewhere | null = null,
+    elsewhere: JobsOfOtherHosts | null = null,
   ) {
     this.#elsewhere = elsewhere;
     this.#store = store;

@@ -1,4 +1,5 @@
 import type { BackgroundJobView } from '../../shared/background.js';
+import { cancelled, type RelayError } from '../../shared/errors.js';
 import type { JobEvent } from '../../shared/job.js';
 import type { JobRecord } from '../store/contract/jobs.js';
 
@@ -23,4 +24,8 @@ export async function* keptEvents(
     yield { type: 'text-delta', text };
   }
   yield end;
+}
+
+export function jobCancelled(): RelayError {
+  return cancelled('the job was cancelled');
 }

@@ -3,10 +3,9 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
-import type { TurnChange } from '../store/contract/conversations.js';
+import type { TurnChange, TurnLock } from '../store/contract/conversations.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
-import type { TurnLock } from './turn-locks.js';
 
 /** A message and its answer. */
 const messagesOfTurn = 2;

@@ -1,8 +1,15 @@
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
-import type { SharedConversations } from '../conversations/shared-conversations.js';
 import type { Job } from './job.js';
 
-export type TurnGate = Pick<SharedConversations, 'mayBegin' | 'begin' | 'begun'>;
+/** What a turn waits for where other hosts use the same conversations. */
+export interface TurnGate {
+  /** Whether this turn may begin as soon as there is a slot. */
+  mayBegin(turn: ConversationTurn): boolean;
+  /** Called for a turn as soon as it was admitted, if it waits for no other one of this host. */
+  begin(turn: ConversationTurn): void;
+  /** Resolves when no other host has a turn on the conversation, and the copy of this host is the newest. */
+  begun(turn: ConversationTurn, signal: AbortSignal): Promise<void>;
+}
 
 /** Owns when a turn may run: after those before it on this host, and where hosts share conversations, on all others. */
 export class TurnOrder {

@@ -96,3 +96,13 @@ export interface SharedStore {
   /** Calls `listener` when stored conversations may have been lost. There is one listener. */
   onReset(listener: () => void): void;
 }
+
+/** The right to change a conversation that no other host has meanwhile. */
+export interface TurnLock {
+  readonly token: number;
+  /** `listener` is called when another host has the lock, or may have it. There is one listener. */
+  onLost(listener: (reason: Error) => void): void;
+  release(): void;
+  /** The commit has released it. */
+  spent(): void;
+}

@@ -1,5 +1,5 @@
-import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
-import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
+import type { BackgroundJobView, JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
+import { type JobEnd, type JobEvent, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 
 /** An accepted job, as it is stored until it starts. Times are milliseconds since the epoch. */
 export interface AcceptedJob {
@@ -120,4 +120,15 @@ export interface SharedJobs extends JobStore {
   cancel(id: string, ended: EndedJob): Promise<Cancelling>;
   /** Informs the others that this host lives, and ends what dead hosts have left. Called every two seconds. */
   renew(at: number): Promise<void>;
+}
+
+/** The background jobs that another host has, or none yet. */
+export interface JobsOfOtherHosts {
+  /** How many wait on all hosts, as of the last renewal. */
+  readonly waiting: number;
+  view(record: JobRecord): Promise<BackgroundJobView>;
+  /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
+  events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
+  /** Resolves with the state of the job then. */
+  cancel(id: string, client: string): Promise<BackgroundJobView>;
 }

@@ -1,26 +1,16 @@
 import { orAborted } from '../../shared/async/promises.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import type { SharedState, SharedStore } from '../store/contract/conversations.js';
+import type { SharedState, SharedStore, TurnLock } from '../store/contract/conversations.js';
 
 /** While another host has its turn, it is asked again after this time, and each time half as long again. */
 const firstWaitMs = 25;
 const longestWaitMs = 250;
 const renewalsInTime = 3;
 
-/** The right to change a conversation that no other host has meanwhile. */
-export interface TurnLock {
-  readonly token: number;
-  /** `listener` is told when another host has it, or may have it. There is one listener. */
-  onLost(listener: (reason: Error) => void): void;
-  release(): void;
-  /** The commit has given it up. */
-  spent(): void;
-}
-
 /**
- * Owns the turn locks of this host. One that was taken on the way in is offered to the turn that is admitted next, and
- * given up where none is.
+ * Owns the turn locks of this host. One that was taken before an admission is offered to the turn that is admitted
+ * next, and released if none is.
  */
 export class TurnLocks {
   readonly #store: Pick<SharedStore, 'enter' | 'renew' | 'release' | 'lockMs'>;

@@ -1,5 +1,5 @@
 import { AnswerLog } from '../../../src/primary/background/answer-log.js';
-import { JobsElsewhere } from '../../../src/primary/background/jobs-elsewhere.js';
+import { RemoteJobs } from '../../../src/primary/hosts/remote-jobs.js';
 import { withResolvers } from '../../../src/shared/async/promises.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -14,7 +14,7 @@ async function withJob() {
   const store = new SharedMemoryJobs();
   await store.accept(acceptedJob('one', clock.now()));
   const dismissed: string[] = [];
-  const elsewhere = new JobsElsewhere(store, ({ requestId }) => dismissed.push(requestId), clock);
+  const elsewhere = new RemoteJobs(store, ({ requestId }) => dismissed.push(requestId), clock);
   const heard: JobEvent[] = [];
   const follow = async () => {
     for await (const event of elsewhere.events('one', 'a', new AbortController().signal)) heard.push(event);
@@ -85,7 +85,7 @@ async function linedUp() {
   await store.accept(acceptedJob('one', north.inner.clock.now()));
   store.waiting = { count: 1, since: north.inner.clock.now() };
   await north.inner.clock.advance(60_000);
-  north.feeder.look();
+  north.puller.check();
   await settled();
   return { store, north, south, caller, outcomes: () => [...north.outcomes, ...south.outcomes] };
 }

@@ -1,18 +1,18 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
+import { notFound, unusable } from '../conversations/conversation-limits.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { EndOfEntry } from '../conversations/end-of-entry.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
-import { notFound, unusable } from './conversation-limits.js';
-import type { ConversationStore } from './conversation-store.js';
-import type { ConversationTurn } from './conversation-turn.js';
-import type { EndOfEntry } from './end-of-entry.js';
 import { TurnLocks } from './turn-locks.js';
 
 /**
- * Owns what this host knows of the conversations that other hosts go on with too. What is in memory here is a copy: it
- * is used only for a turn or for reading, after a look whether it is the newest.
+ * Owns this host's copies of the conversations that all hosts share. A copy is used for a turn or for reading, after a
+ * check that it is the newest.
  */
-export class SharedConversations {
+export class ConversationReplica {
   readonly #copies: ConversationStore;
   readonly #store: SharedStore;
   readonly #locks: TurnLocks;
@@ -26,7 +26,7 @@ export class SharedConversations {
     store.onReset(() => copies.dropIdle());
   }
 
-  /** `listener` is told of a conversation that went on elsewhere. There is one listener. */
+  /** `listener` is called for a conversation that continued on another host. There is one listener. */
   onStale(listener: (id: string) => void): void {
     this.#onStale = listener;
   }
@@ -42,7 +42,7 @@ export class SharedConversations {
   /** The first piece is of the newest there is; the others belong to it. */
   async read(order: TranscriptOrder): Promise<TranscriptItem> {
     const { id, client, from } = order;
-    if (from === null || this.#copies.messagesOf(id) < from.messageCount) await this.#look(id, client, false);
+    if (from === null || this.#copies.messagesOf(id) < from.messageCount) await this.#check(id, client, false);
     return this.#copies.read(order);
   }
 
@@ -96,7 +96,7 @@ export class SharedConversations {
     if (!isThere) this.#copies.drop(turn.id);
   }
 
-  async #look(id: string, client: string, wantsLock: boolean): Promise<SharedState> {
+  async #check(id: string, client: string, wantsLock: boolean): Promise<SharedState> {
     const state = await this.#store.enter(id, client, wantsLock);
     const isThere = state !== null && (await this.#bringUpToDate(id, state.messageCount));
     if (!isThere) this.#copies.drop(id);

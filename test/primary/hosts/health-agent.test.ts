@@ -1,16 +1,69 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
-import { AgentPort } from '../../../src/primary/agent/agent-port.js';
+import { type AgentSources, agentLine, HealthAgent } from '../../../src/primary/hosts/health-agent.js';
+import type { Phase } from '../../../src/shared/phase.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { until } from '../../support/until.js';
 
+const idle: AgentSources = {
+  supervisor: { phase: 'ready' },
+  clis: [{ health: { checks: { current: { status: 'ready' } } } }],
+  slots: { active: 0, waiting: 0, limits: { maxActive: 4 } },
+};
+
+type Status = AgentSources['clis'][number]['health']['checks']['current']['status'];
+
+function line(slots: Partial<AgentSources['slots']> = {}, phase: Phase = 'ready', ...statuses: Status[]): string {
+  const clis = (statuses.length > 0 ? statuses : ['ready' as const]).map((status) => ({
+    health: { checks: { current: { status } } },
+  }));
+  return agentLine({
+    supervisor: { phase },
+    clis,
+    slots: { active: 0, waiting: 0, limits: { maxActive: 4 }, ...slots },
+  });
+}
+
+describe('what a front is told', () => {
+  it.each([
+    [0, 0, 'up ready 100%'],
+    [1, 0, 'up ready 80%'],
+    [4, 0, 'up ready 50%'],
+    [4, 4, 'up ready 33%'],
+    [4, 100, 'up ready 4%'],
+    [4, 1_000_000, 'up ready 1%'], // 0 would be a drain
+  ])('counts %d that run and %d that wait, on four slots', (active, waiting, said) => {
+    expect(line({ active, waiting })).toBe(said);
+  });
+
+  it('falls more slowly than the load rises, so that a front that is late never overshoots', () => {
+    const loads = Array.from({ length: 200 }, (_, load) => load);
+    const attracted = loads.map((load) => (4 / (4 + load)) * load); // what leastconn gives it is its weight times this
+    expect(attracted).toEqual(attracted.toSorted((a, b) => a - b));
+  });
+
+  it('sends everybody elsewhere, those who are tied to it too, while it starts, drains or can run nothing', () => {
+    expect(line({}, 'starting')).toBe('down #starting');
+    expect(line({}, 'draining')).toBe('drain down #draining');
+    expect(line({}, 'stopped')).toBe('drain down #draining');
+    expect(line({}, 'ready', 'not_ready')).toBe('down #model CLI not ready');
+  });
+
+  it('takes all of that back, also before the first check of the model CLI is over', () => {
+    expect(line({}, 'ready', 'unknown')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'unknown', 'not_ready')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'not_ready', 'ready')).toBe('up ready 100%');
+    expect(line({}, 'ready', 'not_ready', 'not_ready')).toBe('down #model CLI not ready');
+  });
+});
+
 describe('the port for the front', () => {
   const clock = new FakeClock();
-  let agent: AgentPort;
+  let agent: HealthAgent;
 
   beforeEach(async () => {
-    agent = await AgentPort.listen('127.0.0.1', 0, clock);
-    agent.serve(() => 'up ready 100%');
+    agent = await HealthAgent.listen('127.0.0.1', 0, clock);
+    agent.serve(idle);
   });
   afterEach(() => agent.close());
 
@@ -36,7 +89,7 @@ describe('the port for the front', () => {
   });
 
   it('says that the host starts until it is told more', async () => {
-    using starting = Object.assign(await AgentPort.listen('127.0.0.1', 0, clock), {
+    using starting = Object.assign(await HealthAgent.listen('127.0.0.1', 0, clock), {
       [Symbol.dispose]() {
         starting.close();
       },
@@ -83,7 +136,7 @@ describe('the port for the front', () => {
 
     it('waits for nobody where nobody asks, or has asked for 10 s', async () => {
       expect(await agent.leave()).toBe(true);
-      const other = await AgentPort.listen('127.0.0.1', 0, clock);
+      const other = await HealthAgent.listen('127.0.0.1', 0, clock);
       await once(connect(other.port, '127.0.0.1').resume(), 'close');
       await clock.advance(10_000);
       expect(await other.leave()).toBe(true);
@@ -100,6 +153,6 @@ describe('the port for the front', () => {
   });
 
   it('rejects with the error of the system where the port is taken', async () => {
-    await expect(AgentPort.listen('127.0.0.1', agent.port, clock)).rejects.toMatchObject({ code: 'EADDRINUSE' });
+    await expect(HealthAgent.listen('127.0.0.1', agent.port, clock)).rejects.toMatchObject({ code: 'EADDRINUSE' });
   });
 });

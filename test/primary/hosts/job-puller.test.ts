@@ -1,5 +1,5 @@
 import { BackgroundJob } from '../../../src/primary/background/background-job.js';
-import { JobFeeder } from '../../../src/primary/background/job-feeder.js';
+import { JobPuller } from '../../../src/primary/hosts/job-puller.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { settled } from '../../support/settled.js';
 import { acceptedJob, SharedMemoryJobs } from '../../support/shared-jobs.js';
@@ -28,70 +28,70 @@ async function host(slots: number, ...ids: readonly string[]) {
     },
   };
   const adopt = (accepted: ReturnType<typeof acceptedJob>) => new BackgroundJob(accepted, () => 1, clock);
-  const feeder = new JobFeeder(store, runner, adopt, (job) => givenUp.push(job.accepted.id), clock);
-  return { clock, store, runner, feeder, started, patient, givenUp };
+  const puller = new JobPuller(store, runner, adopt, (job) => givenUp.push(job.accepted.id), clock);
+  return { clock, store, runner, puller, started, patient, givenUp };
 }
 
 describe('A host that takes background jobs from the queue of all hosts', () => {
   it('takes as many as it has slots, and the next one when a slot is free', async () => {
-    const { feeder, started, store } = await host(2, 'one', 'two', 'three');
-    feeder.changed();
-    feeder.changed();
+    const { puller, started, store } = await host(2, 'one', 'two', 'three');
+    puller.changed();
+    puller.changed();
     await settled();
     expect([started, store.queue.map(({ id }) => id)]).toEqual([['one', 'two'], ['three']]);
     started.shift();
-    feeder.changed();
+    puller.changed();
     await settled();
     expect(started).toEqual(['two', 'three']);
   });
 
   it('gives back what can not start here, and goes on with the others', async () => {
-    const { feeder, started, store, runner, givenUp } = await host(2, 'one', 'two', 'three');
+    const { puller, started, store, runner, givenUp } = await host(2, 'one', 'two', 'three');
     runner.unfit.add('one');
-    feeder.changed();
+    puller.changed();
     await settled();
     expect([started, store.back, givenUp]).toEqual([['two', 'three'], ['one'], ['one']]);
   });
 
   it('takes nothing where it is known that nothing waits, or once it is stopped', async () => {
-    const { feeder, started, store, runner } = await host(2, 'one');
+    const { puller, started, store, runner } = await host(2, 'one');
     store.mayHaveNext = false;
-    feeder.changed();
+    puller.changed();
     await settled();
     expect(started).toEqual([]);
     store.mayHaveNext = true;
     runner.isStopped = true;
-    feeder.changed();
-    feeder.look();
+    puller.changed();
+    puller.check();
     await settled();
     expect([started, store.back]).toEqual([[], []]);
   });
 
   it('has the oldest one line up as a caller does, once it has waited for a minute, one at a time', async () => {
-    const { feeder, patient, store, clock } = await host(0, 'one', 'two');
+    const { puller, patient, store, clock } = await host(0, 'one', 'two');
     store.waiting = { count: 2, since: clock.now() };
     await clock.advance(59_999);
-    feeder.look();
+    puller.check();
     await settled();
     expect(patient).toEqual([]);
     await clock.advance(1);
-    feeder.look();
-    feeder.look();
+    puller.check();
+    puller.check();
     await settled();
-    feeder.look();
+    puller.check();
     await settled();
     expect(patient).toEqual(['one']);
   });
 
   it('keeps what may have been started, and tries it again', async () => {
-    const { feeder, started, store, runner, givenUp } = await host(1, 'one');
+    const { puller, started, store, runner, givenUp } = await host(1, 'one');
     store.isSure = false;
     runner.unfit.add('one');
-    feeder.changed();
+    puller.changed();
     await settled();
     expect([started, givenUp]).toEqual([[], []]);
     runner.unfit.clear();
-    feeder.look();
+    puller.check();
     expect(started).toEqual(['one']);
   });
 });

@@ -1,0 +1,57 @@
+import type { Clock } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
+import type { RedisPlace } from '../../shared/config/store-place.js';
+import type { JobRequest } from '../../shared/job.js';
+import type { BackgroundJobs } from '../background/background-jobs.js';
+import type { BackgroundRunner } from '../background/background-runner.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { AcceptedJob } from '../store/contract/jobs.js';
+import { ConversationReplica } from './conversation-replica.js';
+import { JobPuller } from './job-puller.js';
+import { openRedis, type RedisStore, sharedLimits } from './redis-store.js';
+import { RemoteJobs } from './remote-jobs.js';
+
+/** How often this host says that it lives. */
+const renewMs = 2000;
+
+/** Makes what a service has only where several hosts share a Redis. The composition loads this file only then. */
+export class Hosts {
+  readonly store: RedisStore;
+  readonly #clock: Clock;
+
+  static async open(place: RedisPlace, config: Config, clock: Clock): Promise<Hosts> {
+    return new Hosts(await openRedis(place, clock, sharedLimits(config)), clock);
+  }
+
+  private constructor(store: RedisStore, clock: Clock) {
+    this.store = store;
+    this.#clock = clock;
+  }
+
+  replicaOf(conversations: ConversationStore): ConversationReplica {
+    return new ConversationReplica(conversations, this.store.shared, this.#clock);
+  }
+
+  /** `dismiss` gets each job that is cancelled while it waits. */
+  remoteJobs(dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
+    return new RemoteJobs(this.store.sharedJobs, dismiss, this.#clock);
+  }
+
+  puller(background: BackgroundJobs, runner: BackgroundRunner): JobPuller {
+    const jobs = this.store.sharedJobs;
+    const adopt = (accepted: AcceptedJob) => {
+      const job = background.adopt(accepted);
+      jobs.keepText(accepted.id, job.text);
+      return job;
+    };
+    const puller = new JobPuller(jobs, runner, adopt, (job) => background.giveUp(job), this.#clock);
+    runner.onPutBack((job) => puller.putBack(job));
+    jobs.listen({ added: () => puller.changed(), cancelled: (id) => background.cancelHere(id) });
+    return puller;
+  }
+
+  /** From now on the other hosts know that this one lives. */
+  start(): void {
+    this.#clock.every(renewMs, () => this.store.sharedJobs.renew(this.#clock.now()).catch(() => {})); // the next time does it
+  }
+}
