@@ -14,7 +14,7 @@ import { quantile } from './support/statistics.js';
 
 const hostCount = 3;
 const killEveryMs = 2500;
-const limitMs = 300_000;
+const limitMs = 600_000;
 /** The oldest job in the queue of BullMQ, by reading all of it. */
 const oldestInQueue = `
 local oldest = math.huge
