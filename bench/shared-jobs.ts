@@ -102,7 +102,7 @@ async function main(): Promise<void> {
   );
   write(`killed while they accept: ${waiting} wait, ${queued} are in the queue`);
   const store = await openJobs(redis.url);
-  const jobs = store.sharedJobs;
+  const jobs = store.jobs;
   const [last = ''] = [...accepted.keys()].slice(-1);
   write(`renewal with the search for orphans ${await timed(() => jobs.renew(systemClock.now()))}`);
   write(

@@ -180,6 +180,25 @@ describe('The imports', () => {
     expect(importsThat(strays)).toEqual([]);
   });
 
+  it('let several hosts be known where the service is composed, and loaded by nothing else', () => {
+    const isOfHosts = (target: string) => target.startsWith('src/primary/hosts/');
+    const composes = isOneOf('src/primary/main', 'src/primary/parts');
+    const names = (source: Source, target: string) =>
+      isOfHosts(target) && !isIn('primary/hosts')(source) && !composes(source);
+    expect(importsThat(names)).toEqual([]);
+    const loads = /(?<!import type [^;]*)from '\.\/hosts\//; // `await import` is what remains
+    expect(sources.filter(({ text }) => loads.test(text)).map(({ path }) => path)).toEqual([]);
+    expect(known.get('src/primary/main')?.text).toContain("await import('./hosts/hosts.js')");
+  });
+
+  it('let the contract of a store know nothing of the primary', () => {
+    const leaves = (source: Source, target: string) =>
+      isIn('primary/store/contract')(source) &&
+      target.startsWith('src/primary/') &&
+      !target.startsWith('src/primary/store/contract/');
+    expect(importsThat(leaves)).toEqual([]);
+  });
+
   it('let an adapter know the contract, what all adapters share, the errors and zod, and no other adapter', () => {
     const contract = 'src/primary/cli/contract/adapter';
     const strays = (source: Source, target: string) =>

@@ -29,13 +29,13 @@ async function accept(url: string, name: string): Promise<void> {
 
 /** Takes, starts and ends jobs as a host does, until it is killed, and reports each start. */
 async function run(url: string): Promise<void> {
-  const { sharedJobs } = await openJobs(url);
-  sharedJobs.listen({ added: () => {}, cancelled: () => {} });
-  systemClock.every(2000, () => void sharedJobs.renew(systemClock.now()).catch(() => {}));
-  await Promise.all(Array.from({ length: slots }, () => runJobs(sharedJobs)));
+  const { jobs } = await openJobs(url);
+  jobs.listen({ added: () => {}, cancelled: () => {} });
+  systemClock.every(2000, () => void jobs.renew(systemClock.now()).catch(() => {}));
+  await Promise.all(Array.from({ length: slots }, () => runJobs(jobs)));
 }
 
-async function runJobs(jobs: RedisStore['sharedJobs']): Promise<never> {
+async function runJobs(jobs: RedisStore['jobs']): Promise<never> {
   for (;;) {
     const job = await jobs.take('next').catch(() => null);
     const isStarted = job !== null && (await started(jobs, job.id));
@@ -49,7 +49,7 @@ async function runJobs(jobs: RedisStore['sharedJobs']): Promise<never> {
   }
 }
 
-async function started(jobs: RedisStore['sharedJobs'], id: string): Promise<boolean> {
+async function started(jobs: RedisStore['jobs'], id: string): Promise<boolean> {
   try {
     return await jobs.start(id, systemClock.now());
   } catch {
@@ -62,7 +62,7 @@ async function started(jobs: RedisStore['sharedJobs'], id: string): Promise<bool
   }
 }
 
-function ended(jobs: RedisStore['sharedJobs'], id: string): Promise<boolean> {
+function ended(jobs: RedisStore['jobs'], id: string): Promise<boolean> {
   return jobs.end(id, endedAt(systemClock.now()), answerOf('done')).then(
     () => true,
     () => false,

@@ -18,7 +18,7 @@ class Host implements Disposable {
 
   constructor(store: RedisStore) {
     this.store = store;
-    this.run = new KeptRun(store.conversations, {}, store.shared);
+    this.run = new KeptRun(store.conversations, {}, store.conversations);
     const observer: StoreObserver = {
       done: () => {},
       down: (reason) => this.told.push(`down: ${reason}`),
@@ -204,7 +204,7 @@ describe('Connections that are dead and do not know it', () => {
     await using proxy = await DeafProxy.to(server.port);
     using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
     using other = await hostAt(server.url);
-    const jobs = host.store.sharedJobs;
+    const jobs = host.store.jobs;
     const heard: string[] = [];
     jobs.listen({ added: () => heard.push('added'), cancelled: (id) => heard.push(`cancelled ${id}`) });
     await until(async () => (await listeners()) === 2, 'both to listen');
@@ -418,7 +418,7 @@ describe('A right that the user of Redis lacks', () => {
     using host = await hostWith(...enough, '-zpopmin', '+config|get');
     await host.store.jobs.accept(acceptedJob('one'));
     await until(async () => {
-      await host.store.sharedJobs.take('next').catch(() => {});
+      await host.store.jobs.take('next').catch(() => {});
       return host.told.length > 0;
     }, 'a warning');
     expect(host.told).toEqual([expect.stringContaining('warned: NOPERM: its user needs +@all -@dangerous (')]);
@@ -429,7 +429,7 @@ describe('A right that the user of Redis lacks', () => {
     using host = await hostWith('~prompt-relay:*', '+@all', '-@dangerous');
     using other = await hostAt(server.url);
     const heard: string[] = [];
-    host.store.sharedJobs.listen({ added: () => heard.push('added'), cancelled: () => {} });
+    host.store.jobs.listen({ added: () => heard.push('added'), cancelled: () => {} });
     await server.ask('ACL', 'SETUSER', 'lacking', ...enough);
     await until(() => host.store.isUp, 'the store to be up', 2500);
     const hears = () => server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told') as Promise<readonly unknown[]>;
@@ -497,7 +497,7 @@ describe('Conversations in Redis', () => {
     for (let count = 0; count < 25; count++) ids.push(await host.run.chat(null, `${count}`, ''));
     const found: string[] = [];
     for (let before: number | null = null; ; ) {
-      const page = await host.store.shared.list('alice', before, 10);
+      const page = await host.store.conversations.list('alice', before, 10);
       found.push(...page.conversations.map(({ id }) => id));
       before = page.next;
       if (before === null) break;
@@ -511,8 +511,8 @@ describe('Background jobs in Redis', () => {
     using north = await hostAt(server.url);
     using south = await hostAt(server.url);
     const seen = async () => {
-      await south.store.sharedJobs.renew(systemClock.now());
-      return south.store.sharedJobs.waiting;
+      await south.store.jobs.renew(systemClock.now());
+      return south.store.jobs.waiting;
     };
     expect(await seen()).toMatchObject({ count: 0, since: null });
     await north.store.jobs.accept(acceptedJob('one', 1000));
@@ -541,9 +541,9 @@ describe('The queue of background jobs', () => {
   it.each(['another host starts', 'Redis is restarted'])('gets back what it has lost when %s', async (what) => {
     using host = await hostAt(server.url);
     for (const id of ['one', 'two']) await host.store.jobs.accept(acceptedJob(id));
-    await host.store.sharedJobs.renew(systemClock.now());
+    await host.store.jobs.renew(systemClock.now());
     for (const key of ['one', 'prioritized']) await server.ask('DEL', `prompt-relay:queue:jobs:${key}`);
-    await host.store.sharedJobs.renew(systemClock.now());
+    await host.store.jobs.renew(systemClock.now());
     expect(await queued()).toEqual([]);
     if (what === 'Redis is restarted') {
       await server.end();
@@ -552,7 +552,7 @@ describe('The queue of background jobs', () => {
       await until(() => host.store.isUp, 'the store to be back', 2500);
     }
     using other = what === 'Redis is restarted' ? null : await hostAt(server.url);
-    const jobs = (other ?? host).store.sharedJobs;
+    const jobs = (other ?? host).store.jobs;
     await until(
       () =>
         jobs.renew(systemClock.now()).then(
@@ -566,7 +566,7 @@ describe('The queue of background jobs', () => {
 
   it('says how many are delivered before a job, also while it is taken or rests', async () => {
     using host = await hostAt(server.url);
-    const jobs = host.store.sharedJobs;
+    const jobs = host.store.jobs;
     const ids = ['one', 'two', 'three'];
     for (const id of ids) await jobs.accept(acceptedJob(id));
     const positions = () => Promise.all(ids.map((id) => jobs.position(id)));
@@ -599,7 +599,7 @@ describe('A background job, where a key is of another kind', () => {
     await server.ask('RENAME', key, 'aside').catch(() => {}); // not all are there
     await server.ask('SET', key, 'something else');
     await expect(host.store.jobs.start('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
-    const cancelled = host.store.sharedJobs.cancel('one', endedAt(1, 'cancelled'));
+    const cancelled = host.store.jobs.cancel('one', endedAt(1, 'cancelled'));
     await expect(cancelled).rejects.toMatchObject({ code: 'store_unavailable' });
     await server.ask('DEL', key);
     await server.ask('RENAME', 'aside', key).catch(() => {});

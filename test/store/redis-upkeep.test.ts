@@ -1,7 +1,6 @@
 import { RedisConnection } from '../../src/primary/hosts/redis-connection.js';
-import { linkTo } from '../../src/primary/hosts/redis-link.js';
+import { linkTo, readScripts } from '../../src/primary/hosts/redis-link.js';
 import { RedisUpkeep } from '../../src/primary/hosts/redis-upkeep.js';
-import { readScripts } from '../../src/primary/hosts/scripts.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../src/shared/config/store-place.js';
 import { chat, startListener } from '../support/chat.js';

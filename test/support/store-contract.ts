@@ -1,3 +1,4 @@
+import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../src/primary/store/contract/store.js';
 import { delay, systemClock } from '../../src/shared/clock.js';
 import { KeptRun, usualLimits } from './kept.js';
@@ -12,6 +13,9 @@ const image = { mediaType: 'image/png', data: Buffer.from('no picture').toString
 const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
 
 /** One service after the other on one store. */
+/** Of several hosts. */
+type SharedJournal = ConversationJournal & SharedStore;
+
 class Services {
   readonly #place: StorePlaceForTests;
   #store: Store | null = null;
@@ -24,7 +28,8 @@ class Services {
   async next(limits: Partial<typeof usualLimits> = {}): Promise<KeptRun> {
     await this.end();
     this.#store = await this.#place.open({ ...usualLimits, ...limits });
-    const run = new KeptRun(this.#store.conversations, limits, this.#store.shared);
+    const { conversations } = this.#store;
+    const run = new KeptRun(conversations, limits, 'enter' in conversations ? (conversations as SharedJournal) : null);
     await run.restore();
     return run;
   }

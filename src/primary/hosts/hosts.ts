@@ -29,16 +29,16 @@ export class Hosts {
   }
 
   replicaOf(conversations: ConversationStore): ConversationReplica {
-    return new ConversationReplica(conversations, this.store.shared, this.#clock);
+    return new ConversationReplica(conversations, this.store.conversations, this.#clock);
   }
 
   /** `dismiss` gets each job that is cancelled while it waits. */
   remoteJobs(dismiss: (request: JobRequest, reason: Error) => void): RemoteJobs {
-    return new RemoteJobs(this.store.sharedJobs, dismiss, this.#clock);
+    return new RemoteJobs(this.store.jobs, dismiss, this.#clock);
   }
 
   puller(background: BackgroundJobs, runner: BackgroundRunner): JobPuller {
-    const jobs = this.store.sharedJobs;
+    const jobs = this.store.jobs;
     const adopt = (accepted: AcceptedJob) => {
       const job = background.adopt(accepted);
       jobs.keepText(accepted.id, job.text);
@@ -52,6 +52,6 @@ export class Hosts {
 
   /** From now on the other hosts know that this one lives. */
   start(): void {
-    this.#clock.every(renewMs, () => this.store.sharedJobs.renew(this.#clock.now()).catch(() => {})); // the next time does it
+    this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(() => {})); // the next time does it
   }
 }

@@ -4,8 +4,7 @@ import { storeUnavailable } from '../../shared/errors.js';
 import { type StoreObserver, type StoreOperation, silentObserver } from '../store/contract/store.js';
 import { OpenCommands, RedisTime } from './command-limits.js';
 import { isAnswer, isOfAllCommands, NotConnected, reasonOf, reasonWithRight, unavailableFor } from './redis-faults.js';
-import type { RedisLink, ScriptReply } from './redis-link.js';
-import type { RedisArgument, ScriptArguments, ScriptName } from './scripts.js';
+import type { RedisArgument, RedisLink, ScriptArguments, ScriptName, ScriptReply } from './redis-link.js';
 
 /** A Redis that answers at all answers in a millisecond. */
 const commandLimitMs = 1000;

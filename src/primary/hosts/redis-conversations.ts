@@ -17,8 +17,7 @@ import { stored } from '../store/contract/stored-text.js';
 import { bytesOfText, encodeTurn, listedConversation, readConversation, snapshotOf } from './conversation-records.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { ScriptReply } from './redis-link.js';
-import type { ScriptArguments } from './scripts.js';
+import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
 /** A host that stalls for longer, or dies, loses its turn. It renews the lock three times in this time. */
 const lockMs = 10_000;

@@ -22,8 +22,7 @@ import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, w
 import { JobTexts } from './job-texts.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
-import type { ScriptReply } from './redis-link.js';
-import type { ScriptArguments } from './scripts.js';
+import type { ScriptArguments, ScriptReply } from './redis-link.js';
 
 /** A host without a sign of life for so long counts as dead. It gives four in this time. */
 const leaseTicks = 8000 * 100;

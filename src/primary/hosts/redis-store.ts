@@ -11,17 +11,14 @@ import { RedisConnection } from './redis-connection.js';
 import { RedisConversations, type RedisLimits } from './redis-conversations.js';
 import { RedisUsage, RedisWindows } from './redis-counters.js';
 import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
-import { linkTo } from './redis-link.js';
+import { linkTo, readScripts } from './redis-link.js';
 import { RedisUpkeep } from './redis-upkeep.js';
-import { readScripts } from './scripts.js';
 
 /** The store of all hosts that use the same Redis. */
 export class RedisStore implements Store {
   readonly kind = 'redis';
   readonly conversations: RedisConversations;
-  readonly shared: RedisConversations;
   readonly jobs: RedisJobs;
-  readonly sharedJobs: RedisJobs;
   readonly answers: RedisAnswers;
   readonly usage: RedisUsage;
   readonly windows: RedisWindows;
@@ -32,9 +29,7 @@ export class RedisStore implements Store {
   constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisLimits, clock: Clock) {
     this.#redis = redis;
     this.jobs = jobs;
-    this.sharedJobs = jobs;
     this.conversations = new RedisConversations(redis, limits, clock);
-    this.shared = this.conversations;
     this.usage = new RedisUsage(redis, clock);
     this.answers = new RedisAnswers(redis, clock);
     this.windows = new RedisWindows(redis);

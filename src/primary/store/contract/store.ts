@@ -2,8 +2,8 @@ import type { StoreKind } from '../../../shared/api/health.js';
 import type { StoreBackup, StoreReport } from '../../../shared/api/store.js';
 import type { Config } from '../../../shared/config/config.js';
 import { answerTtlMs, type IdempotencyStore } from './answers.js';
-import type { ConversationJournal, SharedStore } from './conversations.js';
-import type { JobStore, SharedJobs } from './jobs.js';
+import type { ConversationJournal } from './conversations.js';
+import type { JobStore } from './jobs.js';
 import type { UsageStore } from './usage.js';
 
 /** What a store does, as it is measured. */
@@ -29,11 +29,7 @@ export const silentObserver: StoreObserver = { done: () => {}, down: () => {}, b
 export interface Store {
   readonly kind: StoreKind;
   readonly conversations: ConversationJournal;
-  /** The same conversations, if other hosts use them too; else null. */
-  readonly shared: SharedStore | null;
   readonly jobs: JobStore;
-  /** The same jobs, if any host may run one; else null. */
-  readonly sharedJobs: SharedJobs | null;
   readonly usage: UsageStore;
   /** Rate windows, if hosts share them; else null. */
   readonly windows: WindowCounter | null;

@@ -11,10 +11,8 @@ export function memoryStore(): Store {
   return {
     kind: 'memory',
     conversations: noJournal,
-    shared: null,
     windows: null,
     jobs: new MemoryJobs(),
-    sharedJobs: null,
     usage: noUsageStore,
     upkeep: memoryUpkeep(answers),
     answers,

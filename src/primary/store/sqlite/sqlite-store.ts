@@ -17,9 +17,7 @@ const dayMs = 86_400_000;
 /** A store in a file. It holds nothing but what is still to be removed from the file. */
 export class SqliteStore implements Store {
   readonly kind = 'sqlite';
-  readonly shared = null;
   readonly windows = null;
-  readonly sharedJobs = null;
   readonly conversations: SqliteConversations;
   readonly jobs: SqliteJobs;
   readonly usage: SqliteUsage;
