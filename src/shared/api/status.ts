@@ -18,7 +18,10 @@ const slotsBody = z.strictObject({
         job: z.int().positive().meta({ description: 'Counts up with each job since the start.' }),
         client: clientName,
         operation: z.enum(operations),
-        model: z.string().nullable().meta({ description: 'As the request named it; null where it named none.' }),
+        model: z
+          .string()
+          .nullable()
+          .meta({ description: 'The one that the request names, or its alias stands for; null for none.' }),
         started_at: time,
       }),
     )
