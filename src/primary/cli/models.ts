@@ -6,7 +6,7 @@ import { defaultModelName } from '../../shared/config/model-aliases.js';
 import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
 import type { Adapter, ModelEntry } from './contract/adapter.js';
-import type { OwnModel } from './spelling.js';
+import type { OwnModel } from './model-names.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 

@@ -1,7 +1,7 @@
 import type { Config } from '../../shared/config/config.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { ModelCli } from './model-cli.js';
-import { ModelNames } from './model-names.js';
+import { ModelNames, type OwnModel, type Spelling, spellingOf } from './model-names.js';
 import {
   type AtLeastOne,
   joinedChoice,
@@ -12,7 +12,6 @@ import {
   namedModel,
   narrowed,
 } from './models.js';
-import { type OwnModel, type Spelling, spellingOf } from './spelling.js';
 
 /** Which CLI serves a job, and with which of its models: decided once, at its admission, and never worked out again. */
 export interface Route<C = ModelCli> {

@@ -1,3 +1,4 @@
+import { readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { type AdapterFile, commandModel, isAdapterFile } from '../../../shared/config/clis.js';
 import { type Config, ConfigFault, type Environment } from '../../../shared/config/config.js';
@@ -8,16 +9,7 @@ import { launchEnv, searchPathOf } from '../environment.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
 import { findProgram } from '../process/program.js';
 import { ModelRouter } from '../route.js';
-import { acpAdapter } from './acp/adapter.js';
-import { presetOf } from './acp/presets.js';
 import { importAdapterModule } from './adapter-module.js';
-import { claudeAdapter } from './claude/adapter.js';
-import { codexAdapter } from './codex/adapter.js';
-import { commandAdapter } from './command/adapter.js';
-import { demoAdapter } from './demo/adapter.js';
-import { fileAdapter } from './file/adapter.js';
-import { adapterKit } from './file/kit.js';
-import { namedProviders } from './named-providers.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
 
@@ -54,8 +46,7 @@ export async function chooseAdapters(
   const named = async (choice: CliChoice | FileChoice): Promise<NamedAdapter> => {
     const { name } = choice;
     if (isFileChoice(choice)) return { name, adapter: await adapterOfFile(choice, config, env, load) };
-    const providers = choice.kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
-    return { name, adapter: createAdapter(choice, config, env, providers) };
+    return { name, adapter: await createAdapter(choice, config, env) };
   };
   const { clis, warnings } = await choose(config, env, named);
   const router = new ModelRouter(config, clis);
@@ -131,6 +122,8 @@ async function adapterOfFile(
   load: LoadModule,
 ): Promise<Adapter> {
   const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
+  const { fileAdapter } = loadPart<typeof import('./file/adapter.js')>('./file/adapter.js');
+  const { adapterKit } = loadPart<typeof import('./file/kit.js')>('./file/kit.js');
   const options = { command, extraArgs: config.cliArgs, env: given, kit: adapterKit };
   try {
     return fileAdapter(await load(path), options);
@@ -148,32 +141,42 @@ export async function chooseKind(config: Config, searchPath: string): Promise<Ad
   return found.kind === 'found' ? 'claude' : 'demo';
 }
 
-/** The only place that knows adapters by name. `providers`: those that the operator has named. */
-export function createAdapter(
-  { kind, command }: CliChoice,
-  config: Config,
-  env: Environment,
-  providers: ReadonlySet<string> = new Set(),
-): Adapter {
+/** Loads a file of an adapter when it is needed. With `import()`, a test would have to be a module itself. */
+function loadPart<Part>(path: string): Part {
+  return require(path);
+}
+
+/** The only place that knows adapters by name. It loads the one that is chosen: each costs about 1 MB of memory. */
+export async function createAdapter({ kind, command }: CliChoice, config: Config, env: Environment): Promise<Adapter> {
   const extraArgs = config.cliArgs;
   const given = launchEnv(env, config.cliEnv, { variable: null, value: null });
   switch (kind) {
     case 'claude': {
+      const { claudeAdapter } = loadPart<typeof import('./claude/adapter.js')>('./claude/adapter.js');
       const hasToken = config.oauthToken !== null;
       return claudeAdapter(command ?? ['claude'], { extraArgs, given, hasToken });
     }
-    case 'codex':
+    case 'codex': {
+      const { codexAdapter } = loadPart<typeof import('./codex/adapter.js')>('./codex/adapter.js');
       return codexAdapter(command ?? ['codex'], { extraArgs, given });
+    }
     case 'command': {
+      const { commandAdapter } = loadPart<typeof import('./command/adapter.js')>('./command/adapter.js');
       const words = command ?? [''];
       const { cliTemplate: template, cliStripAnsi: stripAnsi } = config;
       const defaultModel = config.clis.length > 0 ? null : config.defaultModel; // of several, it names its CLI too
       return commandAdapter(words, { extraArgs, template, stripAnsi, ...commandModel(words, extraArgs, defaultModel) });
     }
-    case 'demo':
+    case 'demo': {
+      const { demoAdapter } = loadPart<typeof import('./demo/adapter.js')>('./demo/adapter.js');
       return demoAdapter(command ?? [process.execPath, demoProgram]);
-    default:
+    }
+    default: {
+      const { acpAdapter } = loadPart<typeof import('./acp/adapter.js')>('./acp/adapter.js');
+      const { presetOf } = loadPart<typeof import('./acp/presets.js')>('./acp/presets.js');
+      const providers = kind === 'opencode' ? await namedProviders(config, env) : new Set<string>();
       return acpAdapter(kind, presetOf(kind, providers), command, { extraArgs, given, homeFiles: config.cliHomeFiles });
+    }
   }
 }
 
@@ -184,4 +187,44 @@ function warningsOf(kind: AdapterKind | AdapterFile, { cliCommand }: Config): st
   return isNamedOtherwise
     ? [`${basename(program)} is taken for claude: for any other program set MODEL_API_CLI=command.`]
     : [];
+}
+
+/** Where opencode keeps the logins of its providers, below HOME. */
+const logins = '.local/share/opencode/auth.json';
+/** The key of opencode's own provider. */
+const ownKey = 'OPENCODE_API_KEY';
+
+/**
+ * The providers that the operator has named for opencode: by a model, by a login or by a key. Opencode also offers free
+ * models of its own provider to everybody, and prompts would go there.
+ */
+export async function namedProviders(config: Config, env: Environment): Promise<ReadonlySet<string>> {
+  const { defaultModel, allowedModels, modelAliases, apiKeys, namedKeys, clis, cliEnv } = config;
+  const ofKeys = [...apiKeys, ...namedKeys].flatMap(({ models }) => models ?? []);
+  const targets = modelAliases.map(({ target }) => target);
+  const models = [...(defaultModel === null ? [] : [defaultModel]), ...allowedModels, ...targets, ...ofKeys];
+  const names = clis.map(({ name }) => name);
+  const hasKey = cliEnv.includes(ownKey) && Boolean(env[ownKey]);
+  const loggedIn = env.HOME === undefined ? [] : await providersIn(join(env.HOME, logins));
+  return new Set([
+    ...models.flatMap((model) => providerOf(model, names)),
+    ...loggedIn,
+    ...(hasKey ? ['opencode'] : []),
+  ]);
+}
+
+/** Of several CLIs, the name of one may stand before the provider. */
+function providerOf(model: string, clis: readonly string[]): string[] {
+  const parts = model.split('/');
+  const own = clis.includes(parts[0] ?? '') ? parts.slice(1) : parts;
+  return own.length > 1 ? own.slice(0, 1) : [];
+}
+
+async function providersIn(path: string): Promise<string[]> {
+  try {
+    const known: unknown = JSON.parse(await readFile(path, 'utf8'));
+    return typeof known === 'object' && known !== null ? Object.keys(known) : [];
+  } catch {
+    return []; // there is none, or opencode can't read it either
+  }
 }

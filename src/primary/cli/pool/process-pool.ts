@@ -1,4 +1,4 @@
-import type { Clock } from '../../../shared/clock.js';
+import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { Capabilities, Consultation, LaunchOptions } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
@@ -6,10 +6,9 @@ import type { ConversationState } from '../process/cli-state.js';
 import { ConsultedProgram, consultation, consultPlan } from '../process/consult.js';
 import type { Launcher } from '../process/launcher.js';
 import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../process/program.js';
-import { HeadStart } from './head-start.js';
 import type { LaunchHistory } from './launch-history.js';
 import type { CliLease, LeaseOrigin } from './lease.js';
-import { type IdleSession, planSessions, type SessionSettings } from './session-policy.js';
+import { type IdleSession, planSessions, type SessionSettings } from './policies.js';
 
 export interface PoolSettings extends SessionSettings {
   readonly limits: CliLimits;
@@ -29,6 +28,11 @@ export interface Session extends IdleSession {
   readonly conversation: ConversationState;
 }
 
+/** A turn that begins has the processors for itself for this long, or until it ends. */
+const headStartMs = 150;
+/** An older program has started, or was held up for long enough. */
+const maxPausedAgeMs = 500;
+
 /** Owns all processes of the model CLI. A process serves one job, or one conversation, and nobody else ever after. */
 export class ProcessPool {
   readonly #settings: PoolSettings;
@@ -36,13 +40,12 @@ export class ProcessPool {
   /** Every process with its launch; null for a consultation. */
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
-  readonly #headStart: HeadStart;
+  #stopPauseTimer: StopTimer = () => {};
   #onChange: () => void = () => {};
 
   constructor(settings: PoolSettings, parts: PoolParts) {
     this.#settings = settings;
     this.#parts = parts;
-    this.#headStart = new HeadStart(() => this.#all.keys(), parts.clock);
   }
 
   /** `listener` is called when a process of jobs has changed its state. There is one listener. */
@@ -200,8 +203,24 @@ export class ProcessPool {
   #changed({ state }: CliProcess, key: LaunchKey | null): void {
     const { history, clock } = this.#parts;
     if (key !== null && state.name === 'stopping' && state.hasDied) history.failed(key, clock.monotonicMs());
-    this.#headStart.changed();
+    this.#pauseStarts();
     if (key !== null) this.#onChange(); // a look that consults the program must not cause the next look
+  }
+
+  /** While a turn begins, pauses programs that are just being started in advance: a start keeps a processor busy. */
+  #pauseStarts(): void {
+    const { clock } = this.#parts;
+    const nowMs = clock.monotonicMs();
+    const processes = [...this.#all.keys()];
+    const waiting = processes.filter(({ state }) => state.name === 'standby');
+    const begun = processes.filter(({ state }) => state.name === 'busy' && state.turn !== null);
+    const leftMs = Math.max(0, ...begun.map(({ sinceMs }) => sinceMs + headStartMs - nowMs));
+    for (const process of waiting) {
+      if (leftMs > 0 && nowMs - process.startedMs < maxPausedAgeMs) process.pause();
+      else process.resume();
+    }
+    this.#stopPauseTimer();
+    if (leftMs > 0 && waiting.length > 0) this.#stopPauseTimer = clock.after(leftMs, () => this.#pauseStarts());
   }
 
   #endSession({ process }: Session): void {

@@ -5,8 +5,8 @@ import type { ConversationState } from '../process/cli-state.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
 import type { HostLoad } from './host-load.js';
 import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';
+import { planStandby, type StandbyProcess } from './policies.js';
 import type { ProcessPool } from './process-pool.js';
-import { planStandby, type StandbyProcess } from './standby-policy.js';
 
 /** A job that waits for a slot. */
 export interface WaitingJob {

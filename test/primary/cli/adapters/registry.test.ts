@@ -81,18 +81,18 @@ describe('the model CLI that the operator has chosen', () => {
 
   it('is started by the command that is named, else by its own', async () => {
     const named = await configOf({ MODEL_API_CLI_COMMAND: '/opt/model --fast' });
-    expect(createAdapter(choiceOf('claude', named), named, nowhere).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter(choiceOf('demo', named), named, nowhere).command).toEqual(['/opt/model', '--fast']);
-    expect(createAdapter(choiceOf('command', named), named, nowhere).command).toEqual(['/opt/model']);
+    expect((await createAdapter(choiceOf('claude', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
+    expect((await createAdapter(choiceOf('demo', named), named, nowhere)).command).toEqual(['/opt/model', '--fast']);
+    expect((await createAdapter(choiceOf('command', named), named, nowhere)).command).toEqual(['/opt/model']);
     const plain = await configOf({});
-    expect(createAdapter(choiceOf('claude', plain), plain, nowhere).command).toEqual(['claude']);
-    expect(createAdapter(choiceOf('demo', plain), plain, nowhere).command[0]).toBe(process.execPath);
+    expect((await createAdapter(choiceOf('claude', plain), plain, nowhere)).command).toEqual(['claude']);
+    expect((await createAdapter(choiceOf('demo', plain), plain, nowhere)).command[0]).toBe(process.execPath);
   });
 
   it('offers as a plain command the model that it is, or any where it takes a model', async () => {
     const modelsOf = async (command: string, more: Variables = {}) => {
       const config = await configOf({ MODEL_API_CLI_COMMAND: command, ...more });
-      return createAdapter(choiceOf('command', config), config, nowhere).models;
+      return (await createAdapter(choiceOf('command', config), config, nowhere)).models;
     };
     expect(await modelsOf('/opt/ollama run')).toEqual(['ollama']);
     expect(await modelsOf('/opt/ollama run', { MODEL_API_DEFAULT_MODEL: 'llama' })).toEqual(['llama']);

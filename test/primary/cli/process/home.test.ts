@@ -1,6 +1,6 @@
 import { mkdir, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { ProcessHome } from '../../../../src/primary/cli/process/home.js';
+import { ProcessHome } from '../../../../src/primary/cli/process/launcher.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
 
 describe('what a process has on disk', () => {

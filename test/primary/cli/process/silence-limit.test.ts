@@ -1,4 +1,4 @@
-import { SilenceLimit } from '../../../../src/primary/cli/process/silence-limit.js';
+import { SilenceLimit } from '../../../../src/primary/cli/process/open-turn.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
 function limitOf(firstOutputMs: number, stallMs: number) {

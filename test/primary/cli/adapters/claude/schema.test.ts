@@ -1,4 +1,4 @@
-import { knownToClaude } from '../../../../../src/primary/cli/adapters/claude/schema.js';
+import { knownToClaude } from '../../../../../src/primary/cli/adapters/claude/writer.js';
 
 const text = { type: 'string' };
 
