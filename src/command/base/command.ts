@@ -1,6 +1,8 @@
 import type { Clock } from '../../shared/clock.js';
+import type { Paint } from '../../shared/text/paint.js';
 import type { Client } from './client.js';
 import type { AddressFlags, NamedStore } from './environment.js';
+import { exitCodes } from './errors.js';
 import type { Terminal } from './terminal.js';
 
 /** One subcommand of prompt-relay. */
@@ -86,6 +88,18 @@ export const jsonFlag = { json: { type: 'boolean', description: 'print JSON' } }
   string,
   Flag
 >;
+
+/** Writes what a command has found, as JSON or in lines. Resolves with the exit code of a success. */
+export async function show(
+  args: CommandArguments,
+  terminal: Terminal,
+  body: object,
+  lines: (paint: Paint) => readonly string[],
+): Promise<number> {
+  if (args.has('json')) await terminal.writeJson(body);
+  else await terminal.writeLines(lines(terminal.paint));
+  return exitCodes.ok;
+}
 
 export function clientFor(args: CommandArguments, context: CommandContext): Promise<Client> {
   return context.createClient({ url: args.value('url'), key: args.value('key') });

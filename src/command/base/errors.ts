@@ -51,6 +51,11 @@ export class CommandError extends Error {
   }
 }
 
+/** A command line that this verb cannot take. */
+export function usageError(verb: string, message: string): CommandError {
+  return new CommandError(exitCodes.usage, `${verb}: ${message}\nRun "prompt-relay ${verb} --help" for usage.`);
+}
+
 /** The service answered with an error body. */
 export class ServiceError extends CommandError {
   readonly #body: ErrorBody;

@@ -9,8 +9,9 @@ import {
   type CommandContext,
   clientFor,
   jsonFlag,
+  show,
 } from '../base/command.js';
-import { CommandError, exitCodes, InterruptedError, ServiceError } from '../base/errors.js';
+import { CommandError, exitCodes, InterruptedError, ServiceError, usageError } from '../base/errors.js';
 import type { ServerEvent } from '../base/http.js';
 import { renderJobs, renderOwnJobs, renderShownJob } from '../render/jobs.js';
 import { collectJob, printAnswer } from './answer.js';
@@ -41,26 +42,23 @@ export const jobs: Command = {
     const [action, id, ...rest] = args.positionals;
     if (action === undefined) return list(args, context);
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined || rest.length > 0) throw usageError('say show, follow or cancel');
-    if (id === undefined || id === '') throw usageError(`${action}: name the job`);
+    if (act === undefined || rest.length > 0) throw usageError('jobs', 'say show, follow or cancel');
+    if (id === undefined || id === '') throw usageError('jobs', `${action}: name the job`);
     return act(await clientFor(args, context), `/jobs/${encodeURIComponent(id)}`, args, context);
   },
 };
 
 async function list(args: CommandArguments, context: CommandContext): Promise<number> {
-  const { terminal, clock } = context;
   const client = await clientFor(args, context);
   const now = await client.getState('/status', jobsBody);
   const own = await client.getIfTold('/jobs', jobList);
   const background = own?.jobs ?? [];
-  if (args.has('json')) await terminal.writeJson({ ...now, background });
-  else {
-    const nowMs = clock.now();
-    const lines = renderJobs(now, nowMs, terminal.paint);
-    const hasMore = own !== null && own.next_cursor !== null;
-    await terminal.writeLines([...lines, ...renderOwnJobs(background, hasMore, nowMs, terminal.paint)]);
-  }
-  return exitCodes.ok;
+  const nowMs = context.clock.now();
+  const hasMore = own !== null && own.next_cursor !== null;
+  return show(args, context.terminal, { ...now, background }, (paint) => [
+    ...renderJobs(now, nowMs, paint),
+    ...renderOwnJobs(background, hasMore, nowMs, paint),
+  ]);
 }
 
 type JobAction = (client: Client, path: string, args: CommandArguments, context: CommandContext) => Promise<number>;
@@ -113,10 +111,6 @@ function responseOf(result: JobResult): string {
 interface OutputItem {
   readonly arguments?: string;
   readonly content?: readonly { readonly text?: string }[];
-}
-
-function usageError(message: string): CommandError {
-  return new CommandError(exitCodes.usage, `jobs: ${message}\nRun "prompt-relay jobs --help" for usage.`);
 }
 
 /** Times in a row that nothing new comes, until it is given up; and the time between them. */

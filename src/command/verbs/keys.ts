@@ -4,7 +4,7 @@ import { readKeysFile } from '../../shared/config/keys-file.js';
 import { alignColumns } from '../../shared/text/format.js';
 import type { Paint } from '../../shared/text/paint.js';
 import { type Command, type CommandArguments, type CommandContext, type Flag, jsonFlag } from '../base/command.js';
-import { CommandError, exitCodes } from '../base/errors.js';
+import { exitCodes, usageError } from '../base/errors.js';
 import type { Terminal } from '../base/terminal.js';
 
 /** The options of a new key, as the keys file writes them. */
@@ -35,7 +35,7 @@ export const keys: Command = {
   run: (args, context) => {
     const [action = '', subject] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('say new, list or check');
+    if (act === undefined) throw usageError('keys', 'say new, list or check');
     return act(subject, args, context);
   },
 };
@@ -46,12 +46,12 @@ type Action = (subject: string | undefined, args: CommandArguments, context: Com
 
 const actions: Readonly<Record<string, Action>> = {
   new: async (name, args, { terminal }) => {
-    if (name === undefined) throw usageError('new: name the holder of the key');
+    if (name === undefined) throw usageError('keys', 'new: name the holder of the key');
     const key = `pr_${randomBytes(24).toString('base64url')}`;
     const line = [name, 'sha256', digestOf(key), ...optionsOf(args)].join(':');
     const { keys: held, faults } = readKeysFile(line);
     const fault = faults[0] ?? (held[0]?.name === name ? undefined : badName);
-    if (fault !== undefined) throw usageError(`new: ${fault.replace(/^line 1: /, '')}`);
+    if (fault !== undefined) throw usageError('keys', `new: ${fault.replace(/^line 1: /, '')}`);
     if (args.has('json')) await terminal.writeJson({ name, key, line });
     else await terminal.writeLines([key, line]);
     terminal.message('The first line is the key: it is shown this once. The second is for the keys file.');
@@ -98,10 +98,6 @@ function jsonOf(key: Omit<ApiKey, 'digest'>) {
     subclients: key.hasSubclients,
     expires: key.expiresAt === null ? null : new Date(key.expiresAt).toISOString().slice(0, 10),
   };
-}
-
-function usageError(message: string): CommandError {
-  return new CommandError(exitCodes.usage, `keys: ${message}\nRun "prompt-relay keys --help" for usage.`);
 }
 
 /** One line for each key, its name first. */

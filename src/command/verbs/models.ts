@@ -1,8 +1,7 @@
 import { type ModelList, modelList } from '../../shared/api/models.js';
 import { alignColumns } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
-import { addressFlags, type Command, clientFor, jsonFlag } from '../base/command.js';
-import { exitCodes } from '../base/errors.js';
+import { addressFlags, type Command, clientFor, jsonFlag, show } from '../base/command.js';
 
 export const models: Command = {
   name: 'models',
@@ -12,11 +11,8 @@ export const models: Command = {
   maxPositionals: 0,
   examples: ['prompt-relay models', 'prompt-relay models --url relay.example.org:5051'],
   run: async (args, context) => {
-    const { terminal } = context;
     const body = await (await clientFor(args, context)).get('/models', modelList);
-    if (args.has('json')) await terminal.writeJson(body);
-    else await terminal.writeLines(renderModels(body, terminal.paint));
-    return exitCodes.ok;
+    return show(args, context.terminal, body, (paint) => renderModels(body, paint));
   },
 };
 

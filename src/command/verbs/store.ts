@@ -17,9 +17,10 @@ import {
   type CommandContext,
   clientFor,
   jsonFlag,
+  show,
 } from '../base/command.js';
 import type { NamedStore } from '../base/environment.js';
-import { CommandError, exitCodeOfError, exitCodes } from '../base/errors.js';
+import { CommandError, exitCodeOfError, exitCodes, usageError } from '../base/errors.js';
 import { renderBackup, renderPurge, renderVerdict } from '../render/store.js';
 
 export const store: Command = {
@@ -50,7 +51,7 @@ export const store: Command = {
   run: async (args, context) => {
     const [action = '', subject] = args.positionals;
     const act = Object.hasOwn(actions, action) ? actions[action] : undefined;
-    if (act === undefined) throw usageError('say backup, verify or purge');
+    if (act === undefined) throw usageError('store', 'say backup, verify or purge');
     try {
       return await act(subject, args, context);
     } catch (error) {
@@ -70,28 +71,28 @@ type StoreAction = (subject: string | undefined, args: CommandArguments, context
 
 const actions: Readonly<Record<string, StoreAction>> = {
   backup: async (file, args, context) => {
-    if (file === undefined || basename(file) === '') throw usageError('backup: name the file');
+    if (file === undefined || basename(file) === '') throw usageError('store', 'backup: name the file');
     const settings = context.storeSettings(args.value('store'));
-    if (settings.isRedis) throw usageError(redisBackup);
+    if (settings.isRedis) throw usageError('store', redisBackup);
     const made =
       (await onFile(settings.path, args, context, ({ upkeep }) => upkeep.backupTo(resolve(file)))) ??
       (await backupByService(file, args, context));
-    return show(made, renderBackup(made), args, context);
+    return show(args, context.terminal, made, () => renderBackup(made));
   },
   verify: async (file, args, context) => {
     const settings = context.storeSettings(args.value('store'));
     const path = file === undefined ? settings.path : resolve(file);
     const report =
       (await verifyFile(path, settings, args, context)) ?? (await verifyByService(file, settings, args, context));
-    await show(report, renderVerdict(report, context.terminal.paint), args, context);
+    await show(args, context.terminal, report, (paint) => renderVerdict(report, paint));
     return report.faults.length === 0 ? exitCodes.ok : exitCodes.failed;
   },
   purge: async (unexpected, args, context) => {
     const named = args.value('client');
     if (unexpected !== undefined || named === undefined)
-      throw usageError("purge: name the client with --client, such as --client 'key alice'");
+      throw usageError('store', "purge: name the client with --client, such as --client 'key alice'");
     const order = purgeRequest.safeParse({ client: named });
-    if (!order.success) throw usageError(`--client: ${order.error.issues[0]?.message}`);
+    if (!order.success) throw usageError('store', `--client: ${order.error.issues[0]?.message}`);
     const { client } = order.data;
     const settings = context.storeSettings(args.value('store'));
     const purged: PurgeReport =
@@ -104,7 +105,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
         },
         'purge',
       )) ?? (await (await serviceWith(settings, args, context)).order('/store/purge', { client }, purgeReport));
-    return show(purged, renderPurge(purged, context.terminal.paint), args, context);
+    return show(args, context.terminal, purged, (paint) => renderPurge(purged, paint));
   },
 };
 
@@ -167,23 +168,8 @@ async function backupByService(file: string, args: CommandArguments, context: Co
     const { store: place } = await client.getState('/setup', setupReport);
     const folder = dirname(place.place ?? '/');
     if (place.kind === 'sqlite' && dirname(resolve(file)) !== folder) {
-      throw usageError(`backup: a service that runs writes beside its store alone: name a file in ${folder}`);
+      throw usageError('store', `backup: a service that runs writes beside its store alone: name a file in ${folder}`);
     }
   }
   return client.order('/store/backup', { name: basename(file) }, storeBackup);
-}
-
-async function show(
-  body: object,
-  lines: readonly string[],
-  args: CommandArguments,
-  { terminal }: CommandContext,
-): Promise<number> {
-  if (args.has('json')) await terminal.writeJson(body);
-  else await terminal.writeLines([...lines]);
-  return exitCodes.ok;
-}
-
-function usageError(message: string): CommandError {
-  return new CommandError(exitCodes.usage, `store: ${message}\nRun "prompt-relay store --help" for usage.`);
 }

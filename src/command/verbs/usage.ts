@@ -1,7 +1,7 @@
 import { dayQuery, type UsageReport, type UsageRow, usageReport } from '../../shared/api/usage.js';
 import { alignColumns, formatDuration, formatNumber } from '../../shared/text/format.js';
 import { escaped, type Paint } from '../../shared/text/paint.js';
-import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag } from '../base/command.js';
+import { addressFlags, type Command, type CommandArguments, clientFor, jsonFlag, show } from '../base/command.js';
 import { CommandError, exitCodes } from '../base/errors.js';
 
 export const usage: Command = {
@@ -18,12 +18,9 @@ export const usage: Command = {
   notes: ['Without the scope admin, only your own rows are shown.'],
   examples: ['prompt-relay usage', 'prompt-relay usage --since 2026-01-01 --until 2026-01-31 --json'],
   run: async (args, context) => {
-    const { terminal } = context;
     const path = pathOf(args);
     const report = await (await clientFor(args, context)).getState(path, usageReport);
-    if (args.has('json')) await terminal.writeJson(report);
-    else await terminal.writeLines(renderUsage(report, terminal.paint));
-    return exitCodes.ok;
+    return show(args, context.terminal, report, (paint) => renderUsage(report, paint));
   },
 };
 
