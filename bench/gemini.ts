@@ -1,7 +1,6 @@
 import { Agent } from 'node:http';
 import { startGeminiApi } from '../test/support/gemini-api-stub.js';
-import { installGemini } from '../test/support/gemini-cli.js';
-import { startWithGemini } from '../test/support/gemini-service.js';
+import { installGemini, startWithGemini } from '../test/support/gemini-service.js';
 import { KeepAliveClient } from '../test/support/keep-alive.js';
 import { DirectGemini } from './support/direct-gemini.js';
 import { alternately } from './support/pairs.js';

@@ -5,8 +5,7 @@ import { mkdir, readFile, rm } from 'node:fs/promises';
 import { availableParallelism } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { optionalPackages, packages, type Suite, suites, type Variant } from './suites.js';
-import { cacheFor } from './support/install-once.js';
-import { installNode } from './support/other-nodes.js';
+import { cacheFor, installNode } from './support/install-once.js';
 import { root } from './support/sources.js';
 
 const usage = `Usage: npm run suite NAME [-- ARGUMENTS OF JEST]

@@ -1,6 +1,5 @@
 import { Agent } from 'node:http';
-import { installClaude } from '../../test/support/claude-cli.js';
-import { startWithClaude } from '../../test/support/claude-service.js';
+import { installClaude, startWithClaude } from '../../test/support/claude-service.js';
 import { makeClaudeHome } from '../../test/support/claude-session.js';
 import { KeepAliveClient } from '../../test/support/keep-alive.js';
 import { type MessagesApi, startMessagesApi } from '../../test/support/messages-api-stub.js';

@@ -4,10 +4,8 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { codexAdapter } from '../../src/primary/cli/adapters/codex/adapter.js';
-import { plainLaunch } from '../../src/primary/cli/contract/adapter.js';
-import { installCodex } from '../../test/support/codex-cli.js';
-import { consultCodex } from '../../test/support/codex-consult.js';
-import { startWithCodex, stubKey, toStub } from '../../test/support/codex-service.js';
+import { type Consult, filePlace, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
+import { installCodex, startWithCodex, stubKey, toStub } from '../../test/support/codex-service.js';
 import { temporaryFolder } from '../../test/support/folder.js';
 import { startResponsesApi } from '../../test/support/responses-api-stub.js';
 import { asByItself, type BenchedAgent, type OpenAgent } from './agent-bench.js';
@@ -63,4 +61,28 @@ async function runOnce(
   await exited;
   if (answeredMs === null) throw new Error('codex exec ended without an answer');
   return answeredMs;
+}
+
+/** Asks the real program what it is, in this environment, whose HOME is private. */
+function consultCodex(program: string, env: Readonly<Record<string, string>>): Consult {
+  const place = join(env.HOME ?? '', 'consulted.json');
+  return async (args, input = '', isEnough, file) => {
+    if (file !== undefined) await writeFile(place, file);
+    const child = spawn(
+      program,
+      args.map((arg) => arg.replace(filePlace, place)),
+      { env, cwd: env.HOME },
+    );
+    const closed = once(child, 'close');
+    let stdout = '';
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      stdout += text;
+      if (isEnough?.(stdout) === true) child.kill();
+    });
+    child.stderr.resume();
+    child.stdin.on('error', () => {}).write(input);
+    if (isEnough === undefined) child.stdin.end();
+    await closed;
+    return { code: child.exitCode, stdout };
+  };
 }

@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { acpAdapter } from '../../src/primary/cli/adapters/acp/adapter.js';
 import { presets } from '../../src/primary/cli/adapters/acp/presets.js';
 import { temporaryFolder } from '../../test/support/folder.js';
-import { installGemini } from '../../test/support/gemini-cli.js';
+import { installGemini } from '../../test/support/gemini-service.js';
 import { prompt } from './task.js';
 
 type Variables = Readonly<Record<string, string>>;

@@ -1,6 +1,6 @@
 import type { RedisStore } from '../../src/primary/hosts/redis-store.js';
 import { systemClock } from '../../src/shared/clock.js';
-import { openRedisAt } from '../../test/support/redis-store.js';
+import { openRedisAt } from '../../test/support/redis-server.js';
 import { acceptedJob, answerOf, endedAt } from '../../test/support/shared-jobs.js';
 
 const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };

@@ -1,6 +1,6 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installAgent, type PackagedAgent } from '../support/agent-programs.js';
+import { installAgent, type PackagedAgent } from '../support/coding-agents.js';
 import { type CompletionsApi, completionTokens, startCompletionsApi } from '../support/completions-api-stub.js';
 import { temporaryFolder } from '../support/folder.js';
 import { untilJobs } from '../support/jobs.js';

@@ -1,7 +1,7 @@
 import type { Model } from '../contract/house.js';
 import { describeContract } from '../contract/suite.js';
+import { jayFrom, type StartJay } from '../support/adapter-files.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
-import { jayFrom, type StartJay } from '../support/jay.js';
 import { twoWorkers } from '../support/service.js';
 
 const moods: Readonly<Record<Model, string>> = {

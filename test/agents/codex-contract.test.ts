@@ -1,7 +1,6 @@
 import type { Model } from '../contract/house.js';
 import { describeContract } from '../contract/suite.js';
-import { installCodex } from '../support/codex-cli.js';
-import { startWithCodex } from '../support/codex-service.js';
+import { installCodex, startWithCodex } from '../support/codex-service.js';
 import {
   atCapacity,
   type ResponsesApi,

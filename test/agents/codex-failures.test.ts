@@ -1,5 +1,4 @@
-import { installCodex } from '../support/codex-cli.js';
-import { startWithCodex } from '../support/codex-service.js';
+import { installCodex, startWithCodex } from '../support/codex-service.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import {
   atCapacity,

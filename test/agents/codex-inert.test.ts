@@ -1,7 +1,6 @@
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installCodex } from '../support/codex-cli.js';
-import { startWithCodex } from '../support/codex-service.js';
+import { installCodex, startWithCodex } from '../support/codex-service.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers } from '../support/jobs.js';
 import {

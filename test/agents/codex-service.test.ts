@@ -1,8 +1,7 @@
 import { mkdir, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ModelEntry } from '../../src/shared/api/models.js';
-import { codexVersion, installCodex } from '../support/codex-cli.js';
-import { startWithCodex, toStub } from '../support/codex-service.js';
+import { codexVersion, installCodex, startWithCodex, toStub } from '../support/codex-service.js';
 import { namesOf, stream, textOf } from '../support/event-stream.js';
 import { metric } from '../support/exposition.js';
 import { temporaryFolder } from '../support/folder.js';

@@ -1,8 +1,7 @@
 import { startWithClaude } from '../support/claude-service.js';
 import { type CodingAgent, codingAgents, installCodingAgent, settleAgent } from '../support/coding-agents.js';
 import { metric } from '../support/exposition.js';
-import { says, startMessagesApi } from '../support/messages-api-stub.js';
-import { conversationOf, systemOf } from '../support/messages-request.js';
+import { conversationOf, says, startMessagesApi, systemOf } from '../support/messages-api-stub.js';
 import { type LogRecord, type Service, script, startService } from '../support/service.js';
 
 const live = { MODEL_API_LIVE_SESSIONS: '4' };

@@ -8,8 +8,7 @@ import {
   geminiStalls,
   startGeminiApi,
 } from '../support/gemini-api-stub.js';
-import { installGemini } from '../support/gemini-cli.js';
-import { startWithGemini } from '../support/gemini-service.js';
+import { installGemini, startWithGemini } from '../support/gemini-service.js';
 
 const behaviours: Readonly<Record<Model, GeminiBehaviour>> = {
   answers: geminiSays('Good ', 'day'),

@@ -6,11 +6,10 @@ import {
   geminiEchoes,
   geminiSays,
   geminiSaysAndRuns,
+  lastSaidIn,
   startGeminiApi,
 } from '../support/gemini-api-stub.js';
-import { installGemini } from '../support/gemini-cli.js';
-import { lastSaidIn } from '../support/gemini-request.js';
-import { startWithGemini } from '../support/gemini-service.js';
+import { installGemini, startWithGemini } from '../support/gemini-service.js';
 import type { Service } from '../support/service.js';
 
 const canary = 'canary-in-a-file';

@@ -1,5 +1,5 @@
+import { readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { filesHolding } from '../support/at-rest.js';
 import { stream, textOf } from '../support/event-stream.js';
 import {
   type GeminiApi,
@@ -10,13 +10,25 @@ import {
   geminiSaysSlowly,
   geminiStalls,
   geminiTokens,
+  saidIn,
   startGeminiApi,
 } from '../support/gemini-api-stub.js';
-import { geminiVersion, installGemini } from '../support/gemini-cli.js';
-import { saidIn } from '../support/gemini-request.js';
-import { startWithGemini } from '../support/gemini-service.js';
+import { geminiVersion, installGemini, startWithGemini } from '../support/gemini-service.js';
 import { recovers, untilJobs, untilTreeGone } from '../support/jobs.js';
 import { until } from '../support/until.js';
+
+/** The files below a folder whose text holds this, now. Links are not followed. */
+async function filesHolding(folder: string, text: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const found = await Promise.all(files.map(async (file) => (await readText(file)).includes(text)));
+  return files.filter((_, index) => found[index]);
+}
+
+/** A file may go while it is read. */
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch(() => '');
+}
 
 const tinyPng = {
   media_type: 'image/png',

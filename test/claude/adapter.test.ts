@@ -2,21 +2,30 @@ import type { Dirent } from 'node:fs';
 import { readdir, readFile, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
-import { claudeVersion, installClaude } from '../support/claude-cli.js';
-import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, openLab } from '../support/claude-lab.js';
-import type { Answer, ClaudeSession } from '../support/claude-session.js';
+import { claudeVersion, installClaude } from '../support/claude-service.js';
+import {
+  type Answer,
+  apiKey,
+  type ClaudeLab,
+  type ClaudeSession,
+  type KnownClaude,
+  learnClaude,
+  openLab,
+} from '../support/claude-session.js';
 import {
   type Behaviour,
   breaksAfter,
+  conversationOf,
   echoes,
   type MessagesApi,
+  type MessagesRequest,
   refusals,
   says,
   saysInBlocks,
   stalls,
+  systemOf,
   tokens,
 } from '../support/messages-api-stub.js';
-import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
 import { until } from '../support/until.js';
 
 const inputTokens = tokens.input + tokens.cacheCreation + tokens.cacheRead;

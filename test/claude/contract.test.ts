@@ -1,7 +1,6 @@
 import type { Model } from '../contract/house.js';
 import { describeContract } from '../contract/suite.js';
-import { installClaude } from '../support/claude-cli.js';
-import { startWithClaude } from '../support/claude-service.js';
+import { installClaude, startWithClaude } from '../support/claude-service.js';
 import {
   type Behaviour,
   type MessagesApi,

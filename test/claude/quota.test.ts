@@ -1,5 +1,4 @@
-import { installClaude } from '../support/claude-cli.js';
-import { startWithClaude } from '../support/claude-service.js';
+import { installClaude, startWithClaude } from '../support/claude-service.js';
 import { metric } from '../support/exposition.js';
 import { recovers } from '../support/jobs.js';
 import { echoes, fiveHours, type MessagesApi, refusals, startMessagesApi } from '../support/messages-api-stub.js';

@@ -1,11 +1,11 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { ModelEntry } from '../../src/shared/api/models.js';
-import { claudeVersion, installClaude } from '../support/claude-cli.js';
-import { startWithClaude } from '../support/claude-service.js';
+import { claudeVersion, installClaude, startWithClaude } from '../support/claude-service.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import {
+  conversationOf,
   echoes,
   type MessagesApi,
   refusals,
@@ -14,9 +14,9 @@ import {
   saysSlowly,
   stalls,
   startMessagesApi,
+  systemOf,
   tokens,
 } from '../support/messages-api-stub.js';
-import { conversationOf, systemOf } from '../support/messages-request.js';
 
 /** No process but those of the job that runs. */
 const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };

@@ -1,8 +1,14 @@
-import { installClaude } from '../support/claude-cli.js';
-import { startWithClaude } from '../support/claude-service.js';
+import { installClaude, startWithClaude } from '../support/claude-service.js';
 import { metric } from '../support/exposition.js';
-import { echoes, type MessagesApi, saysAndGives, startMessagesApi } from '../support/messages-api-stub.js';
-import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
+import {
+  conversationOf,
+  echoes,
+  type MessagesApi,
+  type MessagesRequest,
+  saysAndGives,
+  startMessagesApi,
+  systemOf,
+} from '../support/messages-api-stub.js';
 import type { Service } from '../support/service.js';
 import { until } from '../support/until.js';
 

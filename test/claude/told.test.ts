@@ -2,18 +2,27 @@ import { symlink, writeFile } from 'node:fs/promises';
 import { hostname, userInfo } from 'node:os';
 import { join } from 'node:path';
 import { type Image, type LaunchOptions, plainLaunch, type Turn } from '../../src/primary/cli/contract/adapter.js';
-import { claudeVersion, installClaude } from '../support/claude-cli.js';
-import { apiKey, type ClaudeLab, type KnownClaude, learnClaude, loginToken, openLab } from '../support/claude-lab.js';
-import type { ClaudeSession } from '../support/claude-session.js';
+import { claudeVersion, installClaude } from '../support/claude-service.js';
 import {
+  apiKey,
+  type ClaudeLab,
+  type ClaudeSession,
+  type KnownClaude,
+  learnClaude,
+  loginToken,
+  openLab,
+} from '../support/claude-session.js';
+import {
+  conversationOf,
   declines,
   echoes,
   type MessagesApi,
+  type MessagesRequest,
   says,
   saysAndGives,
   startMessagesApi,
+  systemOf,
 } from '../support/messages-api-stub.js';
-import { conversationOf, type MessagesRequest, systemOf } from '../support/messages-request.js';
 
 /** The first that takes everything over stdin. */
 const isOlder = claudeVersion === '2.1.197';

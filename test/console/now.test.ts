@@ -1,3 +1,4 @@
+import type { Locator, Page } from 'playwright-core';
 import { Account } from '../support/account.js';
 import { untilEnded } from '../support/background.js';
 import { type Browser, startBrowser } from '../support/browser.js';
@@ -7,9 +8,35 @@ import { freePort } from '../support/free-port.js';
 import { createGate } from '../support/gate.js';
 import { enterKey, headersOf, type KeyHolder, keyOf, writeNamedKeys } from '../support/named-keys.js';
 import { describeWith } from '../support/needs.js';
-import { NowPage } from '../support/now-page.js';
 import { redisServer, startRedis } from '../support/redis-server.js';
 import { type Service, startService, startWithProgram } from '../support/service.js';
+
+/** The page Now of the console, as a user finds things on it. */
+class NowPage {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  /** A part of it, by its heading. */
+  card(title: string): Locator {
+    return this.page.getByRole('region', { name: title, exact: true });
+  }
+
+  get busySlots(): Locator {
+    return this.page.locator('.slot.busy');
+  }
+
+  /** Resolves when this text stands on the page. */
+  async says(text: string | RegExp): Promise<void> {
+    await this.page.getByText(text).first().waitFor();
+  }
+
+  async recheck(): Promise<void> {
+    await this.page.getByRole('button', { name: 'Check now' }).click();
+  }
+}
 
 describe('The page Now', () => {
   let browser: Browser;

@@ -1,6 +1,6 @@
+import { viewStatus } from '../support/event-stream.js';
 import { untilJobs } from '../support/jobs.js';
 import type { Service } from '../support/service.js';
-import { viewStatus } from '../support/status-viewer.js';
 import { keys, type Open, oneKey } from './house.js';
 
 const { alice } = keys;

@@ -1,9 +1,9 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { jayFrom, type StartJay } from '../support/adapter-files.js';
 import { stream } from '../support/event-stream.js';
 import { metric } from '../support/exposition.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
-import { jayFrom, type StartJay } from '../support/jay.js';
 import { untilJobs, untilTreeGone } from '../support/jobs.js';
 import { failingService, fixture, startService } from '../support/service.js';
 

@@ -2,8 +2,7 @@ import { type Endpoint, endpoints } from '../../src/shared/api/endpoints.js';
 import { answerTo, expectSound, failure } from '../support/door.js';
 import { metric } from '../support/exposition.js';
 import { untilJobs } from '../support/jobs.js';
-import { jsonPost, RawConnection, request } from '../support/raw-http.js';
-import { receive } from '../support/receive.js';
+import { jsonPost, RawConnection, receive, request } from '../support/raw-http.js';
 import { type Service, startService } from '../support/service.js';
 import { until } from '../support/until.js';
 

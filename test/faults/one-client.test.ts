@@ -1,8 +1,8 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { jayFrom } from '../support/adapter-files.js';
 import { metric } from '../support/exposition.js';
 import { type TemporaryFolder, temporaryFolder } from '../support/folder.js';
-import { jayFrom } from '../support/jay.js';
 import { headersOf, type KeyHolder, type NamedKeys, writeNamedKeys } from '../support/named-keys.js';
 import { fixture, type Service, script, startService } from '../support/service.js';
 

@@ -3,14 +3,13 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { type StatusBody, statusBody } from '../../src/shared/api/status.js';
 import { digestOf } from '../../src/shared/config/api-keys.js';
-import type { StreamAnswer } from '../support/event-stream.js';
+import { type StreamAnswer, viewStatus } from '../support/event-stream.js';
 import { temporaryFolder } from '../support/folder.js';
 import { createGate } from '../support/gate.js';
 import { untilJobs } from '../support/jobs.js';
 import { memoryOf } from '../support/processes.js';
 import { request } from '../support/raw-http.js';
 import { type Service, startService, startWithProgram, twoWorkers } from '../support/service.js';
-import { viewStatus } from '../support/status-viewer.js';
 import { until } from '../support/until.js';
 
 const megabyte = 1024 * 1024;

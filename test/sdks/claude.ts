@@ -1,5 +1,12 @@
-import { echoes, refusals, saysAndGives, saysSlowly, tokens } from '../support/messages-api-stub.js';
-import { conversationOf, systemOf } from '../support/messages-request.js';
+import {
+  conversationOf,
+  echoes,
+  refusals,
+  saysAndGives,
+  saysSlowly,
+  systemOf,
+  tokens,
+} from '../support/messages-api-stub.js';
 import { isAlive } from '../support/processes.js';
 import type { SdkInput } from '../support/sdk-client.js';
 import { pixel, type SdkFace, type SdkLab } from '../support/sdk-lab.js';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
-import { installPythonSdks, installSdks, type SdkPackages } from '../support/sdk-packages.js';
+import { installPythonSdks, installSdks, type SdkPackages } from '../support/sdk-client.js';
 import { type Service, startService } from '../support/service.js';
 import { root } from '../support/sources.js';
 

@@ -4,8 +4,7 @@ import { describeAnswerStore } from '../support/answer-store-contract.js';
 import { recordedAnswer } from '../support/claims.js';
 import { describeJobStore } from '../support/job-store-contract.js';
 import { usualLimits } from '../support/kept.js';
-import { type RedisServer, startRedis } from '../support/redis-server.js';
-import { openRedisAt } from '../support/redis-store.js';
+import { openRedisAt, type RedisServer, startRedis } from '../support/redis-server.js';
 import { describeStore, type StorePlaceForTests } from '../support/store-contract.js';
 import { until } from '../support/until.js';
 

@@ -1,4 +1,6 @@
-import { installClaude } from './claude-cli.js';
+import { access, constants, readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import type { MessagesApi } from './messages-api-stub.js';
 import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
 
@@ -16,4 +18,37 @@ export async function startWithClaude(api: MessagesApi, { env, ...options }: Ser
       ...env,
     },
   });
+}
+
+/** The newest on npm when this was written. */
+const newest = '2.1.330';
+
+/** The table of suites names others. */
+export const claudeVersion = process.env.TESTED_CLAUDE ?? newest;
+
+/** The path of the real claude program, 235 MB and not under a free licence, installed with npm where it is not there yet. */
+export async function installClaude(version = claudeVersion): Promise<string> {
+  const folder = await installOnce(cacheFor('claude-code'), version, (building) =>
+    npmInstall(building, `@anthropic-ai/claude-code@${version}`),
+  );
+  const installed = await programIn(folder);
+  if (installed === null) throw new Error(`npm installed no claude program for this platform in ${folder}`);
+  return installed;
+}
+
+async function programIn(folder: string): Promise<string | null> {
+  const scope = join(folder, 'node_modules', '@anthropic-ai');
+  const packages = await readdir(scope).catch(() => []);
+  for (const name of packages.filter((each) => each.startsWith('claude-code-'))) {
+    const program = join(scope, name, 'claude');
+    if (await isExecutable(program)) return program;
+  }
+  return null;
+}
+
+function isExecutable(path: string): Promise<boolean> {
+  return access(path, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
 }

@@ -1,15 +1,42 @@
-import { type StdioOptions, spawn } from 'node:child_process';
+import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { text } from 'node:stream/consumers';
-import { AcpClient } from './acp-client.js';
-import { type AgentPackage, agentPackages, installPackage } from './agent-programs.js';
+import { withResolvers } from '../../src/shared/async/promises.js';
 import { temporaryFolder } from './folder.js';
-import { installNode } from './other-nodes.js';
+import { cacheFor, installNode, installOnce, npmInstall } from './install-once.js';
 import { root } from './sources.js';
+
+/** An agent from npm, in the newest version when this was written. */
+export interface AgentPackage {
+  readonly name: string;
+  readonly version: string;
+  /** The program in `node_modules`; one in JavaScript is run by this very node. */
+  readonly program: string;
+}
+
+export const agentPackages = {
+  opencode: { name: 'opencode-ai', version: '1.18.33', program: 'opencode-linux-x64/bin/opencode' },
+  qwen: { name: '@qwen-code/qwen-code', version: '0.15.10', program: '@qwen-code/qwen-code/cli.js' },
+} as const satisfies Readonly<Record<string, AgentPackage>>;
+
+export type PackagedAgent = keyof typeof agentPackages;
+
+/** The path of the program, installed with npm where it is not there yet. */
+export async function installPackage(cache: string, { name, version, program }: AgentPackage): Promise<string> {
+  const folder = await installOnce(cacheFor(cache), version, (building) => npmInstall(building, `${name}@${version}`));
+  return join(folder, 'node_modules', program);
+}
+
+/** The command line of the agent. */
+export async function installAgent(agent: PackagedAgent): Promise<string> {
+  const program = await installPackage(agent, agentPackages[agent]);
+  return program.endsWith('.js') ? `'${process.execPath}' '${program}'` : `'${program}'`;
+}
 
 export const codingAgents = ['opencode', 'Continue', 'pi', 'Cline'] as const;
 export type CodingAgent = (typeof codingAgents)[number];
@@ -164,4 +191,75 @@ async function chatAsEditor({ command, env, work, model }: Situation, said: read
   const seen: string[] = [];
   for (const each of said) seen.push(await client.prompt(session, each));
   return seen;
+}
+
+interface Message {
+  readonly id?: number;
+  readonly method?: string;
+  readonly params?: {
+    readonly update?: { readonly sessionUpdate: string; readonly content?: { readonly text?: string } };
+  };
+  readonly result?: Result;
+  readonly error?: { readonly message: string };
+}
+
+type Result = Readonly<Record<string, unknown>>;
+type Call = ReturnType<typeof withResolvers<Result>>;
+
+/** An editor, as far as it chats with an agent of the Agent Client Protocol. Owns the agent's process. */
+class AcpClient implements AsyncDisposable {
+  readonly #process: ChildProcess;
+  readonly #calls: Call[] = [];
+  #said = '';
+
+  constructor([program = '', ...args]: readonly string[], cwd: string, env: Readonly<Record<string, string>>) {
+    this.#process = spawn(program, args, { cwd, env, stdio: ['pipe', 'pipe', 'ignore'] });
+    this.#process.on('exit', () => {
+      for (const call of this.#calls) call.reject(new Error('the agent has exited'));
+    });
+    createInterface({ input: this.#process.stdout as NodeJS.ReadableStream }).on('line', (line) => this.#read(line));
+  }
+
+  /** Begins a session in this folder with this model. Returns its id. */
+  async begin(cwd: string, modelId: string): Promise<string> {
+    await this.#call('initialize', { protocolVersion: 1, clientCapabilities: {} });
+    const { sessionId } = await this.#call('session/new', { cwd, mcpServers: [] });
+    await this.#call('session/set_model', { sessionId, modelId });
+    return sessionId as string;
+  }
+
+  /** What it shows for this prompt: the answer, or the error. */
+  async prompt(sessionId: string, text: string): Promise<string> {
+    this.#said = '';
+    const asked = this.#call('session/prompt', { sessionId, prompt: [{ type: 'text', text }] });
+    return asked.then(() => this.#said).catch((error: Error) => this.#said + error.message);
+  }
+
+  #call(method: string, params: object): Promise<Result> {
+    const call = withResolvers<Result>();
+    const id = this.#calls.push(call) - 1;
+    this.#send({ id, method, params });
+    return call.promise;
+  }
+
+  #read(line: string): void {
+    const { id, method, params, result, error } = JSON.parse(line) as Message;
+    const { sessionUpdate, content } = params?.update ?? {};
+    if (sessionUpdate === 'agent_message_chunk') this.#said += content?.text ?? '';
+    if (method !== undefined && id !== undefined) this.#send({ id, error: { code: -32601, message: 'not here' } });
+    if (method !== undefined || id === undefined) return;
+    if (error === undefined) this.#calls[id]?.resolve(result ?? {});
+    else this.#calls[id]?.reject(new Error(error.message));
+  }
+
+  #send(message: object): void {
+    this.#process.stdin?.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode !== null || this.#process.signalCode !== null) return;
+    const exited = once(this.#process, 'exit');
+    this.#process.kill('SIGKILL');
+    await exited;
+  }
 }

@@ -1,20 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { parse } from 'yaml';
 import { type OpenApi, openApiPath } from './contract.js';
-import {
-  brokenBodies,
-  contentTypes,
-  encodings,
-  hosts,
-  ids,
-  methods,
-  notUtf8,
-  odd,
-  oddHeaders,
-  paths,
-  times,
-  words,
-} from './odd-values.js';
 
 /** A request as bytes, and what is needed to hold its answer against the document. */
 export interface FuzzedRequest {
@@ -159,3 +145,136 @@ function resolved(reference: string): JsonSchema {
   const [, , kind = '', name = ''] = reference.split('/');
   return document.components[kind]?.[name] as JsonSchema;
 }
+
+/** What clients send that means no good, or no harm: values of every part of a request. */
+
+const words = [
+  'Hello',
+  'grüße 🚀 语言',
+  ' ',
+  '',
+  '\u0000',
+  '\ud800',
+  '../../etc/passwd',
+  '/cost',
+  '[turn-11 user]',
+  'x'.repeat(3000),
+];
+const odd: readonly unknown[] = [null, true, 0, -1, 1e308, 2 ** 53, [], {}, [[]], { a: 1 }, '', ' ', '9'.repeat(400)];
+/** Bodies that are no JSON object, or only nearly one. */
+const brokenBodies = [
+  '',
+  '{',
+  '[]',
+  'null',
+  '"x"',
+  '1e999',
+  '{"prompt":"a",}',
+  "{'prompt':'a'}",
+  '\ufeff{"prompt":"a"}',
+  '{"prompt":"a"} {}',
+  '{"prompt":"a","prompt":"b"}',
+  '{"message":"a","message":1}',
+  '{"__proto__":{"prompt":"a"}}',
+  '{"prompt":1e999}',
+  '{"prompt":"\\ud800"}',
+  '{"constructor":1,"prompt":"a"}',
+  '{"prompt":"a","messages":[]}',
+  `{"prompt":${'['.repeat(5000)}`,
+].map((text) => Buffer.from(text));
+const notUtf8 = Buffer.from([0x7b, 0x22, 0x70, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d]);
+
+const methods = ['GET', 'POST', 'PUT', 'DELETE', 'PATCH', 'OPTIONS', 'HEAD', 'PROPFIND', 'LOCK'];
+const paths = [
+  '/',
+  '//',
+  '/ask/',
+  '/ASK',
+  '/chat/',
+  '/chat/a/b',
+  '/docs/',
+  '/docs/x.js',
+  '/docs/..%2f..%2fetc/passwd',
+  '/console/',
+  '/console/..%2fmain.js',
+  '/%',
+  '/%ff',
+  '/chat/%00',
+  '/chat/%zz',
+  '/.%2e/health',
+  '/health/../version',
+  '/health/history/x',
+  '/favicon.ico',
+  `/${'a'.repeat(2000)}`,
+  '/ask%20',
+  '/*',
+];
+const ids = ['unknown', '%C3%BC', '%00', '%ff', '%', '..', '%2e%2e', '__proto__', 'a'.repeat(1000), '%20', '?', "';--"];
+const times = [
+  '2026-01-01T00:00:00Z',
+  '2026-01-01T00:00:00+02:00',
+  '2026',
+  'now',
+  '',
+  '%00',
+  '-1',
+  '9'.repeat(30),
+  '%E2%9C%93',
+  '0000-00-00T00:00:00Z',
+  '275760-09-13T00:00:00Z',
+  '+275760-09-14T00:00:00.000Z',
+  '2026-13-45T99:99:99Z',
+];
+const oddHeaders = [
+  'X-Request-Id: ok-1',
+  'X-Request-Id: no spaces allowed',
+  `X-Request-Id: ${'a'.repeat(65)}`,
+  'X-Request-Id: ü',
+  'X-Request-Id:',
+  'Accept: text/event-stream',
+  'Accept: */*;q=0.1',
+  'Accept: application/xml',
+  'Accept: ,;=',
+  'Accept-Encoding: br, gzip',
+  'Range: bytes=0-1',
+  'Origin: http://evil.example',
+  'Origin: null',
+  'Sec-Fetch-Site: cross-site',
+  'X-Forwarded-For: 1.2.3.4',
+  'X-Forwarded-For: ,,',
+  'Forwarded: for=x',
+  'Cookie: a=b',
+  'If-None-Match: *',
+  'Expect: 100-continue',
+  'Expect: magic',
+  'Upgrade: websocket',
+  'X-HTTP-Method-Override: DELETE',
+  `X-Long: ${'a'.repeat(9000)}`,
+  'Content-Language: \u00e9',
+  'TE: trailers',
+  'Prefer: respond-async',
+  'Authorization: Basic eDp5',
+  'Authorization:',
+];
+const hosts = [
+  'localhost',
+  '127.0.0.1',
+  '[::1]',
+  'evil.example',
+  '',
+  'localhost:99999',
+  'local host',
+  'LOCALHOST.',
+  '127.0.0.1:80',
+];
+const contentTypes = [
+  'application/json',
+  'application/json; charset=utf-8',
+  'application/json; charset=latin1',
+  'text/plain',
+  '',
+  'application/JSON ; Charset="UTF-8"',
+  'multipart/form-data; boundary=x',
+  'application/json, text/html',
+];
+const encodings = ['gzip', 'identity', 'br', 'x'];

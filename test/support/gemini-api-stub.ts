@@ -1,7 +1,6 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { json } from 'node:stream/consumers';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { type GenerateBody, type GenerateRequest, lastSaidIn } from './gemini-request.js';
 import { listeningServer, StubApi } from './stub-api.js';
 
 interface Saying {
@@ -125,4 +124,33 @@ function eventOf(model: string, parts: readonly object[], finishReason?: string)
   const json = JSON.stringify({ candidates, usageMetadata, modelVersion: model });
   // Gemini's reader of such streams takes these for the end of a line.
   return `data: ${json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')}\r\n\r\n`;
+}
+
+interface Part {
+  readonly text?: string;
+  readonly inlineData?: { readonly mimeType: string; readonly data: string };
+}
+
+/** A request's body, as far as the tests look into it. */
+export interface GenerateBody {
+  readonly contents: readonly { readonly role: string; readonly parts: readonly Part[] }[];
+  readonly systemInstruction?: { readonly parts: readonly Part[] };
+  readonly tools?: readonly { readonly functionDeclarations?: readonly unknown[] }[];
+}
+
+export interface GenerateRequest {
+  readonly model: string;
+  readonly headers: IncomingHttpHeaders;
+  readonly body: GenerateBody;
+}
+
+/** What the user and the model said, without what the CLI says of itself at the start. */
+export function saidIn({ body }: GenerateRequest): { readonly role: string; readonly text: string }[] {
+  return body.contents.flatMap(({ role, parts }) =>
+    parts.flatMap(({ text = '' }) => (text.startsWith('<session_context>') ? [] : [{ role, text }])),
+  );
+}
+
+export function lastSaidIn(request: GenerateRequest): string {
+  return saidIn(request).findLast(({ role }) => role === 'user')?.text ?? '';
 }

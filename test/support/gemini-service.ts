@@ -1,5 +1,6 @@
+import { join } from 'node:path';
 import type { GeminiApi } from './gemini-api-stub.js';
-import { installGemini } from './gemini-cli.js';
+import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import { type Service, type ServiceOptions, startService, twoWorkers } from './service.js';
 
 /** A service whose model CLI is the real gemini, with this stub as its API. `env` comes last. */
@@ -17,4 +18,15 @@ export async function startWithGemini(api: GeminiApi, { env, ...options }: Servi
       ...env,
     },
   });
+}
+
+/** The newest on npm when this was written. */
+export const geminiVersion = '0.61.0';
+
+/** The command line of the real gemini program, 115 MB, installed with npm where it is not there yet. */
+export async function installGemini(): Promise<readonly [node: string, program: string]> {
+  const folder = await installOnce(cacheFor('gemini-cli'), geminiVersion, (building) =>
+    npmInstall(building, '--omit=optional', `@google/gemini-cli@${geminiVersion}`),
+  );
+  return [process.execPath, join(folder, 'node_modules', '@google', 'gemini-cli', 'bundle', 'gemini.js')];
 }

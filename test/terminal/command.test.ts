@@ -5,11 +5,10 @@ import { type AddressInfo, createServer } from 'node:net';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { text } from 'node:stream/consumers';
-import { envFor, runCommand, spawnCommand } from '../support/command.js';
+import { envFor, ResendingService, runCommand, spawnCommand } from '../support/command.js';
 import { temporaryFolder } from '../support/folder.js';
 import { createGate } from '../support/gate.js';
 import { recovers, untilJobs } from '../support/jobs.js';
-import { ResendingService } from '../support/resending-service.js';
 import { script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';
 

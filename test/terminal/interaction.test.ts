@@ -1,9 +1,9 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { ResendingService } from '../support/command.js';
 import { temporaryFolder } from '../support/folder.js';
 import { recovers, untilJobs } from '../support/jobs.js';
 import { describeWith } from '../support/needs.js';
-import { ResendingService } from '../support/resending-service.js';
 import { Screen } from '../support/screen.js';
 import { script, startService, startWithProgram } from '../support/service.js';
 import { until } from '../support/until.js';

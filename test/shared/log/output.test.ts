@@ -2,8 +2,7 @@ import { closeSync, constants, openSync, readFileSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { LogOutput, type LogTarget, openForLog } from '../../../src/shared/log/output.js';
 import { FakeClock } from '../../support/fake-clock.js';
-import { createLogSocket } from '../../support/log-socket.js';
-import { createPipe, type Pipe } from '../../support/pipe.js';
+import { createLogSocket, createPipe, type Pipe } from '../../support/pipe.js';
 import { until } from '../../support/until.js';
 
 const gatherMs = 20;

@@ -2,10 +2,10 @@ import { BoundedQueue } from '../../../src/shared/async/bounded-queue.js';
 import type { WrittenSections } from '../../../src/shared/ipc/protocol.js';
 import { type AsyncHandler, atRoute, type Primary } from '../../../src/worker/http/exchange.js';
 import { StatusViewers } from '../../../src/worker/status/viewers.js';
+import { viewStatus } from '../../support/event-stream.js';
 import { serveWith } from '../../support/express-server.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { RawConnection, request } from '../../support/raw-http.js';
-import { viewStatus } from '../../support/status-viewer.js';
 import { until } from '../../support/until.js';
 
 const whole: WrittenSections = { slots: '{"max":1}', queue: '{"max":2}' };
