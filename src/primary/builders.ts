@@ -19,8 +19,8 @@ import { isRefused } from './jobs/job.js';
 import { JobRunner } from './jobs/job-runner.js';
 import { TurnOrder } from './jobs/turn-order.js';
 import { Banner } from './lifecycle/banner.js';
-import { observeJobs } from './metrics/job-observer.js';
-import { Scrape } from './metrics/scrape.js';
+import { observeJobs } from './observe/job-observer.js';
+import { Scrape } from './observe/scrape.js';
 import type { Parts, Setup } from './parts.js';
 import { Workers, type WorkersObserver } from './workers/workers.js';
 

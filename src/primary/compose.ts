@@ -23,15 +23,14 @@ import { SeenClients } from './health/seen-clients.js';
 import { CliGates } from './jobs/cli-gates.js';
 import { SlotQueue } from './jobs/slot-queue.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
-import { LastHour } from './metrics/last-hour.js';
-import { PrimaryMetrics } from './metrics/primary-metrics.js';
-import { addServiceGauges } from './metrics/service-gauges.js';
-import { storeListener } from './metrics/store-metrics.js';
+import { LastHour } from './observe/last-hour.js';
+import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
+import { addServiceGauges } from './observe/state-metrics.js';
+import { UsageJournal } from './observe/usage-journal.js';
+import { UsageLedger } from './observe/usage-ledger.js';
 import type { Parts, Setup } from './parts.js';
 import { SchemaChecker } from './threads/schema-checker.js';
 import { TokenCounter } from './threads/token-counter.js';
-import { UsageJournal } from './usage/usage-journal.js';
-import { UsageLedger } from './usage/usage-ledger.js';
 
 const maxWaitingBytes = 64 * 1024 * 1024;
 

@@ -12,9 +12,9 @@ import { UserConnections } from './access/user-connections.js';
 import { apiHandlers, type Services, workerSettings } from './api/handlers.js';
 import { purgeClient } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
-import { liveSections, Status } from './api/status.js';
-import { StatusFeed } from './api/status-feed.js';
 import { compose } from './compose.js';
+import { liveSections, Status } from './observe/status.js';
+import { StatusFeed } from './observe/status-feed.js';
 import type { Parts, Setup } from './parts.js';
 import { expiryAt } from './store/contract/store.js';
 

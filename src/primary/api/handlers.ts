@@ -20,16 +20,16 @@ import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { ClientMetrics } from '../metrics/client-metrics.js';
-import type { JobMetrics } from '../metrics/job-metrics.js';
-import type { LastHour } from '../metrics/last-hour.js';
+import type { ClientMetrics } from '../observe/client-metrics.js';
+import type { JobMetrics } from '../observe/job-metrics.js';
+import type { LastHour } from '../observe/last-hour.js';
+import type { Sections, Status } from '../observe/status.js';
+import { type StatusFeed, statusOf } from '../observe/status-feed.js';
+import type { UsageJournal } from '../observe/usage-journal.js';
+import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { TokenCounter } from '../threads/token-counter.js';
-import type { UsageJournal } from '../usage/usage-journal.js';
-import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
-import type { Sections, Status } from './status.js';
-import { type StatusFeed, statusOf } from './status-feed.js';
 
 /** A worker inherits the open addresses behind its standard streams and its channel. */
 const firstInheritedFd = 4;

@@ -1,9 +1,9 @@
 import type { PurgeReport } from '../../shared/api/store.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { UsageJournal } from '../observe/usage-journal.js';
+import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { Counts, Store } from '../store/contract/store.js';
-import type { UsageJournal } from '../usage/usage-journal.js';
-import type { UsageLedger } from '../usage/usage-ledger.js';
 
 /** What holds something of a client. */
 export interface PurgedParts {

@@ -16,7 +16,7 @@ import { Redactor } from '../cli/process/redactor.js';
 import { ModelRouter, type Route } from '../cli/route.js';
 import { SeenClients } from '../health/seen-clients.js';
 import type { Host } from '../lifecycle/host.js';
-import { cliMetrics } from '../metrics/cli-metrics.js';
+import { cliMetrics } from '../observe/cli-metrics.js';
 
 /**
  * Asks each model CLI what a readiness check would ask, and starts nothing else; with `asks`, also the default model a

@@ -1,5 +1,8 @@
 import type { Outcome } from '../../../shared/job.js';
 
+/** Usage of more days than these is gone. */
+export const maxDays = 90;
+
 /** From one day to another, both included; null: no limit. Days are as in `2026-01-31`, in UTC. */
 export interface Period {
   readonly since: string | null;
@@ -31,4 +34,9 @@ export interface UsageStore {
   add(rows: readonly UsageDelta[]): Promise<void>;
   /** The usage of all services on this store; null if there is only one, whose ledger has everything. */
   readonly report: ((period: Period) => Promise<readonly UsageDelta[]>) | null;
+}
+
+/** null if neither was reported: not the same as 0. */
+export function sumOf(a: number | null, b: number | null): number | null {
+  return a === null || b === null ? (a ?? b) : a + b;
 }

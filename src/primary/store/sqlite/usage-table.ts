@@ -1,5 +1,5 @@
-import { sumOf } from '../../usage/usage-ledger.js';
 import type { UsageDelta } from '../contract/usage.js';
+import { sumOf } from '../contract/usage.js';
 import type { SqlRow, SqlValue, Statements } from './node-sqlite.js';
 
 /** Owns the usage of each client, in the file. */

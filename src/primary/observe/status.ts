@@ -23,10 +23,10 @@ import type { JobRunner } from '../jobs/job-runner.js';
 import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
-import type { LastHour } from '../metrics/last-hour.js';
-import type { PrimaryMetrics } from '../metrics/primary-metrics.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
+import type { LastHour } from './last-hour.js';
+import type { PrimaryMetrics } from './primary-metrics.js';
 import { degradedReasons } from './reasons.js';
 
 /** How state is written in answers. */

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { JobMetrics } from '../../../src/primary/metrics/job-metrics.js';
+import { JobMetrics } from '../../../src/primary/observe/job-metrics.js';
 import { operations, outcomes } from '../../../src/shared/job.js';
 import { Exposition } from '../../support/exposition.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';

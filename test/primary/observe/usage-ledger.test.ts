@@ -1,5 +1,5 @@
+import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import type { Period } from '../../../src/primary/store/contract/usage.js';
-import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { outcomes } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobFailed, jobRequest } from '../../support/job-records.js';

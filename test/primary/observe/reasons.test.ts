@@ -1,5 +1,5 @@
-import { degradedReasons, type ReasonSources } from '../../../src/primary/api/reasons.js';
 import type { CircuitStatus } from '../../../src/primary/health/circuit.js';
+import { degradedReasons, type ReasonSources } from '../../../src/primary/observe/reasons.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
 
 const until = Date.UTC(2026, 0, 2);

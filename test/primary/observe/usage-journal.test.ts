@@ -1,6 +1,6 @@
+import { UsageJournal } from '../../../src/primary/observe/usage-journal.js';
+import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import type { Period, UsageDelta, UsageStore } from '../../../src/primary/store/contract/usage.js';
-import { UsageJournal } from '../../../src/primary/usage/usage-journal.js';
-import { UsageLedger } from '../../../src/primary/usage/usage-ledger.js';
 import { storeUnavailable } from '../../../src/shared/errors.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { jobDone, jobRequest } from '../../support/job-records.js';

@@ -1,4 +1,4 @@
-import { Status, type StatusSources } from '../../../src/primary/api/status.js';
+import { Status, type StatusSources } from '../../../src/primary/observe/status.js';
 import { healthBody, historyBody } from '../../../src/shared/api/health.js';
 import { versionBody } from '../../../src/shared/api/version.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';

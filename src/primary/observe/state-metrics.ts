@@ -1,5 +1,6 @@
-import type { Registry } from 'prom-client';
+import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../../shared/config/config.js';
+import { metricPrefix } from '../../shared/metrics/families.js';
 import type { Phase } from '../../shared/phase.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
@@ -10,7 +11,61 @@ import type { SlotQueue } from '../jobs/slot-queue.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
-import { addCounter, addFacts, addGauge, type Figures } from './state-metrics.js';
+
+/** Families whose figures have an owner elsewhere. They are read from it at each scrape, so nothing is counted twice. */
+
+/** Figures by the values of a label; with further labels, by theirs. */
+export interface Figures {
+  readonly [value: string]: number | Figures;
+}
+
+/** A figure, or with labels one for each of their values. */
+type Read = () => number | Figures;
+type LabelledFigure = readonly [labels: Record<string, string>, value: number];
+
+/** Each value with its labels. */
+function samplesOf(figures: number | Figures, [label = '', ...further]: readonly string[]): LabelledFigure[] {
+  if (typeof figures === 'number') return [[{}, figures]];
+  return Object.entries(figures).flatMap(([value, inner]) =>
+    samplesOf(inner, further).map(([labels, figure]) => [{ [label]: value, ...labels }, figure] as const),
+  );
+}
+
+export function addGauge(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
+  new Gauge({
+    name: metricPrefix + name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      for (const [labels, value] of samplesOf(read(), labelNames)) this.set(labels, value);
+    },
+  });
+}
+
+/** For figures that only grow. */
+export function addCounter(registry: Registry, name: string, help: string, read: Read, ...labelNames: string[]): void {
+  new Counter({
+    name: metricPrefix + name,
+    help,
+    labelNames,
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const [labels, value] of samplesOf(read(), labelNames)) this.inc(labels, value);
+    },
+  });
+}
+
+/** A gauge that is always 1 and whose labels carry facts. */
+export function addFacts(
+  registry: Registry,
+  name: string,
+  help: string,
+  facts: Readonly<Record<string, string>>,
+): void {
+  new Gauge({ name: metricPrefix + name, help, labelNames: Object.keys(facts), registers: [registry] }).set(facts, 1);
+}
 
 interface MeasuredCli extends Pick<ModelCli, 'name' | 'pool'> {
   readonly health: {

@@ -1,10 +1,10 @@
-import { degradedReasons } from '../../../src/primary/api/reasons.js';
-import { breakerBodyOf, countsOf, historyOf } from '../../../src/primary/api/status.js';
 import type { Adapter } from '../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../src/primary/cli/model-cli.js';
 import { spellingOf } from '../../../src/primary/cli/model-names.js';
 import type { AtLeastOne } from '../../../src/primary/cli/models.js';
 import { ModelRouter } from '../../../src/primary/cli/route.js';
+import { degradedReasons } from '../../../src/primary/observe/reasons.js';
+import { breakerBodyOf, countsOf, historyOf } from '../../../src/primary/observe/status.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import type { ReadinessEntry } from '../../../src/shared/health.js';
 import { healthOf } from '../../support/cli-health.js';

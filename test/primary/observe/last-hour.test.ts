@@ -1,5 +1,4 @@
-import { DurationSketch } from '../../../src/primary/metrics/duration-sketch.js';
-import { LastHour } from '../../../src/primary/metrics/last-hour.js';
+import { DurationSketch, LastHour } from '../../../src/primary/observe/last-hour.js';
 import type { JobEnd } from '../../../src/shared/job.js';
 import type { FamilyFigures } from '../../../src/shared/metrics/figures.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, Registry } from 'prom-client';
-import { Scrape, type ScrapedWorker } from '../../../src/primary/metrics/scrape.js';
+import { Scrape, type ScrapedWorker } from '../../../src/primary/observe/scrape.js';
 import type { FamilyFigures } from '../../../src/shared/metrics/figures.js';
 import { HttpMetrics } from '../../../src/worker/metrics.js';
 import { Exposition, fallen } from '../../support/exposition.js';

@@ -1,4 +1,4 @@
-import { PrimaryMetrics } from '../../../src/primary/metrics/primary-metrics.js';
+import { PrimaryMetrics } from '../../../src/primary/observe/primary-metrics.js';
 import { Exposition } from '../../support/exposition.js';
 
 /** The metrics of a primary that has created and refused so much. */

@@ -2,9 +2,8 @@ import type { UsageRow } from '../../shared/api/usage.js';
 import { holderOf, readClientId } from '../../shared/client.js';
 import { type Clock, timestamp } from '../../shared/clock.js';
 import { type JobEnd, type JobRequest, type Outcome, outcomes } from '../../shared/job.js';
-import type { Period, UsageDelta } from '../store/contract/usage.js';
+import { maxDays, type Period, sumOf, type UsageDelta } from '../store/contract/usage.js';
 
-export const maxDays = 90;
 const maxClientsPerDay = 1000;
 /** Names that the holders of keys give are as many as they like: the rest is for clients of other kinds. */
 const maxClientsWithSubClients = 500;
@@ -142,11 +141,6 @@ function placeIn(days: Days, day: string, client: string): Used {
   const used = clients.get(client) ?? nothingUsed();
   clients.set(client, used);
   return used;
-}
-
-/** null where neither was reported: not the same as 0. */
-export function sumOf(a: number | null, b: number | null): number | null {
-  return a === null || b === null ? (a ?? b) : a + b;
 }
 
 /** The earliest day first, and the clients of a day by name. */

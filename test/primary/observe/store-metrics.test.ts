@@ -1,4 +1,4 @@
-import { storeListener } from '../../../src/primary/metrics/store-metrics.js';
+import { storeListener } from '../../../src/primary/observe/primary-metrics.js';
 import type { Logger } from '../../../src/shared/log/logger.js';
 
 describe('What a store tells', () => {

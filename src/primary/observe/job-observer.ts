@@ -2,10 +2,10 @@ import { callerDied } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { JobObserver } from '../jobs/job-runner.js';
-import type { UsageLedger } from '../usage/usage-ledger.js';
 import type { ClientMetrics } from './client-metrics.js';
 import type { JobMetrics } from './job-metrics.js';
 import type { LastHour } from './last-hour.js';
+import type { UsageLedger } from './usage-ledger.js';
 
 export interface JobListeners {
   readonly jobs: JobMetrics;

@@ -1,5 +1,5 @@
 import { Registry } from 'prom-client';
-import { addServiceGauges, type GaugeSources } from '../../../src/primary/metrics/service-gauges.js';
+import { addServiceGauges, type GaugeSources } from '../../../src/primary/observe/state-metrics.js';
 import { loadConfig } from '../../../src/shared/config/config.js';
 import type { Phase } from '../../../src/shared/phase.js';
 import { Exposition } from '../../support/exposition.js';

@@ -1,7 +1,7 @@
 import type { UsageRow } from '../../shared/api/usage.js';
 import { type Clock, type StopTimer, timestamp } from '../../shared/clock.js';
-import type { Period, UsageDelta, UsageStore } from '../store/contract/usage.js';
-import { maxDays, reportOf, type UsageLedger } from './usage-ledger.js';
+import { maxDays, type Period, type UsageDelta, type UsageStore } from '../store/contract/usage.js';
+import { reportOf, type UsageLedger } from './usage-ledger.js';
 
 /** What has been used since is lost where the service is killed. */
 const betweenAddsMs = 1000;

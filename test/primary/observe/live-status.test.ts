@@ -1,5 +1,5 @@
-import { type LiveSources, liveSections } from '../../../src/primary/api/status.js';
-import { statusOf } from '../../../src/primary/api/status-feed.js';
+import { type LiveSources, liveSections } from '../../../src/primary/observe/status.js';
+import { statusOf } from '../../../src/primary/observe/status-feed.js';
 import { statusBody } from '../../../src/shared/api/status.js';
 import { timestamp } from '../../../src/shared/clock.js';
 import { jobRequest } from '../../support/job-records.js';

@@ -1,5 +1,5 @@
-import type { Sections } from '../../../src/primary/api/status.js';
-import { StatusFeed } from '../../../src/primary/api/status-feed.js';
+import type { Sections } from '../../../src/primary/observe/status.js';
+import { StatusFeed } from '../../../src/primary/observe/status-feed.js';
 import { cancelled } from '../../../src/shared/errors.js';
 import type { WrittenSections } from '../../../src/shared/ipc/protocol.js';
 import { FakeClock } from '../../support/fake-clock.js';

@@ -1,0 +1,141 @@
+import { type Counter, type Gauge, type Histogram, Registry } from 'prom-client';
+import { type RemovalCause, removalCauses } from '../../shared/conversation.js';
+import { type ReadinessEntry, readinessTriggers } from '../../shared/health.js';
+import type { Logger } from '../../shared/log/logger.js';
+import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics/families.js';
+import type { CliObserver } from '../cli/contract/observer.js';
+import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { SlotQueue } from '../jobs/slot-queue.js';
+import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
+import { type RestartCause, restartCauses } from '../workers/worker-handle.js';
+import { cliMetrics } from './cli-metrics.js';
+import { ClientMetrics } from './client-metrics.js';
+import { JobMetrics } from './job-metrics.js';
+import { addCounter } from './state-metrics.js';
+
+/** Owns what is counted of conversations that came and went. */
+export class ConversationMetrics {
+  readonly #removed: Counter<'cause'>;
+
+  constructor(registry: Registry, created: () => number) {
+    addCounter(registry, 'conversations_created_total', 'Conversations whose first turn was answered.', created);
+    this.#removed = counter(registry, 'conversations_removed_total', 'Conversations that are gone, by cause.', 'cause');
+    for (const cause of removalCauses) this.#removed.inc({ cause }, 0);
+  }
+
+  removed(cause: RemovalCause): void {
+    this.#removed.inc({ cause });
+  }
+}
+
+const checkBuckets = [0.005, 0.025, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 20];
+
+/** Owns what is counted of readiness checks. */
+export class ReadinessMetrics {
+  readonly #checks: Counter<'cli' | 'result' | 'trigger'>;
+  readonly #durations: Histogram<'cli'>;
+  readonly #ready: Gauge<'cli'>;
+  readonly #lastCheck: Gauge<'cli'>;
+
+  /** `clis`: their names. */
+  constructor(registry: Registry, clis: readonly string[]) {
+    const checks = 'Readiness checks of the model CLI, by result and by what caused them.';
+    this.#checks = counter(registry, 'readiness_checks_total', checks, 'cli', 'result', 'trigger');
+    const durations = 'Time a readiness check took.';
+    this.#durations = histogram(registry, 'readiness_check_duration_seconds', durations, checkBuckets, 'cli');
+    this.#ready = gauge(registry, 'ready', '1 when the last readiness check found the model CLI ready.', 'cli');
+    const lastCheck = 'When the last readiness check began, seconds since the epoch; 0 before the first.';
+    this.#lastCheck = gauge(registry, 'readiness_last_check_timestamp_seconds', lastCheck, 'cli');
+    for (const cli of clis) {
+      this.#ready.set({ cli }, 0);
+      this.#lastCheck.set({ cli }, 0);
+      this.#durations.zero({ cli });
+      for (const result of ['ready', 'not_ready']) {
+        for (const trigger of readinessTriggers) this.#checks.inc({ cli, result, trigger }, 0);
+      }
+    }
+  }
+
+  checked(entry: ReadinessEntry): void {
+    const { cli, status, trigger, durationMs, checkedAt } = entry;
+    this.#checks.inc({ cli, result: status, trigger });
+    this.#durations.observe({ cli }, durationMs / 1000);
+    this.#ready.set({ cli }, status === 'ready' ? 1 : 0);
+    this.#lastCheck.set({ cli }, (checkedAt ?? 0) / 1000);
+  }
+}
+
+/** From a write into a page cache to a disk that is busy with others. */
+const buckets = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
+
+/** Owns how long the store takes. One in memory takes no time, and is not measured. */
+export class StoreMetrics {
+  readonly #seconds: Histogram<'operation'>;
+
+  constructor(registry: Registry) {
+    const help = 'Time until the store had done what it was asked for, or had failed; of the store in memory nothing.';
+    this.#seconds = histogram(registry, 'store_operation_seconds', help, buckets, 'operation');
+    for (const operation of storeOperations) this.#seconds.zero({ operation });
+  }
+
+  done(operation: StoreOperation, ms: number): void {
+    this.#seconds.observe({ operation }, ms / 1000);
+  }
+}
+
+/** Measures the store, and logs when it goes down or comes back. */
+export function storeListener(log: Logger, metrics: { readonly store: Pick<StoreMetrics, 'done'> }): StoreObserver {
+  return {
+    done: (operation, ms) => metrics.store.done(operation, ms),
+    down: (error) => log.error('store_down', { error }),
+    back: () => log.info('store_back'),
+    warned: (error) => log.warn('store_warning', { error }),
+  };
+}
+
+/** Owns the primary's registry: everything but HTTP, which each worker counts for itself. */
+export class PrimaryMetrics {
+  readonly registry = new Registry();
+  readonly jobs: JobMetrics;
+  readonly clients: ClientMetrics;
+  readonly conversations: ConversationMetrics;
+  readonly readiness: ReadinessMetrics;
+  readonly store: StoreMetrics;
+  /** By the name of a CLI. */
+  readonly cliOf: (name: string) => CliObserver;
+  readonly #restarts: Counter<'cause'>;
+  readonly #scrapeFailures: Counter;
+
+  /** What they have counted themselves is read from `slots` and `conversations` at each scrape. */
+  constructor(
+    slots: Pick<SlotQueue, 'refused' | 'refusedByBound' | 'waitingByClient'>,
+    conversations: Pick<ConversationStore, 'refused' | 'counts'>,
+    keyNames: readonly string[] = [],
+    clis: readonly string[] = [],
+  ) {
+    this.jobs = new JobMetrics(this.registry, () => ({
+      queue_full: slots.refused,
+      client_bound: slots.refusedByBound,
+      conversations_busy: conversations.refused,
+    }));
+    this.clients = new ClientMetrics(this.registry, keyNames, () => slots.waitingByClient);
+    this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
+    this.readiness = new ReadinessMetrics(this.registry, clis);
+    this.store = new StoreMetrics(this.registry);
+    this.cliOf = cliMetrics(this.registry);
+    const restarts = 'Workers started in the place of another, by cause.';
+    this.#restarts = counter(this.registry, 'worker_restarts_total', restarts, 'cause');
+    const failures = 'Workers that did not answer a scrape in time; their last figures were shown.';
+    this.#scrapeFailures = counter(this.registry, 'worker_scrape_failures_total', failures);
+    for (const cause of restartCauses) this.#restarts.inc({ cause }, 0);
+    addProcessMetrics(this.registry, 'primary');
+  }
+
+  workerRestarted(cause: RestartCause): void {
+    this.#restarts.inc({ cause });
+  }
+
+  scrapeFailed(): void {
+    this.#scrapeFailures.inc();
+  }
+}
