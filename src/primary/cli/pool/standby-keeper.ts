@@ -26,9 +26,9 @@ export interface StandbyParts {
   readonly isReady: () => boolean;
 }
 
-/** Changes that come together are looked at together. */
+/** Changes that come together are checked together. */
 const settleMs = 20;
-/** While something is in the way that no change will tell of. */
+/** While something is in the way that no change reports. */
 const retryMs = 1000;
 /** A program that fails may have to be started to find out whether it still does. */
 const maxRetryMs = 60_000;
@@ -40,14 +40,14 @@ const never = Number.POSITIVE_INFINITY;
 export class StandbyKeeper {
   readonly #perLaunch: number;
   readonly #parts: StandbyParts;
-  #state: 'off' | 'waiting' | 'looking' = 'off';
-  /** When to look next, monotonic. */
+  #state: 'off' | 'waiting' | 'checking' = 'off';
+  /** When to check next, monotonic. */
   #nextMs = never;
-  /** Looks in a row at which the program could not be used. */
+  /** Checks in a row at which the program could not be used. */
   #failures = 0;
   #stopTimer: StopTimer = () => {};
 
-  /** `perLaunch` processes are kept waiting for each launch in use; 0: none. */
+  /** `perLaunch` processes wait for each launch in use; 0: none. */
   constructor(perLaunch: number, parts: StandbyParts) {
     this.#perLaunch = perLaunch;
     this.#parts = parts;
@@ -64,32 +64,32 @@ export class StandbyKeeper {
     this.#stopTimer();
   }
 
-  /** Something has changed that the policies look at. */
+  /** Something has changed that the policies read. */
   changed(): void {
-    this.#lookAt(this.#parts.clock.monotonicMs() + settleMs);
+    this.#checkAt(this.#parts.clock.monotonicMs() + settleMs);
   }
 
-  #lookAt(atMs: number): void {
+  #checkAt(atMs: number): void {
     if (this.#state === 'off' || atMs >= this.#nextMs) return;
     this.#nextMs = atMs;
-    if (this.#state === 'looking') return; // the look that runs plans the next one
+    if (this.#state === 'checking') return; // the check that runs plans the next one
     this.#stopTimer();
-    const waitMs = Math.max(0, atMs - this.#parts.clock.monotonicMs()); // the look before may have taken longer
-    this.#stopTimer = this.#parts.clock.after(waitMs, () => void this.#look());
+    const waitMs = Math.max(0, atMs - this.#parts.clock.monotonicMs()); // the check before may have taken longer
+    this.#stopTimer = this.#parts.clock.after(waitMs, () => void this.#check());
   }
 
-  async #look(): Promise<void> {
-    this.#state = 'looking';
+  async #check(): Promise<void> {
+    this.#state = 'checking';
     this.#nextMs = never;
     const wishedMs = Math.min(this.#parts.pool.endSpentSessions(), await this.#tendStandby());
-    if (this.#state !== 'looking') return;
+    if (this.#state !== 'checking') return;
     this.#state = 'waiting';
     const atMs = Math.min(wishedMs, this.#nextMs);
     this.#nextMs = never;
-    this.#lookAt(atMs);
+    this.#checkAt(atMs);
   }
 
-  /** Returns when to look again. */
+  /** Returns when to check again. */
   async #tendStandby(): Promise<number> {
     const { pool, history, load, clock, findProgram, isReady } = this.#parts;
     if (this.#perLaunch === 0) return never;
@@ -115,7 +115,7 @@ export class StandbyKeeper {
     return nextMs;
   }
 
-  /** Jobs whose conversation keeps its own process need no other. */
+  /** Jobs whose conversation has its own process need no other. */
   #demand(program: KnownProgram): LaunchRecord[] {
     const { pool, waitingJobs } = this.#parts;
     const kept = new Set(pool.sessions.map(({ conversation }) => conversation.id));
@@ -131,7 +131,7 @@ export class StandbyKeeper {
     try {
       await pool.startAhead(program, launch);
     } catch {
-      history.failed(key, clock.monotonicMs()); // why, the next job or readiness check tells
+      history.failed(key, clock.monotonicMs()); // the next job or check reports why
     }
   }
 }
