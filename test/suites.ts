@@ -74,7 +74,7 @@ const units = '(command|console-parts|contract|demo|primary|properties|shared|to
 const rules = '[^/]*';
 
 /**
- * Each suite, in the order in which `npm run test:all` starts them: those that take longest come first. `jest.config.js`,
+ * Each suite, in the order in which `npm run test:all` starts them: first those that take the whole machine, then the others, the longest first. `jest.config.js`,
  * `npm run test:NAME` and `.ci/run` are made from this table.
  */
 export const suites: Readonly<Record<string, Suite>> = {
@@ -88,14 +88,16 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   /** What becomes of the processes of the model CLI. Its limits of time are the promises. */
   processes: { files: ['processes/.*'], timeLimitMs: 30_000, workers: 2, processors: 2, needs: ['setpriv'] },
-  /** Kills, full disks, hostile clients, on the real service. */
+  /** Kills, full disks, hostile clients, on the real service. A file of it waits about half of its time. */
   faults: {
     files: ['faults/.*'],
     timeLimitMs: 120_000,
-    workers: 2,
+    workers: 3,
     processors: 2,
     needs: ['faketime', 'redis-server', 'setpriv', 'strace'],
   },
+  /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
+  agents: { files: ['agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
   /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
   claude: {
     files: ['claude/.*'],
@@ -119,26 +121,8 @@ export const suites: Readonly<Record<string, Suite>> = {
     processors: 1,
     variants: ['20.19.2', '22.23.3', '24.21.0', '26.10.0'].map((node) => ({ name: `Node ${node}`, node })),
   },
-  /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
-  agents: { files: ['agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
   /** The SDKs that people use, under a newer Node. */
   sdks: { files: ['sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 1, needs: ['curl', 'pip3'] },
-  /** The console in a real Chromium. */
-  console: {
-    files: ['console/.*'],
-    timeLimitMs: 60_000,
-    workers: 2,
-    processors: 1,
-    needs: ['chromium', 'redis-server'],
-  },
-  /** deploy/monitoring, with promtool and a real Prometheus. */
-  monitoring: {
-    files: ['monitoring/.*'],
-    timeLimitMs: 180_000,
-    workers: 1,
-    processors: 1,
-    needs: ['prometheus', 'promtool'],
-  },
   /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */
   store: {
     files: ['store/.*'],
@@ -151,32 +135,48 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'Node 22.23.3', node: '22.23.3', files: ['store/sqlite'] },
     ],
   },
-  /** What people see at a terminal. */
-  terminal: { files: ['terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
-  /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
-  proxy: { files: ['proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 2, needs: ['caddy', 'nginx'] },
+  /** The console in a real Chromium. */
+  console: {
+    files: ['console/.*'],
+    timeLimitMs: 60_000,
+    workers: 2,
+    processors: 1,
+    needs: ['chromium', 'redis-server'],
+  },
   /** deploy/fleet: three hosts behind a real HAProxy, with a real Redis. */
   fleet: {
     files: ['fleet/.*'],
     timeLimitMs: 60_000,
     workers: 1,
-    processors: 2,
+    processors: 1,
     needs: ['haproxy', 'redis-server'],
+  },
+  /** deploy/monitoring, with promtool and a real Prometheus. */
+  monitoring: {
+    files: ['monitoring/.*'],
+    timeLimitMs: 180_000,
+    workers: 1,
+    processors: 1,
+    needs: ['prometheus', 'promtool'],
   },
   /** The units of deploy/systemd under a real systemd, in namespaces of its own. */
   systemd: {
     files: ['systemd/.*'],
     timeLimitMs: 60_000,
     workers: 1,
-    processors: 2,
+    processors: 1,
     needs: ['haproxy', 'ip', 'redis-server', 'ss'],
   },
-  /** Containers of the image. */
-  image: { command: ['test/image/run'], processors: 2, needs: ['buildah', 'debootstrap', 'ip'] },
-  /** The package as a user gets it. */
-  production: { command: ['.ci/production'], processors: 2 },
   /** The commands of the README, with a stopwatch to the first answer. */
-  'first-minute': { command: ['.ci/first-minute'], processors: 2, needs: ['chromium', 'curl'] },
+  'first-minute': { command: ['.ci/first-minute'], processors: 1, needs: ['chromium', 'curl'] },
+  /** What people see at a terminal. */
+  terminal: { files: ['terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
+  /** Containers of the image. */
+  image: { command: ['test/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
+  /** The package as a user gets it. */
+  production: { command: ['.ci/production'], processors: 1 },
+  /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
+  proxy: { files: ['proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */
   properties: {
     files: ['properties/.*'],

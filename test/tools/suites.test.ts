@@ -41,7 +41,7 @@ describe('The table of suites', () => {
   });
 
   it('makes the configuration of Jest for a suite and for a part of it', () => {
-    expect(jestConfig('faults')).toMatchObject({ testTimeout: 120_000, maxWorkers: 2 });
+    expect(jestConfig('faults')).toMatchObject({ testTimeout: 120_000, maxWorkers: 3 });
     expect(jestConfig('store')).toMatchObject({ testRegex: '/dist/test/(store/.*)\\.test\\.js$' });
     expect(jestConfig('store', 'Node 22.23.3')).toMatchObject({ testRegex: '/dist/test/(store/sqlite)\\.test\\.js$' });
     expect(() => jestConfig('image')).toThrow('image');
