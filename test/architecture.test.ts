@@ -344,10 +344,10 @@ describe('Effects', () => {
         'KeyRing',
         'LocalUsers',
         'Service',
-        'SlotQueue',
         'Status',
         'Supervisor',
         'Systemd',
+        'WaitingRoom',
       ],
       ...['LastHour', 'SchemaChecker', 'StatusFeed', 'StatusViewers', 'TokenCounter', 'UsageLedger', 'WrongKeys'],
     ];

@@ -6,7 +6,6 @@ import { paintFor } from '../shared/text/paint.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import type { BackgroundObserver } from './background/background-resources.js';
 import { BackgroundRunner } from './background/background-runner.js';
-import { WaitingJobs } from './background/waiting-jobs.js';
 import type { CliObserver } from './cli/contract/observer.js';
 import { type CliContext, createModelClis, type ModelCli } from './cli/model-cli.js';
 import type { AtLeastOne } from './cli/models.js';
@@ -17,7 +16,6 @@ import { KeptConversations } from './conversations/kept-conversations.js';
 import { Claims } from './idempotency/claims.js';
 import { isRefused } from './jobs/job.js';
 import { JobRunner } from './jobs/job-runner.js';
-import { TurnOrder } from './jobs/turn-order.js';
 import { Banner } from './lifecycle/banner.js';
 import { observeJobs } from './observe/job-observer.js';
 import { Scrape } from './observe/scrape.js';
@@ -99,19 +97,17 @@ type BeforeRunner = Exclude<keyof Parts, keyof Setup | 'runner' | AfterRunner>;
 
 export function createRunner({ config, host, store, ...parts }: Setup & Pick<Parts, BeforeRunner>): JobRunner {
   const { clock, log } = host;
-  const { slots, conversations, metrics, usage, lastHour, tokens, schemas, clis, router } = parts;
+  const { room, conversations, metrics, usage, lastHour, tokens, schemas, clis, router } = parts;
   const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, lastHour, log });
   const resources = {
-    slots,
+    room,
     clis,
     router,
     clients: parts.clientsSeen,
     conversations,
-    cliGates: parts.cliGates,
     schemas,
     countTokens: (texts: readonly string[]) => tokens.count(texts),
     journal: store.conversations,
-    order: new TurnOrder(parts.shared),
     isStoreUp: () => store.isUp,
     knownModels: parts.knownModels,
     observer,
@@ -122,12 +118,11 @@ export function createRunner({ config, host, store, ...parts }: Setup & Pick<Par
 }
 
 export function createBackground(
-  parts: Setup & Pick<Parts, 'slots' | 'conversations' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
+  parts: Setup & Pick<Parts, 'room' | 'shared' | 'runner' | 'usage' | 'lastHour' | 'metrics'>,
 ): Pick<Parts, 'background' | 'backgroundRunner' | 'feeder'> {
-  const { config, host, hosts, store, slots, conversations, shared, runner } = parts;
+  const { config, host, hosts, store, room, shared, runner } = parts;
   const { usage, lastHour, metrics } = parts;
   const { clock, log } = host;
-  const waiting = new WaitingJobs();
   const observer: BackgroundObserver = {
     ended: ({ accepted, client, queueMs }, end) => {
       const { requestId, operation } = accepted.request;
@@ -145,11 +140,11 @@ export function createBackground(
   };
   const jobs = store.jobs;
   const enter = shared && ((id: string, client: string) => shared.enter(id, client));
-  const resources = { runner, slots, conversations, enter, store: jobs, waiting, observer, clock };
+  const resources = { runner, room, enter, store: jobs, observer, clock };
   const backgroundRunner = new BackgroundRunner(resources);
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
   const elsewhere = hosts?.remoteJobs(dismiss);
-  const background = new BackgroundJobs(jobs, backgroundRunner, waiting, config, clock, elsewhere);
+  const background = new BackgroundJobs(jobs, backgroundRunner, config, clock, elsewhere);
   return { background, backgroundRunner, feeder: hosts?.puller(background, backgroundRunner) ?? null };
 }
 

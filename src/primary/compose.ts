@@ -20,8 +20,7 @@ import { Redactor } from './cli/process/redactor.js';
 import { ModelRouter } from './cli/route.js';
 import type { CircuitStatus } from './health/circuit.js';
 import { SeenClients } from './health/seen-clients.js';
-import { CliGates } from './jobs/cli-gates.js';
-import { SlotQueue } from './jobs/slot-queue.js';
+import { WaitingRoom } from './jobs/waiting-room.js';
 import { type ShutdownSteps, Supervisor } from './lifecycle/supervisor.js';
 import { LastHour } from './observe/last-hour.js';
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
@@ -38,16 +37,15 @@ const maxWaitingBytes = 64 * 1024 * 1024;
 export function compose(setup: Setup): Parts {
   const { config, host, named } = setup;
   const { clock, log } = host;
-  const { maxConcurrent: maxActive, maxQueue: maxWaiting } = config;
+  const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
   const clients = new Clients(config);
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
   const boundsOf = clientBounds(config, (client) => clients.optionsOf(client));
-  const slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes }, clock, boundsOf);
-  const cliGates = new CliGates(config.cliLimits, (client) => slots.isAtLimit(client));
+  const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes, cliLimits }, clock, boundsOf);
   const memory = createConversations(setup);
   const keyNames = config.apiKeys.map(({ name }) => name);
   const cliNames = named.map(({ name }) => name);
-  const metrics = new PrimaryMetrics(slots, memory.conversations, keyNames, cliNames);
+  const metrics = new PrimaryMetrics(room, memory.conversations, keyNames, cliNames);
   const usage = new UsageLedger(clock);
   const usageJournal = new UsageJournal(usage, setup.store.usage, clock);
   const figures = { metrics, usage, usageJournal, lastHour: new LastHour(clock) };
@@ -63,8 +61,8 @@ export function compose(setup: Setup): Parts {
   const router = new ModelRouter(config, clis, (client) => clients.optionsOf(client).models);
   const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
   const knownModels = new KnownModels({ router, catalog, clock });
-  const ofClis = { clientsSeen, clis, router, catalog, knownModels, cliGates };
-  const state = { ...setup, clients, redactor, slots, ...memory, ...figures, ...threads, ...ofClis };
+  const ofClis = { clientsSeen, clis, router, catalog, knownModels };
+  const state = { ...setup, clients, redactor, room, ...memory, ...figures, ...threads, ...ofClis };
   const runner = createRunner(state);
   const background = createBackground({ ...state, runner });
   const claims = createClaims({ ...setup, runner });
@@ -79,15 +77,13 @@ export function compose(setup: Setup): Parts {
 
 /** What an earlier part tells a later one. */
 function linkBack(parts: Parts): void {
-  const { host, slots, conversations, store, metrics, clis, backgroundRunner, supervisor, workers } = parts;
+  const { host, room, conversations, store, metrics, clis, backgroundRunner, supervisor, workers } = parts;
   const { standbyKeepers } = parts;
   const lookAround = () => {
     for (const keeper of standbyKeepers) keeper.changed();
   };
-  slots.onChange(() => {
-    parts.cliGates.changed();
+  room.onChange(() => {
     lookAround();
-    backgroundRunner.changed();
     parts.feeder?.changed();
   });
   conversations.onRemoved((cause, id) => {
@@ -111,7 +107,7 @@ function shutdownSteps({
   agent,
   store,
   usageJournal,
-  slots,
+  room,
   runner,
   backgroundRunner,
   workers,
@@ -122,9 +118,9 @@ function shutdownSteps({
   return {
     idle: async () => {
       await backgroundRunner.idle();
-      await slots.idle();
+      await room.idle();
     },
-    counts: () => ({ running: slots.active, queued: slots.waiting }),
+    counts: () => ({ running: room.active, queued: room.waiting }),
     cutAll: (reason) => {
       backgroundRunner.stop();
       runner.cutAll(reason);

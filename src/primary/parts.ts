@@ -17,9 +17,8 @@ import type { HealthAgent } from './hosts/health-agent.js';
 import type { Hosts } from './hosts/hosts.js';
 import type { JobPuller } from './hosts/job-puller.js';
 import type { Claims } from './idempotency/claims.js';
-import type { CliGates } from './jobs/cli-gates.js';
 import type { JobRunner } from './jobs/job-runner.js';
-import type { SlotQueue } from './jobs/slot-queue.js';
+import type { WaitingRoom } from './jobs/waiting-room.js';
 import type { Host } from './lifecycle/host.js';
 import type { Supervisor } from './lifecycle/supervisor.js';
 import type { LastHour } from './observe/last-hour.js';
@@ -51,7 +50,7 @@ export interface Setup {
 export interface Parts extends Setup {
   readonly clients: Clients;
   readonly redactor: Redactor;
-  readonly slots: SlotQueue;
+  readonly room: WaitingRoom;
   /** Those who have asked for a job. */
   readonly clientsSeen: SeenClients;
   readonly conversations: ConversationStore;
@@ -68,7 +67,6 @@ export interface Parts extends Setup {
   readonly router: ModelRouter;
   readonly catalog: ModelCatalog;
   readonly knownModels: KnownModels;
-  readonly cliGates: CliGates;
   readonly runner: JobRunner;
   readonly background: BackgroundJobs;
   readonly backgroundRunner: BackgroundRunner;

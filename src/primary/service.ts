@@ -45,7 +45,7 @@ export class Service {
   }
 
   start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, agent, clis, workers, supervisor, slots, standbyKeepers } = this.#parts;
+    const { config, host, agent, clis, workers, supervisor, room, standbyKeepers } = this.#parts;
     const { log, product, systemd, termination } = host;
     for (const warning of warnings) log.warn('config_warning', { warning });
     const { means } = termination.containments;
@@ -53,8 +53,8 @@ export class Service {
     const started = { version: product.version, adapter, workers: config.workers };
     log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
     workers.start(workerProgram, this.#handlers(warnings));
-    systemd.start({ phase: () => supervisor.phase, slots, workers });
-    agent?.serve(this.#parts);
+    systemd.start({ phase: () => supervisor.phase, slots: room, workers });
+    agent?.serve({ ...this.#parts, slots: room });
     this.#parts.hosts?.start();
     for (const { health } of clis) health.checks.start();
     this.#keysFile?.start();
@@ -65,7 +65,7 @@ export class Service {
 
   /** What is done from time to time. */
   #lookAfterJobs(): void {
-    const { host, conversations, background, backgroundRunner, feeder, claims } = this.#parts;
+    const { host, conversations, background, room, feeder, claims } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
       conversations.expire();
@@ -73,7 +73,7 @@ export class Service {
       claims.expire();
     });
     clock.every(backgroundLookMs, () => {
-      backgroundRunner.look();
+      room.check();
       feeder?.check();
     });
   }

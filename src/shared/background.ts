@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { wireError } from './errors.js';
-import { operations } from './job.js';
+import { operations, waitReasons } from './job.js';
 
 /** A background job, one that outlives its request, as it crosses between worker and primary. */
 
@@ -32,6 +32,8 @@ export const backgroundJobView = z
     status: z.enum(jobStatuses),
     /** Of one that waits: how many slots must become free before it has one, as things stand. */
     position: z.int().positive().nullable(),
+    /** Of one that waits: why. */
+    reason: z.enum(waitReasons).nullable(),
     createdAt: time,
     startedAt: time.nullable(),
     endedAt: time.nullable(),

@@ -116,8 +116,17 @@ const jobAdmitted = z
   .readonly();
 export type JobAdmitted = z.infer<typeof jobAdmitted>;
 
+/**
+ * Why a job waits: all slots are taken; its client, or its CLI, has as many jobs running as it may; another turn on its
+ * conversation comes first; for a background job alone: the account of its CLI holds jobs back.
+ */
+export const waitReasons = ['slot', 'client', 'cli', 'conversation', 'account'] as const;
+export type WaitReason = (typeof waitReasons)[number];
+
 /** The job waits. `position` slots must become free before it has one, as things stand. */
-const jobQueued = z.object({ type: z.literal('job-queued'), position: z.int().positive() }).readonly();
+const jobQueued = z
+  .object({ type: z.literal('job-queued'), position: z.int().positive(), reason: z.enum(waitReasons) })
+  .readonly();
 
 const jobStart = z.object({ type: z.literal('job-start'), queueMs: ms }).readonly();
 export type JobStart = z.infer<typeof jobStart>;

@@ -21,7 +21,7 @@ interface RunningTurn {
   isOver: boolean;
 }
 
-/** Owns a job runner with real slots and conversations, and what its callers and programs do. */
+/** Owns a job runner with real room and conversations, and what its callers and programs do. */
 class JobPlayer implements Player<JobStep> {
   readonly #turns: RunningTurn[] = [];
   readonly #callers: { readonly worker: number; readonly controller: AbortController }[] = [];
@@ -58,22 +58,22 @@ class JobPlayer implements Player<JobStep> {
   }
 
   check(): void {
-    const { slots, conversations, observer, processes, runner } = this.#harness;
-    expect(slots.active).toBeLessThanOrEqual(limits.maxActive);
-    expect(slots.waiting).toBeLessThanOrEqual(limits.maxWaiting);
+    const { room, conversations, observer, processes, runner } = this.#harness;
+    expect(room.active).toBeLessThanOrEqual(limits.maxActive);
+    expect(room.waiting).toBeLessThanOrEqual(limits.maxWaiting);
     const released = processes.filter((process) => process.released.length > 0).length;
     expect(processes.every((process) => process.released.length <= 1)).toBe(true);
-    expect(processes.length - released + this.#lingering.length).toBeLessThanOrEqual(slots.active);
-    expect(runner.running.length).toBeLessThanOrEqual(slots.active);
+    expect(processes.length - released + this.#lingering.length).toBeLessThanOrEqual(room.active);
+    expect(runner.running.length).toBeLessThanOrEqual(room.active);
     const ended = observer.ends.map(({ requestId }) => requestId);
     expect(new Set(ended).size).toBe(ended.length);
     expect(ended.length).toBeLessThanOrEqual(this.#accepted);
-    const refused = [slots.refused, slots.refusedByBound, conversations.refused];
+    const refused = [room.refused, room.refusedByBound, conversations.refused];
     expect(refused.reduce((sum, count) => sum + count)).toBe(this.#refused);
     this.#checkCounters([...refused, conversations.counts.created, ended.length]);
-    const perClient = [...slots.waitingByClient.values()];
-    expect(perClient.reduce((sum, count) => sum + count, 0)).toBe(slots.waiting);
-    expect(slots.waitingByClient.get('client 1') ?? 0).toBeLessThanOrEqual(2);
+    const perClient = [...room.waitingByClient.values()];
+    expect(perClient.reduce((sum, count) => sum + count, 0)).toBe(room.waiting);
+    expect(room.waitingByClient.get('client 1') ?? 0).toBeLessThanOrEqual(2);
     checkCounts(conversations);
   }
 
@@ -109,8 +109,8 @@ class JobPlayer implements Player<JobStep> {
         ? { isStreamed: step.isStreamed }
         : { operation: 'chat' as const, conversationId: pick([null, ...this.#ids], step.conversation) ?? null };
     const client = `client ${step.client}`;
-    const { slots } = this.#harness;
-    const { refused: full, refusedByBound: bound } = slots;
+    const { room } = this.#harness;
+    const { refused: full, refusedByBound: bound } = room;
     try {
       const stream = this.#harness.run({ ...request, client }, controller.signal);
       this.#accepted++;
@@ -119,15 +119,14 @@ class JobPlayer implements Player<JobStep> {
       this.#read.push(all(stream).then((events) => this.#remember(events, isLate)));
     } catch (error) {
       if (!(error instanceof RelayError)) throw error;
-      if (error.code === 'concurrency_limited')
-        this.#refuse(client, slots.refused > full, slots.refusedByBound > bound);
+      if (error.code === 'concurrency_limited') this.#refuse(client, room.refused > full, room.refusedByBound > bound);
       else expect(error.code).toBe('validation_error'); // the conversation has been deleted
     }
   }
 
   /** Nobody else keeps this client out with more than its share, nor does a bound keep out a client that has nothing. */
   #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
-    const { waitingByClient } = this.#harness.slots;
+    const { waitingByClient } = this.#harness.room;
     const others = [...waitingByClient].filter(([other]) => other !== client);
     if (wasFull) expect(others.filter(([other, count]) => count > placesOf(other))).toEqual([]);
     if (wasBound) expect(waitingByClient.get(client) ?? 0).toBeGreaterThanOrEqual(placesOf(client));

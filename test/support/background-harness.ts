@@ -1,6 +1,5 @@
 import { BackgroundJobs, type BackgroundLimits } from '../../src/primary/background/background-jobs.js';
 import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
-import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
 import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
 import type { BackgroundJobView, JobForm } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
@@ -37,11 +36,10 @@ class WatchedJobs extends MemoryJobs {
   }
 }
 
-/** Background jobs over a real job runner whose CLI processes follow a script. Time is looked at every second, as in the service. */
+/** Background jobs over a real job runner whose CLI processes follow a script. The waiting room is checked every second, as in the service. */
 export class BackgroundHarness {
   readonly store = new WatchedJobs();
   readonly inner: JobHarness;
-  readonly waiting = new WaitingJobs();
   readonly runner: BackgroundRunner;
   readonly jobs: BackgroundJobs;
   /** Ids and outcomes, in the order of the ends. */
@@ -51,26 +49,23 @@ export class BackgroundHarness {
 
   constructor(options: JobOptions = {}, limits: Partial<BackgroundLimits> = {}) {
     this.inner = new JobHarness(options);
-    const { runner, slots, conversations, clock } = this.inner;
+    const { runner, room, clock } = this.inner;
     const observer = {
       ended: ({ accepted: { id } }: { accepted: { id: string } }, end: JobEnd) => void this.ends.push({ id, end }),
       refused: (client: string) => void this.refused.push(client),
     };
-    const { store, waiting } = this;
+    const { store } = this;
     this.runner = new BackgroundRunner({
       runner,
-      slots,
-      conversations,
+      room,
       store,
-      waiting,
       observer,
       enter: null,
       clock,
     });
     const bounds = { maxJobs: 100, jobTtlMs: 60_000, ...limits };
-    this.jobs = new BackgroundJobs(store, this.runner, waiting, bounds, clock);
-    slots.onChange(() => this.runner.changed());
-    clock.every(1000, () => this.runner.look());
+    this.jobs = new BackgroundJobs(store, this.runner, bounds, clock);
+    clock.every(1000, () => room.check());
   }
 
   get clock() {

@@ -12,6 +12,7 @@ export function backgroundView(differences: Partial<BackgroundJobView> = {}): Ba
     form: plainForm,
     status: 'succeeded',
     position: null,
+    reason: null,
     createdAt: 1000,
     startedAt: 2000,
     endedAt: 3000,

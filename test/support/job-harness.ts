@@ -10,12 +10,10 @@ import type { Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { CliHealth } from '../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../src/primary/health/seen-clients.js';
-import { CliGates } from '../../src/primary/jobs/cli-gates.js';
 import type { JobCli } from '../../src/primary/jobs/job-processes.js';
 import { type JobObserver, JobRunner } from '../../src/primary/jobs/job-runner.js';
 import type { JobStream } from '../../src/primary/jobs/job-stream.js';
-import { SlotQueue } from '../../src/primary/jobs/slot-queue.js';
-import { TurnOrder } from '../../src/primary/jobs/turn-order.js';
+import { WaitingRoom } from '../../src/primary/jobs/waiting-room.js';
 import type { ConversationChange, ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../src/primary/store/memory/memory-store.js';
 import type { SchemaFinding } from '../../src/primary/threads/schema-thread.js';
@@ -131,7 +129,7 @@ export class JobHarness {
   /** The conversation that each process was asked for. */
   readonly wanted: (ConversationState | null)[] = [];
   readonly processes: FakeCli[] = [];
-  readonly slots: SlotQueue;
+  readonly room: WaitingRoom;
   /** Those who have asked for a job. */
   readonly clients = new SeenClients();
   /** Of the CLI without a limit. */
@@ -163,20 +161,18 @@ export class JobHarness {
 
   constructor({ maxActive = 1, maxWaiting = 10, models, boundsOf, cliLimits = {}, ...options }: JobOptions = {}) {
     const { clock, observer } = this;
-    this.slots = new SlotQueue({ maxActive, maxWaiting, maxWaitingBytes: 1000 }, clock, boundsOf);
+    this.room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes: 1000, cliLimits }, clock, boundsOf);
     const most = { maxConversations: 10, maxBytes: 10_000, maxBytesEach: 10_000 };
     this.conversations = new ConversationStore({ ttlMs: 60_000, ...most }, clock);
     const choice = { fallback: null, allowed: null, label: null, ...models };
     this.clis = [...Object.keys(cliLimits), ''].map((name) => this.#cli(name, options));
     const { clis } = this;
     const resources = {
-      slots: this.slots,
+      room: this.room,
       clis,
       router: this.#routerTo(clis, choice),
       clients: this.clients,
       conversations: this.conversations,
-      order: new TurnOrder(null),
-      cliGates: new CliGates(cliLimits),
       isStoreUp: () => this.isStoreUp,
       journal: { commit: (change: ConversationChange) => this.journal.commit(change) },
       schemas: this.schemas,
@@ -260,8 +256,8 @@ export class JobHarness {
   /** Everything that was taken has been given back, once. */
   async expectTidy(): Promise<void> {
     for (const { health } of this.clis) health.stop();
-    await this.clock.advance(50); // the queue tells positions once more
-    expect([this.slots.active, this.slots.waiting, this.clock.pending]).toEqual([0, 0, 0]);
+    await this.clock.advance(1050); // positions are reported once more
+    expect([this.room.active, this.room.waiting, this.clock.pending]).toEqual([0, 0, 0]);
     expect(this.processes.map(({ released }) => released.length)).toEqual(this.processes.map(() => 1));
     expect(this.runner.running).toEqual([]);
   }

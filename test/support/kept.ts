@@ -64,11 +64,8 @@ export class KeptRun {
     const endOfEntry = id === null ? undefined : await this.shared?.enter(id, client);
     const turn = this.store.turn(id, client, system, text.length);
     turn.open();
-    if (!turn.mustWait) this.shared?.begin(turn);
     endOfEntry?.();
-    const { signal } = new AbortController();
-    await turn.mine(signal);
-    await this.shared?.begun(turn, signal);
+    await turn.ready(new AbortController().signal, () => {});
     return turn;
   }
 

@@ -1,6 +1,5 @@
 import { BackgroundJobs } from '../../src/primary/background/background-jobs.js';
 import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
-import { WaitingJobs } from '../../src/primary/background/waiting-jobs.js';
 import { JobPuller } from '../../src/primary/hosts/job-puller.js';
 import { RemoteJobs } from '../../src/primary/hosts/remote-jobs.js';
 import { hangs, JobHarness } from './job-harness.js';
@@ -13,14 +12,13 @@ export class SharingHost {
   readonly puller: JobPuller;
 
   constructor(store: SharedMemoryJobs) {
-    const { runner: jobRunner, slots, conversations, clock } = this.inner;
-    const waiting = new WaitingJobs();
+    const { runner: jobRunner, room, clock } = this.inner;
     const observer = { ended: () => {}, refused: () => {} };
-    const shared = { slots, conversations, store, waiting, observer, enter: null, clock };
+    const shared = { room, store, observer, enter: null, clock };
     const runner = new BackgroundRunner({ ...shared, runner: jobRunner });
     const elsewhere = new RemoteJobs(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
     const limits = { maxJobs: 100, jobTtlMs: 60_000 };
-    this.jobs = new BackgroundJobs(store, runner, waiting, limits, clock, elsewhere);
+    this.jobs = new BackgroundJobs(store, runner, limits, clock, elsewhere);
     const giveUp: BackgroundJobs['giveUp'] = (job) => this.jobs.giveUp(job);
     this.puller = new JobPuller(store, runner, (accepted) => this.jobs.adopt(accepted), giveUp, clock);
     runner.onPutBack((job) => this.puller.putBack(job));

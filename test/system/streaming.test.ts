@@ -92,10 +92,10 @@ describe('A job that waits', () => {
       await untilJobs(service, 1, answers.length - 1);
     }
     const [first, second, third] = answers as [StreamAnswer, StreamAnswer, StreamAnswer];
-    expect(await second.next('queued')).toEqual({ position: 1 });
-    expect(await third.next('queued')).toEqual({ position: 2 });
+    expect(await second.next('queued')).toEqual({ position: 1, reason: 'slot' });
+    expect(await third.next('queued')).toEqual({ position: 2, reason: 'slot' });
     await writeFile(gates[0] as string, '');
-    expect(await third.next('queued')).toEqual({ position: 1 });
+    expect(await third.next('queued')).toEqual({ position: 1, reason: 'slot' });
     for (const gate of gates) await writeFile(gate, '');
     for (const answer of [first, second, third])
       expect(namesOf(await answer.rest())).toEqual(['started', 'delta', 'done']);
@@ -110,7 +110,7 @@ describe('A job that waits', () => {
     const first = service.post('/chat', { message: `wait ${gate}`, conversation_id });
     await untilJobs(service, 1, 0);
     const second = await stream(service, '/chat', { message: 'then', conversation_id });
-    expect(await second.next('queued')).toEqual({ position: 1 });
+    expect(await second.next('queued')).toEqual({ position: 1, reason: 'conversation' });
     await untilJobs(service, 1, 1);
     await writeFile(gate, '');
     const events = await second.rest();

@@ -24,7 +24,7 @@ describe('The report of a job', () => {
   it('counts a job that waits as cancelled in the queue, for the time since it arrived', async () => {
     const clock = new FakeClock();
     const report = new JobReport(clock);
-    report.follow({ type: 'job-queued', position: 1 });
+    report.follow({ type: 'job-queued', position: 1, reason: 'slot' });
     await clock.advance(30);
     expect(report.wasAdmitted).toBe(true);
     expect(report.figures()).toEqual({

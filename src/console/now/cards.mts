@@ -57,12 +57,22 @@ interface QueueProps {
 
 type QueueRow = StatusBody['queue']['clients'][number] & { readonly place: number };
 
+/** What the oldest job of a client waits for. */
+const reasonTexts: Readonly<Record<NonNullable<QueueRow['reason']>, string>> = {
+  slot: 'a free slot',
+  client: 'its own jobs to end',
+  cli: 'its model CLI',
+  conversation: 'the turn before it',
+  account: 'the account of its CLI',
+};
+
 /** Who waits for a slot, the one who has waited longest first, and how many jobs wait behind them all. */
 export function Queue({ queue, background, nowMs }: QueueProps) {
   const { max, waiting, clients } = queue;
   const columns: readonly Column<QueueRow>[] = [
     { title: 'Client', cell: ({ client }) => clientText(client) },
     { title: 'Waiting', isNumber: true, cell: (row) => row.waiting },
+    { title: 'Waits for', cell: ({ reason = 'slot' }) => reasonTexts[reason] },
     { title: 'Oldest wait', isNumber: true, cell: (row) => ageText(nowMs - Date.parse(row.oldest_since)) },
   ];
   const rows = clients.map((client, place) => ({ ...client, place }));

@@ -1,21 +1,18 @@
 import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { BackgroundJobView } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
-import type { JobEnd, JobEvent, JobStart } from '../../shared/job.js';
+import type { JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 import { sizeOf } from '../jobs/job.js';
+import type { Ticket } from '../jobs/ticket.js';
 import type { AcceptedJob } from '../store/contract/jobs.js';
 import { AnswerLog } from './answer-log.js';
 
-/** After this time a job is one of the callers who wait. */
-export const patienceMs = 60_000;
 /** While it waits, those who follow it are told its place at this pace. */
 const positionMs = 1000;
 
 /** Its start and its end, as events, where they have come. */
 type Progress =
   | { readonly name: 'waiting' }
-  /** It has its place among the jobs of the service, and no slot yet. */
-  | { readonly name: 'taken' }
   /** Another host may have it: what becomes of it is not told here. */
   | { readonly name: 'given-up' }
   | { readonly name: 'running'; readonly start: JobStart }
@@ -24,6 +21,7 @@ type Progress =
 /** What a reader of the events was told. */
 interface JobReader {
   position: number;
+  reason: WaitReason | null;
   hasStart: boolean;
   /** Of the text. */
   length: number;
@@ -36,19 +34,19 @@ export class BackgroundJob {
   /** Of its texts and images. */
   readonly bytes: number;
   readonly #clock: Clock;
-  readonly #positionOf: (job: BackgroundJob) => number;
   readonly #controller = new AbortController();
   #progress: Progress = { name: 'waiting' };
+  /** Its place in the waiting room. */
+  #ticket: Ticket | null = null;
   #startedAt: number | null = null;
   #restsUntilMs = 0;
   #mayHaveStarted = false;
   /** Readers that wait for news. */
   readonly #waiters = new Set<() => void>();
 
-  constructor(accepted: AcceptedJob, positionOf: (job: BackgroundJob) => number, clock: Clock) {
+  constructor(accepted: AcceptedJob, clock: Clock) {
     this.accepted = accepted;
     this.bytes = sizeOf(accepted.request);
-    this.#positionOf = positionOf;
     this.#clock = clock;
   }
 
@@ -65,9 +63,8 @@ export class BackgroundJob {
     return this.#progress.name === 'running' || (this.#progress.name === 'ended' && this.#progress.start !== null);
   }
 
-  /** Also while it has its place in the queue. */
   get isWaiting(): boolean {
-    return this.#progress.name === 'waiting' || this.#progress.name === 'taken';
+    return this.#progress.name === 'waiting';
   }
 
   /** Milliseconds from its acceptance to its start, or until now. */
@@ -76,7 +73,11 @@ export class BackgroundJob {
   }
 
   get #position(): number {
-    return Math.max(1, this.#positionOf(this));
+    return Math.max(1, this.#ticket?.position ?? 1);
+  }
+
+  get #reason(): WaitReason {
+    return this.#ticket?.reason ?? 'slot';
   }
 
   get view(): BackgroundJobView {
@@ -84,16 +85,31 @@ export class BackgroundJob {
     const { operation, requestId } = request;
     const status = this.isWaiting ? 'queued' : 'running'; // that it has ended is told once that is kept
     const position = this.isWaiting ? this.#position : null;
+    const reason = this.isWaiting ? this.#reason : null;
     const startedAt = this.#startedAt;
-    return { id, operation, requestId, form, status, position, createdAt, startedAt, endedAt: null, failure: null };
+    return {
+      id,
+      operation,
+      requestId,
+      form,
+      status,
+      position,
+      reason,
+      createdAt,
+      startedAt,
+      endedAt: null,
+      failure: null,
+    };
   }
 
   cancel(reason: Error): void {
     this.#controller.abort(reason);
   }
 
-  taken(): void {
-    this.#goTo({ name: 'taken' });
+  /** It has a place in the waiting room. */
+  entered(ticket: Ticket): void {
+    this.#ticket = ticket;
+    this.#changed();
   }
 
   /** The store is being asked to have it as started. */
@@ -140,7 +156,7 @@ export class BackgroundJob {
 
   /** All events from its beginning until it has ended or is given up, text in pieces of any size. Rejects with the signal's reason. */
   async *events(signal: AbortSignal): AsyncGenerator<JobEvent, void> {
-    const reader: JobReader = { position: 0, hasStart: false, length: 0 };
+    const reader: JobReader = { position: 0, reason: null, hasStart: false, length: 0 };
     for (;;) {
       const event = this.#eventFor(reader);
       if (event !== null) yield event;
@@ -153,11 +169,12 @@ export class BackgroundJob {
   #eventFor(reader: JobReader): JobEvent | null {
     const progress = this.#progress;
     if (progress.name === 'given-up') return null;
-    if (progress.name === 'waiting' || progress.name === 'taken') {
-      const position = this.#position;
-      if (position === reader.position) return null;
+    if (progress.name === 'waiting') {
+      const [position, reason] = [this.#position, this.#reason];
+      if (position === reader.position && reason === reader.reason) return null;
       reader.position = position;
-      return { type: 'job-queued', position };
+      reader.reason = reason;
+      return { type: 'job-queued', position, reason };
     }
     if (progress.start !== null && !reader.hasStart) {
       reader.hasStart = true;

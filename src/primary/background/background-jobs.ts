@@ -16,7 +16,6 @@ import { BackgroundJob } from './background-job.js';
 import type { BackgroundRunner } from './background-runner.js';
 import { jobCancelled, keptEvents, viewOf } from './kept-job.js';
 import { checkRoom, type NewJob } from './room.js';
-import type { WaitingJobs } from './waiting-jobs.js';
 
 /** How long whoever has cancelled a job waits until that is kept. */
 const keepLimitMs = 5000;
@@ -44,7 +43,6 @@ export interface BackgroundLimits {
 export class BackgroundJobs {
   readonly #store: JobStore;
   readonly #runner: BackgroundRunner;
-  readonly #waiting: WaitingJobs;
   readonly #limits: BackgroundLimits;
   readonly #clock: Clock;
   readonly #elsewhere: JobsOfOtherHosts | null;
@@ -57,7 +55,6 @@ export class BackgroundJobs {
   constructor(
     store: JobStore,
     runner: BackgroundRunner,
-    waiting: WaitingJobs,
     limits: BackgroundLimits,
     clock: Clock,
     elsewhere: JobsOfOtherHosts | null = null,
@@ -65,7 +62,6 @@ export class BackgroundJobs {
     this.#elsewhere = elsewhere;
     this.#store = store;
     this.#runner = runner;
-    this.#waiting = waiting;
     this.#limits = limits;
     this.#clock = clock;
     runner.onDone((job) => this.#open.delete(job.accepted.id));
@@ -88,7 +84,7 @@ export class BackgroundJobs {
     const model = this.#runner.check(request) ?? asked.model;
     const form = asked.model === null ? asked : { ...asked, model };
     const job = { client: request.client, bytes: sizeOf(request) };
-    if (this.#elsewhere === null) checkRoom(job, this.#waiting, [...this.#accepting], this.#limits.maxJobs); // else the store knows what waits
+    if (this.#elsewhere === null) checkRoom(job, [...this.#waiting, ...this.#accepting], this.#limits.maxJobs); // else the store knows what waits
     const createdAt = this.#clock.now();
     const id = `j${newId()}`; // on a command line, it must not look like a flag
     const accepted = { id, form, request, createdAt };
@@ -102,13 +98,17 @@ export class BackgroundJobs {
     return { id: accepted.id, createdAt, isDurable: this.#store.isDurable, ...(form.model !== null && { model }) };
   }
 
+  get #waiting(): BackgroundJob[] {
+    return [...this.#open.values()].filter((job) => job.isWaiting);
+  }
+
   #add(accepted: AcceptedJob): void {
     this.#runner.add(this.adopt(accepted));
   }
 
   /** From here on it is one of this host. */
   adopt(accepted: AcceptedJob): BackgroundJob {
-    const job = new BackgroundJob(accepted, (each) => this.#runner.positionOf(each), this.#clock);
+    const job = new BackgroundJob(accepted, this.#clock);
     this.#open.set(accepted.id, job);
     return job;
   }

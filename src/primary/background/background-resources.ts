@@ -1,12 +1,10 @@
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
-import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { EndOfEntry } from '../conversations/end-of-entry.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob } from './background-job.js';
-import type { WaitingJobs } from './waiting-jobs.js';
 
 export interface BackgroundObserver {
   /** The one end of a background job. */
@@ -16,13 +14,11 @@ export interface BackgroundObserver {
 }
 
 export interface BackgroundResources {
-  readonly runner: Pick<JobRunner, 'run' | 'check' | 'dismiss' | 'isHeld'>;
-  readonly slots: Pick<SlotQueue, 'hasSlotFor' | 'waiting' | 'active' | 'limits'>;
-  readonly conversations: Pick<ConversationStore, 'isInUse'>;
+  readonly runner: Pick<JobRunner, 'runInBackground' | 'check' | 'dismiss' | 'mayStart'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
   /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
   readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
   readonly store: JobStore;
-  readonly waiting: WaitingJobs;
   readonly observer: BackgroundObserver;
   readonly clock: Clock;
 }

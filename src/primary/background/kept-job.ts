@@ -7,8 +7,8 @@ import type { JobRecord } from '../store/contract/jobs.js';
 export function viewOf({ end, ...record }: JobRecord): BackgroundJobView {
   const { id, operation, requestId, form, status, createdAt, startedAt, endedAt } = record;
   const failure = status === 'failed' && end !== null && end.outcome !== 'ok' ? end.failure : null;
-  const position = status === 'queued' ? 1 : null;
-  return { id, operation, requestId, form, status, position, createdAt, startedAt, endedAt, failure };
+  const [position, reason] = status === 'queued' ? ([1, 'slot'] as const) : [null, null];
+  return { id, operation, requestId, form, status, position, reason, createdAt, startedAt, endedAt, failure };
 }
 
 /** As `BackgroundJob.events`, of one that has ended. */

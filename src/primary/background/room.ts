@@ -1,6 +1,5 @@
 import { holderOf } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
-import type { WaitingJobs } from './waiting-jobs.js';
 
 /** Texts and images of all jobs that wait, together. */
 export const maxWaitingBytes = 64 * 1024 * 1024;
@@ -48,29 +47,18 @@ export function noRoom(whose: keyof typeof refusals): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: retrySeconds });
 }
 
-/** Throws where there is no room for this job beside those that wait and those that are being accepted. */
-export function checkRoom(
-  { client, bytes }: NewJob,
-  waiting: Pick<WaitingJobs, 'count' | 'bytes' | 'of' | 'ofHolder'>,
-  accepting: readonly NewJob[],
-  maxJobs: number,
-): void {
-  const all = joined({ jobs: waiting.count, bytes: waiting.bytes }, accepting);
+/** Throws where there is no room for this job beside those that wait. */
+export function checkRoom({ client, bytes }: NewJob, waiting: readonly NewJob[], maxJobs: number): void {
+  const all = sumOf(waiting);
   if (all.jobs >= maxJobs || all.bytes + bytes > maxWaitingBytes) throw noRoom('all');
   const holder = holderOf(client);
-  const ofHolder = joined(
-    waiting.ofHolder(client),
-    accepting.filter((job) => holderOf(job.client) === holder),
-  );
-  if (!hasRoom(ofHolder, bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
-  const own = joined(
-    waiting.of(client),
-    accepting.filter((job) => job.client === client),
-  );
-  const isOneOfMany = client !== holder || own.jobs < ofHolder.jobs;
+  const ofHolder = waiting.filter((job) => holderOf(job.client) === holder);
+  if (!hasRoom(sumOf(ofHolder), bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
+  const own = sumOf(ofHolder.filter((job) => job.client === client));
+  const isOneOfMany = client !== holder || own.jobs < ofHolder.length;
   if (isOneOfMany && !hasRoom(own, bytes, roomOfName(maxJobs))) throw noRoom('name');
 }
 
-function joined({ jobs, bytes }: Room, more: readonly NewJob[]): Room {
-  return { jobs: jobs + more.length, bytes: more.reduce((sum, job) => sum + job.bytes, bytes) };
+function sumOf(jobs: readonly NewJob[]): Room {
+  return { jobs: jobs.length, bytes: jobs.reduce((sum, { bytes }) => sum + bytes, 0) };
 }

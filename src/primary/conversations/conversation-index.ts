@@ -1,6 +1,6 @@
+import { LinkedList } from '../fairness/linked-list.js';
 import type { Conversation } from './conversation.js';
 import { ConversationShares, type ShareLimits } from './conversation-shares.js';
-import { LinkedList } from './linked-list.js';
 
 /** Owns which conversations there are, what they hold together, and the order of their last activity. */
 export class ConversationIndex {

@@ -15,7 +15,7 @@ import {
   notFound,
   unusable,
 } from './conversation-limits.js';
-import { ConversationTurn } from './conversation-turn.js';
+import { ConversationTurn, type TurnGate } from './conversation-turn.js';
 import { pageOf, transcriptFrom } from './transcript.js';
 
 /**
@@ -25,6 +25,8 @@ import { pageOf, transcriptFrom } from './transcript.js';
  */
 export class ConversationStore {
   readonly limits: ConversationLimits;
+  /** Set where other hosts go on with the conversations too. */
+  turnGate: TurnGate | null = null;
   readonly #clock: Clock;
   #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
   readonly #held: ConversationIndex;
@@ -80,7 +82,7 @@ export class ConversationStore {
     const conversation = id === null ? this.#draft(client, system) : (this.#find(id, client) ?? unusable());
     if (conversation.turns === null && this.#inUse >= this.limits.maxConversations) this.#refuse();
     checkSize(this.limits, conversation.bytesInView + bytes);
-    return new ConversationTurn(conversation, bytes, this);
+    return new ConversationTurn(conversation, bytes, this, this.turnGate);
   }
 
   /** The client's own, the most recently active first: those that were last active before `before` (null: all). */

@@ -12,6 +12,16 @@ const messagesOfTurn = 2;
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
+/** Where other hosts go on with the same conversations: what a turn waits for beside those before it on this host. */
+export interface TurnGate {
+  /** Whether this turn may begin as soon as there is a slot. */
+  mayBegin(turn: ConversationTurn): boolean;
+  /** Called for a turn as soon as it was admitted, where it waits for no other one of this host. */
+  begin(turn: ConversationTurn): void;
+  /** Resolves when no other host has a turn on the conversation, and what is here is up to date. Rejects as an admission. */
+  begun(turn: ConversationTurn, signal: AbortSignal): Promise<void>;
+}
+
 /** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
@@ -19,13 +29,22 @@ export class ConversationTurn implements TurnInLine, Disposable {
   lock: TurnLock | null = null;
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
+  readonly #gate: TurnGate | null;
+  #isBegun = false;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper) {
+  /** `gate` is null where no other host has turns on the conversation. */
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, gate: TurnGate | null) {
     this.#conversation = conversation;
     this.bytes = bytes;
     this.#keeper = keeper;
+    this.#gate = gate;
+  }
+
+  /** Whether it may run: those before it have ended, here and on all other hosts. */
+  get isReady(): boolean {
+    return !this.mustWait && (this.#gate === null || this.#isBegun || this.#gate.mayBegin(this));
   }
 
   /** Whether another turn on the same conversation must end first. */
@@ -70,15 +89,22 @@ export class ConversationTurn implements TurnInLine, Disposable {
 
   /** Lines up behind the turns that came before. */
   open(): void {
+    this.#isBegun = this.isReady;
     this.#state = 'in-line';
     this.#keeper.open(this.#conversation, this);
+    if (!this.mustWait) this.#gate?.begin(this);
   }
 
-  /** Resolves when the turns before have ended; rejects with the signal's reason. */
-  async mine(signal: AbortSignal): Promise<void> {
+  /**
+   * Resolves when it is ready. Rejects with the signal's reason, and as an admission where the conversation can no longer
+   * be used. `onLost` is called with the reason where another host may have a turn too.
+   */
+  async ready(signal: AbortSignal, onLost: (reason: Error) => void): Promise<void> {
     signal.throwIfAborted();
-    if (!this.mustWait) return;
-    await orAborted(this.#woken.promise, signal);
+    if (this.mustWait) await orAborted(this.#woken.promise, signal);
+    await this.#gate?.begun(this, signal);
+    this.lock?.onLost(onLost);
+    this.#isBegun = true;
   }
 
   /** Called by the store when it is this turn's time. */

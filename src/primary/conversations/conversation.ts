@@ -2,9 +2,9 @@ import { randomBytes } from 'node:crypto';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import { bytesOfImages, type Image } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
+import type { Node } from '../fairness/linked-list.js';
 import type { StoredConversation } from '../store/contract/conversations.js';
 import { type StoredText, textOf } from '../store/contract/stored-text.js';
-import type { Node } from './linked-list.js';
 
 /** 144 random bits. */
 const idBytes = 18;

@@ -3,7 +3,7 @@ import type { ConversationPage, ConversationSnapshot } from '../../shared/conver
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { ConversationTurn, TurnGate } from '../conversations/conversation-turn.js';
 import type { EndOfEntry } from '../conversations/end-of-entry.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 import { TurnLocks } from './turn-locks.js';
@@ -12,7 +12,7 @@ import { TurnLocks } from './turn-locks.js';
  * Owns this host's copies of the conversations that all hosts share. A copy is used for a turn or for reading, after a
  * check that it is the newest.
  */
-export class ConversationReplica {
+export class ConversationReplica implements TurnGate {
   readonly #copies: ConversationStore;
   readonly #store: SharedStore;
   readonly #locks: TurnLocks;
@@ -22,6 +22,7 @@ export class ConversationReplica {
     this.#copies = copies;
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
+    copies.turnGate = this;
     store.onGone((id) => copies.drop(id));
     store.onReset(() => copies.dropIdle());
   }
@@ -75,17 +76,14 @@ export class ConversationReplica {
     return () => this.#locks.giveUp(id, token);
   }
 
-  /** Whether this turn may begin as soon as there is a slot. */
   mayBegin(turn: ConversationTurn): boolean {
     return turn.isFirst || this.#locks.isOffered(turn.id);
   }
 
-  /** Called for a turn as soon as it was admitted, where it waits for no other one of this host. */
   begin(turn: ConversationTurn): void {
     turn.lock ??= this.#locks.take(turn.id);
   }
 
-  /** Waits until no other host has a turn on the conversation, and brings the copy up to date. Rejects as `enter`. */
   async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
     if (turn.isFirst || turn.lock !== null) return;
     const held = await this.#locks.acquire(turn.id, turn.client, signal);

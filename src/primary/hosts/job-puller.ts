@@ -1,5 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
-import { type BackgroundJob, patienceMs } from '../background/background-job.js';
+import type { BackgroundJob } from '../background/background-job.js';
+import { patienceMs } from '../jobs/waiting-room.js';
 import type { AcceptedJob, SharedJobs } from '../store/contract/jobs.js';
 
 /** A job that can't start here may start on another host meanwhile, or here after this time. */

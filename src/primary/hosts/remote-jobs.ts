@@ -80,7 +80,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     const position = await this.#store.position(id);
     if (position === reader.position) return;
     reader.position = position;
-    yield { type: 'job-queued', position };
+    yield { type: 'job-queued', position, reason: 'slot' };
   }
 
   *#start({ startedAt, createdAt }: SharedRecord, reader: RemoteReader): Generator<JobEvent, void> {

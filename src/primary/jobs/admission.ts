@@ -1,45 +1,34 @@
 import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
-import type { JobRequest } from '../../shared/job.js';
-import type { LaunchOptions } from '../cli/contract/adapter.js';
+import type { JobRequest, WaitReason } from '../../shared/job.js';
 import { unsupported } from '../cli/extras.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { ConversationTurn } from '../conversations/conversation-turn.js';
-import type { CliGates } from './cli-gates.js';
-import { sizeOf } from './job.js';
+import { type BackgroundOptions, type Job, type Prepared, sizeOf } from './job.js';
 import { JobChain } from './job-chain.js';
 import { RecentChains } from './recent-chains.js';
-import type { SlotQueue } from './slot-queue.js';
 import type { Ticket } from './ticket.js';
-import type { TurnOrder } from './turn-order.js';
+import type { WaitingRoom } from './waiting-room.js';
 
 export interface AdmissionResources {
-  readonly slots: SlotQueue;
+  readonly room: WaitingRoom;
   readonly conversations: ConversationStore;
-  readonly order: Pick<TurnOrder, 'mustWait'>;
-  readonly cliGates: Pick<CliGates, 'hasRoomFor'>;
   /** Whether the store takes what it is asked to keep. */
   readonly isStoreUp: () => boolean;
   readonly router: Pick<ModelRouter, 'route' | 'check'>;
   readonly clock: Clock;
 }
 
-/** What a job is to be started with, and its turn where it is one of a conversation. Nothing is taken for it yet. */
-interface Examined {
-  readonly launch: LaunchOptions;
-  readonly turn: ConversationTurn | null;
+/** What was found out of a job. Nothing is taken for it yet. */
+interface Examined extends Omit<Prepared, 'chain'> {
   readonly bytes: number;
 }
 
-/** What an admitted job holds. */
-export interface Admitted extends Omit<Examined, 'bytes'> {
-  readonly route: Route;
+/** What the job of a caller gets. */
+interface Admitted {
+  readonly prepared: Prepared;
   readonly ticket: Ticket;
-  readonly chain: JobChain | null;
-  /** Earlier turns of its conversation come first. */
-  readonly waitsForTurn: boolean;
 }
 
 /** Decides at once whether a job can be taken, and takes for it what it needs. */
@@ -54,15 +43,62 @@ export class Admission {
 
   /** Throws `validation_error`, `concurrency_limited` and `store_unavailable`. `isFree`: whether a process waits for just this turn. */
   admit(request: JobRequest, route: Route, isFree: (state: ConversationState) => boolean): Admitted {
-    const { slots, order, cliGates, isStoreUp } = this.#resources;
-    if (request.operation === 'chat' && !isStoreUp()) throw storeUnavailable(); // no model is run for what can't be kept
+    this.#checkStore(request);
     const { launch, turn, bytes } = this.examine(request, route);
-    const waitsForTurn = order.mustWait(turn);
-    const mayLineUp = !waitsForTurn && cliGates.hasRoomFor(route.cli);
-    const ticket = mayLineUp ? slots.admit(request.client, bytes) : slots.park(request.client, bytes);
+    const { client } = request;
+    const heldBy = () => (turn?.isReady === false ? 'conversation' : null);
+    const lane = turn?.id ?? route.cli.name;
+    const ticket = this.#resources.room.admit({ client, bytes, cli: route.cli.name, lane, heldBy });
     turn?.open();
     const chain = JobChain.of({ request, route, launch }, this.#recent, isFree);
-    return { route, launch, turn, chain, ticket, waitsForTurn };
+    return { prepared: { launch, turn, chain }, ticket };
+  }
+
+  /** A place in the background for a job that was examined. Its turn lines up on its conversation when it gets its slot. */
+  enter(job: Job, background: BackgroundOptions, bytes: number, onGranted: () => void): Ticket {
+    const { request, route } = job;
+    const { client, operation, conversationId } = request;
+    if (background.isTaken) job.turn?.open();
+    return this.#resources.room.enter({
+      client,
+      bytes,
+      cli: route.cli.name,
+      lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.name} ${route.circuit}`,
+      heldBy: () => this.#heldBy(job, background),
+      since: background.since,
+      isFirst: background.isFirst,
+      granted: onGranted,
+    });
+  }
+
+  /** Throws as `admit`, for a background job that has its slot. */
+  prepare(job: Job, isFree: (state: ConversationState) => boolean): Prepared {
+    const { request, route, background } = job;
+    this.#checkStore(request);
+    const isOpen = background?.isTaken === true;
+    const { launch, turn } = isOpen ? job : this.examine(request, route);
+    if (!isOpen) turn?.open();
+    return { launch, turn, chain: JobChain.of({ request, route, launch }, this.#recent, isFree) };
+  }
+
+  /** Whether a background job would get a slot at once; `isPatient`: whether only its CLI and its conversation would let it. */
+  mayStart(request: JobRequest, route: Route, isPatient: boolean): boolean {
+    const { room, conversations } = this.#resources;
+    if (route.cli.health.circuits.refusal({ request, route }) !== null) return false;
+    if (conversations.isInUse(request.conversationId)) return false;
+    return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name });
+  }
+
+  #heldBy({ request, route, turn }: Job, { isTaken, isHeld }: BackgroundOptions): WaitReason | null {
+    if (route.cli.health.circuits.refusal({ request, route }) !== null) return 'account';
+    const isBusy = isTaken ? turn?.isReady === false : this.#resources.conversations.isInUse(request.conversationId);
+    if (isBusy) return 'conversation';
+    return isHeld() ? 'slot' : null;
+  }
+
+  /** No model is run for what can't be kept. */
+  #checkStore({ operation }: JobRequest): void {
+    if (operation === 'chat' && !this.#resources.isStoreUp()) throw storeUnavailable();
   }
 
   /** Throws as `admit` does, but for a full queue. */

@@ -1,4 +1,4 @@
-import { LinkedList, type Node } from '../conversations/linked-list.js';
+import { LinkedList, type Node } from '../fairness/linked-list.js';
 import { Sightings } from '../limits/sightings.js';
 
 /** One that waits, as far as its place goes. */
@@ -6,6 +6,14 @@ export interface Waiter {
   readonly client: string;
   /** Of its text. */
   readonly bytes: number;
+}
+
+/** A client that waits: how many jobs it has waiting, and when the first of them came, milliseconds since the epoch. */
+export interface WaitingClient<W> {
+  readonly client: string;
+  readonly count: number;
+  readonly oldestAt: number;
+  readonly oldest: W;
 }
 
 /** Places, and bytes of text in them. */
@@ -58,10 +66,10 @@ export class HolderPlaces<W extends Waiter> {
   }
 
   /** What each name has, and since when it waits, milliseconds since the epoch. */
-  get names(): { readonly client: string; readonly count: number; readonly oldestAt: number }[] {
+  get names(): WaitingClient<W>[] {
     return [...this.#byName].flatMap(([client, { places, count }]) => {
       const [oldest] = places;
-      return oldest === undefined ? [] : [{ client, count, oldestAt: oldest.takenAt }];
+      return oldest === undefined ? [] : [{ client, count, oldestAt: oldest.takenAt, oldest: oldest.waiter }];
     });
   }
 

@@ -12,12 +12,11 @@ import type { SeenClients } from '../health/seen-clients.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
-import type { CliGates, CliPlace } from './cli-gates.js';
-import { goesBack, isRefused, Job, type RunOptions, refusedEnd } from './job.js';
+import { type BackgroundOptions, isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
-import type { TurnOrder } from './turn-order.js';
+import type { Ticket } from './ticket.js';
 
 export interface JobLimits {
   readonly queueTimeoutMs: number;
@@ -41,8 +40,6 @@ export interface JobResources extends TurnResources, AdmissionResources {
   readonly clis: readonly ModelCli[];
   /** Those who have asked for a job of any CLI. */
   readonly clients: SeenClients;
-  readonly order: TurnOrder;
-  readonly cliGates: CliGates;
   readonly schemas: Pick<SchemaChecker, 'read'>;
   readonly observer: JobObserver;
   readonly redactor: Pick<Redactor, 'redact'>;
@@ -59,19 +56,19 @@ export class JobRunner {
   /** Whether the program reported no tokens for the last job that was answered. */
   #isUsageUnknown = false;
   #lastNumber = 0;
-  readonly #open = new Map<Job['ticket'], Job>();
+  readonly #open = new Map<Ticket, Job>();
 
   constructor(resources: JobResources, limits: JobLimits) {
     this.#resources = resources;
     this.#admission = new Admission(resources);
     this.#limits = limits;
-    this.#advice = new RetryAdvice(resources.slots.limits.maxActive);
+    this.#advice = new RetryAdvice(resources.room.limits.maxActive);
   }
 
   /** Seconds until the work that there is has been done. */
   get busySeconds(): number {
-    const { slots } = this.#resources;
-    return this.#advice.seconds(slots.active + slots.waiting);
+    const { room } = this.#resources;
+    return this.#advice.seconds(room.active + room.waiting);
   }
 
   /**
@@ -79,19 +76,47 @@ export class JobRunner {
    * `concurrency_limited`. What was admitted ends with exactly one `job-end`; that is all there is of a job that the
    * breaker holds back.
    */
-  run(request: JobRequest, caller: AbortSignal, options: RunOptions = {}): JobStream {
+  run(request: JobRequest, caller: AbortSignal): JobStream {
     const route = this.#resources.router.route(request);
-    const refusal = this.#refusalOf(request, route);
+    this.#see(request.client);
+    const refusal = route.cli.health.circuits.refusal({ request, route });
     if (refusal !== null) return this.#refuse(request, refusal);
-    const job = this.#tryToAdmit(request, route, caller, options);
+    const job = this.#tryToAdmit(request, route, caller);
     route.cli.health.circuits.admitted(job);
-    this.#open.set(job.ticket, job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ofChain = job.chain && { model: route.label ?? request.model };
     job.stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
-    void this.#perform(job);
+    this.#start(job);
     return job.stream;
+  }
+
+  /** A job that waits as long as it takes, behind the callers. Throws as `run`, but for a full queue. */
+  runInBackground(request: JobRequest, caller: AbortSignal, background: BackgroundOptions): Job {
+    const route = this.#resources.router.route(request);
+    this.#see(request.client);
+    const { bytes, ...examined } = this.#admission.examine(request, route);
+    const prepared = { ...examined, chain: null };
+    const enter = (job: Job) => this.#admission.enter(job, background, bytes, () => this.#prepare(job));
+    const holdings = { number: ++this.#lastNumber, request, route, prepared, background };
+    const job = new Job(holdings, enter, caller, this.#resources.clock);
+    this.#start(job);
+    return job;
+  }
+
+  #start(job: Job): void {
+    this.#open.set(job.ticket, job);
+    void this.#perform(job);
+  }
+
+  /** A background job has its slot. */
+  #prepare(job: Job): void {
+    try {
+      job.prepare(this.#admission.prepare(job, (state) => this.#isFree(state, job.route.cli)));
+      job.route.cli.health.circuits.admitted(job);
+    } catch (error) {
+      job.cut(error as Error);
+    }
   }
 
   /** The jobs that hold a slot, the longest running one first. */
@@ -102,8 +127,8 @@ export class JobRunner {
 
   /** Of the jobs that are next to get a slot, as many as there are slots, those of this CLI. */
   next(cli: ModelCli): WaitingJob[] {
-    const { slots } = this.#resources;
-    return slots.next(slots.limits.maxActive).flatMap((ticket) => {
+    const { room } = this.#resources;
+    return room.upcoming(room.limits.maxActive).flatMap((ticket) => {
       const job = this.#open.get(ticket);
       return job?.route.cli === cli ? [{ launch: job.launch, conversation: job.continues }] : [];
     });
@@ -114,12 +139,14 @@ export class JobRunner {
     for (const job of this.#open.values()) job.cut(reason);
   }
 
-  /** Ends every job that waits and that the breaker of its CLI holds back now. */
+  /** Ends every job of a caller that waits and that the breaker of its CLI holds back now. */
   cutHeld(): void {
     for (const job of this.#open.values()) {
-      const refusal = job.hasStarted ? null : job.route.cli.health.circuits.refusal(job);
+      const isCaller = !job.hasStarted && job.background === null;
+      const refusal = isCaller ? job.route.cli.health.circuits.refusal(job) : null;
       if (refusal !== null) job.cut(refusal);
     }
+    this.#resources.room.next(); // else it may have closed: what waits in the background can go
   }
 
   /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
@@ -129,11 +156,9 @@ export class JobRunner {
     return route.label ?? request.model;
   }
 
-  /** Whether the account of its CLI holds back a job that is to be admitted; where it is not to line up with the callers, the limit of the CLI too. */
-  isHeld(request: JobRequest, linesUp: boolean): boolean {
-    const { router, cliGates } = this.#resources;
-    const route = router.route(request);
-    return this.#refusalOf(request, route) !== null || (!linesUp && !cliGates.hasRoomFor(route.cli));
+  /** Whether a background job would get a slot at once; `isPatient`: whether it could wait for one as a caller does. */
+  mayStart(request: JobRequest, isPatient: boolean): boolean {
+    return this.#admission.mayStart(request, this.#resources.router.route(request), isPatient);
   }
 
   /** The end of a job that never got as far as `run`. */
@@ -143,11 +168,11 @@ export class JobRunner {
     return end;
   }
 
-  #refusalOf(request: JobRequest, route: Route): RelayError | null {
+  /** This client asks for a job, whatever becomes of it. */
+  #see(client: string): void {
     const { clients, clis } = this.#resources;
-    const isSecond = clients.saw(request.client);
+    const isSecond = clients.saw(client);
     if (isSecond) for (const { health } of clis) health.circuits.tryAgain(); // what holds jobs back may be the first one's doing
-    return route.cli.health.circuits.refusal({ request, route });
   }
 
   #refuse(request: JobRequest, refusal: RelayError): JobStream {
@@ -156,20 +181,17 @@ export class JobRunner {
     return stream;
   }
 
-  #tryToAdmit(request: JobRequest, route: Route, caller: AbortSignal, options: RunOptions): Job {
-    const { slots } = this.#resources;
+  #tryToAdmit(request: JobRequest, route: Route, caller: AbortSignal): Job {
     try {
-      return this.#admit(request, route, caller, options);
+      const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
+      const holdings = { number: ++this.#lastNumber, request, route, prepared, background: null };
+      return new Job(holdings, () => ticket, caller, this.#resources.clock);
     } catch (error) {
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
-      throw new RelayError(code, message, { retryAfterSeconds: this.#advice.seconds(slots.waiting) });
+      const retryAfterSeconds = this.#advice.seconds(this.#resources.room.waiting);
+      throw new RelayError(code, message, { retryAfterSeconds });
     }
-  }
-
-  #admit(request: JobRequest, route: Route, caller: AbortSignal, options: RunOptions): Job {
-    const admitted = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
-    return new Job({ number: ++this.#lastNumber, request, options, ...admitted }, caller, this.#resources.clock);
   }
 
   /** Whether a process waits for just this turn, and no other job goes on there. */
@@ -182,13 +204,12 @@ export class JobRunner {
    * next turn; the slot is free only when the last process has gone.
    */
   async #perform(job: Job): Promise<void> {
-    const { clis, observer, cliGates } = this.#resources;
-    const place = cliGates.placeFor(job.request.client, job.route.cli);
+    const { clis, observer } = this.#resources;
     const processes = new JobProcesses(job, clis);
     let kept: ConversationState | null = null;
     try {
-      await this.#untilGranted(job, place);
-      await job.options.beforeStart?.();
+      await this.#untilGranted(job);
+      await job.background?.beforeStart();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
@@ -207,7 +228,6 @@ export class JobRunner {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
       this.#open.delete(job.ticket);
       job.ticket.release();
-      place.leave();
     }
   }
 
@@ -215,18 +235,16 @@ export class JobRunner {
     return orAborted(this.#resources.knownModels.explain(error, request.client), signal).catch(() => error);
   }
 
-  /** Waits for the earlier turns of the same conversation, then for its CLI, then for a slot. */
-  async #untilGranted(job: Job, place: CliPlace): Promise<void> {
-    const { order, cliGates } = this.#resources;
-    const { ticket, stream, signal } = job;
-    if (!job.isPatient) job.limitWaiting(this.#limits.queueTimeoutMs);
-    ticket.onPosition = (position) => stream.queued(position);
-    if (ticket.isWaiting) stream.queued(ticket.position);
-    const unpark = () => ticket.unpark();
-    // Whoever has to wait for both waits for its turn first: hosts that wait for each other's turns hold no place then.
-    const mustWait = job.waitsForTurn || !cliGates.hasRoomFor(job.route.cli);
-    if (mustWait) void order.lineUp(job, () => place.enter(unpark));
-    else place.enter(() => void order.lineUp(job, unpark));
+  async #untilGranted(job: Job): Promise<void> {
+    const { room, clock } = this.#resources;
+    const { ticket, stream, signal, turn, background } = job;
+    if (background === null) job.limitWaiting(this.#limits.queueTimeoutMs);
+    ticket.onPosition = (position, reason) => stream.queued(position, reason);
+    if (ticket.isWaiting && stream.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
+    const cut = (reason: Error) => job.cut(reason);
+    if (background === null || background.isTaken) {
+      turn?.ready(signal, cut).then(() => room.next(), cut); // where the same signal has ended the waiting, that does nothing
+    }
     await ticket.granted(signal);
   }
 
@@ -248,7 +266,12 @@ export class JobRunner {
     if (job.hasStarted) this.#advice.took(job.executionMs);
     const end = job.route.cli.health.ended(job, endOfTurn, job.hasStarted);
     job.stream.end(this.#asTold(end));
-    if (!(job.isPatient && goesBack(end, job.hasStarted))) observer.jobEnded(job.request, end, job.hasStarted);
+    if (this.#counts(job, end)) observer.jobEnded(job.request, end, job.hasStarted);
+  }
+
+  /** A background job that waits again has not ended, and one that can't be run never was a job of the model. */
+  #counts({ background, hasStarted }: Job, end: JobEnd): boolean {
+    return background === null || !(mustWaitAgain(end, hasStarted) || isRefused(end));
   }
 
   /** The end as the caller may see it. */
@@ -263,7 +286,7 @@ export class JobRunner {
 
   #retryAfter(outcome: FailedOutcome): number | undefined {
     if (outcome === 'shutting_down') return this.#advice.seconds(0); // nothing is left of the drain
-    return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.slots.waiting) : undefined;
+    return outcome === 'queue_timeout' ? this.#advice.seconds(this.#resources.room.waiting) : undefined;
   }
 }
 

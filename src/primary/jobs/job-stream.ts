@@ -1,9 +1,14 @@
-import type { JobAdmitted, JobEnd, JobEvent, JobStart } from '../../shared/job.js';
+import type { JobAdmitted, JobEnd, JobEvent, JobStart, WaitReason } from '../../shared/job.js';
 
 /** UTF-16 units of text that may be held before the writer is asked to wait. */
 const maxHeldLength = 32 * 1024;
 /** UTF-16 units of text in one event: so much fits in one message of the channel. */
 const maxDeltaLength = 16 * 1024;
+
+interface Position {
+  readonly position: number;
+  readonly reason: WaitReason;
+}
 
 /**
  * The events of one job, between the job and its reader: the one place where they are held. It is bounded in text, and
@@ -12,11 +17,11 @@ const maxDeltaLength = 16 * 1024;
 export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
   readonly #isStreamed: boolean;
   #admission: JobAdmitted | null = null;
-  #position: number | null = null;
+  #position: Position | null = null;
   #start: JobStart | 'taken' | null = null;
   #texts: string[] = [];
   #textLength = 0;
-  #lastPosition = 0;
+  #lastPosition: Position | null = null;
   #end: JobEnd | 'taken' | null = null;
   #wakeReader: () => void = () => {};
   #wakeWriter: () => void = () => {};
@@ -45,11 +50,12 @@ export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
     this.#wakeReader();
   }
 
-  /** Returns whether the reader is to be told. */
-  queued(position: number): boolean {
-    if (!this.#isStreamed || this.#start !== null || position === this.#lastPosition) return false;
-    this.#lastPosition = position;
-    this.#position = position;
+  /** Returns whether that is news for the reader. */
+  queued(position: number, reason: WaitReason): boolean {
+    if (!this.#isStreamed || this.#start !== null) return false;
+    if (position === this.#lastPosition?.position && reason === this.#lastPosition.reason) return false;
+    this.#lastPosition = { position, reason };
+    this.#position = this.#lastPosition;
     this.#wakeReader();
     return true;
   }
@@ -112,7 +118,7 @@ export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
   #takePosition(): JobEvent | null {
     const position = this.#position;
     this.#position = null;
-    return position === null ? null : { type: 'job-queued', position };
+    return position === null ? null : { type: 'job-queued', ...position };
   }
 
   #takeStart(): JobEvent | null {

@@ -23,20 +23,40 @@ import type { JobChain } from './job-chain.js';
 import { JobStream } from './job-stream.js';
 import type { Ticket } from './ticket.js';
 
-/** How a job is run for a caller that does not wait for it. */
-export interface RunOptions {
-  /**
-   * Called when the job has its slot, before anything starts. Where it rejects, the job ends with that. A job that has
-   * it is patient: it may wait for ever, and where it can't start now, it is not over: its owner runs it again.
-   */
-  readonly beforeStart?: () => Promise<void>;
+/** What a job in the background has beside its request: it waits as long as it takes. */
+export interface BackgroundOptions {
+  /** When it was accepted, milliseconds since the epoch. */
+  readonly since: number;
+  /** It goes before the others of its client: it had its slot already, and could not start. */
+  readonly isFirst: boolean;
+  /** It was taken from the line of several hosts, and its turn on a conversation was entered there. */
+  readonly isTaken: boolean;
+  /** Whether it may not start now, for a reason of its owner. */
+  isHeld(): boolean;
+  /** Called when the job has its slot, before anything starts. Where it rejects, the job ends with that. */
+  beforeStart(): Promise<void>;
 }
 
-/** What a job holds from its admission to its end. */
-type JobHoldings = Pick<
-  Job,
-  'number' | 'request' | 'options' | 'route' | 'launch' | 'ticket' | 'turn' | 'chain' | 'waitsForTurn'
->;
+/** What a job is to be started with, and its turn where it is one of a conversation. */
+export interface Prepared {
+  readonly launch: LaunchOptions;
+  /** For `chat`: its turn on the conversation. */
+  readonly turn: ConversationTurn | null;
+  /** For `ask` with a chain: where it goes on, and from where. */
+  readonly chain: JobChain | null;
+}
+
+/** What a job has from its admission on. */
+export interface JobHoldings {
+  /** Counts up with each job of the service. */
+  readonly number: number;
+  readonly request: JobRequest;
+  /** As it was decided at its admission, whatever its client may name by now. */
+  readonly route: Route;
+  readonly prepared: Prepared;
+  /** Null for the job of a caller. */
+  readonly background: BackgroundOptions | null;
+}
 
 /** Ends of a job that waited, for a cause that may pass. */
 const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
@@ -46,21 +66,13 @@ const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shut
  * or by the end of a drain. The first reason wins, and is the error that the job ends with.
  */
 export class Job {
-  /** Counts up with each job of the service. */
   readonly number: number;
   readonly request: JobRequest;
-  readonly options: RunOptions;
-  /** As it was decided at its admission, whatever its client may name by now. */
   readonly route: Route;
-  readonly launch: LaunchOptions;
+  readonly background: BackgroundOptions | null;
   readonly ticket: Ticket;
-  /** For `chat`: its turn on the conversation. */
-  readonly turn: ConversationTurn | null;
-  /** For `ask` with a chain: where it goes on, and from where. */
-  readonly chain: JobChain | null;
-  /** When it came, earlier turns of its conversation were still to be answered. */
-  readonly waitsForTurn: boolean;
   readonly stream: JobStream;
+  #prepared: Prepared;
   #usage = unknownJobUsage;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
@@ -72,30 +84,46 @@ export class Job {
   #startedAt: number | null = null;
   #stopTimer: StopTimer = () => {};
 
+  /** `enter` takes its place in the waiting room, or its slot. */
   constructor(
-    { number, request, options, route, launch, ticket, turn, chain, waitsForTurn }: JobHoldings,
+    { number, request, route, prepared, background }: JobHoldings,
+    enter: (job: Job) => Ticket,
     caller: AbortSignal,
     clock: Clock,
   ) {
     this.number = number;
     this.request = request;
-    this.options = options;
     this.route = route;
-    this.launch = launch;
-    this.ticket = ticket;
-    this.turn = turn;
-    this.chain = chain;
-    this.waitsForTurn = waitsForTurn;
+    this.background = background;
     this.stream = new JobStream(request.isStreamed);
+    this.#prepared = prepared;
     this.#clock = clock;
     this.#caller = caller;
     this.#arrivedMs = clock.monotonicMs();
+    this.ticket = enter(this);
     if (caller.aborted) this.#onCallerAbort();
     else caller.addEventListener('abort', this.#onCallerAbort, { once: true });
   }
 
   get signal(): AbortSignal {
     return this.#controller.signal;
+  }
+
+  get launch(): LaunchOptions {
+    return this.#prepared.launch;
+  }
+
+  get turn(): ConversationTurn | null {
+    return this.#prepared.turn;
+  }
+
+  get chain(): JobChain | null {
+    return this.#prepared.chain;
+  }
+
+  /** While it waited in the background, its conversation may have gone on. */
+  prepare(prepared: Prepared): void {
+    this.#prepared = prepared;
   }
 
   /** Where the conversation stands that a process may have been kept for; null for a first message, or without one. */
@@ -110,11 +138,6 @@ export class Job {
 
   #withLaunch(state: ConversationState | null): ConversationState | null {
     return state && { ...state, launch: this.launch };
-  }
-
-  /** Whether it is run by an owner that keeps it until it can start. */
-  get isPatient(): boolean {
-    return this.options.beforeStart !== undefined;
   }
 
   get hasStarted(): boolean {
@@ -212,9 +235,10 @@ export function sizeOf({ text, images, system, schema, history }: JobRequest): n
   return history.reduce((sum, message) => sum + bytesOfImages(message.images), inTexts + bytesOfImages(images));
 }
 
-/** Whether that is no end of a patient job: its owner runs it again. */
-export function goesBack({ outcome }: JobEnd, hasStarted: boolean): boolean {
-  return !hasStarted && passingOutcomes.includes(outcome);
+/** Whether that is no end of a background job: it waits again. */
+export function mustWaitAgain(end: JobEnd, hasStarted: boolean): boolean {
+  if (hasStarted || end.outcome === 'ok') return false;
+  return passingOutcomes.includes(end.outcome) || end.failure.code === 'concurrency_limited';
 }
 
 /** The end of a job that was not started, and waited for nothing. */

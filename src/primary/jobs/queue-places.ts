@@ -3,7 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type BoundsOf, quarterOf } from '../access/client-bounds.js';
 import { Sightings } from '../limits/sightings.js';
-import { type Amount, HolderPlaces, type Waiter } from './holder-places.js';
+import { type Amount, HolderPlaces, type Waiter, type WaitingClient } from './holder-places.js';
 
 export interface PlaceLimits {
   /** Jobs that may wait for a slot. */
@@ -18,13 +18,6 @@ export interface PlaceHolder extends Waiter {
   giveWay(reason: RelayError): void;
 }
 
-/** A client that waits: how many jobs it has waiting, and when the first of them came, milliseconds since the epoch. */
-export interface WaitingClient {
-  readonly client: string;
-  readonly count: number;
-  readonly oldestAt: number;
-}
-
 /** So long after its last job a client counts as one that may come again. */
 const mayComeAgainMs = 600_000;
 
@@ -37,13 +30,13 @@ type IsEnough = (freed: Amount) => boolean;
  * others, and gives the newest of what it has to one that comes and needs its own share. The holder of a key and all
  * names that it speaks for are one client in this, and share by the same rules what that one may have.
  */
-export class QueuePlaces {
+export class QueuePlaces<W extends PlaceHolder> {
   readonly #limits: PlaceLimits;
   readonly #boundsOf: BoundsOf;
   readonly #clock: Clock;
   readonly #sightings = new Sightings();
   /** Of the holders of keys that have ever spoken for somebody, also without any place. */
-  readonly #byHolder = new Map<string, HolderPlaces<PlaceHolder>>();
+  readonly #byHolder = new Map<string, HolderPlaces<W>>();
   #taken = 0;
   #lastNumber = 0;
   #bytes = 0;
@@ -71,7 +64,7 @@ export class QueuePlaces {
   }
 
   /** The clients that have places, each name by itself. */
-  get clients(): WaitingClient[] {
+  get clients(): WaitingClient<W>[] {
     return [...this.#byHolder.values()].flatMap(({ names }) => names);
   }
 
@@ -84,7 +77,7 @@ export class QueuePlaces {
   }
 
   /** Throws `concurrency_limited` where its client may hold no more, or where all places are taken by right. */
-  take(waiter: PlaceHolder): void {
+  take(waiter: W): void {
     const holder = holderOf(waiter.client);
     const own = this.#placesOf(holder);
     for (const other of this.#whoGivesWay(waiter, holder, own)) other.giveWay(lostPlace());
@@ -95,7 +88,7 @@ export class QueuePlaces {
   }
 
   /** Does nothing where it has no place any more. */
-  leave(waiter: PlaceHolder): void {
+  leave(waiter: W): void {
     const holder = holderOf(waiter.client);
     const own = this.#byHolder.get(holder);
     if (own?.leave(waiter) !== true) return;
@@ -104,12 +97,12 @@ export class QueuePlaces {
     if (own.count === 0 && !own.hasNames) this.#byHolder.delete(holder);
   }
 
-  #placesOf(holder: string): HolderPlaces<PlaceHolder> {
-    return this.#byHolder.get(holder) ?? new HolderPlaces(holder);
+  #placesOf(holder: string): HolderPlaces<W> {
+    return this.#byHolder.get(holder) ?? new HolderPlaces<W>(holder);
   }
 
   /** Those whose places it takes: none where there is room. Throws where there is no place for it. */
-  #whoGivesWay(waiter: PlaceHolder, holder: string, own: HolderPlaces<PlaceHolder>): readonly PlaceHolder[] {
+  #whoGivesWay(waiter: W, holder: string, own: HolderPlaces<W>): readonly PlaceHolder[] {
     const { client, bytes } = waiter;
     const most = this.#mostOf(holder, own);
     const share = this.#shareOfName(most);
@@ -149,7 +142,7 @@ export class QueuePlaces {
     return { count: quarterOf(Math.min(count, maxWaiting)), bytes: quarterOf(Math.min(bytes, maxWaitingBytes)) };
   }
 
-  #checkName({ client, bytes }: PlaceHolder, own: HolderPlaces<PlaceHolder>, share: Amount): void {
+  #checkName({ client, bytes }: PlaceHolder, own: HolderPlaces<W>, share: Amount): void {
     const held = own.amountOf(client);
     if (!own.hasOthersThan(client, this.#clock.monotonicMs(), mayComeAgainMs) || isWithin(held, bytes, share)) return;
     const of = 'a quarter of what its key may have while other users of that key want some';

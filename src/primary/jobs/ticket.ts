@@ -1,40 +1,78 @@
 import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { RelayError } from '../../shared/errors.js';
+import type { WaitReason } from '../../shared/job.js';
+import type { Member } from '../fairness/fair-queue.js';
 import type { PlaceHolder } from './queue-places.js';
 
-/** The queue, as its tickets know it. */
+/** What a job brings into the waiting room. */
+export interface Entrant extends Member {
+  /** Of its texts and images. */
+  readonly bytes: number;
+  /** The name of its CLI. */
+  readonly cli: string;
+  /** Why it may have no slot, whatever else is free; null where it may. */
+  heldBy(): WaitReason | null;
+}
+
+/** One that waits for as long as it takes. */
+export interface BackgroundEntrant extends Entrant {
+  /** When it was accepted, milliseconds since the epoch. */
+  readonly since: number;
+  /** It goes before the others of its client. */
+  readonly isFirst: boolean;
+  /** Called at the very moment it gets its slot. */
+  granted(): void;
+}
+
+/** The room, as its tickets know it. */
 interface TicketIssuer {
   positionOf(ticket: Ticket): number;
-  /** A slot now, or the end of its client's line. */
-  lineUp(ticket: Ticket): void;
-  /** A ticket gives back its slot, or its place in the queue. */
+  reasonOf(ticket: Ticket): WaitReason;
+  /** A ticket gives back its slot, or its place in the room. */
   leave(ticket: Ticket, heldSlot: boolean): void;
 }
 
-/** The right to a slot, or to a place in the queue, until it is released. */
-export class Ticket implements PlaceHolder {
-  readonly client: string;
-  readonly bytes: number;
-  /** Called with its position from time to time while it waits. Returns whether that was news to somebody. */
-  onPosition: (position: number) => boolean = () => false;
-  readonly #queue: TicketIssuer;
+/** The right to a slot, or to a place in the waiting room, until it is released. */
+export class Ticket implements PlaceHolder, Member {
+  readonly entrant: Entrant;
+  /** Null for the job of a caller. */
+  readonly background: BackgroundEntrant | null;
+  /** Called with its position from time to time while it waits. Returns whether that was news to its reader. */
+  onPosition: (position: number, reason: WaitReason) => boolean = () => false;
+  /** When its reader got the last position, monotonic. */
+  positionMs = Number.NEGATIVE_INFINITY;
+  readonly #room: TicketIssuer;
   readonly #granted = withResolvers();
   #state: 'waiting' | 'granted' | 'released' = 'waiting';
 
-  constructor(client: string, bytes: number, queue: TicketIssuer) {
-    this.client = client;
-    this.bytes = bytes;
-    this.#queue = queue;
+  constructor(entrant: Entrant, background: BackgroundEntrant | null, room: TicketIssuer) {
+    this.entrant = entrant;
+    this.background = background;
+    this.#room = room;
   }
 
-  /** Called by the queue alone. */
+  get client(): string {
+    return this.entrant.client;
+  }
+
+  get lane(): string {
+    return this.entrant.lane;
+  }
+
+  get bytes(): number {
+    return this.entrant.bytes;
+  }
+
+  /** Called by the room alone. */
   grant(): void {
     this.#state = 'granted';
+    this.background?.granted();
     this.#granted.resolve();
   }
 
-  /** Called by the queue alone: `granted` rejects with the reason. */
+  /** Called by the room alone: `granted` rejects with the reason. */
   giveWay(reason: RelayError): void {
+    if (!this.isWaiting) return;
     this.#granted.promise.catch(() => {}); // nobody may be listening yet
     this.#granted.reject(reason);
     this.release();
@@ -46,15 +84,15 @@ export class Ticket implements PlaceHolder {
 
   /** Slots that must become free until it has one, as things stand. */
   get position(): number {
-    return this.#queue.positionOf(this);
+    return this.#room.positionOf(this);
   }
 
-  /** For a parked one: takes a slot, or its place in the order. Does nothing otherwise. */
-  unpark(): void {
-    if (this.isWaiting) this.#queue.lineUp(this);
+  /** Why it waits. */
+  get reason(): WaitReason {
+    return this.#room.reasonOf(this);
   }
 
-  /** Resolves when the slot is granted. Rejects with the signal's reason; its place in the queue is free at once. */
+  /** Resolves when the slot is granted. Rejects with the signal's reason; its place in the room is free at once. */
   async granted(signal: AbortSignal): Promise<void> {
     const leave = () => this.isWaiting && this.release();
     signal.addEventListener('abort', leave, { once: true });
@@ -66,11 +104,11 @@ export class Ticket implements PlaceHolder {
     }
   }
 
-  /** Gives back the slot, or the place in the queue. */
+  /** Gives back the slot, or the place in the room. */
   release(): void {
     if (this.#state === 'released') return;
     const heldSlot = this.#state === 'granted';
     this.#state = 'released';
-    this.#queue.leave(this, heldSlot);
+    this.#room.leave(this, heldSlot);
   }
 }

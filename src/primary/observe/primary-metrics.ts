@@ -5,7 +5,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import { addProcessMetrics, counter, gauge, histogram } from '../../shared/metrics/families.js';
 import type { CliObserver } from '../cli/contract/observer.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { WaitingRoom } from '../jobs/waiting-room.js';
 import { type StoreObserver, type StoreOperation, storeOperations } from '../store/contract/store.js';
 import { type RestartCause, restartCauses } from '../workers/worker-handle.js';
 import { cliMetrics } from './cli-metrics.js';
@@ -106,19 +106,19 @@ export class PrimaryMetrics {
   readonly #restarts: Counter<'cause'>;
   readonly #scrapeFailures: Counter;
 
-  /** What they have counted themselves is read from `slots` and `conversations` at each scrape. */
+  /** What they have counted themselves is read from `room` and `conversations` at each scrape. */
   constructor(
-    slots: Pick<SlotQueue, 'refused' | 'refusedByBound' | 'waitingByClient'>,
+    room: Pick<WaitingRoom, 'refused' | 'refusedByBound' | 'waitingByClient'>,
     conversations: Pick<ConversationStore, 'refused' | 'counts'>,
     keyNames: readonly string[] = [],
     clis: readonly string[] = [],
   ) {
     this.jobs = new JobMetrics(this.registry, () => ({
-      queue_full: slots.refused,
-      client_bound: slots.refusedByBound,
+      queue_full: room.refused,
+      client_bound: room.refusedByBound,
       conversations_busy: conversations.refused,
     }));
-    this.clients = new ClientMetrics(this.registry, keyNames, () => slots.waitingByClient);
+    this.clients = new ClientMetrics(this.registry, keyNames, () => room.waitingByClient);
     this.conversations = new ConversationMetrics(this.registry, () => conversations.counts.created);
     this.readiness = new ReadinessMetrics(this.registry, clis);
     this.store = new StoreMetrics(this.registry);

@@ -7,7 +7,7 @@ import type { ModelCli } from '../cli/model-cli.js';
 import { terminationMeans } from '../cli/terminate/containment.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { CliHealth } from '../health/cli-health.js';
-import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
@@ -78,7 +78,7 @@ export interface GaugeSources {
   readonly config: Config;
   readonly host: Pick<Host, 'product' | 'termination' | 'logWriteErrors'>;
   readonly clis: readonly MeasuredCli[];
-  readonly slots: SlotQueue;
+  readonly room: WaitingRoom;
   readonly background: Pick<BackgroundJobs, 'counts'>;
   readonly conversations: ConversationStore;
   readonly workers: Pick<Workers, 'counts'>;
@@ -88,12 +88,12 @@ export interface GaugeSources {
 
 /** The state of the service. Each figure is read from its owner at a scrape. */
 export function addServiceGauges(registry: Registry, sources: GaugeSources): void {
-  const { config, host, clis, slots, background, conversations, workers, supervisor, store } = sources;
+  const { config, host, clis, room, background, conversations, workers, supervisor, store } = sources;
   const gauge = (name: string, help: string, read: () => number) => addGauge(registry, name, help, read);
-  gauge('jobs_active', 'Jobs that hold a slot.', () => slots.active);
-  gauge('jobs_queued', 'Jobs that wait for a slot.', () => slots.waiting);
-  gauge('jobs_limit', 'Slots.', () => slots.limits.maxActive);
-  gauge('queue_limit', 'Places in the queue.', () => slots.limits.maxWaiting);
+  gauge('jobs_active', 'Jobs that hold a slot.', () => room.active);
+  gauge('jobs_queued', 'Jobs that wait for a slot.', () => room.waiting);
+  gauge('jobs_limit', 'Slots.', () => room.limits.maxActive);
+  gauge('queue_limit', 'Places in the queue.', () => room.limits.maxWaiting);
   const jobs = 'Background jobs that have not ended, by what they do. One that runs holds a slot, too.';
   addGauge(registry, 'background_jobs', jobs, () => background.counts, 'state');
   gauge('background_jobs_limit', 'Background jobs that may wait.', () => config.maxJobs);

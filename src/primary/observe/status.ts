@@ -20,7 +20,7 @@ import type { ModelRouter } from '../cli/route.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
-import type { SlotQueue } from '../jobs/slot-queue.js';
+import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
 import type { Supervisor } from '../lifecycle/supervisor.js';
 import type { Store } from '../store/contract/store.js';
@@ -106,7 +106,7 @@ function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
 /** The owners of what is shown. */
 export interface StatusSources {
   readonly supervisor: { readonly phase: Phase };
-  readonly slots: Pick<SlotQueue, 'active' | 'waiting' | 'limits' | 'fullSince'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince'>;
   readonly lastHour: Pick<LastHour, 'recentlyRefused'>;
   readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
   readonly runner: Pick<JobRunner, 'running'>;
@@ -181,8 +181,8 @@ export class Status {
 
   /** That more is asked of it than it can do. */
   get pressure(): PressureBody {
-    const { slots, lastHour } = this.#sources;
-    const { fullSince } = slots;
+    const { room, lastHour } = this.#sources;
+    const { fullSince } = room;
     return {
       queue_full_since: fullSince === null ? null : timestamp(fullSince),
       refused_last_5_minutes: lastHour.recentlyRefused,
@@ -197,16 +197,16 @@ export class Status {
   }
 
   #observability(withPids: boolean): HealthBody['observability'] {
-    const { slots, metrics, runner, workers, clis } = this.#sources;
+    const { room, metrics, runner, workers, clis } = this.#sources;
     return {
       started_at: this.startedAt,
       uptime_seconds: this.#uptimeSeconds,
       model_runtime: {
-        active_requests: slots.active,
-        queued_requests: slots.waiting,
+        active_requests: room.active,
+        queued_requests: room.waiting,
         active_ages_ms: runner.running.map(({ executionMs }) => executionMs),
-        max_concurrent: slots.limits.maxActive,
-        max_queue: slots.limits.maxWaiting,
+        max_concurrent: room.limits.maxActive,
+        max_queue: room.limits.maxWaiting,
         rejected_total: metrics.jobs.rejected,
         queue_timeouts_total: metrics.jobs.queueTimeouts,
         ...this.pressure,
@@ -231,7 +231,7 @@ export interface LiveSources {
   readonly config: Pick<Config, 'needsKey'>;
   readonly version: string;
   readonly supervisor: Pick<Supervisor, 'drainEndsAt'>;
-  readonly slots: Pick<SlotQueue, 'limits' | 'waiting' | 'waitingClients'>;
+  readonly room: Pick<WaitingRoom, 'limits' | 'waiting' | 'waitingClients'>;
   readonly runner: Pick<JobRunner, 'running'>;
   readonly background: Pick<BackgroundJobs, 'load'>;
   readonly workers: Pick<Workers, 'snapshot'>;
@@ -248,7 +248,7 @@ export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
  * time passes. `withNames`: names of clients and process ids of workers too.
  */
 export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, config, version, supervisor, slots, runner, background, workers, clis, lastHour, metrics } = sources;
+  const { status, config, version, supervisor, room, runner, background, workers, clis, lastHour, metrics } = sources;
   const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
   return {
     service: () => ({
@@ -259,13 +259,13 @@ export function liveSections(sources: LiveSources, withNames: boolean): Sections
       started_at: status.startedAt,
       drain_ends_at: supervisor.drainEndsAt === null ? null : timestamp(supervisor.drainEndsAt),
     }),
-    slots: () => ({ max: slots.limits.maxActive, running: runner.running.map((job) => runningBody(job, nameOf)) }),
+    slots: () => ({ max: room.limits.maxActive, running: runner.running.map((job) => runningBody(job, nameOf)) }),
     queue: () => ({
-      max: slots.limits.maxWaiting,
-      waiting: slots.waiting,
+      max: room.limits.maxWaiting,
+      waiting: room.waiting,
       full_since: status.pressure.queue_full_since,
       refused_last_5_minutes: status.pressure.refused_last_5_minutes,
-      clients: waitingBodies(slots, nameOf),
+      clients: waitingBodies(room, nameOf),
     }),
     background_jobs: () => background.load,
     workers: () => (withNames ? workers.snapshot() : workers.snapshot().map(({ pid: _, ...worker }) => worker)),
@@ -284,11 +284,12 @@ function runningBody({ number, request, startedAt }: Job, nameOf: ShownName): St
   return { job: number, client: nameOf(client), operation, model, started_at: timestamp(startedAt ?? 0) };
 }
 
-function waitingBodies({ waitingClients }: LiveSources['slots'], nameOf: ShownName): StatusBody['queue']['clients'] {
+function waitingBodies({ waitingClients }: LiveSources['room'], nameOf: ShownName): StatusBody['queue']['clients'] {
   const oldest = waitingClients.sort((a, b) => a.oldestAt - b.oldestAt).slice(0, maxClients);
-  return oldest.map(({ client, count, oldestAt }) => ({
+  return oldest.map(({ client, count, oldestAt, reason }) => ({
     client: nameOf(client),
     waiting: count,
     oldest_since: timestamp(oldestAt),
+    reason,
   }));
 }

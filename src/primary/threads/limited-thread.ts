@@ -1,7 +1,7 @@
 import { Piscina } from 'piscina';
 import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { Clock } from '../../shared/clock.js';
-import { FairOrder } from '../../shared/fair-order.js';
+import { FairQueue, type Member } from '../fairness/fair-queue.js';
 
 /** Tasks that may wait for the thread: all, and those of one line. */
 const maxWaiting = 1000;
@@ -23,6 +23,10 @@ export interface ThreadSettings<Task> {
   readonly idleMs: number;
 }
 
+interface WaitingTask extends Member {
+  begin(): void;
+}
+
 /** More tasks wait than may. */
 export class TooManyTasks extends Error {}
 
@@ -37,8 +41,7 @@ export class LimitedThread<Task, Answer> {
   readonly #onError: (error: unknown) => void;
   /** null before the first task: the histograms of a pool take 0.7 MB, and many services never need a thread. */
   #pool: Piscina<Task, Answer> | null = null;
-  /** For each task that waits: what begins it. */
-  readonly #order = new FairOrder<() => void>();
+  readonly #waiting = new FairQueue<WaitingTask>();
   readonly #lengths = new Map<string, number>();
   #isBusy = false;
   /** Of the task that runs. */
@@ -53,7 +56,7 @@ export class LimitedThread<Task, Answer> {
 
   /** Rejects where the thread breaks, or takes too long; with `TooManyTasks` where as many wait already. */
   async run(task: Task, line = ''): Promise<Answer> {
-    if (this.#order.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine) throw new TooManyTasks();
+    if (this.#waiting.size >= maxWaiting || this.#lengthOf(line) >= maxWaitingInLine) throw new TooManyTasks();
     const caller = new AbortController();
     const { patienceMs } = this.#settings;
     const stopTimer = patienceMs === null ? () => {} : this.#clock.after(patienceMs, () => caller.abort());
@@ -84,19 +87,20 @@ export class LimitedThread<Task, Answer> {
     if (this.#isBusy) {
       const { promise, resolve } = withResolvers();
       this.#lengths.set(line, this.#lengthOf(line) + 1);
-      this.#order.add(line, () => {
+      const begin = () => {
         this.#left(line);
         resolve();
-      });
+      };
+      this.#waiting.add({ client: line, lane: '', begin });
       return promise;
     }
     this.#isBusy = true;
   }
 
   #next(): void {
-    const begin = this.#order.takeNext();
-    this.#isBusy = begin !== null;
-    begin?.();
+    const next = this.#waiting.takeNext();
+    this.#isBusy = next !== null;
+    next?.begin();
   }
 
   #lengthOf(line: string): number {

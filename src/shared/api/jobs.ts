@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { jobStatuses } from '../background.js';
-import { operations } from '../job.js';
+import { operations, waitReasons } from '../job.js';
 import { askResult } from './ask.js';
 import { chatResult } from './chat.js';
 import { errorBody } from './error.js';
@@ -31,6 +31,10 @@ const listedJob = z
       .positive()
       .nullable()
       .meta({ description: 'While it is queued: how many slots must become free until it has one, as things stand.' }),
+    reason: z.enum(waitReasons).nullable().optional().meta({
+      description:
+        'While it is queued: why. All slots are taken, or callers go first (`slot`); its client (`client`), or its model CLI (`cli`), has as many jobs running as it may; another turn on its conversation comes first (`conversation`); the account of its model CLI holds jobs back (`account`).',
+    }),
     created_at: time,
     started_at: time.nullable(),
     ended_at: time.nullable(),

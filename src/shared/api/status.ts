@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { operations } from '../job.js';
+import { operations, waitReasons } from '../job.js';
 import { breakerBody, observabilityBody, pressureShape, readinessBody, reasonBody } from './health.js';
 
 const count = z.int().nonnegative();
@@ -34,7 +34,17 @@ const queueBody = z.strictObject({
   full_since: pressureShape.queue_full_since,
   refused_last_5_minutes: pressureShape.refused_last_5_minutes,
   clients: z
-    .array(z.strictObject({ client: clientName, waiting: z.int().positive(), oldest_since: time }))
+    .array(
+      z.strictObject({
+        client: clientName,
+        waiting: z.int().positive(),
+        oldest_since: time,
+        reason: z.enum(waitReasons).optional().meta({
+          description:
+            'Why the oldest one waits: all slots are taken (`slot`); its client (`client`), or its model CLI (`cli`), has as many jobs running as it may; or another turn on its conversation comes first (`conversation`).',
+        }),
+      }),
+    )
     .meta({ description: 'The one who has waited longest first; at most 50.' }),
 });
 

@@ -42,7 +42,8 @@ export class JobEvents {
   }
 
   async tell(event: JobEvent): Promise<void> {
-    if (event.type === 'job-queued') await this.#send(null, 'queued', { position: event.position });
+    if (event.type === 'job-queued')
+      await this.#send(null, 'queued', { position: event.position, reason: event.reason });
     if (event.type === 'job-start') await this.#send(1, 'started', { queue_ms: event.queueMs });
     if (event.type === 'text-delta') await this.#tellText(event.text);
     if (event.type === 'job-end') await this.#end(event);

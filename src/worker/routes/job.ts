@@ -63,7 +63,7 @@ async function stream(job: RunningJob, bodyOf: (answer: Answer) => object, out: 
 /** A job that was held back is not admitted: it gets an ordinary error body. */
 async function forward(event: JobEvent, out: EventStream, signal: AbortSignal): Promise<void> {
   if (event.type === 'job-admitted') out.begin();
-  if (event.type === 'job-queued') await out.send('queued', { position: event.position }, signal);
+  if (event.type === 'job-queued') await out.send('queued', { position: event.position, reason: event.reason }, signal);
   if (event.type === 'job-start') await out.send('started', { queue_ms: event.queueMs }, signal);
   if (event.type === 'text-delta') await out.send('delta', { text: event.text }, signal);
 }

@@ -94,12 +94,13 @@ function jobBodyOf(job: BackgroundJobView, requestId: string): JobBody {
   return { ...listed(job), ...(error !== null && { error }), request_id: requestId };
 }
 
-function listed({ id, operation, status, position, createdAt, startedAt, endedAt }: BackgroundJobView) {
+function listed({ id, operation, status, position, reason, createdAt, startedAt, endedAt }: BackgroundJobView) {
   return {
     job_id: id,
     operation,
     status,
     position,
+    reason,
     created_at: timestamp(createdAt),
     started_at: startedAt === null ? null : timestamp(startedAt),
     ended_at: endedAt === null ? null : timestamp(endedAt),

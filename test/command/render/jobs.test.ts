@@ -12,7 +12,8 @@ describe('the list of jobs', () => {
   it('shows those that run with client, operation, model and age, and who waits', () => {
     const job = { job: 7, client: 'user ada', operation: 'ask' as const, model: 'opus', started_at: ago(12) };
     const slots = { max: 4, running: [job, { ...job, job: 12, client: null, model: null, started_at: ago(1) }] };
-    const queue = { max: 100, waiting: 3, clients: [{ client: 'key bob', waiting: 3, oldest_since: ago(70) }] };
+    const clients = [{ client: 'key bob', waiting: 3, oldest_since: ago(70), reason: 'slot' as const }];
+    const queue = { max: 100, waiting: 3, clients };
     const background = { max: 1000, waiting: 12, running: 1 };
     expect(renderJobs({ slots, queue, background_jobs: background }, now, paint)).toEqual([
       'running  2 of 4 slots',

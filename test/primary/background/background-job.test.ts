@@ -1,4 +1,5 @@
 import { BackgroundJob } from '../../../src/primary/background/background-job.js';
+import type { Ticket } from '../../../src/primary/jobs/ticket.js';
 import { cancelled } from '../../../src/shared/errors.js';
 import type { JobEvent } from '../../../src/shared/job.js';
 import { plainForm } from '../../support/background-harness.js';
@@ -9,9 +10,10 @@ import { settled } from '../../support/settled.js';
 
 function open() {
   const clock = new FakeClock();
-  const place = { position: 3 };
+  const place = { position: 3, reason: 'slot' };
   const accepted = { id: 'j', form: plainForm, request: jobRequest({ text: 'Hü' }), createdAt: clock.now() };
-  const job = new BackgroundJob(accepted, () => place.position, clock);
+  const job = new BackgroundJob(accepted, clock);
+  job.entered(place as Ticket);
   const follow = (signal = new AbortController().signal) => all(job.events(signal));
   return { clock, place, job, follow };
 }
@@ -27,8 +29,7 @@ describe('A background job', () => {
     const { clock, place, job } = open();
     const createdAt = clock.now();
     expect(job.view).toMatchObject({ id: 'j', status: 'queued', position: 3, createdAt, startedAt: null });
-    job.taken();
-    place.position = 0; // it waits for its slot among the callers
+    place.position = 0; // it has left the waiting room, and no slot yet
     expect([job.view.status, job.view.position, job.isWaiting]).toEqual(['queued', 1, true]);
     await clock.advance(700);
     job.take(start);
@@ -41,7 +42,6 @@ describe('A background job', () => {
   it('rests for a while after it could not start', async () => {
     const { clock, job } = open();
     expect(job.isResting).toBe(false);
-    job.taken();
     job.putBack(1000);
     expect([job.isResting, job.view.status]).toEqual([true, 'queued']);
     await clock.advance(1000);
@@ -73,7 +73,7 @@ describe('The events of a background job', () => {
     job.ended(jobDone({ text: 'Hallo' }));
     const begun: JobEvent = { type: 'job-start', queueMs: 3000 };
     const end = jobDone({ text: 'Hallo' });
-    const queued = [3, 1].map((position): JobEvent => ({ type: 'job-queued', position }));
+    const queued = [3, 1].map((position): JobEvent => ({ type: 'job-queued', position, reason: 'slot' }));
     expect(await early).toEqual([...queued, begun, delta('Hel'), delta('lo'), end]);
     expect(await middle).toEqual([begun, delta('Hel'), delta('lo'), end]);
     expect(await follow()).toEqual([begun, delta('Hello'), end]);
@@ -106,6 +106,6 @@ describe('The events of a background job', () => {
     const told = follow();
     await settled();
     job.giveUp();
-    expect(await told).toEqual([{ type: 'job-queued', position: 3 }]);
+    expect(await told).toEqual([{ type: 'job-queued', position: 3, reason: 'slot' }]);
   });
 });

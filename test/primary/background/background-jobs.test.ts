@@ -96,9 +96,9 @@ describe('A background job is cancelled', () => {
   it('while it waits among the callers', async () => {
     const { harness, waiting } = await busy();
     await harness.clock.advance(61_000);
-    expect(harness.inner.slots.waiting).toBe(1);
+    expect(harness.inner.room.hasPromoted).toBe(true);
     expect(await harness.jobs.delete(waiting, 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
-    expect(harness.inner.slots.waiting).toBe(0);
+    expect(harness.inner.room.waitingInBackground).toEqual([]);
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
   });
 

@@ -42,7 +42,7 @@ describe('A background job starts', () => {
     await harness.clock.advance(5000);
     await first.leave();
     await settled();
-    expect([harness.inner.slots.active, harness.inner.slots.waiting]).toEqual([1, 0]);
+    expect([harness.inner.room.active, harness.inner.room.waiting]).toEqual([1, 0]);
     expect(harness.store.starts).toEqual([]);
     expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1 });
     await second.leave();
@@ -56,9 +56,12 @@ describe('A background job starts', () => {
     const first = occupy(harness);
     const ids = [await harness.accept(), await harness.accept(), await harness.accept({ client: 'b' })];
     await harness.clock.advance(59_000);
-    expect(harness.inner.slots.waiting).toBe(0);
+    expect(harness.inner.room.hasPromoted).toBe(false);
     await harness.clock.advance(2000);
-    expect(harness.inner.slots.waiting).toBe(2);
+    expect([harness.inner.room.hasPromoted, harness.inner.room.waiting]).toEqual([true, 0]);
+    expect(await Promise.all(ids.map(async (id, at) => (await harness.view(id, at < 2 ? 'a' : 'b')).position))).toEqual(
+      [1, 3, 2],
+    );
     const later = occupy(harness);
     await first.leave();
     await settled();
@@ -100,7 +103,7 @@ describe('A background job starts', () => {
     const other = await harness.accept();
     await harness.clock.advance(5000);
     expect([await harness.statusOf(turn), await harness.statusOf(other)]).toEqual(['queued', 'succeeded']);
-    expect(harness.inner.slots.waiting).toBe(0);
+    expect(harness.inner.room.waiting).toBe(0);
     caller.abort(gone);
     await busy;
     await settled();

@@ -103,7 +103,7 @@ describe('a conversation', () => {
     const id = harness.chat();
     const [running, waiting] = [harness.open(id), harness.open(id)];
     harness.store.remove(id, 'alice');
-    const mine = waiting.mine(calm());
+    const mine = waiting.ready(calm(), () => {});
     expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
     running[Symbol.dispose]();
     await mine;
@@ -125,7 +125,7 @@ describe('turns on one conversation', () => {
     await Promise.all(
       turns.map(async (turn, number) => {
         expect(turn.mustWait).toBe(number > 0);
-        await turn.mine(calm());
+        await turn.ready(calm(), () => {});
         await settled(2);
         order.push(number);
         turn.commit(`turn ${number}`, `after ${turn.history.length}`, 1);
@@ -143,8 +143,8 @@ describe('turns on one conversation', () => {
     const id = harness.chat();
     const [first, second, third] = [harness.open(id), harness.open(id), harness.open(id)];
     const caller = new AbortController();
-    const given = second.mine(caller.signal);
-    const patient = third.mine(calm());
+    const given = second.ready(caller.signal, () => {});
+    const patient = third.ready(calm(), () => {});
     caller.abort(new Error('gone'));
     await expect(given).rejects.toThrow('gone');
     second[Symbol.dispose]();

@@ -80,6 +80,6 @@ describe('a turn', () => {
   it('can not wait with a signal that was aborted before', async () => {
     const harness = new StoreHarness();
     using turn = harness.open(harness.chat());
-    await expect(turn.mine(AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone');
+    await expect(turn.ready(AbortSignal.abort(new Error('gone')), () => {})).rejects.toThrow('gone');
   });
 });

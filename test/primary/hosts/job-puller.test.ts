@@ -27,7 +27,7 @@ async function host(slots: number, ...ids: readonly string[]) {
       return true;
     },
   };
-  const adopt = (accepted: ReturnType<typeof acceptedJob>) => new BackgroundJob(accepted, () => 1, clock);
+  const adopt = (accepted: ReturnType<typeof acceptedJob>) => new BackgroundJob(accepted, clock);
   const puller = new JobPuller(store, runner, adopt, (job) => givenUp.push(job.accepted.id), clock);
   return { clock, store, runner, puller, started, patient, givenUp };
 }

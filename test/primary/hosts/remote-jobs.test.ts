@@ -33,7 +33,7 @@ describe('A job of another host', () => {
     await clock.advance(1000);
     await ended;
     expect(heard).toEqual([
-      { type: 'job-queued', position: 1 },
+      { type: 'job-queued', position: 1, reason: 'slot' },
       { type: 'job-start', queueMs: 1000 },
       { type: 'text-delta', text: 'Hello' },
       jobDone({ model: 'eliza' }),
@@ -99,10 +99,10 @@ describe('A job that another host has in its line', () => {
 
   it('is cancelled from here, leaves the line, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
-    expect(north.inner.slots.waiting).toBe(1);
+    expect(north.inner.room.hasPromoted).toBe(true);
     expect(await south.jobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
     await settled();
-    expect([north.inner.slots.waiting, store.back]).toEqual([0, ['one']]);
+    expect([north.inner.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
     expect(outcomes()).toEqual(['cancelled']);
     expect(await all(north.jobs.events('one', 'a', new AbortController().signal))).toMatchObject([
       { outcome: 'cancelled' },
@@ -114,7 +114,7 @@ describe('A job that another host has in its line', () => {
     const cancelled = await Promise.all([north, south].map((host) => host.jobs.cancel('one', 'a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
     await settled();
-    expect(north.inner.slots.waiting).toBe(0);
+    expect(north.inner.room.waiting).toBe(0);
     expect(outcomes()).toEqual(['cancelled']);
   });
 

@@ -1,6 +1,6 @@
 import { FullQueue } from '../../../src/primary/jobs/full-queue.js';
-import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
 import { FakeClock } from '../../support/fake-clock.js';
+import { TestRoom } from '../../support/test-room.js';
 
 describe('A full queue', () => {
   function create() {
@@ -50,32 +50,33 @@ describe('A full queue', () => {
   });
 });
 
-describe('The queue of the slots', () => {
+describe('The queue of the waiting room', () => {
   function create(maxWaiting: number) {
-    const clock = new FakeClock();
-    return { clock, slots: new SlotQueue({ maxActive: 1, maxWaiting, maxWaitingBytes: 1000 }, clock) };
+    return new TestRoom({ maxWaiting });
   }
 
   it('knows since when it is full', async () => {
-    const { clock, slots } = create(2);
-    const tickets = ['a', 'b', 'c'].map((client) => slots.admit(client, 1));
+    const queue = create(2);
+    const { clock, room } = queue;
+    const tickets = ['a', 'b', 'c'].map((client) => queue.admit(client, 1));
     const startedAt = clock.now();
-    expect(() => slots.admit('d', 1)).toThrow('the queue is full');
+    expect(() => queue.admit('d', 1)).toThrow('the queue is full');
     await clock.advance(10_000);
-    expect(slots.fullSince).toBe(startedAt);
+    expect(room.fullSince).toBe(startedAt);
     tickets[0]?.release();
     await clock.advance(5000);
-    expect(slots.fullSince).toBeNull();
+    expect(room.fullSince).toBeNull();
   });
 
   it('is not full while a place is free, nor where it has none', async () => {
     for (const maxWaiting of [0, 2]) {
-      const { clock, slots } = create(maxWaiting);
-      slots.admit('a', 1);
-      if (maxWaiting === 0) expect(() => slots.admit('b', 1)).toThrow('the queue is full');
-      else slots.admit('b', 1);
+      const queue = create(maxWaiting);
+      const { clock, room } = queue;
+      queue.admit('a', 1);
+      if (maxWaiting === 0) expect(() => queue.admit('b', 1)).toThrow('the queue is full');
+      else queue.admit('b', 1);
       await clock.advance(60_000);
-      expect(slots.fullSince).toBeNull();
+      expect(room.fullSince).toBeNull();
     }
   });
 });

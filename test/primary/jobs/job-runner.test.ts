@@ -64,7 +64,7 @@ describe('a job that goes well', () => {
     const [first, second, third] = callers.map(({ signal }) => all(harness.run({ isStreamed: true }, signal)));
     await harness.clock.advance(50);
     callers[0]?.abort(gone);
-    await harness.clock.advance(50);
+    await harness.clock.advance(1050);
     callers[1]?.abort(gone);
     callers[2]?.abort(gone);
     const positions = (events: JobEvent[] | undefined) =>
@@ -85,7 +85,7 @@ describe('a job that goes well', () => {
       [1, startedAt],
       [2, startedAt + 30],
     ]);
-    expect(harness.slots.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30 }]);
+    expect(harness.room.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30, reason: 'slot' }]);
     caller.abort(gone);
     await Promise.all([first, ...rest]);
     await harness.expectTidy();
@@ -105,7 +105,7 @@ describe('a job that goes well', () => {
   it('runs as many at once as there are slots, the others after them, each once', async () => {
     const harness = new JobHarness({ maxActive: 3, maxWaiting: 10 });
     const jobs = Array.from({ length: 10 }, () => all(harness.run()));
-    expect([harness.slots.active, harness.slots.waiting]).toEqual([3, 7]);
+    expect([harness.room.active, harness.room.waiting]).toEqual([3, 7]);
     for (const events of await Promise.all(jobs)) expect(endOf(events).outcome).toBe('ok');
     expect(harness.outcomes).toHaveLength(10);
     expect(harness.processes).toHaveLength(10);
@@ -118,7 +118,7 @@ describe('a job that goes well', () => {
     expect(endOf(await all(harness.run())).outcome).toBe('ok');
     expect(harness.outcomes).toEqual([['job 1', 'ok']]);
     await settled();
-    expect(harness.slots.active).toBe(1);
+    expect(harness.room.active).toBe(1);
     open();
     await settled();
     await harness.expectTidy();
@@ -127,7 +127,7 @@ describe('a job that goes well', () => {
   it('gives its slot back even if nobody reads its answer', async () => {
     const harness = new JobHarness();
     const unread = harness.run();
-    await harness.slots.idle();
+    await harness.room.idle();
     await harness.expectTidy();
     expect(endOf(await all(unread)).outcome).toBe('ok');
   });
@@ -193,7 +193,7 @@ describe('a job that ends otherwise', () => {
     const harness = new JobHarness({ script: hangs });
     const running = all(harness.run());
     await harness.clock.advance(119_999);
-    expect(harness.slots.active).toBe(1);
+    expect(harness.room.active).toBe(1);
     await harness.clock.advance(1);
     const events = await running;
     expect(events.map(({ type }) => type)).toEqual(['job-admitted', 'job-start', 'text-delta', 'job-end']);
@@ -210,7 +210,7 @@ describe('a job that ends otherwise', () => {
     caller.abort(gone);
     await first;
     await harness.clock.advance(119_000);
-    expect(harness.slots.active).toBe(1);
+    expect(harness.room.active).toBe(1);
     await harness.clock.advance(1000);
     expect(endOf(await second)).toMatchObject({ outcome: 'timeout', queueMs: 10_000, executionMs: 120_000 });
     await harness.expectTidy();
@@ -222,10 +222,10 @@ describe('a job that ends otherwise', () => {
     const running = all(harness.run({}, caller.signal));
     const waiting = all(harness.run());
     await harness.clock.advance(14_999);
-    expect(harness.slots.waiting).toBe(1);
+    expect(harness.room.waiting).toBe(1);
     await harness.clock.advance(1);
     await settled();
-    expect(harness.slots.waiting).toBe(0);
+    expect(harness.room.waiting).toBe(0);
     expect(await waiting).toEqual([
       admitted,
       expect.objectContaining({ outcome: 'queue_timeout', queueMs: 15_000, executionMs: 0 }),
@@ -268,7 +268,7 @@ describe('a job that ends otherwise', () => {
     await settled();
     second.abort(gone);
     expect(endOf(await waiting)).toMatchObject({ outcome: 'cancelled' });
-    expect([harness.slots.active, harness.slots.waiting]).toEqual([1, 0]);
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 0]);
     first.abort(gone);
     await running;
     expect(harness.processes).toHaveLength(1);
@@ -372,7 +372,7 @@ describe('a job', () => {
     const unread = harness.run();
     const next = all(harness.run());
     await harness.clock.advance(14_000);
-    expect([harness.slots.active, harness.slots.waiting]).toEqual([1, 1]);
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 1]);
     harness.runner.cutAll(shutdown);
     await next;
     await settled();
@@ -410,7 +410,7 @@ describe('a job', () => {
     }
     expect(read).toBeGreaterThan(2 * maxAhead);
     caller.abort(gone);
-    await harness.slots.idle();
+    await harness.room.idle();
     await harness.expectTidy();
   });
 });
@@ -448,7 +448,7 @@ describe('admission of a job', () => {
     const harness = new JobHarness({ script: hangs, maxWaiting: 1 });
     const jobs = [all(harness.run()), all(harness.run())];
     expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
-    expect([harness.slots.active, harness.slots.waiting, harness.slots.refused]).toEqual([1, 1, 1]);
+    expect([harness.room.active, harness.room.waiting, harness.room.refused]).toEqual([1, 1, 1]);
     harness.runner.cutAll(shutdown);
     await Promise.all(jobs);
     expect(harness.outcomes).toHaveLength(2);
@@ -482,7 +482,7 @@ describe('admission of a job', () => {
     const harness = new JobHarness();
     const chat = (length: number) => harness.run({ operation: 'chat', text: 'é'.repeat(length) });
     expect(() => chat(5001)).toThrow(expect.objectContaining({ code: 'validation_error' }));
-    expect([harness.slots.active, harness.observer.ends.length]).toEqual([0, 0]);
+    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
     expect(endOf(await all(chat(5000))).outcome).toBe('ok');
   });
 
@@ -491,7 +491,7 @@ describe('admission of a job', () => {
     expect(() => harness.run({ model: 'c' })).toThrow(
       expect.objectContaining({ code: 'validation_error', message: 'model: must be one of a, b' }),
     );
-    expect([harness.slots.active, harness.observer.ends.length]).toEqual([0, 0]);
+    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
   });
 });
 

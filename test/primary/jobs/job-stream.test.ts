@@ -48,8 +48,8 @@ async function isResolved(promise: Promise<unknown>): Promise<boolean> {
 describe('the events of a job', () => {
   it('come in order: positions, the start, the text, the end', async () => {
     const stream = new JobStream(true);
-    stream.queued(2);
-    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2 });
+    stream.queued(2, 'slot');
+    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2, reason: 'slot' });
     stream.started(7);
     stream.write('Hel');
     stream.write('lo');
@@ -60,7 +60,7 @@ describe('the events of a job', () => {
   it('wake a reader that waits for them', async () => {
     const stream = new JobStream(true);
     for (const [happens, event] of [
-      [() => stream.queued(1), { type: 'job-queued', position: 1 }],
+      [() => stream.queued(1, 'slot'), { type: 'job-queued', position: 1, reason: 'slot' }],
       [() => stream.started(7), started],
       [() => stream.write('Hi'), delta('Hi')],
       [() => stream.end(end), end],
@@ -103,8 +103,8 @@ describe('the events of a job', () => {
 describe('a position in the queue', () => {
   it('that nobody has taken is replaced by the next one', async () => {
     const stream = new JobStream(true);
-    for (const position of [9, 8, 3]) stream.queued(position);
-    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 3 });
+    for (const position of [9, 8, 3]) stream.queued(position, 'slot');
+    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 3, reason: 'slot' });
     expect(await isResolved(stream.next())).toBe(false);
   });
 
@@ -112,26 +112,26 @@ describe('a position in the queue', () => {
     const stream = new JobStream(true);
     const events = all(stream);
     for (const position of [2, 2, 1, 1, 2]) {
-      stream.queued(position);
+      stream.queued(position, 'slot');
       await settled();
     }
     stream.end(end);
-    const positions = [2, 1, 2].map((position) => ({ type: 'job-queued', position }));
+    const positions = [2, 1, 2].map((position) => ({ type: 'job-queued', position, reason: 'slot' }));
     expect(await events).toEqual([...positions, end]);
   });
 
   it('is dropped when the job has its slot, and none is told after that', async () => {
     const stream = new JobStream(true);
-    stream.queued(1);
+    stream.queued(1, 'slot');
     stream.started(7);
-    stream.queued(5);
+    stream.queued(5, 'slot');
     stream.end(end);
     expect(await all(stream)).toEqual([started, end]);
   });
 
   it('is left out where the answer is not streamed', async () => {
     const stream = new JobStream(false);
-    stream.queued(4);
+    stream.queued(4, 'slot');
     stream.started(7);
     stream.end(end);
     expect(await all(stream)).toEqual([started, end]);

@@ -83,12 +83,12 @@ describe('a turn of a conversation', () => {
     await settled();
     const turns = [1, 2].map(() => all(harness.run({ operation: 'chat', conversationId: id, isStreamed: true })));
     await settled();
-    expect([harness.slots.active, harness.slots.waiting]).toEqual([1, 1]);
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 1]);
     first.open();
     const [, waited] = await Promise.all(turns);
     expect(waited?.slice(0, 3)).toEqual([
       { type: 'job-admitted', session: null, ignoresEffort: false, conversationId: id },
-      { type: 'job-queued', position: 1 },
+      { type: 'job-queued', position: 1, reason: 'conversation' },
       { type: 'job-start', queueMs: 0 },
     ]);
     expect(harness.processes.map(({ turns: [turn] }) => turn?.history.length)).toEqual([0, 2, 4]);
@@ -112,9 +112,9 @@ describe('a turn of a conversation', () => {
     const { wait, open } = barrier();
     const harness = new JobHarness({ release: wait, maxActive: 2 });
     const id = await harness.turn();
-    expect(harness.slots.active).toBe(1);
+    expect(harness.room.active).toBe(1);
     await harness.turn(id);
-    expect(harness.slots.active).toBe(2);
+    expect(harness.room.active).toBe(2);
     open();
     await settled();
     await harness.expectTidy();

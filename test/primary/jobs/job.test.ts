@@ -1,7 +1,7 @@
 import { plainLaunch } from '../../../src/primary/cli/contract/adapter.js';
 import type { Route } from '../../../src/primary/cli/route.js';
 import { Job } from '../../../src/primary/jobs/job.js';
-import { SlotQueue } from '../../../src/primary/jobs/slot-queue.js';
+import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../src/shared/errors.js';
 import { unknownJobUsage } from '../../../src/shared/job.js';
 import { FakeClock } from '../../support/fake-clock.js';
@@ -9,13 +9,11 @@ import { jobRequest } from '../../support/job-records.js';
 
 function open(caller = new AbortController(), label: string | null = null) {
   const clock = new FakeClock();
-  const slots = new SlotQueue({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0 }, clock);
-  const launch = plainLaunch(null);
-  const ticket = slots.admit('a', 2);
-  const route = { label } as Route;
-  const holdings = { number: 1, route, launch, ticket, turn: null, chain: null, waitsForTurn: false };
-  const admission = { ...holdings, request: jobRequest(), options: {} };
-  return { clock, caller, job: new Job(admission, caller.signal, clock) };
+  const room = new WaitingRoom({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0, cliLimits: {} }, clock);
+  const enter = () => room.admit({ client: 'a', bytes: 2, cli: '', lane: '', heldBy: () => null });
+  const prepared = { launch: plainLaunch(null), turn: null, chain: null };
+  const holdings = { number: 1, route: { label } as Route, prepared, request: jobRequest(), background: null };
+  return { clock, caller, job: new Job(holdings, enter, caller.signal, clock) };
 }
 
 const gone = cancelled('gone');

@@ -11,9 +11,9 @@ class Waiter implements PlaceHolder {
   readonly client: string;
   readonly bytes: number;
   lost: RelayError | null = null;
-  readonly #places: QueuePlaces;
+  readonly #places: QueuePlaces<Waiter>;
 
-  constructor(client: string, bytes: number, places: QueuePlaces) {
+  constructor(client: string, bytes: number, places: QueuePlaces<Waiter>) {
     this.client = client;
     this.bytes = bytes;
     this.#places = places;
@@ -27,11 +27,11 @@ class Waiter implements PlaceHolder {
 
 class Harness {
   readonly clock = new FakeClock();
-  readonly places: QueuePlaces;
+  readonly places: QueuePlaces<Waiter>;
   readonly waiters: Waiter[] = [];
 
   constructor(maxWaiting: number, boundsOf: BoundsOf = noBounds, maxWaitingBytes = 1_000_000) {
-    this.places = new QueuePlaces({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
+    this.places = new QueuePlaces<Waiter>({ maxWaiting, maxWaitingBytes }, boundsOf, this.clock);
   }
 
   /** Whether it got a place; else why not. */

@@ -49,18 +49,18 @@ describe('The CLI of a job', () => {
     const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(usedUp) });
     await all(harness.run({ model: 'local/x' }));
     expect(endOf(await all(harness.run({ model: 'local/x' })))).toMatchObject({ outcome: 'cli_error' });
-    expect(harness.runner.isHeld(jobRequest({ model: 'local/x' }), true)).toBe(true);
-    expect(harness.runner.isHeld(jobRequest({ model: 'other/x' }), false)).toBe(false);
+    expect(harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)).toBe(false);
+    expect(harness.runner.mayStart(jobRequest({ model: 'other/x' }), false)).toBe(true);
     expect(endOf(await all(harness.run({ model: 'other/x' })))).toMatchObject({ outcome: 'ok', model: 'eliza' });
     await harness.expectTidy();
   });
 
-  it('keeps a job of the background that is not to line up waiting at its limit', async () => {
+  it('has no slot for a background job at its limit, but one that ranks as a caller may wait', async () => {
     const gate = barrier();
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
     const running = all(harness.run({ model: 'local/x' }));
-    const held = ['local/x', 'other/x'].map((model) => harness.runner.isHeld(jobRequest({ model }), false));
-    expect([held, harness.runner.isHeld(jobRequest({ model: 'local/x' }), true)]).toEqual([[true, false], false]);
+    const may = ['local/x', 'other/x'].map((model) => harness.runner.mayStart(jobRequest({ model }), false));
+    expect([may, harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)]).toEqual([[false, true], true]);
     gate.open();
     await running;
     await harness.expectTidy();

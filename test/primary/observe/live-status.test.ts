@@ -31,12 +31,12 @@ function statusWith(withNames: boolean, sources: object = {}) {
     config: { needsKey: true },
     version: '1.2.3',
     supervisor: { drainEndsAt: null },
-    slots: {
+    room: {
       limits: { maxActive: 2, maxWaiting: 100 },
       waiting: 3,
       waitingClients: [
-        { client: 'key bob', count: 1, oldestAt: at + 2000 },
-        { client: 'key alice/anna', count: 2, oldestAt: at + 1000 },
+        { client: 'key bob', count: 1, oldestAt: at + 2000, reason: 'slot' },
+        { client: 'key alice/anna', count: 2, oldestAt: at + 1000, reason: 'slot' },
       ],
     },
     runner: {
@@ -79,8 +79,8 @@ describe('The live status', () => {
         full_since: null,
         refused_last_5_minutes: 4,
         clients: [
-          { client: 'alice/anna', waiting: 2, oldest_since: '2026-01-01T00:00:01.000Z' },
-          { client: 'bob', waiting: 1, oldest_since: '2026-01-01T00:00:02.000Z' },
+          { client: 'alice/anna', waiting: 2, oldest_since: '2026-01-01T00:00:01.000Z', reason: 'slot' },
+          { client: 'bob', waiting: 1, oldest_since: '2026-01-01T00:00:02.000Z', reason: 'slot' },
         ],
       },
       background_jobs: { max: 1000, waiting: 12, running: 1 },
@@ -135,9 +135,9 @@ describe('The live status', () => {
       count: 1,
       oldestAt: at - index,
     }));
-    const slots = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
+    const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
     const status = statusWith(true, {
-      slots,
+      room,
       clis: [{ ...cli, health: { ...cli.health, checks: { history: () => checks } } }],
     });
     expect(status.queue.clients).toHaveLength(50);

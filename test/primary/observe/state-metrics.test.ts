@@ -20,7 +20,7 @@ async function createService(phase: Phase = 'ready') {
       logWriteErrors: () => 6,
     },
     clis: [{ name: 'demo', pool, health }],
-    slots,
+    room: slots,
     background: { counts: { queued: 7, running: 1 } },
     conversations: { counts },
     workers: { counts: () => ({ starting: 0, ready: 2, stopping: 1 }) },

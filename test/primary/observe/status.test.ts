@@ -67,7 +67,7 @@ function createStatus({
   };
   const sources = {
     supervisor: { phase },
-    slots: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
+    room: { active: 2, waiting: 5, limits: { maxActive: 4, maxWaiting: 100 }, fullSince: Date.UTC(2026, 0, 1) },
     lastHour: { recentlyRefused: 7 },
     metrics: { jobs: { rejected: 6, queueTimeouts: 1 } },
     runner: { running: [{ executionMs: 900 }, { executionMs: 30 }] },

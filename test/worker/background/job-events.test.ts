@@ -64,11 +64,11 @@ function textOf(events: readonly ToldEvent[]): string {
 
 describe('The events of a background job', () => {
   it('are those of a streamed request, with ids that say how far the answer was told', async () => {
-    const queued: JobEvent = { type: 'job-queued', position: 2 };
+    const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
     const told = await toldAfter(0, [queued, ...eventsWith(['Hel', 'lo'])]);
     const done = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
     expect(told).toEqual([
-      { id: null, event: 'queued', data: { position: 2 } },
+      { id: null, event: 'queued', data: { position: 2, reason: 'slot' } },
       { id: 1, event: 'started', data: { queue_ms: 3 } },
       { id: 4, event: 'delta', data: { text: 'Hel' } },
       { id: 6, event: 'delta', data: { text: 'lo' } },

@@ -105,7 +105,7 @@ describe('A door', () => {
 
 describe('A stream of a door', () => {
   it('begins when the job is admitted, and tells of the queue in comments', async () => {
-    const queued: JobEvent = { type: 'job-queued', position: 3 };
+    const queued: JobEvent = { type: 'job-queued', position: 3, reason: 'slot' };
     const { status, headers, text } = await post([admitted(), queued, ...events.slice(1)], { stream: true });
     expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
     expect(streamed(text).map((each) => (typeof each === 'string' ? each : ''))).toEqual([

@@ -53,7 +53,7 @@ describe('A request with a key that is sent again', () => {
   });
 
   it('gets the first stream, with all that makes it one', async () => {
-    await using routes = await open([admitted, { type: 'job-queued', position: 1 }, ...ok.slice(1)]);
+    await using routes = await open([admitted, { type: 'job-queued', position: 1, reason: 'slot' }, ...ok.slice(1)]);
     const first = await routes.ask({ prompt: 'Hi', stream: true });
     const again = await routes.ask({ prompt: 'Hi', stream: true });
     expect(first.text).toContain('event: queued');

@@ -26,7 +26,7 @@ const order: JobOrder = {
 const figures = { queueMs: 1, executionMs: 2, processorMs: null, peakMemoryBytes: null };
 const started: JobEvent[] = [
   { type: 'job-admitted', session: null, ignoresEffort: false },
-  { type: 'job-queued', position: 1 },
+  { type: 'job-queued', position: 1, reason: 'slot' },
   { type: 'job-start', queueMs: 1 },
 ];
 const deltas: JobEvent[] = [
@@ -222,7 +222,7 @@ describe('A job with a streamed answer', () => {
     const { server } = await serveJob(() => events(...started, ...deltas, done), { stream: true });
     await using _ = server;
     expect((await streamOf(server)).split('\n\n')).toEqual([
-      'event: queued\ndata: {"position":1}',
+      'event: queued\ndata: {"position":1,"reason":"slot"}',
       'event: started\ndata: {"queue_ms":1}',
       'event: delta\ndata: {"text":"good "}',
       'event: delta\ndata: {"text":"day"}',

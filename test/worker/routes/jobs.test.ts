@@ -74,10 +74,21 @@ describe('The list of background jobs', () => {
 
 describe('A background job', () => {
   it('that waits is told with its place, one that has failed with its error', async () => {
-    const waits = backgroundView({ status: 'queued', position: 4, startedAt: null, endedAt: null });
+    const waits = backgroundView({ status: 'queued', position: 4, reason: 'cli', startedAt: null, endedAt: null });
     const failure = { code: 'timeout', message: 'too long' } as const;
     for (const [job, expected] of [
-      [waits, { ...listed, status: 'queued', position: 4, started_at: null, ended_at: null, request_id: 'mine' }],
+      [
+        waits,
+        {
+          ...listed,
+          status: 'queued',
+          position: 4,
+          reason: 'cli',
+          started_at: null,
+          ended_at: null,
+          request_id: 'mine',
+        },
+      ],
       [
         backgroundView({ status: 'failed', failure }),
         {

@@ -161,7 +161,7 @@ describe('A streamed message', () => {
 
   it('begins when it is admitted, and tells its place in the queue as a comment', async () => {
     const [admitted, started] = begun as [JobEvent, JobEvent];
-    await using door = await open(admitted, { type: 'job-queued', position: 3 }, started, done);
+    await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, started, done);
     const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
     expect(messageEvents(text).slice(0, 3)).toEqual([start, ': queued 3', textBlock]);
   });

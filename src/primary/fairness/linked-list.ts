@@ -33,6 +33,14 @@ export class LinkedList<T> {
     return link({ value } as Node<T>, this.#ring.previous, this.#ring);
   }
 
+  prepend(value: T): Node<T> {
+    return link({ value } as Node<T>, this.#ring, this.#ring.next);
+  }
+
+  get first(): T | undefined {
+    return this.#ring.next === this.#ring ? undefined : this.#ring.next.value;
+  }
+
   /** For a node of this list, as below. */
   moveToEnd(node: Node<T>): void {
     this.remove(node);

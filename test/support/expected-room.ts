@@ -1,7 +1,7 @@
 import type { ClientBounds } from '../../src/primary/access/client-bounds.js';
 import type { Ticket } from '../../src/primary/jobs/ticket.js';
 
-export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60 };
+export const limits = { maxActive: 3, maxWaiting: 6, maxWaitingBytes: 60, cliLimits: { small: 1 } };
 /** A quarter of each. */
 const ownPlaces = 2;
 export const ownBytes = 15;
@@ -16,25 +16,39 @@ const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued
 
 export const boundsOf = (client: string) => bounds[client] ?? noBounds;
 
+export const clis = ['main', 'small'] as const;
+/** After this time a background job ranks as a caller. */
+const patienceMs = 60_000;
+
+type Rank = 'caller' | 'background' | 'promoted';
+
 /** What is expected of one ticket. */
 export interface ExpectedTicket {
   readonly ticket: Ticket;
   readonly client: string;
   readonly bytes: number;
+  readonly cli: string;
   readonly caller: AbortController;
+  readonly sinceMs: number;
   /** What `granted` has told, each time. */
   readonly told: string[];
-  state: 'parked' | 'waiting' | 'active' | 'done' | 'gave-way';
+  rank: Rank;
+  /** Nothing of its own holds it. */
+  isReady: boolean;
+  state: 'waiting' | 'active' | 'done' | 'gave-way';
 }
 
+/** Those that wait, by client; the clients in order of their turns. */
+type Lines = { readonly client: string; readonly members: ExpectedTicket[] }[];
+
 /**
- * Owns lists that say in the plainest way what a queue should be. Whatever can be told from the tickets is counted anew
- * each time.
+ * Owns lists that say in the plainest way what a waiting room should be. Whatever can be told from the tickets is
+ * counted anew each time.
  */
-export class ExpectedQueue {
+export class ExpectedRoom {
   readonly all: ExpectedTicket[] = [];
-  /** Those in order, by client; the clients in order of their turns, but for those that have all the slots they may. */
-  #lines: { readonly client: string; readonly members: ExpectedTicket[] }[] = [];
+  #callers: Lines = [];
+  #background: Lines = [];
   readonly #seen: { readonly client: string; readonly atMs: number }[] = [];
   readonly refused = { full: 0, bound: 0 };
 
@@ -43,9 +57,9 @@ export class ExpectedQueue {
     this.#seen.push({ client, atMs });
   }
 
-  /** In order of arrival. */
+  /** Of callers, in order of arrival. */
   get waiting(): ExpectedTicket[] {
-    return this.all.filter(({ state }) => state === 'parked' || state === 'waiting');
+    return this.in('waiting').filter(({ rank }) => rank === 'caller');
   }
 
   waitingOf(client: string): ExpectedTicket[] {
@@ -93,20 +107,46 @@ export class ExpectedQueue {
     }
   }
 
-  mayRun(client: string): boolean {
-    return this.in('active').length < limits.maxActive && !this.isAtItsLimit(client);
+  mayRun({ client, cli, isReady }: Pick<ExpectedTicket, 'client' | 'cli' | 'isReady'>): boolean {
+    const isFree = this.in('active').length < limits.maxActive;
+    return isFree && isReady && !this.isAtItsLimit(client) && !(cli === 'small' && this.#runningAt(cli) >= 1);
   }
 
   isAtItsLimit(client: string): boolean {
     return this.in('active').filter((entry) => entry.client === client).length >= boundsOf(client).maxRunning;
   }
 
-  lineUp(entry: ExpectedTicket): void {
-    if (this.mayRun(entry.client)) return this.#grant(entry);
-    entry.state = 'waiting';
-    const line = this.#lines.find(({ client }) => client === entry.client);
-    if (line === undefined) this.#lines.push({ client: entry.client, members: [entry] });
+  #runningAt(cli: string): number {
+    return this.in('active').filter((entry) => entry.cli === cli).length;
+  }
+
+  enter(entry: ExpectedTicket): void {
+    if (entry.rank === 'caller' && this.mayRun(entry)) return this.#grant(entry);
+    this.#lineUp(entry, entry.rank === 'caller' ? this.#callers : this.#background);
+    this.grantAll();
+  }
+
+  #lineUp(entry: ExpectedTicket, lines: Lines): void {
+    const line = lines.find(({ client }) => client === entry.client);
+    if (line === undefined) lines.push({ client: entry.client, members: [entry] });
     else line.members.push(entry);
+  }
+
+  /** A second has passed: of each client the oldest background job that is old enough ranks as a caller, one at a time. */
+  check(nowMs: number): void {
+    const waiting = this.in('waiting');
+    for (const { client } of waiting.filter(({ rank }) => rank === 'background')) {
+      const own = waiting.filter((entry) => entry.client === client);
+      const old = own.filter(
+        (entry) => entry.rank === 'background' && entry.isReady && entry.sinceMs <= nowMs - patienceMs,
+      );
+      const [oldest] = old;
+      if (oldest === undefined || own.some(({ rank }) => rank === 'promoted')) continue;
+      this.#background = without(this.#background, oldest);
+      oldest.rank = 'promoted';
+      this.#lineUp(oldest, this.#callers);
+    }
+    this.grantAll();
   }
 
   #grant(entry: ExpectedTicket): void {
@@ -117,37 +157,57 @@ export class ExpectedQueue {
   leave(entry: ExpectedTicket): void {
     if (entry.state === 'done' || entry.state === 'gave-way') return;
     const hadSlot = entry.state === 'active';
-    const wasAtItsLimit = this.isAtItsLimit(entry.client);
+    if (hadSlot && this.isAtItsLimit(entry.client)) this.#moveToEnd(entry.client);
     entry.state = 'done';
-    for (const line of this.#lines)
-      if (line.members.includes(entry)) line.members.splice(line.members.indexOf(entry), 1);
-    this.#lines = this.#lines.filter(({ members }) => members.length > 0);
-    if (hadSlot && wasAtItsLimit) this.#moveToEnd(entry.client);
-    if (hadSlot) this.#grantNext();
+    this.#callers = without(this.#callers, entry);
+    this.#background = without(this.#background, entry);
+    this.grantAll();
   }
 
-  #grantNext(): void {
-    const line = this.#lines.find(({ client }) => this.mayRun(client));
-    const next = line?.members.shift();
-    if (line === undefined || next === undefined) return;
-    this.#lines = this.#lines.filter((other) => other !== line);
-    if (line.members.length > 0) this.#lines.push(line);
-    this.#grant(next);
+  grantAll(): void {
+    while (this.#grantOne('callers') || this.#grantOne('background'));
+  }
+
+  #grantOne(which: 'callers' | 'background'): boolean {
+    const lines = which === 'callers' ? this.#callers : this.#background;
+    for (const { client, members } of lines) {
+      const next = members.find((entry) => this.mayRun(entry));
+      if (next === undefined) continue;
+      const rest = members.filter((entry) => entry !== next);
+      const others = lines.filter((line) => line.client !== client);
+      const left = rest.length === 0 ? others : [...others, { client, members: rest }];
+      if (which === 'callers') this.#callers = left;
+      else this.#background = left;
+      this.#grant(next);
+      return true;
+    }
+    return false;
   }
 
   #moveToEnd(client: string): void {
     const isOf = (line: { readonly client: string }) => line.client === client;
-    this.#lines = [...this.#lines.filter((line) => !isOf(line)), ...this.#lines.filter(isOf)];
+    this.#callers = [...this.#callers.filter((line) => !isOf(line)), ...this.#callers.filter(isOf)];
+    this.#background = [...this.#background.filter((line) => !isOf(line)), ...this.#background.filter(isOf)];
   }
 
-  /** Round after round, one of each client; in each round those last that have all the slots they may. */
+  /** Those that rank as callers, then the others: round after round, one of each client. */
   order(): ExpectedTicket[] {
+    return [this.#callers, this.#background].flatMap((lines) => this.#inRounds(lines));
+  }
+
+  /** In each round those last that have all the slots they may. */
+  #inRounds(all: Lines): ExpectedTicket[] {
     const isHeld = ({ client }: { readonly client: string }) => this.isAtItsLimit(client);
-    const lines = [...this.#lines.filter((line) => !isHeld(line)), ...this.#lines.filter(isHeld)];
+    const lines = [...all.filter((line) => !isHeld(line)), ...all.filter(isHeld)];
     const longest = Math.max(0, ...lines.map(({ members }) => members.length));
     const rounds = Array.from({ length: longest }, (_, round) => lines.map(({ members }) => members[round]));
     return rounds.flat().filter((entry) => entry !== undefined);
   }
+}
+
+function without(lines: Lines, entry: ExpectedTicket): Lines {
+  const left = lines.map(({ client, members }) => ({ client, members: members.filter((other) => other !== entry) }));
+  return left.filter(({ members }) => members.length > 0);
 }
 
 function isRoom(waiting: readonly ExpectedTicket[], bytes: number): boolean {

@@ -1,19 +1,81 @@
-import { FairOrder } from '../../src/shared/fair-order.js';
-import { randomNumbers } from '../support/random.js';
+import { FairQueue, type Member } from '../../../src/primary/fairness/fair-queue.js';
+import { holderOf } from '../../../src/shared/client.js';
+import { randomNumbers } from '../../support/random.js';
 
-function order(...members: readonly (readonly [client: string, member: string])[]): FairOrder<string> {
-  const waiting = new FairOrder<string>();
+interface Named<T> extends Member {
+  readonly name: T;
+}
+
+/** A fair queue of names. */
+class Order<T> {
+  readonly #queue: FairQueue<Named<T>>;
+  readonly #members = new Map<T, Named<T>>();
+  readonly #held = new Set<string>();
+
+  constructor(weightOf: (holder: string) => number = () => 1) {
+    this.#queue = new FairQueue<Named<T>>({ weightOf, mustWait: (holder) => this.#held.has(holder) });
+  }
+
+  get size(): number {
+    return this.#queue.size;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return [...this.#queue].map(({ name }) => name)[Symbol.iterator]();
+  }
+
+  add(client: string, name: T, lane = ''): void {
+    this.#queue.add(this.#member(client, name, lane));
+  }
+
+  addFirst(client: string, name: T, lane = ''): void {
+    this.#queue.addFirst(this.#member(client, name, lane));
+  }
+
+  #member(client: string, name: T, lane: string): Named<T> {
+    const member = { client, name, lane };
+    this.#members.set(name, member);
+    return member;
+  }
+
+  takeNext(mayGo: (name: T) => boolean = () => true): T | null {
+    return this.#queue.takeNext(({ name }) => mayGo(name))?.name ?? null;
+  }
+
+  remove(_client: string, name: T): boolean {
+    const member = this.#members.get(name);
+    return member !== undefined && this.#queue.remove(member);
+  }
+
+  positionOf(_client: string, name: T): number {
+    const member = this.#members.get(name);
+    return member === undefined ? 0 : this.#queue.positionOf(member);
+  }
+
+  hold(client: string): void {
+    this.#held.add(holderOf(client));
+  }
+
+  resume(client: string): boolean {
+    const wasHeld = this.#held.delete(holderOf(client));
+    if (wasHeld) this.#queue.toEnd(client);
+    return wasHeld;
+  }
+}
+
+function order(...members: readonly (readonly [client: string, member: string])[]): Order<string> {
+  const waiting = new Order<string>();
   for (const [client, member] of members) waiting.add(client, member);
   return waiting;
 }
 
-function takeAll<T>(waiting: FairOrder<T>): T[] {
+function takeAll<T>(waiting: Order<T>, mayGo?: (name: T) => boolean): T[] {
   const taken: T[] = [];
-  for (let member = waiting.takeNext(); member !== null; member = waiting.takeNext()) taken.push(member);
+  for (let name = waiting.takeNext(mayGo); name !== null; name = waiting.takeNext(mayGo)) taken.push(name);
   return taken;
 }
 
-describe('the fair order', () => {
+describe('the fair queue', () => {
   it('is first come first served for one client', () => {
     expect(takeAll(order(['a', '1'], ['a', '2'], ['a', '3']))).toEqual(['1', '2', '3']);
   });
@@ -51,7 +113,7 @@ describe('the fair order', () => {
   });
 
   it('serves a modest client after one turn of a greedy one, whenever it comes', () => {
-    const waiting = new FairOrder<string>();
+    const waiting = new Order<string>();
     for (let number = 0; number < 1000; number++) waiting.add('greedy', `greedy ${number}`);
     for (let turn = 0; turn < 10; turn++) waiting.takeNext();
     waiting.add('modest', 'modest');
@@ -87,7 +149,7 @@ describe('the fair order', () => {
   });
 
   it('keeps the turn of a client whose first member is removed', () => {
-    const waiting = new FairOrder<string>();
+    const waiting = new Order<string>();
     waiting.add('a', 'a1');
     waiting.add('b', 'b1');
     waiting.add('a', 'a2');
@@ -97,7 +159,7 @@ describe('the fair order', () => {
 
   it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', (seed) => {
     const random = randomNumbers(seed);
-    const waiting = new FairOrder<number>();
+    const waiting = new Order<number>();
     const model = new PlainOrder();
     const clients = new Map<number, string>();
     for (let step = 0; step < 3000; step++) {
@@ -131,7 +193,7 @@ describe('the fair order', () => {
     'lists its members in the order in which it takes them, each at its position (seed %d)',
     (seed) => {
       const random = randomNumbers(seed);
-      const waiting = new FairOrder<number>();
+      const waiting = new Order<number>();
       const clients = new Map<number, string>();
       for (let step = 0; step < 300; step++) {
         if (random() < 0.7) {
@@ -180,18 +242,62 @@ describe('the fair order', () => {
     expect(takeAll(waiting)).toEqual(['a1']);
   });
 
+  it('passes over a lane whose first member may not go, and keeps its order', () => {
+    const waiting = new Order<string>();
+    for (const [name, lane] of [
+      ['a1', 'x'],
+      ['a2', 'x'],
+      ['a3', 'y'],
+      ['a4', 'z'],
+    ] as const)
+      waiting.add('a', name, lane);
+    waiting.add('b', 'b1', 'x');
+    expect(takeAll(waiting, (name) => name !== 'a1')).toEqual(['a3', 'b1', 'a4']);
+    expect(takeAll(waiting)).toEqual(['a1', 'a2']);
+  });
+
+  it('takes one back before the others of its client', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const first = waiting.takeNext() ?? '';
+    waiting.addFirst('a', first);
+    expect(takeAll(waiting)).toEqual(['b1', 'a1', 'a2']);
+  });
+
+  it('has as many turns for a holder as its weight says, whatever its names are', () => {
+    const waiting = new Order<string>((holder) => (holder === 'key app' ? 2 : 1));
+    const names = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key b', 'key b', 'key b'];
+    for (const [index, name] of names.entries()) waiting.add(name, `${index}`);
+    const listed = [...waiting];
+    const positions = listed.map((name) => waiting.positionOf('', name));
+    expect(takeAll(waiting)).toEqual(['0', '3', '4', '1', '2', '5', '6']);
+    expect(listed).toEqual(['0', '3', '4', '1', '2', '5', '6']);
+    expect(positions).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it.each([1, 2, 3])('lists its members at their positions with any weights (seed %d)', (seed) => {
+    const random = randomNumbers(seed);
+    const waiting = new Order<number>((holder) => 1 + (Number(holder.at(-1)) % 3));
+    for (let step = 0; step < 400; step++) {
+      if (random() < 0.7) waiting.add(`client ${Math.floor(random() ** 2 * 6)}`, step);
+      else waiting.takeNext();
+    }
+    const listed = [...waiting];
+    expect(listed.map((name) => waiting.positionOf('', name))).toEqual(listed.map((_, index) => index + 1));
+    expect(takeAll(waiting)).toEqual(listed);
+  });
+
   it('can be listed in part, and is not changed by that', () => {
     const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
     const [first, second] = waiting;
     expect([first, second, ...waiting]).toEqual(['a1', 'b1', 'a1', 'b1', 'a2']);
-    expect([...new FairOrder<string>()]).toEqual([]);
+    expect([...new Order<string>()]).toEqual([]);
   });
 
   // With a cost that grows with the length of the line, this would be 10^10 steps, and not end in time.
   it('is as good with 200,000 members as with two, taken or removed from anywhere', () => {
     const count = 200_000;
     const clients = 1000;
-    const waiting = new FairOrder<number>();
+    const waiting = new Order<number>();
     const members = Array.from({ length: count }, (_, member) => member);
     for (const member of members) waiting.add(`client ${member % clients}`, member);
     const removed = members.filter((member) => member % 3 === 0);
@@ -206,7 +312,7 @@ describe('the fair order', () => {
   });
 
   it('is as good when all 200,000 are of one client', () => {
-    const waiting = new FairOrder<number>();
+    const waiting = new Order<number>();
     for (let member = 0; member < 200_000; member++) waiting.add('one', member);
     expect([...waiting]).toHaveLength(200_000);
     expect(isFirstComeFirstServed(takeAll(waiting), 1)).toBe(true);
