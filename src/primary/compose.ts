@@ -55,6 +55,7 @@ export function compose(setup: Setup): Parts {
   const clientsSeen = new SeenClients();
   const onCircuit = ({ state }: CircuitStatus) => {
     if (state === 'open') runner.cutHeld();
+    else room.next(); // what waits in the background may go
     for (const keeper of standbyKeepers) keeper.changed();
   };
   const clis = createClis({ ...setup, clientsSeen, metrics, redactor, banner, onCircuit });

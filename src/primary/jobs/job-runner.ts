@@ -146,7 +146,6 @@ export class JobRunner {
       const refusal = isCaller ? job.route.cli.health.circuits.refusal(job) : null;
       if (refusal !== null) job.cut(refusal);
     }
-    this.#resources.room.next(); // else it may have closed: what waits in the background can go
   }
 
   /** The model of this job, as far as it is known before its CLI tells. Throws what `run` would throw now, but for a full queue. */
