@@ -4,7 +4,7 @@ import type { Command, CommandArguments, Flag } from './command.js';
 import { CommandError, exitCodes } from './errors.js';
 
 /** What a command line asks for. */
-export type Invocation =
+type Invocation =
   | { readonly type: 'run'; readonly command: Command; readonly args: CommandArguments }
   | { readonly type: 'help'; readonly command: Command | null }
   | { readonly type: 'version' };

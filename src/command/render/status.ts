@@ -1,8 +1,7 @@
 import type { HealthBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
 import { formatCount, formatDuration, formatNumber, wrapped, wrappedRows } from '../../shared/text/format.js';
 import { escaped, type Paint, plain } from '../../shared/text/paint.js';
-import type { ServiceSnapshot } from '../base/snapshot.js';
-import type { HourTotals, Totals, TotalsChange } from '../base/totals.js';
+import type { HourTotals, ServiceSnapshot, Totals, TotalsChange } from '../base/snapshot.js';
 import { accountLine } from './account.js';
 import { shellWord } from './shell.js';
 

@@ -8,7 +8,7 @@ import type { ServerEvent } from '../base/http.js';
 import type { Terminal } from '../base/terminal.js';
 
 /** Receives the progress of a job. */
-export interface JobListener {
+interface JobListener {
   onQueued(position: number): void;
   onStarted(): void;
   onDelta(text: string): Promise<void>;
@@ -20,7 +20,7 @@ export interface JobAnswer {
   readonly response: string;
 }
 
-export interface JobCall<T extends JobAnswer> {
+interface JobCall<T extends JobAnswer> {
   readonly path: '/ask' | '/chat';
   readonly body: object;
   /** Of the final answer. */
@@ -76,7 +76,7 @@ async function reportRest(response: string, received: string, listener?: JobList
 const stepMs = 1000;
 
 /** Owns the line of stderr that tells what a job waits for, and for how many seconds. It is there on a terminal only. */
-export class WaitingLine {
+class WaitingLine {
   readonly #terminal: Terminal;
   readonly #clock: Clock;
   #what = '';

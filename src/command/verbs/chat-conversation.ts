@@ -22,7 +22,7 @@ export const chatWords = [
 type ChatWord = (typeof chatWords)[number]['word'];
 
 /** What a line asks for. */
-export type ChatLine =
+type ChatLine =
   | { readonly type: 'message'; readonly text: string }
   | { readonly type: 'word'; readonly word: Exclude<ChatWord, '/exit'>; readonly argument: string }
   | { readonly type: 'unknown'; readonly word: string }

@@ -70,7 +70,7 @@ async function converse(input: ChatInput, conversation: ChatConversation, termin
 }
 
 /** Owns the input lines of a chat, and handles Ctrl-C. */
-export class ChatInput implements Disposable {
+class ChatInput implements Disposable {
   readonly #terminal: Terminal;
   readonly #prompt: string;
   readonly #readline: Interface;

@@ -101,7 +101,7 @@ function jsonOf(key: Omit<ApiKey, 'digest'>) {
 }
 
 /** One line for each key, its name first. */
-export function renderKeys(keys: readonly Omit<ApiKey, 'digest'>[], now: number, paint: Paint): string[] {
+function renderKeys(keys: readonly Omit<ApiKey, 'digest'>[], now: number, paint: Paint): string[] {
   const rows = keys.map((key) => [key.name, key.scopes.join('+'), limitsOf(key).join(' ')]);
   return alignColumns(rows).map((line, index) => {
     const expiresAt = keys[index]?.expiresAt ?? null;

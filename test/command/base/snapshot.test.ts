@@ -1,4 +1,4 @@
-import { hourTotals, totalsChange, totalsOf } from '../../../src/command/base/totals.js';
+import { hourTotals, totalsChange, totalsOf } from '../../../src/command/base/snapshot.js';
 
 const counted = {
   requests: 7,
