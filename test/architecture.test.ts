@@ -80,13 +80,7 @@ describe('The imports', () => {
     }
     expect(inCircles(graph)).toEqual([]);
     const loose = primary.filter(({ path }) => path.split('/').length === 3);
-    expect(loose.map(({ path }) => path).toSorted()).toEqual([
-      'src/primary/builders.ts',
-      'src/primary/compose.ts',
-      'src/primary/main.ts',
-      'src/primary/parts.ts',
-      'src/primary/service.ts',
-    ]);
+    expect(loose.map(({ path }) => path).toSorted()).toEqual(['src/primary/main.ts', 'src/primary/service.ts']);
   });
 
   it('form no circle of folders between the parts of a model CLI, types counted', () => {
@@ -182,7 +176,7 @@ describe('The imports', () => {
 
   it('let several hosts be known where the service is composed, and loaded by nothing else', () => {
     const isOfHosts = (target: string) => target.startsWith('src/primary/hosts/');
-    const composes = isOneOf('src/primary/main', 'src/primary/parts');
+    const composes = isOneOf('src/primary/main', 'src/primary/service');
     const names = (source: Source, target: string) =>
       isOfHosts(target) && !isIn('primary/hosts')(source) && !composes(source);
     expect(importsThat(names)).toEqual([]);
@@ -326,12 +320,7 @@ describe('Effects', () => {
 
   it('are built where the program is put together, and passed to everything else', () => {
     const isSetupReport = isOneOf('src/primary/api/setup-report'); // puts parts together to look at them
-    const isParts = isOneOf(
-      'src/primary/builders',
-      'src/primary/compose',
-      'src/primary/service',
-      'src/primary/cli/model-cli',
-    );
+    const isParts = isOneOf('src/primary/service', 'src/primary/cli/model-cli');
     const isComposition = either(isMain, isCommandMain, isParts, isSetupReport);
     const isDefinition = isOneOf('src/shared/clock', 'src/shared/log/logger');
     const parts = [

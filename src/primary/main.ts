@@ -31,8 +31,7 @@ import { checkSocketPath } from './lifecycle/socket-path.js';
 import { placesOfFault, startFault } from './lifecycle/start-fault.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
-import type { Setup } from './parts.js';
-import { Service } from './service.js';
+import { Service, type StartInput } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, openAddresses } from './workers/addresses.js';
 
@@ -117,20 +116,20 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     host.exit(serviceExits.unavailable);
   });
   if (!ports) return;
-  const service = new Service({ config, host, named, ...ports, ...stored });
+  const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
+  const service = new Service({ config, host, named, ...ports, ...stored, warnings: allWarnings });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });
   pending.service = service;
-  const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
   const gone = () => void pending.service?.endWithStarter();
   if (isStartedByNpm(given.env)) void watchStarter(systemClock, ancestors, gone);
-  if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'), allWarnings);
+  if (pending.signal === null) pending.service.start(join(__dirname, '..', 'worker', 'main.js'));
   else await pending.service.terminate(pending.signal);
 }
 
 /** The code for several hosts is large, and loaded only if they share a Redis. */
-async function openStoreOf(config: Config): Promise<Pick<Setup, 'store' | 'hosts'>> {
+async function openStoreOf(config: Config): Promise<Pick<StartInput, 'store' | 'hosts'>> {
   const { store: place } = config;
   if (place.kind !== 'redis') return { store: await openStore(place, systemClock, endByKill), hosts: null };
   const { Hosts } = await import('./hosts/hosts.js');
@@ -138,7 +137,7 @@ async function openStoreOf(config: Config): Promise<Pick<Setup, 'store' | 'hosts
   return { store: hosts.store, hosts };
 }
 
-async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<Setup, 'addresses' | 'agent'>> {
+async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick<StartInput, 'addresses' | 'agent'>> {
   const addresses = await openAddresses(config, systemd.passedFds, withUmask);
   const { agentPort } = config;
   if (agentPort === null) return { addresses, agent: null };

@@ -1,38 +1,259 @@
-import type { ModelList } from '../shared/api/models.js';
-import type { SetupReport } from '../shared/api/setup.js';
 import { oneAtATime } from '../shared/async/shared-calls.js';
 import { delay } from '../shared/clock.js';
 import { localUrl } from '../shared/config/addresses.js';
-import { Hourly } from './access/hourly.js';
+import type { Config } from '../shared/config/config.js';
+import type { ReadinessEntry } from '../shared/health.js';
+import type { JobRequest } from '../shared/job.js';
+import { describeError } from '../shared/log/logger.js';
+import { serviceExits } from '../shared/phase.js';
+import { clientBounds } from './access/client-bounds.js';
+import { Clients } from './access/clients.js';
 import { KeyAttempts } from './access/key-attempts.js';
-import { type WatchedFile, watchKeysFile } from './access/keys-file.js';
+import { watchKeysFile } from './access/keys-file.js';
 import { RateLimit } from './access/rate-limit.js';
 import { SharedRateLimit } from './access/shared-rate-limit.js';
 import { UserConnections } from './access/user-connections.js';
-import { apiHandlers, type Services, workerSettings } from './api/handlers.js';
-import { purgeClient } from './api/purge-client.js';
+import { apiHandlers, workerSettings } from './api/handlers.js';
+import { storeUpkeep } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
-import { compose } from './compose.js';
+import { BackgroundJobs } from './background/background-jobs.js';
+import { BackgroundRunner } from './background/background-runner.js';
+import { secretsOf } from './cli/environment.js';
+import { KnownModels } from './cli/known-models.js';
+import { ModelCatalog } from './cli/model-catalog.js';
+import { closeClis, createModelClis, forgetConversation } from './cli/model-cli.js';
+import type { AtLeastOne, NamedAdapter } from './cli/models.js';
+import { HostLoad } from './cli/pool/host-load.js';
+import { StandbyKeeper } from './cli/pool/standby-keeper.js';
+import { Redactor } from './cli/process/redactor.js';
+import { ModelRouter } from './cli/route.js';
+import { conversationLimits } from './conversations/conversation-limits.js';
+import { ConversationStore } from './conversations/conversation-store.js';
+import { KeptConversations } from './conversations/kept-conversations.js';
+import type { CircuitStatus } from './health/circuit.js';
+import { SeenClients } from './health/seen-clients.js';
+import type { HealthAgent } from './hosts/health-agent.js';
+import type { Hosts } from './hosts/hosts.js';
+import { Claims } from './idempotency/claims.js';
+import { JobRunner } from './jobs/job-runner.js';
+import { WaitingRoom } from './jobs/waiting-room.js';
+import { createBanner } from './lifecycle/banner.js';
+import type { Host } from './lifecycle/host.js';
+import { Supervisor } from './lifecycle/supervisor.js';
+import { LastHour } from './observe/last-hour.js';
+import { logCheck, observeBackground, observeCli, observeJobs, toolsIgnored } from './observe/observers.js';
+import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
+import { Scrape } from './observe/scrape.js';
+import { addServiceGauges } from './observe/state-metrics.js';
 import { liveSections, Status } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
-import type { Parts, Setup } from './parts.js';
-import { expiryAt } from './store/contract/store.js';
+import { UsageJournal } from './observe/usage-journal.js';
+import { UsageLedger } from './observe/usage-ledger.js';
+import type { Store } from './store/contract/store.js';
+import { SchemaChecker } from './threads/schema-checker.js';
+import { TokenCounter } from './threads/token-counter.js';
+import type { Addresses } from './workers/addresses.js';
+import { Workers, type WorkersObserver } from './workers/workers.js';
 
+const maxWaitingBytes = 64 * 1024 * 1024;
+/** What a worker needs beyond the two limits of a job to receive a request and to send the answer. */
+const exchangeOverheadMs = 60_000;
 const expiryCheckMs = 10_000;
-const backgroundLookMs = 1000;
+const backgroundCheckMs = 1000;
 /** /metrics is open to all, and a scrape takes milliseconds of every process. */
 const betweenScrapesMs = 100;
+
+/** What the service is made from. */
+export interface StartInput {
+  readonly config: Config;
+  readonly host: Host;
+  /** The model CLIs, the default first. */
+  readonly named: AtLeastOne<NamedAdapter>;
+  readonly addresses: Addresses;
+  /** null where no front asks for the health of this host. */
+  readonly agent: HealthAgent | null;
+  readonly store: Store;
+  /** null unless several hosts share the store. */
+  readonly hosts: Hosts | null;
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Builds all parts of the primary, in an order in which each knows only those before it. Nothing runs before `start`. A
+ * function that an earlier part calls may name a later one, because it is called after the start.
+ */
+function compose(input: StartInput) {
+  const { config, host, named, addresses, agent, hosts, store } = input;
+  const { clock, log, systemd } = host;
+
+  // Clients, slots and conversations
+  const clients = new Clients(config);
+  const optionsOf = (client: string) => clients.optionsOf(client);
+  const rateOf = (client: string) => clients.rateOf(client);
+  const rateLimit = store.windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, store.windows);
+  const keyAttempts = new KeyAttempts(clock, (client, seconds) => log.warn('wrong_keys', { client, seconds }));
+  const redactor = new Redactor(secretsOf(host.env, config), (digest) => clients.hasDigest(digest));
+  const { maxConcurrent: maxActive, maxQueue: maxWaiting, cliLimits } = config;
+  const boundsOf = clientBounds(config, optionsOf);
+  const room = new WaitingRoom({ maxActive, maxWaiting, maxWaitingBytes, cliLimits }, clock, boundsOf);
+  const conversations = new ConversationStore(conversationLimits(config), clock, (cause, id) => {
+    metrics.conversations.removed(cause);
+    forgetConversation(clis, id);
+    if (cause !== 'deleted') store.conversations.forget(id); // else it is no longer there
+  });
+  const kept = new KeptConversations(conversations, store.conversations, clock);
+  const onStale = (id: string) => forgetConversation(clis, id);
+  const shared = hosts?.replicaOf(conversations, onStale) ?? null;
+  const enter = shared && ((id: string, client: string) => shared.enter(id, client));
+
+  // What is counted
+  const keyNames = config.apiKeys.map(({ name }) => name);
+  const cliNames = named.map(({ name }) => name);
+  const metrics = new PrimaryMetrics(room, conversations, keyNames, cliNames);
+  const lastHour = new LastHour(clock);
+  const usage = new UsageLedger(clock);
+  const usageJournal = new UsageJournal(usage, store.usage, clock);
+  const scrape = new Scrape(
+    metrics.registry,
+    clock,
+    () => metrics.scrapeFailed(),
+    (families) => lastHour.counted(families),
+  );
+  store.observe(storeListener(log, metrics));
+
+  const onThreadError = (error: unknown) => log.error('internal_error', { error: describeError(error) });
+  const tokens = new TokenCounter(clock, onThreadError);
+  const schemas = new SchemaChecker(clock, onThreadError);
+
+  // Model CLIs
+  const banner = createBanner(config, host, named[0].adapter.name);
+  const clientsSeen = new SeenClients();
+  const observerOf = (cli: string) => observeCli(cli, metrics.cliOf(cli), log);
+  const onChecked = (entry: ReadinessEntry) => {
+    metrics.readiness.checked(entry);
+    if (entry.cli === named[0].name) banner.checked(entry);
+    logCheck(entry, named.length > 1, log);
+  };
+  const onCircuit = ({ state }: CircuitStatus) => {
+    if (state === 'open') runner.cutHeld();
+    else room.next(); // what waits in the background may go
+    for (const keeper of standbyKeepers) keeper.changed();
+  };
+  const clis = createModelClis(config, host, named, {
+    observerOf,
+    onChecked,
+    onCircuit,
+    redactor,
+    clients: clientsSeen,
+  });
+  const router = new ModelRouter(config, clis, (client) => optionsOf(client).models);
+  const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
+  const knownModels = new KnownModels({ router, catalog, clock });
+
+  // Jobs
+  const observer = observeJobs({ jobs: metrics.jobs, clients: metrics.clients, usage, lastHour, log });
+  const ofJobs = {
+    room,
+    clis,
+    router,
+    clients: clientsSeen,
+    conversations,
+    schemas,
+    knownModels,
+    observer,
+    redactor,
+    clock,
+  };
+  const journal = store.conversations;
+  const countTokens = (texts: readonly string[]) => tokens.count(texts);
+  const runner = new JobRunner({ ...ofJobs, journal, countTokens, isStoreUp: () => store.isUp }, config);
+  const ofBackground = { runner, room, enter, store: store.jobs, clock };
+  const backgroundObserver = observeBackground({ clients: metrics.clients, usage, lastHour, log });
+  const backgroundRunner = new BackgroundRunner({ ...ofBackground, observer: backgroundObserver });
+  const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
+  const elsewhere = hosts?.remoteJobs(dismiss);
+  const background = new BackgroundJobs(store.jobs, backgroundRunner, config, clock, elsewhere);
+  const feeder = hosts?.puller(background, backgroundRunner) ?? null;
+  const claims = new Claims(store.answers, clock, () => runner.busySeconds);
+
+  // Phases, processes in advance, workers
+  const supervisor = new Supervisor(config.drainMs, clock, log, {
+    idle: async () => {
+      await backgroundRunner.idle();
+      await room.idle();
+    },
+    counts: () => ({ running: room.active, queued: room.waiting }),
+    cutAll: (reason) => {
+      backgroundRunner.stop();
+      runner.cutAll(reason);
+    },
+    endProcesses: async () => {
+      for (const { health } of clis) health.stop();
+      for (const keeper of standbyKeepers) keeper.stop();
+      await closeClis(clis, host);
+    },
+    stopWorkers: async (limitMs) => {
+      addresses.close(); // else clients would wait for a worker that never comes
+      agent?.close();
+      const isAllSent = await workers.stop(limitMs);
+      await usageJournal.close();
+      await store.close();
+      return isAllSent;
+    },
+    entered: (phase) => {
+      workers.tell((peer) => peer.call('phase', { phase }));
+      systemd.announce(phase);
+      for (const keeper of standbyKeepers) keeper.changed();
+      if (phase === 'draining' && store.jobs.isDurable) backgroundRunner.stop(); // what waits is for the next service
+    },
+    exit: (code) => host.exit(code),
+  });
+  const standbyKeepers = clis.map((cli) => {
+    const { pool, history, findProgram, health } = cli;
+    const load = new HostLoad(clock, host.freeMemory);
+    const isReady = () => supervisor.phase === 'ready' && health.circuits.isClosed;
+    const waitingJobs = () => runner.next(cli);
+    return new StandbyKeeper(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
+  });
+  room.onChange(() => {
+    for (const keeper of standbyKeepers) keeper.changed();
+    feeder?.changed();
+  });
+  const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
+  const workersObserver: WorkersObserver = {
+    listening: (worker) => {
+      scrape.joined(worker);
+      if (!supervisor.becomeReady()) return;
+      log.info('service_ready', { ...addresses.main, agent_port: agent?.port });
+      banner.serving(localUrl(addresses.main.host, addresses.main.port));
+    },
+    unavailable: (reason) => {
+      log.error('workers_unavailable', { reason });
+      void supervisor.fail(serviceExits.unavailable);
+    },
+    counted: (worker, families) => scrape.counted(worker, families),
+    left: (worker) => scrape.left(worker),
+    restarted: (cause) => metrics.workerRestarted(cause),
+  };
+  const workers = new Workers({ size: config.workers, maxExchangeMs, fds: addresses.fds }, workersObserver, clock, log);
+  const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
+  const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
+
+  const status = { supervisor, room, runner, workers, clis, router, background, metrics, lastHour };
+  const parts = { ...input, ...status, clients, rateLimit, keyAttempts, conversations, kept, shared, enter };
+  const others = { backgroundRunner, feeder, claims, catalog, knownModels, tokens, schemas };
+  addServiceGauges(metrics.registry, { ...parts, conversations });
+  return { ...parts, ...others, usage, usageJournal, scrape, standbyKeepers, keysFile };
+}
+
+type Parts = ReturnType<typeof compose>;
 
 /** The service as its main file drives it. */
 export class Service {
   readonly #parts: Parts;
-  readonly #keysFile: WatchedFile | null;
 
-  constructor(setup: Setup) {
-    this.#parts = compose(setup);
-    const { config, host, clients, workers } = this.#parts;
-    const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
-    this.#keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
+  constructor(input: StartInput) {
+    this.#parts = compose(input);
   }
 
   /** Takes over what the last service has left. Called once, before the start. */
@@ -44,166 +265,100 @@ export class Service {
     if (store.kind !== 'memory') host.log.info('store_opened', { store: store.kind, conversations, jobs });
   }
 
-  start(workerProgram: string, warnings: readonly string[]): void {
-    const { config, host, agent, clis, workers, supervisor, room, standbyKeepers } = this.#parts;
-    const { log, product, systemd, termination } = host;
-    for (const warning of warnings) log.warn('config_warning', { warning });
-    const { means } = termination.containments;
-    const adapter = clis.map(({ name }) => name).join(', ');
-    const started = { version: product.version, adapter, workers: config.workers };
-    log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
-    workers.start(workerProgram, this.#handlers(warnings));
-    systemd.start({ phase: () => supervisor.phase, slots: room, workers });
+  start(workerProgram: string): void {
+    const { host, hosts, agent, clis, workers, supervisor, room, standbyKeepers, keysFile } = this.#parts;
+    logStart(this.#parts);
+    workers.start(workerProgram, handlersOf(this.#parts));
+    host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
     agent?.serve({ ...this.#parts, slots: room });
-    this.#parts.hosts?.start();
+    hosts?.start();
     for (const { health } of clis) health.checks.start();
-    this.#keysFile?.start();
+    keysFile?.start();
     for (const keeper of standbyKeepers) keeper.start();
     host.heap.touch();
-    this.#lookAfterJobs();
+    this.#startTimers();
   }
 
-  /** What is done from time to time. */
-  #lookAfterJobs(): void {
+  #startTimers(): void {
     const { host, conversations, background, room, feeder, claims } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
-      conversations.expire();
-      background.expire();
-      claims.expire();
+      for (const each of [conversations, background, claims]) each.expire();
     });
-    clock.every(backgroundLookMs, () => {
+    clock.every(backgroundCheckMs, () => {
       room.check();
       feeder?.check();
     });
   }
 
-  /** Drains, once the front has heard of it. A further call ends that wait, and in the drain it cuts what is left. */
+  /** Drains, once the front knows of it. A further call ends that wait; in the drain it cuts what is left. */
   async terminate(signal: string): Promise<void> {
     const { agent, host, supervisor } = this.#parts;
-    const mayBeSent = agent !== null && supervisor.phase === 'ready'; // what is sent until the front has heard is served
+    const mayBeSent = agent !== null && supervisor.phase === 'ready'; // requests are served until the front knows
     if (mayBeSent && agent.isAsked) host.log.info('leaving_front', { signal });
     if (!mayBeSent || (await agent.leave())) await supervisor.terminate(signal);
   }
 
-  /** Whoever has started the service has gone: it drains, if it does not do so already. */
+  /** The process that has started the service is gone: the service drains, unless it does so already. */
   async endWithStarter(): Promise<void> {
     if (this.#parts.supervisor.phase !== 'draining') await this.terminate('its starter has gone');
   }
 
   /** Replaces the workers. Jobs, queue and conversations stay as they are. */
   async reload(): Promise<void> {
-    const { host, supervisor, workers } = this.#parts;
+    const { host, supervisor, workers, keysFile } = this.#parts;
     if (supervisor.phase !== 'ready') return;
     host.log.info('reload_start');
-    await this.#keysFile?.reread();
+    await keysFile?.reread();
     if (await host.systemd.reloading(workers.replaceAll())) host.log.info('reload_complete');
   }
-
-  #handlers(warnings: readonly string[]) {
-    const { config, host, addresses, supervisor, clients, runner, metrics, scrape, catalog } = this.#parts;
-    const { conversations, shared, usage, usageJournal } = this.#parts;
-    const status = new Status(this.#parts);
-    return apiHandlers({
-      phase: () => supervisor.phase,
-      drainSecondsLeft: () => supervisor.drainSecondsLeft,
-      workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
-      runner,
-      background: this.#parts.background,
-      conversations: shared ?? conversations,
-      kept: shared ?? this.#parts.kept,
-      enter: shared && ((id, client) => shared.enter(id, client)),
-      claims: this.#parts.claims,
-      rateLimit: createRateLimit(this.#parts),
-      keyAttempts: new KeyAttempts(host.clock, (client, seconds) => host.log.warn('wrong_keys', { client, seconds })),
-      connections: new UserConnections(),
-      jobMetrics: metrics.jobs,
-      toolsIgnored: toolsIgnored(this.#parts),
-      clientMetrics: metrics.clients,
-      lastHour: this.#parts.lastHour,
-      usage: {
-        refused: (client) => usage.refused(client),
-        report: (client, period) => usageJournal.report(client, period),
-      },
-      upkeep: upkeepOf(this.#parts),
-      tokens: this.#parts.tokens,
-      schemas: this.#parts.schemas,
-      knownModels: this.#parts.knownModels,
-      status,
-      live: liveOf(this.#parts, status),
-      setup: async () => this.#setupReport(await catalog.list(), warnings),
-      recheck: () => this.#recheck(),
-      catalog,
-      countRequests: oneAtATime(
-        () => scrape.refresh(),
-        () => delay(host.clock, betweenScrapesMs),
-      ),
-      metrics: oneAtATime(
-        () => scrape.text(),
-        () => delay(host.clock, betweenScrapesMs),
-      ),
-      worked: () => host.heap.touch(),
-    });
-  }
-
-  /** What the service knows already: nothing is started for it, except where GET /models would start it too. */
-  #setupReport(models: ModelList, warnings: readonly string[]): SetupReport {
-    const { config, host, addresses, clients, clis } = this.#parts;
-    const url = localUrl(addresses.main.host, addresses.main.port);
-    return setupReportOf({
-      config,
-      host,
-      url,
-      keys: clients.names,
-      checked: clis.map(({ adapter, health }) => ({
-        command: adapter.command, // of its arguments, some may be secret
-        check: health.checks.current,
-      })),
-      models,
-      warnings,
-    });
-  }
-
-  async #recheck(): Promise<void> {
-    await Promise.all(this.#parts.clis.map(({ health }) => health.forceCheck()));
-  }
 }
 
-function createRateLimit({ store: { windows }, clients, host: { clock } }: Parts): RateLimit | SharedRateLimit {
-  const rateOf = (client: string) => clients.rateOf(client);
-  return windows === null ? new RateLimit(rateOf, clock) : new SharedRateLimit(rateOf, windows);
-}
-
-/** Counts each such request, and tells the operator of each client once an hour. */
-function toolsIgnored({ host: { clock, log }, metrics }: Parts): Services['toolsIgnored'] {
-  const hourly = new Hourly(clock);
-  return ({ client, route }) => {
-    metrics.jobs.toolsIgnored(route);
-    if (hourly.isDue(client)) log.warn('tools_ignored', { client, path: route });
-    return {};
+/** What the workers call. */
+function handlersOf(parts: Parts) {
+  const { config, host, addresses, supervisor, clients, metrics, scrape, clis, usage, usageJournal } = parts;
+  const { conversations, shared, kept, catalog } = parts;
+  const status = new Status(parts);
+  const url = localUrl(addresses.main.host, addresses.main.port);
+  // Without the arguments, of which some may be secret. Nothing is checked for it.
+  const checked = () => clis.map(({ adapter, health }) => ({ command: adapter.command, check: health.checks.current }));
+  const rest = () => delay(host.clock, betweenScrapesMs);
+  const feedOf = (withNames: boolean) => {
+    const sections = liveSections({ ...parts, status, version: host.product.version }, withNames);
+    return { sections, feed: new StatusFeed(sections, host.clock) };
   };
-}
-
-/** Whoever may see names, and whoever may not, are told by a feed each. */
-function liveOf(parts: Parts, status: Status): Services['live'] {
-  const { version } = parts.host.product;
-  const create = (withNames: boolean) => {
-    const sections = liveSections({ ...parts, status, version }, withNames);
-    return { sections, feed: new StatusFeed(sections, parts.host.clock) };
-  };
-  return { named: create(true), nameless: create(false) };
-}
-
-/** What an operator asks of the store. */
-function upkeepOf(parts: Parts): Services['upkeep'] {
-  const { config, host, store } = parts;
-  return {
-    backupStore: ({ name }) => store.upkeep.backup(name),
-    verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
-    purgeClient: async ({ client }) => {
-      const report = await purgeClient(parts, client);
-      host.log.warn('client_purged', { client });
-      return report;
+  return apiHandlers({
+    ...parts,
+    phase: () => supervisor.phase,
+    drainSecondsLeft: () => supervisor.drainSecondsLeft,
+    workerSettings: () => workerSettings(config, clients.forWorkers, addresses.fds.length, host, supervisor.phase),
+    conversations: shared ?? conversations,
+    kept: shared ?? kept,
+    connections: new UserConnections(),
+    jobMetrics: metrics.jobs,
+    toolsIgnored: toolsIgnored(host, metrics.jobs),
+    clientMetrics: metrics.clients,
+    usage: {
+      refused: (client) => usage.refused(client),
+      report: (client, period) => usageJournal.report(client, period),
     },
-  };
+    upkeep: storeUpkeep(parts),
+    status,
+    live: { named: feedOf(true), nameless: feedOf(false) }, // with names of clients and process ids, and without
+    setup: async () =>
+      setupReportOf({ ...parts, url, keys: clients.names, checked: checked(), models: await catalog.list() }),
+    recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),
+    countRequests: oneAtATime(() => scrape.refresh(), rest),
+    metrics: oneAtATime(() => scrape.text(), rest),
+    worked: () => host.heap.touch(),
+  });
+}
+
+function logStart({ config, host, named, warnings }: StartInput): void {
+  const { log, product, termination } = host;
+  for (const warning of warnings) log.warn('config_warning', { warning });
+  const adapter = named.map(({ name }) => name).join(', ');
+  const started = { version: product.version, adapter, workers: config.workers };
+  const { means } = termination.containments;
+  log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });
 }

@@ -15,17 +15,17 @@ export class StoreHarness {
   readonly removedIds: string[] = [];
   readonly store: ConversationStore;
 
-  constructor(limits: Partial<ConversationLimits> = {}) {
+  constructor(limits: Partial<ConversationLimits> = {}, onRemoved: (id: string) => void = () => {}) {
     const usual = {
       ttlMs,
       maxConversations: 10,
       maxBytes: 100_000,
       maxBytesEach: 100_000,
     };
-    this.store = new ConversationStore({ ...usual, ...limits }, this.clock);
-    this.store.onRemoved((cause, id) => {
+    this.store = new ConversationStore({ ...usual, ...limits }, this.clock, (cause, id) => {
       this.removed.push(cause);
       this.removedIds.push(id);
+      onRemoved(id);
     });
   }
 

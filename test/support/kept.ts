@@ -31,14 +31,13 @@ export class KeptRun {
     shared: SharedStore | null = null,
   ) {
     this.journal = journal;
-    this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock);
+    this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock, (cause, id) => {
+      if (cause !== 'deleted') journal.forget(id);
+    });
     this.shared = shared && new ConversationReplica(this.store, shared, systemClock);
     this.#kept = new KeptConversations(this.store, journal, systemClock);
     this.kept = this.shared ?? this.#kept;
     this.#read = this.shared ?? this.store;
-    this.store.onRemoved((cause, id) => {
-      if (cause !== 'deleted') journal.forget(id);
-    });
   }
 
   restore(): Promise<number> {

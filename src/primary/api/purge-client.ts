@@ -1,9 +1,12 @@
 import type { PurgeReport } from '../../shared/api/store.js';
+import type { Config } from '../../shared/config/config.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
-import type { Counts, Store } from '../store/contract/store.js';
+import { type Counts, expiryAt, type Store } from '../store/contract/store.js';
+import type { SharedHandlers } from '../workers/worker-handle.js';
 
 /** What holds something of a client. */
 export interface PurgedParts {
@@ -12,6 +15,22 @@ export interface PurgedParts {
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
+}
+
+/** What an operator asks of the store. */
+export function storeUpkeep(
+  parts: PurgedParts & { readonly config: Config; readonly host: Pick<Host, 'clock' | 'log'> },
+): Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'> {
+  const { config, host, store } = parts;
+  return {
+    backupStore: ({ name }) => store.upkeep.backup(name),
+    verifyStore: () => store.upkeep.verify(expiryAt(host.clock.now(), config)),
+    purgeClient: async ({ client }) => {
+      const report = await purgeClient(parts, client);
+      host.log.warn('client_purged', { client });
+      return report;
+    },
+  };
 }
 
 /**

@@ -1,3 +1,4 @@
+import type { Config } from '../../shared/config/config.js';
 import { invalid, RelayError } from '../../shared/errors.js';
 
 export interface ConversationLimits {
@@ -8,6 +9,12 @@ export interface ConversationLimits {
   readonly maxBytes: number;
   /** Text that one conversation may hold before its last answer. */
   readonly maxBytesEach: number;
+}
+
+export function conversationLimits(config: Config): ConversationLimits {
+  const { conversationTtlMs: ttlMs, maxConversations } = config;
+  const { conversationBytes: maxBytes, maxConversationBytes: maxBytesEach } = config;
+  return { ttlMs, maxConversations, maxBytes, maxBytesEach };
 }
 
 /** An answer may go beyond the limit: it is paid for. The next turn may not. */

@@ -28,23 +28,24 @@ export class ConversationStore {
   /** Set where other hosts go on with the conversations too. */
   turnGate: TurnGate | null = null;
   readonly #clock: Clock;
-  #onRemoved: (cause: RemovalCause, id: string) => void = () => {};
+  readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #held: ConversationIndex;
   /** Conversations with a turn that runs or waits, including new ones, without those that were removed meanwhile. */
   #inUse = 0;
   #created = 0;
   #refused = 0;
 
-  constructor(limits: ConversationLimits, clock: Clock) {
+  /** `onRemoved` is called for each conversation that is removed, whatever the cause. */
+  constructor(
+    limits: ConversationLimits,
+    clock: Clock,
+    onRemoved: (cause: RemovalCause, id: string) => void = () => {},
+  ) {
     this.limits = limits;
     this.#clock = clock;
+    this.#onRemoved = onRemoved;
     const maxConversations = quarterOf(limits.maxConversations);
     this.#held = new ConversationIndex({ maxConversations, maxBytes: quarterOf(limits.maxBytes) });
-  }
-
-  /** `listener` is called when a conversation has been removed. There is one listener. */
-  onRemoved(listener: (cause: RemovalCause, id: string) => void): void {
-    this.#onRemoved = listener;
   }
 
   get counts() {

@@ -16,20 +16,17 @@ export class ConversationReplica implements TurnGate {
   readonly #copies: ConversationStore;
   readonly #store: SharedStore;
   readonly #locks: TurnLocks;
-  #onStale: (id: string) => void = () => {};
+  readonly #onStale: (id: string) => void;
 
-  constructor(copies: ConversationStore, store: SharedStore, clock: Clock) {
+  /** `onStale` is called for a conversation that another host has continued. */
+  constructor(copies: ConversationStore, store: SharedStore, clock: Clock, onStale: (id: string) => void = () => {}) {
     this.#copies = copies;
+    this.#onStale = onStale;
     this.#store = store;
     this.#locks = new TurnLocks(store, clock);
     copies.turnGate = this;
     store.onGone((id) => copies.drop(id));
     store.onReset(() => copies.dropIdle());
-  }
-
-  /** `listener` is called for a conversation that continued on another host. There is one listener. */
-  onStale(listener: (id: string) => void): void {
-    this.#onStale = listener;
   }
 
   async snapshot(id: string, client: string): Promise<ConversationSnapshot> {

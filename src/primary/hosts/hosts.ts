@@ -28,8 +28,9 @@ export class Hosts {
     this.#clock = clock;
   }
 
-  replicaOf(conversations: ConversationStore): ConversationReplica {
-    return new ConversationReplica(conversations, this.store.conversations, this.#clock);
+  /** `onStale` is called for a conversation that another host has continued. */
+  replicaOf(conversations: ConversationStore, onStale: (id: string) => void): ConversationReplica {
+    return new ConversationReplica(conversations, this.store.conversations, this.#clock, onStale);
   }
 
   /** `dismiss` gets each job that is cancelled while it waits. */

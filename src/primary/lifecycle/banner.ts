@@ -1,7 +1,11 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
+import type { Config } from '../../shared/config/config.js';
 import type { ReadinessEntry } from '../../shared/health.js';
 import { labelledRows } from '../../shared/text/format.js';
-import { escaped, type Paint } from '../../shared/text/paint.js';
+import { escaped, type Paint, paintFor } from '../../shared/text/paint.js';
+import type { Host } from './host.js';
+
+type BannerHost = Pick<Host, 'product' | 'clock' | 'logStyle' | 'show'>;
 
 /** What is known of the service before it serves. */
 export interface BannerFacts {
@@ -12,12 +16,12 @@ export interface BannerFacts {
   readonly needsKey: boolean;
 }
 
-/** A check that takes longer is told of later, by the log. */
+/** A check that takes longer is only in the log. */
 const waitMs = 2000;
 
 type CheckedCli = Pick<ReadinessEntry, 'status' | 'version' | 'error'>;
 
-/** Owns the lines that greet whoever starts the service at a terminal. Shows them once, with the first check if that ends soon. */
+/** Owns the greeting at the terminal where the service is started. Shows it once, with the first check if that ends soon. */
 export class Banner {
   readonly #facts: BannerFacts;
   readonly #clock: Clock;
@@ -54,6 +58,13 @@ export class Banner {
     this.#stopTimer();
     this.#show(bannerLines(this.#facts, this.#url, this.#checked, this.#paint));
   }
+}
+
+export function createBanner(config: Pick<Config, 'console' | 'needsKey'>, host: BannerHost, adapter: string): Banner {
+  const { product, clock, logStyle } = host;
+  const consolePath = config.console === 'on' ? '/console/' : null;
+  const facts = { version: product.version, adapter, consolePath, needsKey: config.needsKey };
+  return new Banner(facts, clock, paintFor(logStyle === 'coloured'), (lines) => host.show(lines));
 }
 
 /** The URL, the console, the model CLI and its version, how to ask. */

@@ -3,7 +3,7 @@ import { retrySeconds, shuttingDown } from '../../shared/errors.js';
 import type { Logger } from '../../shared/log/logger.js';
 import { type Phase, type ServiceExit, serviceExits } from '../../shared/phase.js';
 
-/** What a shutdown does, in this order. */
+/** What the supervisor stops, in this order, and what follows from a phase. */
 export interface ShutdownSteps {
   /** Resolves when no job runs or waits. */
   idle(): Promise<void>;
@@ -14,6 +14,10 @@ export interface ShutdownSteps {
   endProcesses(): Promise<void>;
   /** Resolves when every worker has exited, with whether all answers were sent. May be called again, for less time. */
   stopWorkers(limitMs: number): Promise<boolean>;
+  /** Called with each new phase. */
+  entered(phase: Phase): void;
+  /** Called once, as the very last step. */
+  exit(code: ServiceExit): void;
 }
 
 /** Work that was cut gets this long to end its processes. */
@@ -30,35 +34,24 @@ const nextPhases: Readonly<Record<Phase, readonly Phase[]>> = {
   stopped: [],
 };
 
-const nothingToStop: ShutdownSteps = {
-  idle: async () => {},
-  counts: () => ({ running: 0, queued: 0 }),
-  cutAll: () => {},
-  endProcesses: async () => {},
-  stopWorkers: async () => true,
-};
-
 /** Owns the phase of the service, and the drain. */
 export class Supervisor {
   readonly #drainMs: number;
   readonly #clock: Clock;
   readonly #log: Logger;
-  readonly #exit: (code: ServiceExit) => void;
-  #steps: ShutdownSteps = nothingToStop;
+  readonly #steps: ShutdownSteps;
   #phase: Phase = 'starting';
-  #onPhase: (phase: Phase) => void = () => {};
   #hurry: () => void = () => {};
   #firstSignal = '';
   #drainingSinceMs = 0;
   #drainEndsAt: number | null = null;
   #isCut = false;
 
-  /** `exit` is called once, as the very last step. */
-  constructor(drainMs: number, clock: Clock, log: Logger, exit: (code: ServiceExit) => void) {
+  constructor(drainMs: number, clock: Clock, log: Logger, steps: ShutdownSteps) {
     this.#drainMs = drainMs;
     this.#clock = clock;
     this.#log = log;
-    this.#exit = exit;
+    this.#steps = steps;
   }
 
   get phase(): Phase {
@@ -70,15 +63,9 @@ export class Supervisor {
     return this.#drainEndsAt;
   }
 
-  /** The rest of the drain, for whoever is refused in it: whole seconds, between 1 and 300. */
+  /** The rest of the drain, for clients that are refused in it: whole seconds, between 1 and 300. */
   get drainSecondsLeft(): number {
     return retrySeconds(this.#isCut ? 0 : this.#drainMs - this.#drainedMs());
-  }
-
-  /** Gives it what it is to stop, and whom to tell each new phase. Called once, before the service starts. */
-  attach(steps: ShutdownSteps, onPhase: (phase: Phase) => void): void {
-    this.#steps = steps;
-    this.#onPhase = onPhase;
   }
 
   /** A worker listens. Returns whether it is the first one. */
@@ -109,7 +96,7 @@ export class Supervisor {
     if (!nextPhases[this.#phase].includes(phase)) return false;
     this.#phase = phase;
     if (phase === 'draining') this.#beginDrain();
-    this.#onPhase(phase);
+    this.#steps.entered(phase);
     return true;
   }
 
@@ -161,6 +148,6 @@ export class Supervisor {
   #end(code: ServiceExit): void {
     if (code === serviceExits.cut) this.#log.error('shutdown_timeout', this.#steps.counts());
     else this.#log.info('shutdown_complete', this.#steps.counts());
-    this.#exit(code);
+    this.#steps.exit(code);
   }
 }

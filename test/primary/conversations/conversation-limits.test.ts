@@ -192,9 +192,8 @@ describe('the share of a client', () => {
 
   it.each([1, 2])('is counted right whatever happens (seed %d)', async (seed) => {
     const random = randomNumbers(seed);
-    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 5000 });
     const kept = new Map<string, string>();
-    harness.store.onRemoved((_, id) => kept.delete(id));
+    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 5000 }, (id) => kept.delete(id));
     const countOf = (owner: string) => [...kept.values()].filter((other) => other === owner).length;
     for (let step = 0; step < 1500; step++) {
       const owner = `client ${Math.floor(random() ** 2 * 4)}`;

@@ -28,8 +28,15 @@ class Harness implements ShutdownSteps {
   constructor({ running = 0, endsWhenCut = true, drainMs = 30_000 } = {}) {
     this.#running = running;
     this.#endsWhenCut = endsWhenCut;
-    this.supervisor = new Supervisor(drainMs, this.clock, this.log, (code) => this.story.push(`exit ${code}`));
-    this.supervisor.attach(this, (phase: Phase) => this.story.push(phase));
+    this.supervisor = new Supervisor(drainMs, this.clock, this.log, this);
+  }
+
+  entered(phase: Phase): void {
+    this.story.push(phase);
+  }
+
+  exit(code: number): void {
+    this.story.push(`exit ${code}`);
   }
 
   async idle(): Promise<void> {
@@ -259,12 +266,11 @@ describe('the supervisor', () => {
     expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
   });
 
-  it('ends at a signal that comes before it has anything to stop', async () => {
-    const exits: number[] = [];
-    const log = new LogBook();
-    const supervisor = new Supervisor(30_000, new FakeClock(), log, (code) => exits.push(code));
-    await supervisor.terminate('SIGTERM');
-    expect([exits, log.events]).toEqual([[0], ['shutdown_start', 'shutdown_complete']]);
+  it('ends at a signal that comes before anything has started', async () => {
+    const harness = new Harness();
+    await harness.supervisor.terminate('SIGTERM');
+    expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_complete']);
   });
 
   it('takes no step twice while it fails, whatever signals come', async () => {

@@ -1,8 +1,8 @@
 import { Registry } from 'prom-client';
 import { ClientMetrics } from '../../../src/primary/observe/client-metrics.js';
 import { JobMetrics } from '../../../src/primary/observe/job-metrics.js';
-import { observeJobs } from '../../../src/primary/observe/job-observer.js';
 import { LastHour } from '../../../src/primary/observe/last-hour.js';
+import { observeJobs } from '../../../src/primary/observe/observers.js';
 import { UsageLedger } from '../../../src/primary/observe/usage-ledger.js';
 import { type CliReason, callerDied } from '../../../src/shared/errors.js';
 import type { JobFailed } from '../../../src/shared/job.js';

@@ -1,4 +1,4 @@
-import { Hourly } from '../../../src/primary/access/hourly.js';
+import { Hourly } from '../../../src/primary/observe/observers.js';
 import { FakeClock } from '../../support/fake-clock.js';
 
 describe('What is told of each client once an hour', () => {

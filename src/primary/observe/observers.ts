@@ -1,0 +1,142 @@
+import type { Clock } from '../../shared/clock.js';
+import { callerDied } from '../../shared/errors.js';
+import type { ReadinessEntry } from '../../shared/health.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { describeError, type Logger } from '../../shared/log/logger.js';
+import type { BackgroundObserver } from '../background/background-resources.js';
+import type { CliObserver } from '../cli/contract/observer.js';
+import { isRefused } from '../jobs/job.js';
+import type { JobObserver } from '../jobs/job-runner.js';
+import type { SharedHandlers } from '../workers/worker-handle.js';
+import type { ClientMetrics } from './client-metrics.js';
+import type { JobMetrics } from './job-metrics.js';
+import type { LastHour } from './last-hour.js';
+import type { UsageLedger } from './usage-ledger.js';
+
+export interface JobListeners {
+  readonly jobs: JobMetrics;
+  readonly clients: Pick<ClientMetrics, 'jobEnded'>;
+  readonly usage: Pick<UsageLedger, 'jobEnded'>;
+  readonly lastHour: Pick<LastHour, 'jobEnded'>;
+  readonly log: Logger;
+}
+
+/** What is counted and logged of jobs. */
+export function observeJobs({ jobs, clients, usage, lastHour, log }: JobListeners): JobObserver {
+  return {
+    jobStarted: (queueMs) => jobs.jobStarted(queueMs),
+    firstDelta: (request, ms) => jobs.firstDelta(request, ms),
+    jobEnded: (request, end, hadSlot) => {
+      jobs.jobEnded(request, end, hadSlot);
+      clients.jobEnded(request, end);
+      usage.jobEnded(request, end);
+      lastHour.jobEnded(request, end);
+      logEnd(log, request, end);
+      if (hadSlot) logFailure(log, request, end);
+    },
+    jobBroke: (thrown) => log.error('internal_error', { error: describeError(thrown) }),
+  };
+}
+
+/** The request log tells of most ends. Only the primary can tell of a job whose worker has died. */
+function logEnd(log: Logger, { requestId, operation }: JobRequest, end: JobEnd): void {
+  const { outcome, queueMs, executionMs } = end;
+  const fields = { request_id: requestId, operation, outcome, queue_ms: queueMs, execution_ms: executionMs };
+  if (outcome === 'cancelled' && end.failure.message === callerDied) log.info('job_ended', fields);
+  else log.debug('job_ended', fields);
+}
+
+/** Never the message: it holds the model's own words. What a program wrote to stderr is the operator's only trace of a crash. */
+function logFailure(log: Logger, { requestId }: JobRequest, end: JobEnd): void {
+  if (end.outcome !== 'cli_error' && end.outcome !== 'spawn_error') return;
+  const { reason, stderr } = end.failure;
+  log.warn('cli_failed', { request_id: requestId, code: end.outcome, reason, stderr });
+}
+
+/** Counts for the metrics, and logs what an operator should know. */
+export function observeCli(cli: string, counted: Omit<CliObserver, 'textIgnored'>, log: Logger): CliObserver {
+  let hasGreeted = false;
+  return {
+    ...counted,
+    textIgnored: () => {
+      if (!hasGreeted) log.info('cli_text_ignored', { cli }); // each of its processes does it
+      hasGreeted = true;
+    },
+    requestRefused: (request) => {
+      counted.requestRefused(request);
+      log.error('cli_request_refused', { cli, request });
+    },
+  };
+}
+
+/** `withName`: there are several CLIs. */
+export function logCheck(entry: ReadinessEntry, withName: boolean, log: Logger): void {
+  const { cli, status, trigger, durationMs, error } = entry;
+  log.info('readiness_checked', { ...(withName && { cli }), status, trigger, check_ms: durationMs, error });
+}
+
+export interface BackgroundListeners {
+  readonly clients: Pick<ClientMetrics, 'refused'>;
+  readonly usage: Pick<UsageLedger, 'refused'>;
+  readonly lastHour: Pick<LastHour, 'refused'>;
+  readonly log: Logger;
+}
+
+/** What is counted and logged of background jobs beside what all jobs have. */
+export function observeBackground({ clients, usage, lastHour, log }: BackgroundListeners): BackgroundObserver {
+  return {
+    ended: ({ accepted, client, queueMs }, end) => {
+      const { requestId, operation } = accepted.request;
+      const ids = { job_id: accepted.id, request_id: requestId, client };
+      const { outcome, executionMs } = end;
+      const error = isRefused(end) ? end.failure.code : undefined;
+      const times = { queue_ms: queueMs, execution_ms: executionMs };
+      log.info('background_job_ended', { ...ids, operation, outcome, error, ...times });
+    },
+    refused: (client) => {
+      lastHour.refused();
+      usage.refused(client);
+      clients.refused(client);
+    },
+  };
+}
+
+/** Counts each request whose tools were ignored, and logs each client once an hour. */
+export function toolsIgnored(
+  { clock, log }: { readonly clock: Clock; readonly log: Logger },
+  jobs: Pick<JobMetrics, 'toolsIgnored'>,
+): SharedHandlers['toolsIgnored'] {
+  const hourly = new Hourly(clock);
+  return ({ client, route }) => {
+    jobs.toolsIgnored(route);
+    if (hourly.isDue(client)) log.warn('tools_ignored', { client, path: route });
+    return {};
+  };
+}
+
+const hourMs = 3_600_000;
+/** The client that was logged first is forgotten first. */
+const maxClients = 10_000;
+
+/** Owns when each client was logged last, so that it is logged once an hour. */
+export class Hourly {
+  readonly #clock: Pick<Clock, 'monotonicMs'>;
+  /** In the order of these times. */
+  readonly #loggedMs = new Map<string, number>();
+
+  constructor(clock: Pick<Clock, 'monotonicMs'>) {
+    this.#clock = clock;
+  }
+
+  /** Whether to log the client now; then it counts as logged. */
+  isDue(client: string): boolean {
+    const now = this.#clock.monotonicMs();
+    const loggedMs = this.#loggedMs.get(client);
+    if (loggedMs !== undefined && now - loggedMs < hourMs) return false;
+    this.#loggedMs.delete(client);
+    this.#loggedMs.set(client, now);
+    const [first] = this.#loggedMs.keys();
+    if (this.#loggedMs.size > maxClients && first !== undefined) this.#loggedMs.delete(first);
+    return true;
+  }
+}
