@@ -4,7 +4,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { digestOf, scopes } from '../src/shared/config/api-keys.js';
-import { KeyRing } from '../src/worker/clients/key-ring.js';
+import { KeyRing } from '../src/worker/access/keys.js';
 import { type Service, startService } from '../test/support/service.js';
 import type { Guesses } from './support/guesser.js';
 import { keyedGet } from './support/keyed-get.js';

@@ -158,7 +158,7 @@ describe('The imports', () => {
         isOneOf('src/primary/cli/process/spawn'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host-tools', 'src/primary/lifecycle/systemd'),
-        isOneOf('src/worker/clients/peer-credentials'),
+        isOneOf('src/worker/access/unix-socket'),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
@@ -248,9 +248,15 @@ describe('The imports', () => {
     const { imports = [] } = known.get('src/shared/ipc/protocol') ?? {};
     const isProtocol = isOneOf(...imports.map(({ target }) => target));
     const isEntrance = either(
-      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/doors'),
+      isIn('shared/config', 'shared/api', 'shared/ipc', 'primary/cli/adapters', 'worker/openai', 'worker/anthropic'),
       isProtocol,
-      isOneOf('src/shared/errors', 'src/shared/config/product', 'src/command/base/client', 'src/command/verbs/answer'),
+      isOneOf(
+        'src/shared/errors',
+        'src/shared/config/product',
+        'src/command/base/client',
+        'src/command/verbs/answer',
+        'src/worker/jobs/message-parts',
+      ),
     );
     const strays = (source: Source, target: string, isType: boolean) =>
       target === 'zod' && !isEntrance(source) && !(isType && source.name === 'src/worker/http/body');
@@ -467,7 +473,7 @@ describe('Every file that decides something', () => {
     'src/demo/': 'test/demo/program.test.ts',
     'src/worker/app': 'test/system/door.test.ts',
     'src/worker/main': 'test/system/life.test.ts',
-    'src/worker/routes/': 'test/system/door.test.ts',
+    'src/worker/api/': 'test/system/door.test.ts',
     'src/primary/threads/schema-thread': 'test/primary/threads/schema-checker.test.ts',
     'src/primary/hosts/': 'test/store/redis.test.ts',
     'src/primary/store/sqlite/': 'test/store/sqlite.test.ts',

@@ -2,19 +2,46 @@ import express, { type Express, type IRoute, type Request } from 'express';
 import type { RoutePath } from '../shared/api/endpoints.js';
 import type { WorkerSettings } from '../shared/ipc/protocol.js';
 import type { Phase } from '../shared/phase.js';
-import type { SpillFolder } from './answer/spill-folder.js';
-import { type Authority, authenticate, authenticateOperator, maySee } from './clients/authenticate.js';
-import { postCountTokens, postMessages } from './doors/anthropic/messages.js';
-import { findDoor, noSuchDoor } from './doors/base-urls.js';
-import { speakAsClient } from './doors/dialect.js';
-import { getDoorModel, getDoorModels } from './doors/models.js';
-import { postChatCompletions } from './doors/openai/chat.js';
-import { cancelResponse, deleteResponse, getResponse } from './doors/openai/kept-responses.js';
-import { postResponses } from './doors/openai/responses.js';
-import { subClientByHeader } from './doors/sub-clients.js';
+import {
+  type Authority,
+  authenticate,
+  authenticateOperator,
+  maySee,
+  subClientByHeader,
+} from './access/authenticate.js';
+import { postCountTokens, postMessages } from './anthropic/messages.js';
+import { postAsk, postChat } from './api/ask.js';
+import { consoleFiles, redirectToConsole } from './api/console.js';
+import {
+  deleteConversation,
+  getConversation,
+  getConversations,
+  getMessages,
+  postFork,
+  readBackGuard,
+} from './api/conversations.js';
+import { docsPages, getOpenApi } from './api/docs.js';
+import { findDoor, noSuchDoor, speakAsClient } from './api/doors.js';
+import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
+import { getDoorModel, getDoorModels } from './api/models.js';
+import {
+  getHealth,
+  getHistory,
+  getMetrics,
+  getModels,
+  getSetup,
+  getStatus,
+  getStatusStream,
+  getUsage,
+  getVersion,
+  postBackup,
+  postPurge,
+  postRecheck,
+  postVerify,
+} from './api/operations.js';
+import type { StatusViewers } from './api/status.js';
 import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
-import { answerError, methodNotAllowed, notFound } from './http/error-handler.js';
 import {
   type AsyncHandler,
   atRoute,
@@ -23,18 +50,11 @@ import {
   openExchange,
   type Primary,
 } from './http/exchange.js';
-import { findIdempotencyKey } from './idempotency/idempotency-key.js';
-import { postAsk } from './routes/ask.js';
-import { deleteConversation, getConversation, postChat } from './routes/chat.js';
-import { consoleFiles, redirectToConsole } from './routes/console.js';
-import { getConversations, getMessages, postFork, readBackGuard } from './routes/conversations.js';
-import { docsPages, getOpenApi } from './routes/docs.js';
-import { deleteJob, getJob, getJobEvents, getJobs } from './routes/jobs.js';
-import { getHealth, getHistory, getMetrics, getModels, getVersion, postRecheck } from './routes/operations.js';
-import { getSetup, getStatus, getStatusStream } from './routes/status.js';
-import { postBackup, postPurge, postVerify } from './routes/store.js';
-import { getUsage } from './routes/usage.js';
-import type { StatusViewers } from './status/viewers.js';
+import { idempotency } from './http/idempotency.js';
+import { answerError, methodNotAllowed, notFound } from './http/responses.js';
+import type { SpillFolder } from './jobs/spill-folder.js';
+import { postChatCompletions } from './openai/chat.js';
+import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
 
 export interface AppParts extends ExchangeParts {
   readonly primary: Primary;
@@ -122,7 +142,7 @@ function addJobRoutes(app: Express, { primary, settings, authority, phase, bodie
   ] as const;
   for (const [route, mayDo, handler, methods] of jobs) {
     endpoint(app, route)
-      .post(mayDo, needsService, capped, findIdempotencyKey, handler({ primary, bodies, spill, clock }))
+      .post(mayDo, needsService, capped, idempotency(primary), handler({ primary, bodies, spill, clock }))
       .all(methodNotAllowed(...methods));
   }
 }
@@ -140,7 +160,7 @@ function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodi
   ] as const;
   for (const [route, handler] of jobs) {
     endpoint(app, route)
-      .post(mayAsk, refuseWhileDraining(phase, primary), named, capped, findIdempotencyKey, handler(parts))
+      .post(mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary), handler(parts))
       .all(methodNotAllowed('POST'));
   }
   endpoint(app, '/v1/messages/count_tokens')

@@ -5,13 +5,13 @@ import type { Handlers } from '../../src/shared/ipc/message.js';
 import { Peer } from '../../src/shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../src/shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
-import { postMessages } from '../../src/worker/doors/anthropic/messages.js';
-import { speakAsClient } from '../../src/worker/doors/dialect.js';
-import { postChatCompletions } from '../../src/worker/doors/openai/chat.js';
+import { postMessages } from '../../src/worker/anthropic/messages.js';
+import { postAsk } from '../../src/worker/api/ask.js';
+import { speakAsClient } from '../../src/worker/api/doors.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler, Primary } from '../../src/worker/http/exchange.js';
-import { findIdempotencyKey } from '../../src/worker/idempotency/idempotency-key.js';
-import { postAsk } from '../../src/worker/routes/ask.js';
+import { idempotency } from '../../src/worker/http/idempotency.js';
+import { postChatCompletions } from '../../src/worker/openai/chat.js';
 import { ChannelPair } from './channel-pair.js';
 import { type ExpressServer, serveWith } from './express-server.js';
 
@@ -58,7 +58,7 @@ export async function keyedRoutes(run: RunKeyed, store: IdempotencyStore): Promi
   };
   new Peer(pair.left, workerCalls, primaryCalls, handlers as unknown as Handlers<PrimaryCalls>, onFault);
   const primary: Primary = new Peer(pair.right, primaryCalls, workerCalls, {} as Handlers<WorkerCalls>, onFault);
-  const server = await serveWith([speakAsClient(), findIdempotencyKey, routes(primary)]);
+  const server = await serveWith([speakAsClient(), idempotency(primary), routes(primary)]);
   const post: KeyedRoutes['post'] = async (path, body, headers = {}, signal) => {
     const response = await fetch(`http://127.0.0.1:${server.port}${path}`, {
       method: 'POST',

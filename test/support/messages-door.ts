@@ -1,7 +1,7 @@
 import { systemClock } from '../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
-import { postCountTokens, postMessages } from '../../src/worker/doors/anthropic/messages.js';
-import { speakAsClient } from '../../src/worker/doors/dialect.js';
+import { postCountTokens, postMessages } from '../../src/worker/anthropic/messages.js';
+import { speakAsClient } from '../../src/worker/api/doors.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler } from '../../src/worker/http/exchange.js';
 import { serveWith } from './express-server.js';

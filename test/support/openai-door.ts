@@ -1,12 +1,12 @@
 import { systemClock } from '../../src/shared/clock.js';
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
-import type { SpillFolder } from '../../src/worker/answer/spill-folder.js';
-import { speakAsClient } from '../../src/worker/doors/dialect.js';
-import { getDoorModel, getDoorModels } from '../../src/worker/doors/models.js';
-import { postChatCompletions } from '../../src/worker/doors/openai/chat.js';
-import { postResponses } from '../../src/worker/doors/openai/responses.js';
+import { speakAsClient } from '../../src/worker/api/doors.js';
+import { getDoorModel, getDoorModels } from '../../src/worker/api/models.js';
 import { BodyMemory } from '../../src/worker/http/body-memory.js';
 import type { Handler } from '../../src/worker/http/exchange.js';
+import type { SpillFolder } from '../../src/worker/jobs/spill-folder.js';
+import { postChatCompletions } from '../../src/worker/openai/chat.js';
+import { postResponses } from '../../src/worker/openai/responses.js';
 import { serveWith } from './express-server.js';
 import { FakePrimary } from './fake-primary.js';
 

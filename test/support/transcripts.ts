@@ -1,5 +1,5 @@
 import type { TranscriptItem, TranscriptPart } from '../../src/shared/ipc/transcript.js';
-import type { PieceOrder } from '../../src/worker/conversations/transcript-writer.js';
+import type { PieceOrder } from '../../src/worker/api/transcripts.js';
 
 /** Reads a conversation of these parts, each a piece of its own. */
 export function onePartAtATime(parts: readonly TranscriptPart[]): (order: PieceOrder) => Promise<TranscriptItem> {

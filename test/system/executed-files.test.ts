@@ -17,6 +17,6 @@ it(`A warm POST /ask executes ${most} files at most`, async () => {
   for (let round = 0; round < 4; round++) rounds.push(await executions.during(ask));
   // A timer may strike during some of them.
   const files = rounds[0]?.filter((file) => rounds.every((each) => each.includes(file))) ?? [];
-  expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/routes/ask.js']));
+  expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/api/ask.js']));
   expect(files.length).toBeLessThanOrEqual(most);
 });

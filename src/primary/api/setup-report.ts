@@ -67,7 +67,8 @@ export interface SetupSources {
 export function setupReportOf({ config, host, url, keys, checked, models, warnings }: SetupSources): SetupReport {
   const { containments, fault } = host.termination;
   const clis = checked.map(({ command, check }) => ({ cli: check.cli, command, ...verdictOf(check) }));
-  const { cli: _, ...first } = clis[0] ?? neverChecked();
+  if (clis[0] === undefined) throw new Error('there is no model CLI');
+  const { cli: _, ...first } = clis[0];
   return {
     url,
     socket: config.socketPath,
@@ -91,10 +92,6 @@ export function setupReportOf({ config, host, url, keys, checked, models, warnin
     store: { kind: config.store.kind, place: placeOf(config.store) },
     warnings,
   };
-}
-
-function neverChecked(): never {
-  throw new Error('there is no model CLI');
 }
 
 /** What may be shown of it. */

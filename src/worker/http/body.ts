@@ -1,5 +1,4 @@
 import { isUtf8 } from 'node:buffer';
-import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
@@ -21,7 +20,7 @@ export async function readBody<T>(req: Request, res: Reply, memory: BodyMemory, 
   if (expectsContinue(req)) res.writeContinue();
   const bytes = await readBytes(req, res, memory);
   if (bytes.length > smallBytes) await memory.takeTurn();
-  if (res.locals.idempotencyKey !== null) res.locals.bodyDigest = createHash('sha256').update(bytes).digest('hex');
+  res.locals.idempotent?.read(bytes);
   return check(parse(bytes), schema);
 }
 
@@ -131,4 +130,23 @@ function detailsOf(issue: z.core.$ZodIssue): Detail[] {
   }
   const isMissing = issue.code === 'invalid_type' && issue.input === undefined;
   return [{ path: issue.path.join('.'), message: isMissing ? mustBeSent : issue.message }];
+}
+
+/** What checks a parameter, and says what is wrong with it. */
+interface ParameterSchema<T> {
+  safeParse(value: unknown): {
+    readonly success: boolean;
+    readonly data?: T | undefined;
+    readonly error?: { readonly issues: readonly { readonly message: string }[] } | undefined;
+  };
+}
+
+/** A parameter of the query, sent once; undefined where it was not sent. Throws `validation_error`. */
+export function queryOf<T>({ query }: Pick<Request, 'query'>, name: string, schema: ParameterSchema<T>): T | undefined {
+  const value = query[name];
+  if (value === undefined) return undefined;
+  if (typeof value !== 'string') throw invalid(name, 'must be sent once');
+  const { success, data, error } = schema.safeParse(value);
+  if (success) return data;
+  throw invalid(name, error?.issues[0]?.message ?? 'is not valid');
 }

@@ -1,7 +1,7 @@
 import { cancelled } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
 
-/** Whoever was told of something that goes on is to ask another worker. */
+/** A client that follows something which goes on asks another worker. */
 export const workerLeaves = cancelled('the worker ends');
 
 /**

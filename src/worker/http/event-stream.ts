@@ -1,9 +1,8 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
-import type { AnswerBody } from '../answer/answer-body.js';
-import { notRecorded, recordAnswer } from '../idempotency/record-answer.js';
 import type { Reply } from './exchange.js';
-import { write } from './write.js';
+import { notRecorded, write } from './responses.js';
+import type { SentBody } from './sent-answer.js';
 
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
@@ -52,24 +51,24 @@ export class EventStream implements Disposable {
   /** As `send`, for events that are written out already; nothing for no text. */
   async write(events: string, signal: AbortSignal): Promise<void> {
     this.begin();
-    this.#res.locals.recording?.add(events);
+    this.#res.locals.idempotent?.add(events);
     if (events !== '') await write(this.#res, events, signal);
   }
 
   /** As `write`, for the last events. No ping comes between their pieces. */
-  async writeLast(events: AnswerBody | string, signal: AbortSignal): Promise<void> {
+  async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
-    const isLost = await recordAnswer(this.#res, { status: 200, type, last: events });
-    if (isLost) await write(this.#res, notRecordedLine, signal);
+    const isRecorded = (await this.#res.locals.idempotent?.record({ status: 200, type, last: events })) ?? true;
+    if (!isRecorded) await write(this.#res, notRecordedLine, signal);
     const short = typeof events === 'string' ? events : events.short;
     if (short !== null) return this.write(short, signal);
     this.#stopPings();
-    for await (const piece of (events as AnswerBody).pieces()) await write(this.#res, piece, signal);
+    for await (const piece of (events as SentBody).pieces()) await write(this.#res, piece, signal);
   }
 
   /** As `writeLast`. A failure that will pass is not recorded: a client that tries again gets another answer. */
   async writeFailure(events: string, { retryAfterSeconds }: RelayError, signal: AbortSignal): Promise<void> {
-    if (retryAfterSeconds !== undefined) this.#res.locals.recording = null;
+    if (retryAfterSeconds !== undefined) this.#res.locals.idempotent?.drop();
     await this.writeLast(events, signal);
   }
 

@@ -4,11 +4,25 @@ import type { Clock } from '../../shared/clock.js';
 import type { PublicCode, RelayError } from '../../shared/errors.js';
 import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
+import type { JobUsage, Outcome } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
-import type { Recording } from '../idempotency/recording.js';
-import type { JobFigures, JobReport } from '../job-report.js';
-import { isEndless, type RouteLabel } from '../known-responses.js';
-import type { HttpMetrics } from '../metrics.js';
+import { isEndless, type RouteLabel } from './known-responses.js';
+import type { HttpMetrics } from './metrics.js';
+import type { IdempotentRequest } from './sent-answer.js';
+
+/** What the request log says of a job. */
+export interface JobFigures extends JobUsage {
+  readonly outcome: Outcome;
+  readonly queueMs: number;
+  readonly executionMs: number;
+}
+
+/** A job, as its exchange sees it. */
+export interface JobProgress {
+  /** Whether the job had its slot. */
+  readonly hasStarted: boolean;
+  figures(): JobFigures;
+}
 
 /** The primary, as a worker sees it. */
 export type Primary = Peer<PrimaryCalls, WorkerCalls>;
@@ -29,14 +43,10 @@ export interface Exchange extends Record<string, unknown> {
   key: WorkerKey | null;
   /** How errors are told, where not as this service tells them. */
   errorForm: ErrorForm | null;
-  /** Of a request that is to run a model once, however often it is sent: its key. */
-  idempotencyKey: string | null;
-  /** SHA-256 of its body (hex). */
-  bodyDigest: string;
-  /** What is recorded of its answer, until that is kept. */
-  recording: Recording | null;
+  /** Of a request that is to run a model once, however often it is sent. */
+  idempotent: IdempotentRequest | null;
   /** How the request's job is doing, if it has one. */
-  job: JobReport | null;
+  job: JobProgress | null;
 }
 
 export type Reply = Response<unknown, Exchange>;
@@ -58,9 +68,7 @@ const unknownYet = {
   client: '',
   key: null,
   errorForm: null,
-  idempotencyKey: null,
-  bodyDigest: '',
-  recording: null,
+  idempotent: null,
   job: null,
 } as const satisfies Omit<Exchange, 'requestId'>;
 

@@ -1,6 +1,6 @@
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
-import { methodNotAllowed, notFound } from '../../../src/worker/http/error-handler.js';
 import type { Handler } from '../../../src/worker/http/exchange.js';
+import { methodNotAllowed, notFound } from '../../../src/worker/http/responses.js';
 import { serveWith } from '../../support/express-server.js';
 import { RawConnection, request } from '../../support/raw-http.js';
 

@@ -10,7 +10,7 @@ const never = new AbortController().signal;
 class FakeReply extends EventEmitter {
   readonly headers: Record<string, string> = {};
   readonly written: string[] = [];
-  readonly locals = { recording: null };
+  readonly locals = { idempotent: null };
   statusCode = 0;
   headersSent = false;
   isEnded = false;

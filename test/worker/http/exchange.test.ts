@@ -1,6 +1,6 @@
 import { systemClock } from '../../../src/shared/clock.js';
 import { atRoute, type Handler, requestIdFrom } from '../../../src/worker/http/exchange.js';
-import { JobReport } from '../../../src/worker/job-report.js';
+import { JobReport } from '../../../src/worker/jobs/job-report.js';
 import { type ExpressServer, passed, serveWith } from '../../support/express-server.js';
 import { FakeClock } from '../../support/fake-clock.js';
 import { RawConnection, request } from '../../support/raw-http.js';
@@ -111,9 +111,10 @@ describe('The record of a request', () => {
       cacheWriteTokens: null,
     };
     const runJob: Handler = (_req, res, next) => {
-      res.locals.job = new JobReport(clock);
+      const report = new JobReport(clock);
       const figures = { queueMs: 1, executionMs: 2, processorMs: 3, peakMemoryBytes: null };
-      res.locals.job.follow({ ...end, usage, estimate: null, stopSequence: null, ...figures });
+      report.follow({ ...end, usage, estimate: null, stopSequence: null, ...figures });
+      res.locals.job = report;
       next();
     };
     await using server = await serveWith([runJob, passed]);

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { queryOf } from '../../../src/worker/http/query.js';
+import { queryOf } from '../../../src/worker/http/body.js';
 
 const digits = z.string().regex(/^\d+$/, 'must be a number');
 

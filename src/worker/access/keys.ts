@@ -1,0 +1,94 @@
+import { createHash, timingSafeEqual } from 'node:crypto';
+import { type Clock, delay } from '../../shared/clock.js';
+import { RelayError } from '../../shared/errors.js';
+import type { WorkerKey } from '../../shared/ipc/protocol.js';
+import type { Primary } from '../http/exchange.js';
+
+interface HeldKey {
+  readonly key: WorkerKey;
+  readonly digest: Buffer;
+}
+
+/** Owns the API keys that this worker accepts. */
+export class KeyRing {
+  /** Null where requests need no key. */
+  #held: readonly HeldKey[] | null = null;
+  #wasTold = false;
+
+  /** The keys as they were at the start; news that has come meanwhile is newer. */
+  begin(keys: readonly WorkerKey[] | null): void {
+    if (!this.#wasTold) this.replace(keys);
+  }
+
+  replace(keys: readonly WorkerKey[] | null): void {
+    this.#wasTold = true;
+    this.#held = keys?.map((key) => ({ key, digest: Buffer.from(key.digest, 'hex') })) ?? null;
+  }
+
+  /** Whether requests need a key. */
+  get isNeeded(): boolean {
+    return this.#held !== null;
+  }
+
+  /** Every key is compared, and digests have one length, so the time taken tells nothing of them. */
+  find(presented: string): WorkerKey | null {
+    const digest = createHash('sha256').update(presented).digest();
+    const matches = (this.#held ?? []).filter((held) => timingSafeEqual(digest, held.digest));
+    return matches[0]?.key ?? null;
+  }
+}
+
+/** The answer to a blocked caller is held back this long: who sends one wrong key after the other becomes slow. */
+const holdMs = 250;
+/** More are answered at once, so that what is held costs little. */
+const maxHeld = 256;
+/** A block that is not kept here is asked for again. */
+const maxBlocks = 1000;
+
+/** Owns what this worker knows of the callers that are blocked for too many wrong keys. The primary counts. */
+export class WrongKeys {
+  readonly #primary: Pick<Primary, 'call'>;
+  readonly #clock: Clock;
+  readonly #blockedUntilMs = new Map<string, number>();
+
+  #held = 0;
+
+  constructor(primary: Pick<Primary, 'call'>, clock: Clock) {
+    this.#primary = primary;
+    this.#clock = clock;
+  }
+
+  /** Counts a wrong key of this caller. Throws `rate_limited` where there were too many. A block costs the primary nothing. */
+  async count(caller: string): Promise<void> {
+    const known = this.#secondsLeft(caller);
+    if (known > 0) return this.#refuse(known);
+    const { blockedSeconds } = await this.#primary.call('wrongKey', { caller });
+    if (blockedSeconds === 0) return;
+    this.#keep(caller, blockedSeconds);
+    await this.#refuse(blockedSeconds);
+  }
+
+  async #refuse(seconds: number): Promise<never> {
+    if (this.#held < maxHeld) {
+      this.#held++;
+      await delay(this.#clock, holdMs);
+      this.#held--;
+    }
+    throw blocked(seconds);
+  }
+
+  #secondsLeft(caller: string): number {
+    const until = this.#blockedUntilMs.get(caller) ?? 0;
+    return Math.ceil((until - this.#clock.monotonicMs()) / 1000);
+  }
+
+  #keep(caller: string, seconds: number): void {
+    if (this.#blockedUntilMs.size >= maxBlocks) this.#blockedUntilMs.clear();
+    this.#blockedUntilMs.set(caller, this.#clock.monotonicMs() + seconds * 1000);
+  }
+}
+
+function blocked(retryAfterSeconds: number): RelayError {
+  const message = 'too many wrong API keys came from here: a right one is still accepted';
+  return new RelayError('rate_limited', message, { retryAfterSeconds });
+}

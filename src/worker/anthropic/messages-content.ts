@@ -1,0 +1,159 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import type { Message } from '../../shared/job.js';
+import { mustBeSent } from '../http/body.js';
+import {
+  imageOf,
+  joined,
+  lastOfUser,
+  messageOf,
+  namesOfCalls,
+  type Part,
+  resultParts,
+  textAt,
+} from '../jobs/message-parts.js';
+import { ignoredIn, partFieldIn } from '../jobs/parsed-request.js';
+import {
+  type Block,
+  type BlockContent,
+  blockContent,
+  type MessagesRequest,
+  type SaidMessage,
+} from './messages-schema.js';
+
+const imageBlock = z.looseObject({
+  source: z.looseObject({
+    type: z.literal('base64', 'must be base64: images are not fetched, and there are no files'),
+    media_type: z.string('must be a string'),
+    data: z.string('must be a string'),
+  }),
+});
+
+/** What the model once thought is not told to it again. */
+const thoughts = new Set(['thinking', 'redacted_thinking']);
+
+export interface Spoken {
+  readonly system: string | undefined;
+  readonly asked: Message;
+  readonly history: Message[];
+}
+
+/** What is said in the request. Throws `validation_error` that names the field. */
+export function spokenIn({ system, messages }: MessagesRequest): Spoken {
+  const told = messages.flatMap((each, index) =>
+    each.role === 'system' ? [textOf(each.content, `messages.${index}.content`)] : [],
+  );
+  const names = namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));
+  const spoken = messages.flatMap((each, index) =>
+    each.role === 'system' ? [] : [messageSaid(each, `messages.${index}`, names)],
+  );
+  return { system: joined([textOf(system ?? '', 'system'), ...told]), ...lastOfUser(spoken, 'messages') };
+}
+
+function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
+  return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
+}
+
+type CallNames = ReturnType<typeof namesOfCalls>;
+
+function messageSaid({ role, content }: SaidMessage, path: string, names: CallNames): Message {
+  if (role !== 'user' && role !== 'assistant') throw invalid(`${path}.role`, 'must be user, assistant or system');
+  const partOf = role === 'user' ? partsOfUser : partsOfAssistant;
+  return messageOf(
+    role,
+    partsOf(content, `${path}.content`, (block, at) => partOf(block, at, names)),
+  );
+}
+
+/** Of content that can only be text. */
+function textOf(content: BlockContent, path: string): string {
+  const texts = partsOf(content, path, (block, at) => [textPart(block, at) ?? refuse(at, 'must be text')]);
+  return joined(texts.map((part) => (part.type === 'text' ? part.text : ''))) ?? '';
+}
+
+function partsOf(content: BlockContent, path: string, partOf: (block: Block, at: string) => Part[]): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
+  return content.flatMap((block, index) => partOf(block, `${path}.${index}`));
+}
+
+function partsOfUser(block: Block, at: string, names: CallNames): Part[] {
+  if (block.type === 'tool_result') return resultSaid(block, at, names);
+  return [shownPart(block, at) ?? refuse(at, 'must be text, image or tool_result')];
+}
+
+function partsOfAssistant(block: Block, at: string): Part[] {
+  if (thoughts.has(block.type)) return [];
+  return [textPart(block, at) ?? callPart(block, at) ?? refuse(at, 'must be text, tool_use or thinking')];
+}
+
+/** There are no tools here: the model is told the result as text. */
+function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: string, names: CallNames): Part[] {
+  const { data } = blockContent.safeParse(content ?? '');
+  if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
+  const said = partsOf(data, `${at}.content`, (block, path) => [
+    shownPart(block, path) ?? refuse(path, 'must be text or image'),
+  ]);
+  return resultParts(names.get(id), said, isError === true);
+}
+
+function shownPart(block: Block, at: string): Part | null {
+  return textPart(block, at) ?? imagePart(block, at);
+}
+
+function textPart(block: Block, at: string): Part | null {
+  return block.type === 'text' ? { type: 'text', text: textAt(block.text, `${at}.text`) } : null;
+}
+
+function imagePart(block: Block, at: string): Part | null {
+  if (block.type !== 'image') return null;
+  const { media_type: mediaType, data } = imageSourceIn(block, at);
+  return imageOf(mediaType, data, `${at}.source`);
+}
+
+/** A call that was made stands in the history as its arguments, as which the model has said it. */
+function callPart(block: Block, at: string): Part | null {
+  return block.type === 'tool_use' ? { type: 'text', text: inputText(block.input, at) } : null;
+}
+
+function inputText(input: unknown, at: string): string {
+  try {
+    return JSON.stringify(input ?? {});
+  } catch {
+    throw invalid(`${at}.input`, 'is nested too deeply');
+  }
+}
+
+function refuse(at: string, message: string): never {
+  throw invalid(`${at}.type`, message);
+}
+
+function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['source'] {
+  const result = imageBlock.safeParse(block, { reportInput: true });
+  if (result.success) return result.data.source;
+  const [issue] = result.error.issues;
+  const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
+  throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? mustBeSent : (issue?.message ?? 'is no image'));
+}
+
+/** The field of the first image, which may be in a result; null where there is none. */
+export function imageFieldOf({ messages }: MessagesRequest): string | null {
+  const contents = messages.flatMap(({ content }, at) => {
+    const field = `messages.${at}.content`;
+    const inner = blocksIn([{ content }]).map((block, index) => [`${field}.${index}.content`, block.content] as const);
+    return [[field, content] as const, ...inner];
+  });
+  return partFieldIn(contents, 'image');
+}
+
+const knownOfMessage = new Set(['role', 'content']);
+const ofCalls = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
+const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...ofCalls]);
+
+/** Fields of the messages that mean nothing here. */
+export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
+  return [
+    ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
+    ...ignoredIn('messages', messages, knownOfMessage),
+    ...ignoredIn('messages.content', blocksIn(messages), knownOfBlock),
+  ];
+}

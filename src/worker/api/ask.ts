@@ -1,0 +1,142 @@
+import type { Request } from 'express';
+import { type AskResult, askRequest, leadingImages, type UsageBody } from '../../shared/api/ask.js';
+import { type ChatResult, chatRequest } from '../../shared/api/chat.js';
+import type { RelayError } from '../../shared/errors.js';
+import type { Usage, WaitReason } from '../../shared/job.js';
+import { readBody } from '../http/body.js';
+import { eventText } from '../http/event-stream.js';
+import type { AsyncHandler, Reply } from '../http/exchange.js';
+import { errorBodyOf } from '../http/responses.js';
+import type { AnswerFormat, CompletedAnswer, StreamFormat } from '../jobs/answer-format.js';
+import { acceptJob, prefersAsync, type RequestedJob } from '../jobs/job-request.js';
+import { ownRequest } from '../jobs/parsed-request.js';
+import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+import { figuresOf } from './conversations.js';
+
+export function postAsk(parts: JobParts): AsyncHandler {
+  return async (req, res) => {
+    const body = await readBody(req, res, parts.bodies, askRequest);
+    const { prompt: text, system, model, effort } = body;
+    const beside = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
+    const stream = wantsStream(req, body.stream);
+    const job = { operation: 'ask', text, system, model, ...beside, isEffortNeeded: true, stream } as const;
+    await answer(parts, req, res, job);
+  };
+}
+
+export function postChat(parts: JobParts): AsyncHandler {
+  return async (req, res) => {
+    const body = await readBody(req, res, parts.bodies, chatRequest);
+    const { message: text, conversation_id: conversationId, system, model, effort } = body;
+    const beside = { images: leadingImages(body.images), schema: requestedSchema(body.schema), effort };
+    const stream = wantsStream(req, body.stream);
+    const said = { operation: 'chat', conversationId, text, system, model, ...beside } as const;
+    await answer(parts, req, res, { ...said, isEffortNeeded: true, stream });
+  };
+}
+
+async function answer(parts: JobParts, req: Request, res: Reply, job: RequestedJob): Promise<void> {
+  const route = `/${job.operation}` as const;
+  if (prefersAsync(req)) return acceptJob(parts.primary, res, job, { route, model: null, tool: null });
+  await answerWithJob(parts, res, ownRequest(job), ownFormats[route]);
+}
+
+export function wantsStream(req: Request, stream: boolean | undefined): boolean {
+  return stream ?? req.accepts(['application/json', 'text/event-stream']) === 'text/event-stream';
+}
+
+function requestedSchema(schema: Record<string, unknown> | undefined): RequestedJob['schema'] {
+  return schema && { path: 'schema', value: schema };
+}
+
+/** The service's own formats. The body of a plain answer is also the last event of a streamed one. */
+export const ownFormats = {
+  '/ask': ownFormat(askResultOf),
+  '/chat': ownFormat(chatResultOf),
+} as const;
+
+export function ownFormat(bodyOf: (answer: CompletedAnswer) => object): AnswerFormat {
+  return {
+    isForSdks: false,
+    body: bodyOf,
+    stream: ({ requestId }) => new OwnStream(bodyOf, requestId),
+  };
+}
+
+/** An event for each thing that happens to the job. */
+export class OwnStream implements StreamFormat {
+  readonly #bodyOf: (answer: CompletedAnswer) => object;
+  readonly #requestId: string;
+
+  constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string) {
+    this.#bodyOf = bodyOf;
+    this.#requestId = requestId;
+  }
+
+  begin(): string {
+    return '';
+  }
+
+  queued(position: number, reason: WaitReason): string {
+    return eventText('queued', { position, reason });
+  }
+
+  started(queueMs: number): string {
+    return eventText('started', { queue_ms: queueMs });
+  }
+
+  delta(text: string): string {
+    return eventText('delta', { text });
+  }
+
+  end(answer: CompletedAnswer): string {
+    return eventText('done', this.#bodyOf(answer));
+  }
+
+  failure(error: RelayError): string {
+    return eventText('error', errorBodyOf(error, this.#requestId));
+  }
+}
+
+function askResultOf(answer: CompletedAnswer): AskResult {
+  const { text, end, requestId } = answer;
+  return {
+    success: true,
+    response: text,
+    ...structuredOf(answer),
+    model: end.model,
+    usage: usageOf(end.usage),
+    queue_ms: end.queueMs,
+    duration_ms: end.executionMs,
+    request_id: requestId,
+  };
+}
+
+function chatResultOf(answer: CompletedAnswer): ChatResult {
+  const { text, end, requestId } = answer;
+  if (end.conversation === null) throw new Error('a chat ended without its conversation');
+  return {
+    success: true,
+    conversation_id: end.conversation.id,
+    response: text,
+    ...structuredOf(answer),
+    message: { role: 'assistant', content: text },
+    model: end.model,
+    usage: usageOf(end.usage),
+    queue_ms: end.queueMs,
+    duration_ms: end.executionMs,
+    ...figuresOf(end.conversation),
+    request_id: requestId,
+  };
+}
+
+/** null where the CLI reports nothing. */
+export function usageOf({ inputTokens, outputTokens, costUsd }: Usage): UsageBody | null {
+  if (inputTokens === null && outputTokens === null && costUsd === null) return null;
+  return { input_tokens: inputTokens, output_tokens: outputTokens, ...(costUsd !== null && { cost_usd: costUsd }) };
+}
+
+/** For an answer that has a value, the value. */
+function structuredOf({ value }: CompletedAnswer): { structured?: Record<string, unknown> } {
+  return value === undefined ? {} : { structured: value as unknown as Record<string, unknown> };
+}

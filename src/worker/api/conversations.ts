@@ -1,0 +1,133 @@
+import type { Request } from 'express';
+import type { ConversationBody, DeletedBody } from '../../shared/api/chat.js';
+import {
+  type ConversationList,
+  cursorQuery,
+  downloadQuery,
+  forkRequest,
+  formatQuery,
+  limitQuery,
+  usualPage,
+} from '../../shared/api/conversations.js';
+import { inLine } from '../../shared/async/shared-calls.js';
+import { timestamp } from '../../shared/clock.js';
+import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
+import { RelayError } from '../../shared/errors.js';
+import type { WorkerSettings } from '../../shared/ipc/protocol.js';
+import { queryOf, readBody } from '../http/body.js';
+import type { BodyMemory } from '../http/body-memory.js';
+import { untilGone } from '../http/disconnect.js';
+import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
+import { sendJson, sendPieces } from '../http/responses.js';
+import { JsonTranscript, MarkdownTranscript, type PieceOrder, type TranscriptWriter, written } from './transcripts.js';
+
+/** Refuses to show what was said, where the operator wants that. */
+export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {
+  return (_req, _res, next) => {
+    if (readBack) return next();
+    throw new RelayError('forbidden', 'conversations cannot be read back here: MODEL_API_READ_BACK is false');
+  };
+}
+
+export function getConversation(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const snapshot = await primary.call('conversation', { id: idOf(req.params), client });
+    sendJson(res, conversationBodyOf(snapshot, requestId));
+  };
+}
+
+export function deleteConversation(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const id = idOf(req.params);
+    await primary.call('deleteConversation', { id, client });
+    const body: DeletedBody = { success: true, conversation_id: id, deleted: true, request_id: requestId };
+    sendJson(res, body);
+  };
+}
+
+function conversationBodyOf(snapshot: ConversationSnapshot, requestId: string): ConversationBody {
+  return {
+    success: true,
+    conversation_id: snapshot.id,
+    status: 'active',
+    created_at: timestamp(snapshot.createdAt),
+    ...figuresOf(snapshot),
+    request_id: requestId,
+  };
+}
+
+function idOf(params: Readonly<Record<string, string | string[]>>): string {
+  return String(params.conversation_id);
+}
+
+export function figuresOf(snapshot: ConversationSnapshot) {
+  return {
+    message_count: snapshot.messageCount,
+    tokens_used: snapshot.tokensUsed,
+    last_activity_at: timestamp(snapshot.lastActivityAt),
+    expires_at: timestamp(snapshot.expiresAt),
+  };
+}
+
+export function getConversations(primary: Primary): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const limit = Number(queryOf(req, 'limit', limitQuery) ?? usualPage);
+    const cursor = queryOf(req, 'cursor', cursorQuery);
+    const before = cursor === undefined ? null : Number(cursor);
+    sendJson(res, listOf(await primary.call('conversations', { client, before, limit }), requestId));
+  };
+}
+
+/** Readers take their pieces in turn: however many there are, one piece is under way, so that other calls are not held up. */
+export function getMessages(primary: Primary): AsyncHandler {
+  const line = inLine();
+  return async (req, res) => {
+    const { client } = res.locals;
+    const id = idOf(req.params);
+    const writer = writerFor(req, id, res.locals.requestId);
+    const isFile = queryOf(req, 'download', downloadQuery) === 'true';
+    using caller = untilGone(res);
+    const read = (order: PieceOrder) => line(() => primary.call('transcript', { id, client, ...order }));
+    const headers = { 'Content-Type': writer.type, ...(isFile && asFile(id, writer)) };
+    await sendPieces(res, headers, written(read, writer), caller.signal);
+  };
+}
+
+export function postFork(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { client, requestId } = res.locals;
+    const { from: messageCount = null } = await readBody(req, res, bodies, forkRequest);
+    const snapshot = await primary.call('forkConversation', { id: idOf(req.params), client, messageCount });
+    sendJson(res, conversationBodyOf(snapshot, requestId), 201);
+  };
+}
+
+function listOf({ conversations, next }: ConversationPage, requestId: string): ConversationList {
+  return {
+    conversations: conversations.map((snapshot) => ({
+      conversation_id: snapshot.id,
+      created_at: timestamp(snapshot.createdAt),
+      ...figuresOf(snapshot),
+      title: snapshot.title,
+    })),
+    next_cursor: next === null ? null : String(next),
+    request_id: requestId,
+  };
+}
+
+function writerFor(req: Request, id: string, requestId: string): TranscriptWriter {
+  const wanted = queryOf(req, 'format', formatQuery) ?? acceptedFormat(req);
+  return wanted === 'markdown' ? new MarkdownTranscript(id) : new JsonTranscript(id, requestId);
+}
+
+function acceptedFormat(req: Request): 'json' | 'markdown' {
+  return req.accepts(['application/json', 'text/markdown']) === 'text/markdown' ? 'markdown' : 'json';
+}
+
+/** Written only when the conversation was found: then its id holds nothing but letters, digits, `-` and `_`. */
+function asFile(id: string, { extension }: TranscriptWriter) {
+  return { 'Content-Disposition': `attachment; filename="conversation-${id}.${extension}"` };
+}

@@ -1,0 +1,68 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type RequestHandler, Router } from 'express';
+import { generateHTML, serveWithOptions } from 'swagger-ui-express';
+import type { AsyncHandler, Handler } from '../http/exchange.js';
+import { sendTyped } from '../http/responses.js';
+
+/** Committed, and held equal to what the schemas give. */
+const documentPath = join(__dirname, '..', '..', '..', '..', 'docs', 'openapi.yaml');
+
+/** Reads the file at once and only then: the folder of a running service may be replaced. */
+export function getOpenApi(): AsyncHandler {
+  const document = readFile(documentPath);
+  document.catch(() => {}); // reported to the clients that ask for it
+  return async (_req, res) => {
+    sendTyped(res, 'application/yaml', await document);
+  };
+}
+
+/** Only files of this service, and no inline script. Swagger UI has inline styles. */
+const contentSecurityPolicy = [
+  "default-src 'none'",
+  "script-src 'self'",
+  "style-src 'self' 'unsafe-inline'",
+  "img-src 'self' data:",
+  "connect-src 'self'",
+  "base-uri 'self'",
+  "form-action 'none'",
+  "frame-ancestors 'none'",
+].join('; ');
+
+/** The files that Swagger UI's page loads. The package has more, and large ones. */
+const files = [
+  '/swagger-ui.css',
+  '/swagger-ui-bundle.js',
+  '/swagger-ui-standalone-preset.js',
+  '/swagger-ui-init.js',
+  '/favicon-32x32.png',
+  '/favicon-16x16.png',
+];
+
+/** Conditional requests: no answer may be stored, so there is nothing to compare. */
+const ofCopies = ['if-match', 'if-none-match', 'if-modified-since', 'if-unmodified-since'];
+
+/** Swagger UI with all its files from this service. */
+export function docsPages(): Router {
+  const page = generateHTML(undefined, {
+    customSiteTitle: 'prompt-relay',
+    swaggerUrl: '/openapi.yaml',
+    customCss: '.swagger-ui .topbar { display: none }', // Swagger's own brand
+    swaggerOptions: { tryItOutEnabled: true, validatorUrl: null, defaultModelsExpandDepth: 0 },
+  }).replace('<head>', '<head>\n  <base href="/docs/">');
+  const secure: Handler = (req, res, next) => {
+    for (const name of ofCopies) delete req.headers[name];
+    res.set('Content-Security-Policy', contentSecurityPolicy);
+    next();
+  };
+  const router = Router({ strict: true, caseSensitive: true });
+  router.use(secure);
+  router.get('/', (_req, res) => void res.type('html').send(page));
+  router.get(files, serveFiles());
+  return router;
+}
+
+function serveFiles(): RequestHandler[] {
+  const plain = { etag: false, lastModified: false, cacheControl: false, acceptRanges: false };
+  return serveWithOptions({ ...plain, index: false, redirect: false });
+}

@@ -1,0 +1,96 @@
+import type { Request } from 'express';
+import { RelayError } from '../../shared/errors.js';
+import { anthropicErrors } from '../anthropic/errors.js';
+import type { ErrorForm, Handler } from '../http/exchange.js';
+import { openAiErrors } from '../openai/errors.js';
+
+/**
+ * Base URLs as people set them: with /v1, without it, with /v1 twice, with a slash at the end. A request to any of them goes
+ * to the path below /v1, unless it has one of the service's own.
+ */
+
+/** How the paths of the doors begin. Of GET /chat/{conversation_id}, no id is `completions`. */
+const doors = /^(?:chat\/completions|responses|messages)(?:\/|$)|^models\/./;
+
+/** What the APIs of OpenAI and Anthropic have, and this service has not. None begins a path of its own. */
+const absentHere = new Set(
+  (
+    'assistants audio batches complete completions containers conversations edits embeddings engines evals files ' +
+    'fine_tuning images moderations organization realtime rerank skills threads uploads vector_stores videos'
+  ).split(' '),
+);
+/** Those of them that the API of Anthropic has. */
+const ofAnthropic = new Set(['batches', 'complete', 'files', 'skills']);
+
+/** Whether only the API of OpenAI has such a path: a gateway may send the version of Anthropic's on every one. */
+export function isOnlyOpenAi(path: string): boolean {
+  const [, , name = ''] = path.split('/', 3);
+  return name === 'chat' || name === 'responses' || (absentHere.has(name) && !ofAnthropic.has(name));
+}
+
+const target = /^([a-z][a-z0-9+.-]*:\/\/[^/?#]*)?([^?#]*)(.*)$/is;
+
+/** Gives a request for a door the path of its door. The log has the path as it was sent. */
+export function findDoor(): Handler {
+  return (req, _res, next) => {
+    const [, authority = '', path = '', rest = ''] = target.exec(req.url) ?? [];
+    const found = doorPath(path, req.get('anthropic-version') !== undefined);
+    if (found !== null && found !== path) req.url = authority + found + rest;
+    next();
+  };
+}
+
+/** The path below /v1; null for what is no door's. `isAnthropic`: for /models, which has one form of its own. */
+function doorPath(path: string, isAnthropic: boolean): string | null {
+  const named = trimmed(path);
+  const below = withoutV1(withoutV1(withoutV1(named))); // twice in the base URL, and once more from an SDK of Anthropic
+  if (below !== named) return below === '' ? '/v1' : `/v1/${below}`;
+  const [first = ''] = below.split('/', 1);
+  const isList = below === 'models' && (isAnthropic || path !== '/models');
+  const isDoor = doors.test(below) || absentHere.has(first) || isList;
+  return isDoor ? `/v1/${below}` : null;
+}
+
+/** Without the slashes at both ends. Not by one pattern: many slashes could keep it busy. */
+function trimmed(path: string): string {
+  let end = path.length;
+  while (path[end - 1] === '/') end--;
+  return path.slice(0, end).replace(/^\/+/, '');
+}
+
+function withoutV1(path: string): string {
+  return path === 'v1' || path.startsWith('v1/') ? path.slice(2).replace(/^\/+/, '') : path;
+}
+
+export function isAtDoor({ path }: Pick<Request, 'path'>): boolean {
+  return path === '/v1' || path.startsWith('/v1/');
+}
+
+const present =
+  'POST /v1/chat/completions, /v1/responses, /v1/messages and /v1/messages/count_tokens, and GET /v1/models';
+
+/** For a path below /v1 that is not there. Express has taken the /v1 from it. */
+export const noSuchDoor: Handler = ({ path }) => {
+  const [, first = '', second = ''] = path.split('/');
+  const name = first === 'messages' && second === 'batches' ? second : first;
+  const what = absentHere.has(name) ? `this service has no ${name.replaceAll('_', ' ')}` : 'no such path';
+  throw new RelayError('not_found', `${what}: there are ${present}`);
+};
+
+/** Both have GET /v1/models: only the SDKs of Anthropic send a version. A gateway may send one on every path. */
+export function speaksAnthropic(req: Request): boolean {
+  if (isOnlyOpenAi(req.path)) return false;
+  return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
+}
+
+/** From here on, whatever goes wrong is told in the form that the client knows. */
+export function speakAsClient(): Handler {
+  return (req, res, next) => {
+    if (!isAtDoor(req)) return next();
+    const isAnthropic = speaksAnthropic(req);
+    const form: ErrorForm = isAnthropic ? anthropicErrors : openAiErrors;
+    res.locals.errorForm = form;
+    if (isAnthropic) res.set('request-id', res.locals.requestId);
+    next();
+  };
+}

@@ -1,0 +1,141 @@
+import type { Request } from 'express';
+import { sinceQuery } from '../../shared/api/health.js';
+import type { ModelsBody } from '../../shared/api/models.js';
+import { backupRequest, purgeRequest, verifyRequest } from '../../shared/api/store.js';
+import { dayQuery } from '../../shared/api/usage.js';
+import { cached, coalesced, oneAtATime } from '../../shared/async/shared-calls.js';
+import { type Clock, endOfLoopTurn } from '../../shared/clock.js';
+import { invalid } from '../../shared/errors.js';
+import type { AnswerOf } from '../../shared/ipc/message.js';
+import type { PrimaryCalls } from '../../shared/ipc/protocol.js';
+import { type Authority, isAccepted, maySee } from '../access/authenticate.js';
+import { readBody } from '../http/body.js';
+import type { BodyMemory } from '../http/body-memory.js';
+import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
+import { sendJson, sendTyped, sendWritten } from '../http/responses.js';
+import { openAiList } from './models.js';
+import type { StatusViewers } from './status.js';
+
+/** The answer changes only with a readiness check, apart from the time since the start. */
+const versionAgeMs = 100;
+
+/** `seesPids`: whether a request may see the process ids of the workers. */
+export function getHealth(primary: Primary, seesPids: SeesPids): AsyncHandler {
+  const whole = coalesced(() => primary.call('health', { withPids: true }));
+  const plain = coalesced(() => primary.call('health', { withPids: false }));
+  return async (req, res) => sendHealth(res, await (seesPids(req) ? whole() : plain()));
+}
+
+type SeesPids = (req: Request) => boolean;
+
+export function postRecheck(primary: Primary): AsyncHandler {
+  return async (_req, res) => sendHealth(res, await primary.call('recheck', {}));
+}
+
+function sendHealth(res: Reply, { text, isUsable }: AnswerOf<PrimaryCalls, 'health'>): void {
+  sendWritten(res, text, isUsable ? 200 : 503);
+}
+
+export function getHistory(primary: Primary, seesPids: SeesPids): AsyncHandler {
+  return async (req, res) => {
+    const asked = { since: sinceOf(req.query.since), withPids: seesPids(req) };
+    sendJson(res, await primary.call('history', asked));
+  };
+}
+
+/** Milliseconds since the epoch; null where nothing was sent. A `+` that a client forgot to escape arrives as a space. */
+function sinceOf(value: unknown): number | null {
+  if (value === undefined) return null;
+  const parsed = sinceQuery.safeParse(typeof value === 'string' ? value.replace(' ', '+') : value);
+  if (!parsed.success)
+    throw invalid('since', 'must be one ISO 8601 time with its offset, such as 2026-01-31T12:00:00Z');
+  return Date.parse(parsed.data);
+}
+
+export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
+  const version = cached(async () => JSON.stringify(await primary.call('version', {})), versionAgeMs, clock);
+  return async (_req, res) => sendWritten(res, await version());
+}
+
+/** With the list that the SDKs of OpenAI look for, because a base URL without /v1 leads here. */
+export function getModels(primary: Primary): AsyncHandler {
+  return async (_req, res) => {
+    const { count, models } = await primary.call('models', {});
+    const body: ModelsBody = { count, models, ...openAiList(models) };
+    sendJson(res, body);
+  };
+}
+
+/** All who ask at once are sent the same bytes, which have crossed from the primary once. The primary limits how often. */
+export function getMetrics(primary: Primary): AsyncHandler {
+  const exposition = oneAtATime(async () => Buffer.from((await primary.call('metrics', {})).text));
+  let sent: Promise<void> = Promise.resolve();
+  return async (_req, res) => {
+    const bytes = await exposition();
+    sent = sent.then(endOfLoopTurn); // the bytes are many: between two answers of a crowd other requests have their turn
+    await sent;
+    sendTyped(res, 'text/plain; version=0.0.4; charset=utf-8', bytes);
+  };
+}
+
+export function postBackup(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { name } = await readBody(req, res, bodies, backupRequest);
+    sendJson(res, await primary.call('backupStore', { name }));
+  };
+}
+
+export function postVerify(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    await readBody(req, res, bodies, verifyRequest);
+    sendJson(res, await primary.call('verifyStore', {}));
+  };
+}
+
+export function postPurge(primary: Primary, bodies: BodyMemory): AsyncHandler {
+  return async (req, res) => {
+    const { client } = await readBody(req, res, bodies, purgeRequest);
+    sendJson(res, await primary.call('purgeClient', { client }));
+  };
+}
+
+/** Everything for a key with the scope `admin`; else the rows of the one who asks. */
+export function getUsage(primary: Primary, authority: Authority): AsyncHandler {
+  return async (req, res) => {
+    const [since, until] = [dayOf(req.query, 'since'), dayOf(req.query, 'until')];
+    if (since !== null && until !== null && until < since) throw invalid('until', 'must not be before since');
+    const isAdmin = authority.keys.isNeeded && maySee(authority, req, 'admin');
+    const order = { client: res.locals.client, isAdmin, since, until };
+    sendWritten(res, (await primary.call('usage', order)).text);
+  };
+}
+
+function dayOf(query: Request['query'], name: string): string | null {
+  const value = query[name];
+  if (value === undefined) return null;
+  const parsed = dayQuery.safeParse(value);
+  if (parsed.success) return parsed.data;
+  throw invalid(name, 'must be one day such as 2026-01-31');
+}
+
+/** With names for a key with the scope `admin`, and for all where no key is needed. */
+export function getStatus(primary: Primary, authority: Authority): AsyncHandler {
+  const named = coalesced(() => primary.call('status', { withNames: true }));
+  const nameless = coalesced(() => primary.call('status', { withNames: false }));
+  return async (req, res) => {
+    const { text } = await (maySee(authority, req, 'admin') ? named() : nameless());
+    sendWritten(res, text);
+  };
+}
+
+export function getStatusStream(viewers: StatusViewers, authority: Authority): AsyncHandler {
+  return async (req, res) => {
+    const withNames = maySee(authority, req, 'admin');
+    const isAllowed = () => isAccepted(authority, req) && maySee(authority, req, 'admin') === withNames;
+    await viewers.show(res, { client: res.locals.client, withNames, isAllowed });
+  };
+}
+
+export function getSetup(primary: Primary): AsyncHandler {
+  return async (_req, res) => sendJson(res, await primary.call('setup', {}));
+}

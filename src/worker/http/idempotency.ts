@@ -1,0 +1,154 @@
+import { createHash } from 'node:crypto';
+import type { Request } from 'express';
+import { invalid, isCancelled, isDefect, toRelayError } from '../../shared/errors.js';
+import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedBegin } from '../../shared/ipc/idempotency.js';
+import { untilGone } from './disconnect.js';
+import type { Handler, Primary, Reply } from './exchange.js';
+import { Recording } from './recording.js';
+import { sendRecordedError, write } from './responses.js';
+import type { AnswerManner, IdempotentRequest, LastOfAnswer } from './sent-answer.js';
+
+/** Has a request with an `Idempotency-Key` run a model once, however often it is sent. */
+export function idempotency(primary: Primary): Handler {
+  return (req, res, next) => {
+    const key = keyOf(req);
+    if (key !== null) res.locals.idempotent = new KeyedRequest(primary, res, key);
+    next();
+  };
+}
+
+const name = 'Idempotency-Key';
+const maxKeyLength = 255;
+
+/** Printable ASCII, with no space at either end. */
+const bareKey = /^[!-~](?:[ -~]*[!-~])?$/;
+/** A string of RFC 9651: a quote and a backslash in it have a backslash before them. */
+const quotedKey = /^"((?:[ !#-[\]-~]|\\["\\])*)"$/;
+
+/** Quoted or bare, it is the same key. null where there is none. Throws `validation_error`. */
+function keyOf(req: Request): string | null {
+  const [header, ...more] = valuesOf(req);
+  if (header === undefined) return null;
+  if (more.length > 0) throw invalid(name, 'must be sent once');
+  const key = header.startsWith('"') ? quotedKey.exec(header)?.[1]?.replace(/\\(.)/g, '$1') : bareKey.exec(header)?.[0];
+  if (key === undefined) throw invalid(name, 'must be printable ASCII, bare or as a quoted string');
+  if (key.length < 1 || key.length > maxKeyLength) throw invalid(name, `must have 1 to ${maxKeyLength} characters`);
+  return key;
+}
+
+/** As they were sent: Node joins them. */
+function valuesOf({ rawHeaders }: Request): string[] {
+  const isKey = (each: string) => each.length === name.length && each.toLowerCase() === name.toLowerCase();
+  return rawHeaders.filter((_, index) => index % 2 === 1 && isKey(rawHeaders[index - 1] as string));
+}
+
+/** The headers that belong to an answer, and not to its exchange. */
+const answerHeaders = [
+  ...['Content-Type', 'Cache-Control', 'X-Accel-Buffering', 'Location', 'Preference-Applied'],
+  ...['X-Session', 'X-Conversation-Id', 'X-Ignored-Parameters', 'X-Should-Retry'],
+] as const;
+
+const accepted = 202;
+
+/** Owns the claim of one request on its key, and the recording of its answer. */
+class KeyedRequest implements IdempotentRequest {
+  readonly key: string;
+  readonly #primary: Primary;
+  readonly #res: Reply;
+  readonly #digest = createHash('sha256');
+  /** Null before the key is claimed, and once the answer is stored or can no longer be. */
+  #recording: Recording | null = null;
+
+  constructor(primary: Primary, res: Reply, key: string) {
+    this.#primary = primary;
+    this.#res = res;
+    this.key = key;
+  }
+
+  read(body: Buffer): void {
+    this.#digest.update(body);
+  }
+
+  async once(manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
+    const order = { client: this.#res.locals.client, key: this.key, digest: this.#digestOf(manner) };
+    const claim = this.#primary.stream('claim', order);
+    try {
+      const first = (await claim.next()).value as ClaimItem;
+      if (first.type === 'recorded') return await this.#sendAgain(order, first.answer);
+      this.#recording = new Recording((recorded) => this.#store(first.claim, recorded));
+      await answer();
+    } catch (error) {
+      await this.#failWith(error);
+    } finally {
+      await claim.return(undefined);
+    }
+  }
+
+  add(piece: string | Buffer): void {
+    this.#recording?.add(piece);
+  }
+
+  drop(): void {
+    this.#recording = null;
+  }
+
+  async record({ status, type, last }: LastOfAnswer): Promise<boolean> {
+    const recording = this.#recording;
+    if (recording === null || !this.#isBinding(status)) return true;
+    this.#recording = null;
+    if (typeof last === 'string') recording.add(last);
+    else await recording.addAll(last.pieces());
+    const headers = { ...this.#headers(), 'Content-Type': type };
+    return recording.finish({ status, headers, error: this.#res.locals.error });
+  }
+
+  /** The name of the client is part of the key, not of the request. */
+  #digestOf(manner: AnswerManner): string {
+    const { req, locals } = this.#res;
+    const body = this.#digest.digest('hex');
+    return createHash('sha256').update(`${req.method} ${locals.route} ${manner} ${body}`).digest('hex');
+  }
+
+  async #store(claim: number, answer: RecordedAnswer): Promise<boolean> {
+    const failed = { isRecorded: false };
+    const { isRecorded } = await this.#primary.call('record', { claim, answer }).catch(() => failed);
+    return isRecorded;
+  }
+
+  /**
+   * Whether the model was asked, or will be. An answer that says to come back later is not recorded: sent again, it would
+   * say so for a day.
+   */
+  #isBinding(status: number): boolean {
+    const hasStarted = this.#res.locals.job?.hasStarted === true;
+    return (hasStarted || status === accepted) && !this.#res.hasHeader('Retry-After');
+  }
+
+  #headers(): Record<string, string> {
+    const set = answerHeaders.filter((header) => this.#res.hasHeader(header));
+    return Object.fromEntries(set.map((header) => [header, String(this.#res.getHeader(header))]));
+  }
+
+  /** A failure after the start is an answer like any other. */
+  async #failWith(error: unknown): Promise<void> {
+    if (isCancelled(error) || this.#res.headersSent || this.#recording === null) throw error;
+    await sendRecordedError(this.#res, toRelayError(error));
+    if (isDefect(error)) throw error; // it belongs in the log, too
+  }
+
+  /** Piece by piece: a client may read slowly, and send the same request many times. */
+  async #sendAgain(order: ClaimOrder, { status, headers, error, begin, bytes }: RecordedBegin): Promise<void> {
+    const res = this.#res;
+    using caller = untilGone(res);
+    res.locals.error = error;
+    res.writeHead(status, { ...headers, 'Idempotency-Replayed': 'true', 'Content-Length': bytes });
+    let piece = begin;
+    for (let sent = 0; sent < bytes; ) {
+      if (sent > 0) piece = (await this.#primary.call('recordedPiece', { ...order, from: sent })).text;
+      if (piece === '') return void res.destroy(); // it has expired meanwhile
+      sent += Buffer.byteLength(piece);
+      await write(res, piece, caller.signal);
+    }
+    res.end();
+  }
+}

@@ -1,0 +1,165 @@
+import type { Clock } from '../../shared/clock.js';
+import { fromWire, isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
+import type { JobAdmitted, JobDone, JobEvent } from '../../shared/job.js';
+import type { BodyMemory } from '../http/body-memory.js';
+import { untilGone } from '../http/disconnect.js';
+import { EventStream } from '../http/event-stream.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { publicCodeOf, sendBody } from '../http/responses.js';
+import type { SentBody } from '../http/sent-answer.js';
+import {
+  type AnswerFormat,
+  completed,
+  eventIn,
+  type Opening,
+  refusedAnswer,
+  type StreamFormat,
+} from './answer-format.js';
+import { HeldAnswer } from './held-answer.js';
+import { JobReport } from './job-report.js';
+import { onceIn, requestOf } from './job-request.js';
+import { follow, gathered, reported } from './job-stream.js';
+import { inWordsOf, noteIgnoredTools, type ParsedRequest, setIgnored } from './parsed-request.js';
+import type { SpillFolder } from './spill-folder.js';
+
+/** What the routes of jobs work with. */
+export interface JobParts {
+  readonly primary: Primary;
+  readonly bodies: BodyMemory;
+  readonly spill: Pick<SpillFolder, 'file'>;
+  readonly clock: Clock;
+}
+
+/**
+ * Has the primary run the job for as long as the client stays, and answers in this format. A request with a key that has
+ * its answer already gets that, and runs nothing. Throws what can still be sent as an error body.
+ */
+export async function answerWithJob(
+  parts: Omit<JobParts, 'bodies'>,
+  res: Reply,
+  parsed: ParsedRequest,
+  format: AnswerFormat,
+): Promise<void> {
+  using client = untilGone(res);
+  noteIgnoredTools(parts.primary, res, parsed.ignored);
+  const request = await requestOf(parsed.job, parts.primary, res);
+  await onceIn(res, parsed.job.stream ? 'stream' : 'plain', async () => {
+    await using text = new HeldAnswer(parts.spill);
+    const report = new JobReport(parts.clock);
+    res.locals.job = report;
+    const events = gathered(reported(parts.primary.stream('run', request, client.signal), report), text);
+    const writer = new AnswerWriter(res, parsed, format, text, client.signal);
+    try {
+      if (parsed.job.stream) await writer.stream(events, parts.clock);
+      else await writer.plain(events);
+    } catch (error) {
+      if (!report.wasAdmitted && !isCancelled(error)) res.locals.job = null; // refused: there never was a job
+      if (format.isForSdks && report.hasStarted && !res.headersSent) res.set('x-should-retry', 'false'); // the model is paid already
+      throw error;
+    }
+  });
+}
+
+/** Owns how far the answer to one request is written. */
+class AnswerWriter {
+  readonly #res: Reply;
+  readonly #parsed: ParsedRequest;
+  readonly #format: AnswerFormat;
+  readonly #text: HeldAnswer;
+  readonly #signal: AbortSignal;
+  #admission: JobAdmitted | null = null;
+  #isRefusal = false;
+
+  constructor(res: Reply, parsed: ParsedRequest, format: AnswerFormat, text: HeldAnswer, signal: AbortSignal) {
+    this.#res = res;
+    this.#parsed = parsed;
+    this.#format = format;
+    this.#text = text;
+    this.#signal = signal;
+  }
+
+  async plain(events: AsyncIterable<JobEvent>): Promise<void> {
+    const end = await this.#endOf(events, async () => {});
+    this.#nameConversation(end.conversation?.id);
+    const body = this.#bodyOf(end, (answer) => JSON.stringify(this.#format.body(answer)));
+    await sendBody(this.#res, body, this.#signal);
+  }
+
+  /**
+   * The stream begins when the job is admitted: a failure before that is an ordinary error body, and one after it an event,
+   * where no SDK sends the request again.
+   */
+  async stream(events: AsyncIterable<JobEvent>, clock: Clock): Promise<void> {
+    using out = new EventStream(this.#res, clock);
+    let format = this.#format.stream(this.#opening);
+    try {
+      const end = await this.#endOf(events, async (event) => {
+        if (event.type === 'job-admitted') {
+          format = this.#format.stream(this.#opening); // the model is known now
+          this.#nameConversation(event.conversationId);
+          out.begin();
+        }
+        await out.write(eventIn(format, event), this.#signal);
+      });
+      await out.writeLast(
+        this.#bodyOf(end, (answer) => format.end(answer)),
+        this.#signal,
+      );
+    } catch (error) {
+      await this.#failInside(out, format, error);
+    }
+    out.end();
+  }
+
+  async #failInside(out: EventStream, format: StreamFormat, error: unknown): Promise<void> {
+    if (isCancelled(error) || !this.#res.headersSent) throw error;
+    const failure = toRelayError(error);
+    this.#res.locals.error = publicCodeOf(failure);
+    await out.writeFailure(format.failure(failure), failure, this.#signal);
+    if (error === failure) return;
+    out.end();
+    throw error; // a defect of ours: it belongs in the log, too
+  }
+
+  /** Rejects with why there is no answer. */
+  async #endOf(events: AsyncIterable<JobEvent>, take: (event: JobEvent) => Promise<void>): Promise<JobDone> {
+    try {
+      const end = await follow(events, async (event) => {
+        if (event.type === 'job-admitted') this.#admit(event);
+        await take(event);
+      });
+      if (end === null) throw new Error('a job ended without an end');
+      if (end.outcome !== 'ok') throw fromWire(end.failure);
+      return end;
+    } catch (error) {
+      this.#isRefusal = this.#format.isForSdks && error instanceof RelayError && error.reason === 'refused';
+      if (this.#isRefusal) return refusedAnswer;
+      throw inWordsOf(this.#parsed, error);
+    }
+  }
+
+  #admit(admission: JobAdmitted): void {
+    this.#admission = admission;
+    const { session, ignoresEffort } = admission;
+    const { ignored, effortField } = this.#parsed;
+    setIgnored(this.#res, ignoresEffort && effortField !== null ? [...ignored, effortField] : ignored);
+    if (session !== null) this.#res.set('X-Session', session);
+  }
+
+  /** A front that can't read the body sends the next turn to where the process of the conversation is. */
+  #nameConversation(id: string | undefined): void {
+    if (id !== undefined) this.#res.set('X-Conversation-Id', id);
+  }
+
+  get #opening(): Opening {
+    const { model, tool } = this.#parsed;
+    return { requestId: this.#res.locals.requestId, model: this.#admission?.model ?? model, tool };
+  }
+
+  #bodyOf(end: JobDone, write: (answer: ReturnType<typeof completed>) => string): SentBody {
+    return this.#text.body(this.#parsed.job.schema !== undefined, (text, value) => {
+      const answer = completed(this.#opening, { text, value, end });
+      return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
+    });
+  }
+}

@@ -1,0 +1,83 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import type { Effort } from '../../shared/job.js';
+import type { RequestedSchema } from '../jobs/job-request.js';
+import { imageOfUrl, joined, type Part, textAt } from '../jobs/message-parts.js';
+
+export const streamed = z.boolean('must be true or false').nullish();
+export const named = z.string('must be a string');
+
+export const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
+
+/** The form that the answer is to have. */
+export interface AskedFormat {
+  readonly type: string;
+  readonly path: string;
+  readonly schema: RequestedSchema['value'] | null | undefined;
+  readonly schemaPath: string;
+}
+
+/** Undefined for plain text. Throws `validation_error`. */
+export function schemaOf({ type, path, schema, schemaPath }: AskedFormat): RequestedSchema | undefined {
+  if (type === 'text') return undefined;
+  if (type === 'json_object' && schema == null) return { path, value: { type: 'object' } };
+  if (type === 'json_object' && schema != null) return { path: schemaPath, value: schema };
+  if (type !== 'json_schema') throw invalid(`${path}.type`, 'must be text, json_object or json_schema');
+  if (schema == null) throw invalid(schemaPath, 'must be sent');
+  return { path: schemaPath, value: schema };
+}
+
+const efforts: Readonly<Record<string, Effort>> = {
+  minimal: 'low',
+  low: 'low',
+  medium: 'medium',
+  high: 'high',
+  xhigh: 'high',
+  max: 'high',
+};
+
+/** Undefined for none, and for what nobody knows. */
+export function effortOf(name: string | null | undefined): Effort | undefined {
+  return name == null || !Object.hasOwn(efforts, name) ? undefined : efforts[name];
+}
+
+/** A piece of content. What its type is decides what else it holds. */
+const part = z.looseObject({ type: z.string('must be a string') });
+type SentPart = z.infer<typeof part>;
+
+export const content = z.union([z.string(), z.array(part)], 'must be text, or a list of parts with a type each');
+export type SentContent = z.infer<typeof content>;
+
+/** What the parts of an API are called. */
+export interface PartForms {
+  /** For each type of a part that is text: the field that holds it. */
+  readonly texts: Readonly<Record<string, string>>;
+  readonly image: { readonly type: string; readonly urlIn: (part: SentPart) => unknown; readonly urlField: string };
+}
+
+/** The parts of content. Only users show images. Throws `validation_error` for what is neither text nor image. */
+export function partsOf(content: SentContent, path: string, forms: PartForms, mayShow: boolean): Part[] {
+  if (typeof content === 'string') return [{ type: 'text', text: textAt(content, path) }];
+  return content.map((each, index) => {
+    const at = `${path}.${index}`;
+    const { texts, image } = forms;
+    const field = Object.hasOwn(texts, each.type) ? texts[each.type] : undefined;
+    if (field !== undefined) return { type: 'text', text: textAt(each[field], `${at}.${field}`) };
+    if (each.type === image.type && mayShow) return imageIn(each, at, image);
+    const types = [...Object.keys(texts), ...(mayShow ? [image.type] : [])];
+    throw invalid(`${at}.type`, `must be one of ${types.join(', ')}`);
+  });
+}
+
+function imageIn(each: SentPart, at: string, { urlIn, urlField }: PartForms['image']): Part {
+  const [url, path] = [urlIn(each), `${at}.${urlField}`];
+  if (url == null) throw invalid(path, 'must be sent, as a data URL: there are no files here');
+  if (typeof url !== 'string') throw invalid(path, 'must be a string');
+  return imageOfUrl(url, path);
+}
+
+/** Content that can only be text. */
+export function textOf(content: SentContent, path: string, forms: PartForms): string {
+  const texts = partsOf(content, path, forms, false).map((each) => (each.type === 'text' ? each.text : ''));
+  return joined(texts) ?? '';
+}
