@@ -10,7 +10,7 @@ import { EventStream } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson } from '../http/responses.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
-import { storedBody } from '../jobs/held-answer.js';
+import { storedBody } from '../jobs/answer-text.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { formatOf, sendJobEvents } from './job-events.js';
 

@@ -1,5 +1,5 @@
 import type { JobEnd, JobEvent } from '../../shared/job.js';
-import type { HeldAnswer } from './held-answer.js';
+import type { AnswerText } from './answer-text.js';
 import type { JobReport } from './job-report.js';
 
 /** Reports each event. Takes the last step in advance: a client that leaves after the job's end has not cancelled it. */
@@ -18,7 +18,7 @@ export async function* reported(events: AsyncGenerator<JobEvent>, report: JobRep
 }
 
 /** Holds the text of each delta, once it was sent. */
-export async function* gathered(events: AsyncIterable<JobEvent>, text: HeldAnswer): AsyncGenerator<JobEvent> {
+export async function* gathered(events: AsyncIterable<JobEvent>, text: AnswerText): AsyncGenerator<JobEvent> {
   for await (const event of events) {
     if (event.type === 'job-end' && event.outcome === 'ok' && event.text !== null) await text.replace(event.text);
     yield event;

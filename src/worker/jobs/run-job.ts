@@ -15,7 +15,7 @@ import {
   refusedAnswer,
   type StreamFormat,
 } from './answer-format.js';
-import { HeldAnswer } from './held-answer.js';
+import { AnswerText } from './answer-text.js';
 import { JobReport } from './job-report.js';
 import { onceIn, requestOf } from './job-request.js';
 import { follow, gathered, reported } from './job-stream.js';
@@ -44,7 +44,7 @@ export async function answerWithJob(
   noteIgnoredTools(parts.primary, res, parsed.ignored);
   const request = await requestOf(parsed.job, parts.primary, res);
   await onceIn(res, parsed.job.stream ? 'stream' : 'plain', async () => {
-    await using text = new HeldAnswer(parts.spill);
+    await using text = new AnswerText(parts.spill);
     const report = new JobReport(parts.clock);
     res.locals.job = report;
     const events = gathered(reported(parts.primary.stream('run', request, client.signal), report), text);
@@ -65,12 +65,12 @@ class AnswerWriter {
   readonly #res: Reply;
   readonly #parsed: ParsedRequest;
   readonly #format: AnswerFormat;
-  readonly #text: HeldAnswer;
+  readonly #text: AnswerText;
   readonly #signal: AbortSignal;
   #admission: JobAdmitted | null = null;
   #isRefusal = false;
 
-  constructor(res: Reply, parsed: ParsedRequest, format: AnswerFormat, text: HeldAnswer, signal: AbortSignal) {
+  constructor(res: Reply, parsed: ParsedRequest, format: AnswerFormat, text: AnswerText, signal: AbortSignal) {
     this.#res = res;
     this.#parsed = parsed;
     this.#format = format;

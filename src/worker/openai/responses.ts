@@ -7,7 +7,7 @@ import { untilGone } from '../http/disconnect.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { publicCodeOf, sendBody, sendJson } from '../http/responses.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
-import { storedBody } from '../jobs/held-answer.js';
+import { storedBody } from '../jobs/answer-text.js';
 import { acceptJob, prefersAsync } from '../jobs/job-request.js';
 import { inWordsOf, noteIgnoredTools, type ParsedRequest, setIgnored } from '../jobs/parsed-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';

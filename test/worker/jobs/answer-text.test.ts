@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RelayError } from '../../../src/shared/errors.js';
 import type { SentBody } from '../../../src/worker/http/sent-answer.js';
-import { HeldAnswer, storedBody } from '../../../src/worker/jobs/held-answer.js';
+import { AnswerText, storedBody } from '../../../src/worker/jobs/answer-text.js';
 import { type SpillFile, SpillFolder } from '../../../src/worker/jobs/spill-folder.js';
 import { answerInPieces, backgroundView } from '../../support/background-view.js';
 import { FakePrimary } from '../../support/fake-primary.js';
@@ -28,14 +28,14 @@ async function joined(pieces: AsyncIterable<string | Buffer>): Promise<Buffer> {
 }
 
 /** In pieces of this many UTF-16 units, cut wherever it falls. */
-async function addAll(text: HeldAnswer, whole: string, size: number): Promise<void> {
+async function addAll(text: AnswerText, whole: string, size: number): Promise<void> {
   for (let at = 0; at < whole.length; at += size) await text.add(whole.slice(at, at + size));
 }
 
 describe('The text of an answer', () => {
   it('stays in memory where it is short', async () => {
     await using house = await folder();
-    await using text = new HeldAnswer({ file: () => Promise.reject(new Error('no file is needed')) });
+    await using text = new AnswerText({ file: () => Promise.reject(new Error('no file is needed')) });
     await addAll(text, line, 3);
     expect(JSON.parse(`"${text.short}"`)).toBe(line);
     expect(house.log.entries).toEqual([]);
@@ -45,7 +45,7 @@ describe('The text of an answer', () => {
     'is written to a file where it is long, and read from there: pieces of %d',
     async (size) => {
       await using house = await folder();
-      await using text = new HeldAnswer(house.spill);
+      await using text = new AnswerText(house.spill);
       await addAll(text, long, size);
       expect(text.short).toBeNull();
       const written = await joined(text.pieces());
@@ -62,7 +62,7 @@ describe('The text of an answer', () => {
       [long, 'short'],
       ['short', long],
     ] as const) {
-      await using text = new HeldAnswer(house.spill);
+      await using text = new AnswerText(house.spill);
       await addAll(text, first, 5000);
       await text.replace(second);
       expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(second);
@@ -78,7 +78,7 @@ describe('The text of an answer', () => {
       file.append = async (bytes) => left-- > 0 && append(bytes);
       return file;
     };
-    await using text = new HeldAnswer({ file: filling });
+    await using text = new AnswerText({ file: filling });
     await addAll(text, long, 5000);
     expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(long);
     expect(left).toBe(-1); // it has been tried once more, and then no more
@@ -95,7 +95,7 @@ describe('The body of an answer', () => {
     ['long', line.repeat(4000)],
   ])('is the JSON of the same body with the text in it: %s', async (_, whole) => {
     await using house = await folder();
-    await using text = new HeldAnswer(house.spill);
+    await using text = new AnswerText(house.spill);
     await addAll(text, whole, 5000);
     const body = text.body(false, (mark) => JSON.stringify(chatOf(mark)));
     const written = await joined(body.pieces());
@@ -109,7 +109,7 @@ describe('The body of an answer', () => {
     async (size) => {
       const value = JSON.stringify({ text: `${line}😀\\`.repeat(size === 1 ? 1500 : 4000) }, null, 1);
       await using house = await folder();
-      await using text = new HeldAnswer(house.spill);
+      await using text = new AnswerText(house.spill);
       await addAll(text, value, size);
       const body = text.body(true, (_, mark) => JSON.stringify({ structured: mark }));
       expect(body.short).toBeNull();

@@ -24,7 +24,7 @@ export interface JobKey {
  * runs, and in the store once a background job has ended. A pair of surrogates that comes in two halves is two escapes,
  * which a reader joins again.
  */
-export class HeldAnswer implements SentBody, AsyncDisposable {
+export class AnswerText implements SentBody, AsyncDisposable {
   readonly #folder: Pick<SpillFolder, 'file'> | null;
   /** What comes before the text in memory. */
   #file: SpillFile | null = null;
@@ -40,8 +40,8 @@ export class HeldAnswer implements SentBody, AsyncDisposable {
   }
 
   /** The answer of a background job that has succeeded. Rejects with `not_found` where it has expired. */
-  static async stored(primary: Primary, job: JobKey): Promise<{ readonly text: HeldAnswer; readonly end: JobDone }> {
-    const answer = new HeldAnswer(null);
+  static async stored(primary: Primary, job: JobKey): Promise<{ readonly text: AnswerText; readonly end: JobDone }> {
+    const answer = new AnswerText(null);
     for (let from = 0; ; ) {
       const { text, end } = await primary.call('jobAnswer', { ...job, from });
       if (text === '') return { text: answer, end };
@@ -145,6 +145,6 @@ export async function storedBody(
   const { route, model, tool, isStructured } = job.form;
   const requestId = route === '/v1/responses' ? job.id : job.requestId;
   const opening = { requestId, model: model ?? '', tool };
-  const { text: held, end } = await HeldAnswer.stored(primary, { id: job.id, client });
+  const { text: held, end } = await AnswerText.stored(primary, { id: job.id, client });
   return held.body(isStructured, (text, value) => write(completed(opening, { text, value, end })));
 }
