@@ -472,6 +472,7 @@ describe('Every file that decides something', () => {
     'src/console/': 'test/console/shell.test.ts',
     'src/demo/': 'test/demo/program.test.ts',
     'src/worker/app': 'test/system/door.test.ts',
+    'src/worker/routing': 'test/system/door.test.ts',
     'src/worker/main': 'test/system/life.test.ts',
     'src/worker/api/': 'test/system/door.test.ts',
     'src/primary/threads/schema-thread': 'test/primary/threads/schema-checker.test.ts',

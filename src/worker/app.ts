@@ -1,17 +1,7 @@
-import express, { type Express, type IRoute, type Request } from 'express';
-import type { RoutePath } from '../shared/api/endpoints.js';
-import type { WorkerSettings } from '../shared/ipc/protocol.js';
-import type { Phase } from '../shared/phase.js';
-import {
-  type Authority,
-  authenticate,
-  authenticateOperator,
-  maySee,
-  subClientByHeader,
-} from './access/authenticate.js';
+import express, { type Express, type Request } from 'express';
+import { authenticate, authenticateOperator, maySee, subClientByHeader } from './access/authenticate.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
 import { postAsk, postChat } from './api/ask.js';
-import { consoleFiles, redirectToConsole } from './api/console.js';
 import {
   deleteConversation,
   getConversation,
@@ -34,39 +24,15 @@ import {
   getStatusStream,
   getUsage,
   getVersion,
-  postBackup,
-  postPurge,
   postRecheck,
-  postVerify,
 } from './api/operations.js';
-import type { StatusViewers } from './api/status.js';
-import type { BodyMemory } from './http/body-memory.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
-import {
-  type AsyncHandler,
-  atRoute,
-  type ExchangeParts,
-  type Handler,
-  openExchange,
-  type Primary,
-} from './http/exchange.js';
+import { atRoute, openExchange } from './http/exchange.js';
 import { idempotency } from './http/idempotency.js';
 import { answerError, methodNotAllowed, notFound } from './http/responses.js';
-import type { SpillFolder } from './jobs/spill-folder.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
-
-export interface AppParts extends ExchangeParts {
-  readonly primary: Primary;
-  readonly settings: WorkerSettings;
-  readonly authority: Authority;
-  readonly phase: () => Phase;
-  readonly bodies: BodyMemory;
-  readonly spill: Pick<SpillFolder, 'file'>;
-  readonly viewers: StatusViewers;
-  /** Aborted when this worker is about to exit. */
-  readonly closing: AbortSignal;
-}
+import { type AppParts, addConsole, addReading, addStoreRoutes, endpoint, onlyReading } from './routing.js';
 
 /** Every route, with the checks before it in the order that the contract has. */
 export function createApp(parts: AppParts): Express {
@@ -183,17 +149,6 @@ function addStatusRoutes(app: Express, { primary, authority, viewers }: AppParts
   addReading(app, handlers);
 }
 
-/** What an operator does with the store. */
-function addStoreRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
-  const mayOperate = authenticateOperator(authority, 'admin');
-  const handlers = { '/store/backup': postBackup, '/store/verify': postVerify, '/store/purge': postPurge } as const;
-  for (const [route, handler] of Object.entries(handlers)) {
-    endpoint(app, route as RoutePath)
-      .post(mayOperate, handler(primary, bodies))
-      .all(methodNotAllowed('POST'));
-  }
-}
-
 function addReadingRoutes(app: Express, { primary, settings, authority, clock }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
@@ -205,30 +160,4 @@ function addReadingRoutes(app: Express, { primary, settings, authority, clock }:
     '/models': [getModels(primary)],
   };
   addReading(app, handlers);
-}
-
-function addReading(app: Express, handlers: Readonly<Partial<Record<RoutePath, readonly AsyncHandler[]>>>): void {
-  for (const [route, steps] of Object.entries(handlers)) {
-    endpoint(app, route as RoutePath)
-      .get(...steps)
-      .all(methodNotAllowed('GET', 'HEAD'));
-  }
-}
-
-/** All that leads to it is counted as it. */
-function addConsole(app: Express): void {
-  for (const path of ['/', '/console']) {
-    app.route(path).all(atRoute('/console/')).get(redirectToConsole).all(methodNotAllowed('GET', 'HEAD'));
-  }
-  app.use('/console', atRoute('/console/'), onlyReading(), consoleFiles());
-}
-
-/** Adds the route of a template: `{id}` there is `:id` in express, or what `path` says. Requests are counted by the template. */
-function endpoint(app: Express, route: RoutePath, path = route.replace(/\{(\w+)\}/g, ':$1')): IRoute {
-  return app.route(path).all(atRoute(route));
-}
-
-function onlyReading(): Handler {
-  const refuse = methodNotAllowed('GET', 'HEAD');
-  return (req, res, next) => (req.method === 'GET' || req.method === 'HEAD' ? next() : refuse(req, res, next));
 }

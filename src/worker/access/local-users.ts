@@ -4,7 +4,7 @@ import type { Request } from 'express';
 import { addressClient, userClient } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
-import { isUnixSocket } from '../http/connection.js';
+import { isUnixSocket } from '../http/socket-handle.js';
 import { addressOf } from './client-address.js';
 import type { SocketTable } from './socket-table.js';
 import type { PeerCredentials } from './unix-socket.js';

@@ -1,44 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Reply } from './exchange.js';
-import { dropBody, type ReadingPace } from './paced-reading.js';
+import { dropUnread, type ReadingPace } from './paced-reading.js';
 import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
-
-/** What Node's handle of a socket knows: bytes that were handed to it, and those of them that the system has not taken. */
-interface HandleCounts {
-  readonly bytesWritten: number;
-  readonly writeQueueSize: number;
-}
-
-/**
- * Owns when the client of one socket last took something of what was written to it. Node's own time limit is no measure:
- * each write counts as life there, so that a ping every 15 s keeps a stream open which nobody reads.
- */
-export class UnreadWatch {
-  readonly #socket: Socket;
-  #taken = 0;
-  #takenMs = 0;
-
-  constructor(socket: Socket) {
-    this.#socket = socket;
-  }
-
-  /** How long something has waited of which the client takes nothing, milliseconds. To be asked regularly. */
-  unreadMs(nowMs: number): number {
-    const { bytesWritten = 0, writeQueueSize = 0 } = this.#counts;
-    const taken = bytesWritten - writeQueueSize;
-    if (writeQueueSize === 0 || taken !== this.#taken) {
-      this.#taken = taken;
-      this.#takenMs = nowMs;
-    }
-    return nowMs - this.#takenMs;
-  }
-
-  /** Only the handle tells of a write that is half done: the socket counts it when it is whole. */
-  get #counts(): Partial<HandleCounts> {
-    return (this.#socket as unknown as { readonly _handle: HandleCounts | null })._handle ?? {};
-  }
-}
+import { UnreadWatch } from './socket-handle.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
 
@@ -47,7 +12,7 @@ interface OpenExchange {
   readonly res: Parameters<Listener>[1];
 }
 
-/** Pipelined requests that wait on one socket. One that waits takes a few kilobytes. */
+/** Pipelined requests on one socket. One that waits takes a few kilobytes. */
 const maxWaiting = 256;
 
 /**
@@ -79,12 +44,10 @@ export class Connection {
     this.#unread = new UnreadWatch(socket);
   }
 
-  /** Nothing is being answered. */
   get isIdle(): boolean {
     return this.#open === null && this.#waiting.length === 0;
   }
 
-  /** The answer of a job is open. */
   get isAnsweringJob(): boolean {
     const reply = this.#open?.res as Partial<Reply> | undefined;
     return (reply?.locals?.job ?? null) !== null;
@@ -96,12 +59,10 @@ export class Connection {
     if (this.isIdle && this.#newest !== null) this.#socket.destroySoon();
   }
 
-  /** Closes the socket, unless an answer is open. */
   closeIfIdle(): void {
     if (this.isIdle) this.#socket.destroySoon();
   }
 
-  /** Closes the socket, unless the answer of a job is open. */
   closeIfJobless(): void {
     if (!this.isAnsweringJob) this.#socket.destroy();
   }
@@ -120,7 +81,6 @@ export class Connection {
     if (this.isAnsweringJob && this.#isDeaf) this.giveUp();
   }
 
-  /** What was written and not taken by the system yet. */
   get unsentBytes(): number {
     return this.#socket.writableLength;
   }
@@ -198,16 +158,9 @@ export class Connection {
   #begin(exchange: OpenExchange): void {
     this.#open = exchange;
     this.#socket.setTimeout(0); // Node sets its own between requests, but not between pipelined ones
-    this.#dropUnread(exchange);
+    dropUnread(exchange.req, exchange.res, this.#pace);
     exchange.res.on('close', () => this.#next(exchange.res));
     this.#app(exchange.req, exchange.res);
-  }
-
-  /** Nobody reads a body but that of a POST, and that not always. */
-  #dropUnread({ req, res }: OpenExchange): void {
-    if (req.headers['transfer-encoding'] === undefined) return;
-    if (req.method === 'POST') res.once('prefinish', () => dropBody(req, this.#pace));
-    else dropBody(req, this.#pace);
   }
 
   /** After an answer that says `Connection: close`, no request is begun: nobody would get its answer. */
@@ -223,10 +176,4 @@ export class Connection {
     else if (this.#last !== null) this.#sayLast(this.#last);
     else if (this.#isFinishing) this.#socket.destroySoon();
   }
-}
-
-/** Whether it is a connection on a Unix socket. Its addresses would say so, but are gone with the connection. */
-export function isUnixSocket(socket: Socket): boolean {
-  const { _handle } = socket as unknown as { readonly _handle: object | null };
-  return _handle?.constructor.name === 'Pipe';
 }

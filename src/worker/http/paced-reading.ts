@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 
 /** A piece costs as much as a large one: a chunked body may come in pieces of one byte. */
@@ -111,9 +111,16 @@ export class PacedReading {
 }
 
 /** Reads and drops what comes of a body that nobody reads. Node itself would do so without a rest. */
-export function dropBody(req: IncomingMessage, pace: ReadingPace): void {
+function dropBody(req: IncomingMessage, pace: ReadingPace): void {
   if (req.complete || req.listenerCount('data') > 0) return;
   const reading = new PacedReading(req, pace);
   req.on('data', (piece: Buffer) => reading.took(piece));
   req.read(0); // from here on Node takes it for read, and drops nothing of it itself
+}
+
+/** Nobody reads a body but that of a POST, and that not always. */
+export function dropUnread(req: IncomingMessage, res: ServerResponse, pace: ReadingPace): void {
+  if (req.headers['transfer-encoding'] === undefined) return;
+  if (req.method === 'POST') res.once('prefinish', () => dropBody(req, pace));
+  else dropBody(req, pace);
 }

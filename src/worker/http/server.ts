@@ -2,9 +2,10 @@ import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { Server as NetServer, type Socket } from 'node:net';
 import type { StopTimer } from '../../shared/clock.js';
 import { listenOn } from '../../shared/listening-socket.js';
-import { Connection, isUnixSocket, type Listener } from './connection.js';
+import { Connection, type Listener } from './connection.js';
 import type { ReadingPace } from './paced-reading.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusal.js';
+import { isUnixSocket } from './socket-handle.js';
 
 const httpLimits = {
   headersMs: 10_000,
