@@ -27,7 +27,7 @@ const times = {
   started_at: '1970-01-01T00:00:02.000Z',
   ended_at: '1970-01-01T00:00:03.000Z',
 };
-const listed = { job_id: 'some-id', operation: 'ask', status: 'succeeded', position: null, ...times };
+const listed = { job_id: 'some-id', operation: 'ask', status: 'succeeded', position: null, reason: null, ...times };
 
 /** These events; with `hangs`, and then nothing until the signal is aborted. */
 function telling(events: readonly JobEvent[], hangs = false) {
