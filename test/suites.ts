@@ -69,10 +69,6 @@ export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') 
   'shared/ipc',
 ];
 
-const units = '(command|console-parts|contract|demo|primary|properties|shared|tools|worker)/.*';
-/** Rules that hold for the whole tree. */
-const rules = '[^/]*';
-
 /**
  * Each suite, in the order in which `npm run test:all` starts them: first those that take the whole machine, then the others, the longest first. `jest.config.js`,
  * `npm run test:NAME` and `.ci/run` are made from this table.
@@ -80,27 +76,27 @@ const rules = '[^/]*';
 export const suites: Readonly<Record<string, Suite>> = {
   /** `npm test` */
   test: {
-    files: [rules, units, 'system/.*'],
+    files: ['rules/.*', 'unit/.*', 'service/system/.*'],
     timeLimitMs: 30_000,
     workers: 3,
     processors: 2,
     needs: ['curl', 'fish', 'promtool', 'ps', 'setpriv', 'zsh'],
   },
   /** What becomes of the processes of the model CLI. Its limits of time are the promises. */
-  processes: { files: ['processes/.*'], timeLimitMs: 30_000, workers: 2, processors: 2, needs: ['setpriv'] },
+  processes: { files: ['service/processes/.*'], timeLimitMs: 30_000, workers: 2, processors: 2, needs: ['setpriv'] },
   /** Kills, full disks, hostile clients, on the real service. A file of it waits about half of its time. */
   faults: {
-    files: ['faults/.*'],
+    files: ['service/faults/.*'],
     timeLimitMs: 120_000,
     workers: 3,
     processors: 2,
     needs: ['faketime', 'redis-server', 'setpriv', 'strace'],
   },
   /** Other real model CLIs, each against a stub of its API, and coding agents as clients. */
-  agents: { files: ['agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
+  agents: { files: ['programs/agents/.*'], timeLimitMs: 120_000, workers: 1, processors: 1 },
   /** The real claude against a stub of its API: all tests with the newest, those of the adapter with older ones. */
   claude: {
-    files: ['claude/.*'],
+    files: ['programs/claude/.*'],
     timeLimitMs: 120_000,
     workers: 1,
     processors: 1,
@@ -108,36 +104,38 @@ export const suites: Readonly<Record<string, Suite>> = {
       { name: 'newest' },
       ...['2.1.328', '2.1.197'].map((version) => ({
         name: version,
-        files: ['claude/(adapter|told)'],
+        files: ['programs/claude/(adapter|told)'],
         env: { TESTED_CLAUDE: version },
       })),
     ],
   },
   /** Under the oldest Node that package.json allows, and of each later line of releases the newest when this was written. */
   nodes: {
-    files: ['system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)'],
+    files: [
+      'service/system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)',
+    ],
     timeLimitMs: 30_000,
     workers: 2,
     processors: 1,
     variants: ['20.19.2', '22.23.3', '24.21.0', '26.10.0'].map((node) => ({ name: `Node ${node}`, node })),
   },
   /** The SDKs that people use, under a newer Node. */
-  sdks: { files: ['sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 1, needs: ['curl', 'pip3'] },
+  sdks: { files: ['programs/sdks/.*'], timeLimitMs: 40_000, workers: 1, processors: 1, needs: ['curl', 'pip3'] },
   /** Two lines of releases that have SQLite. Under the older one only what calls SQLite itself: the rest is the same code. */
   store: {
-    files: ['store/.*'],
+    files: ['programs/store/.*'],
     timeLimitMs: 120_000,
     workers: 2,
     processors: 1,
     needs: ['redis-server'],
     variants: [
       { name: 'Node 24.21.0', node: '24.21.0' },
-      { name: 'Node 22.23.3', node: '22.23.3', files: ['store/sqlite'] },
+      { name: 'Node 22.23.3', node: '22.23.3', files: ['programs/store/sqlite'] },
     ],
   },
   /** The console in a real Chromium. */
   console: {
-    files: ['console/.*'],
+    files: ['programs/console/.*'],
     timeLimitMs: 60_000,
     workers: 2,
     processors: 1,
@@ -145,7 +143,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   /** deploy/fleet: three hosts behind a real HAProxy, with a real Redis. */
   fleet: {
-    files: ['fleet/.*'],
+    files: ['programs/fleet/.*'],
     timeLimitMs: 60_000,
     workers: 1,
     processors: 1,
@@ -153,7 +151,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   /** deploy/monitoring, with promtool and a real Prometheus. */
   monitoring: {
-    files: ['monitoring/.*'],
+    files: ['programs/monitoring/.*'],
     timeLimitMs: 180_000,
     workers: 1,
     processors: 1,
@@ -161,7 +159,7 @@ export const suites: Readonly<Record<string, Suite>> = {
   },
   /** The units of deploy/systemd under a real systemd, in namespaces of its own. */
   systemd: {
-    files: ['systemd/.*'],
+    files: ['programs/systemd/.*'],
     timeLimitMs: 60_000,
     workers: 1,
     processors: 1,
@@ -170,16 +168,16 @@ export const suites: Readonly<Record<string, Suite>> = {
   /** The commands of the README, with a stopwatch to the first answer. */
   'first-minute': { command: ['.ci/first-minute'], processors: 1, needs: ['chromium', 'curl'] },
   /** What people see at a terminal. */
-  terminal: { files: ['terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
+  terminal: { files: ['programs/terminal/.*'], timeLimitMs: 60_000, workers: 2, processors: 1, needs: ['ss', 'tmux'] },
   /** Containers of the image. */
-  image: { command: ['test/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
+  image: { command: ['test/programs/image/run'], processors: 1, needs: ['buildah', 'debootstrap', 'ip'] },
   /** The package as a user gets it. */
   production: { command: ['.ci/production'], processors: 1 },
   /** deploy/proxy: Caddy and nginx in front of the service, with TLS. */
-  proxy: { files: ['proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
+  proxy: { files: ['programs/proxy/.*'], timeLimitMs: 60_000, workers: 1, processors: 1, needs: ['caddy', 'nginx'] },
   /** 100,000 random sequences. */
   properties: {
-    files: ['properties/.*'],
+    files: ['unit/properties/.*'],
     timeLimitMs: 30_000,
     workers: 3,
     processors: 2,
@@ -187,10 +185,10 @@ export const suites: Readonly<Record<string, Suite>> = {
     isOnDemand: true,
   },
   /** Ten thousand programs that leave processes behind. */
-  leaks: { command: ['node', 'dist/test/leaks/main.js'], processors: 2, isOnDemand: true },
+  leaks: { command: ['node', 'dist/test/service/leaks/main.js'], processors: 2, isOnDemand: true },
   /** The tests that mutants must not pass: `npm run mutation`. Many a mutant makes a test wait for ever. */
   mutation: {
-    files: mutatedFolders.map((folder) => `${folder}/.*`),
+    files: mutatedFolders.map((folder) => `unit/${folder}/.*`),
     timeLimitMs: 5000,
     workers: 2,
     processors: 2,

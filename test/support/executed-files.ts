@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { root } from './sources.js';
 import { until } from './until.js';
 
-const preload = join(root, 'test', 'fixtures', 'coverage-on-signal.cjs');
+const preload = join(root, 'test', 'support', 'fixtures', 'coverage-on-signal.cjs');
 
 /** Variables that have every process of a service write which functions ran, each time that `Executions` asks for it. */
 export function countedIn(folder: string): Record<string, string> {

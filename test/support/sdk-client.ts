@@ -9,7 +9,7 @@ import { cacheFor, installOnce, npmInstall } from './install-once.js';
 import type { Service } from './service.js';
 import { root } from './sources.js';
 
-/** What one call of an SDK is told. The programs in test/sdks/clients know what to make of it. */
+/** What one call of an SDK is told. The programs in test/programs/sdks/clients know what to make of it. */
 export interface SdkInput {
   /** What stands behind the address of the service in the base URL; else what each SDK wants there. */
   readonly base?: string;
@@ -152,7 +152,7 @@ export async function startSdkClient(sdk: string): Promise<SdkClient> {
 /** The newest on PyPI when this was written. */
 const pythonPackages = ['openai==3.22.1', 'anthropic==1.13.0'];
 const pipLimitMs = 300_000;
-const clients = join(root, 'test', 'sdks', 'clients');
+const clients = join(root, 'test', 'programs', 'sdks', 'clients');
 
 export interface SdkPackages {
   /** The Node that the clients run under. */
@@ -161,7 +161,7 @@ export interface SdkPackages {
   readonly clients: string;
 }
 
-/** What test/sdks/clients/package.json names, 330 MB with its Node, installed with npm where it is not there yet. */
+/** What test/programs/sdks/clients/package.json names, 330 MB with its Node, installed with npm where it is not there yet. */
 export async function installSdks(): Promise<SdkPackages> {
   const digest = createHash('sha256').update(await readFile(join(clients, 'package.json')));
   const folder = await installOnce(cacheFor('sdks'), digest.digest('hex').slice(0, 16), async (building) => {

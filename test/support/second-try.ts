@@ -1,6 +1,5 @@
 /** Tests of the running service. Those of parts wait for nothing outside, and get no second try. */
-const ofService =
-  /\/test\/(agents|claude|console|faults|fleet|monitoring|processes|proxy|sdks|store|system|systemd|terminal)\//;
+const ofService = /\/test\/(service|programs)\//;
 
 /**
  * In CI a failed test of the running service runs once more, and its first failure is printed: limits of time that hold on a quiet

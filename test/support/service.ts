@@ -34,7 +34,7 @@ export interface ServiceOptions {
   readonly user?: number;
 }
 
-export const programs = join(__dirname, '..', '..', '..', 'test', 'fixtures', 'programs');
+export const programs = join(__dirname, '..', '..', '..', 'test', 'support', 'fixtures', 'programs');
 export const mainProgram = join(__dirname, '..', '..', 'src', 'primary', 'main.js');
 
 /** The command line that runs one of the fixture programs with this very node. */

@@ -42,7 +42,7 @@ export interface Traffic {
 const unit = 'prompt-relay.service';
 const installed = '/opt/prompt-relay';
 export const checkout = '/root/checkout';
-const programs = join('test', 'fixtures', 'programs');
+const programs = join('test', 'support', 'fixtures', 'programs');
 const url = 'http://127.0.0.1:5051';
 const cgroups = '/sys/fs/cgroup';
 /** The cgroup of the service. */

@@ -9,7 +9,7 @@ import { LogBook } from './log-book.js';
 import { root } from './sources.js';
 import { until } from './until.js';
 
-const programs = join(root, 'test', 'fixtures', 'workers');
+const programs = join(root, 'test', 'support', 'fixtures', 'workers');
 
 /** The worker program of this name among the fixtures. */
 export function workerProgram(name: string): string {

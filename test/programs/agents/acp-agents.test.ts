@@ -1,0 +1,115 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installAgent, type PackagedAgent } from '../../support/coding-agents.js';
+import { type CompletionsApi, completionTokens, startCompletionsApi } from '../../support/completions-api-stub.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { untilJobs } from '../../support/jobs.js';
+import { type Service, startService } from '../../support/service.js';
+
+type Variables = Readonly<Record<string, string>>;
+
+const canary = 'canary-in-a-file';
+const key = 'key-of-the-test';
+const counted = { input_tokens: completionTokens.input, output_tokens: completionTokens.output };
+
+/** How each is told where its model is, as an operator does it, and what it tells of a turn. */
+const agents: Readonly<Record<PackagedAgent, { env: (url: string) => Variables; usage: object | null }>> = {
+  opencode: {
+    env: (baseURL) => ({
+      OPENCODE_CONFIG: JSON.stringify({
+        model: 'stub/one',
+        provider: {
+          stub: { npm: '@ai-sdk/openai-compatible', options: { baseURL, apiKey: key }, models: { one: {}, two: {} } },
+        },
+      }),
+    }),
+    usage: counted,
+  },
+  qwen: {
+    env: (url) => ({ OPENAI_BASE_URL: url, OPENAI_API_KEY: key, OPENAI_MODEL: 'one' }),
+    usage: null,
+  },
+};
+
+let api: CompletionsApi;
+
+beforeEach(async () => {
+  api = await startCompletionsApi();
+});
+afterEach(() => api[Symbol.asyncDispose]());
+
+async function start(agent: PackagedAgent, folder: string): Promise<Service> {
+  const given = { ...agents[agent].env(api.url) };
+  if (given.OPENCODE_CONFIG !== undefined) {
+    await writeFile(join(folder, 'providers.json'), given.OPENCODE_CONFIG);
+    given.OPENCODE_CONFIG = join(folder, 'providers.json');
+  }
+  const names = Object.keys(given).join();
+  const command = await installAgent(agent);
+  const env = { MODEL_API_CLI: agent, MODEL_API_CLI_COMMAND: command, MODEL_API_CLI_ENV: names, ...given };
+  return startService({ env: { ...env, TMPDIR: folder, MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' } });
+}
+
+describe('The models of opencode', () => {
+  beforeAll(() => installAgent('opencode'), 600_000);
+
+  it('are those of the providers that the operator has named, and no others', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await start('opencode', folder.path);
+    const { models } = (await service.get('/models')).body as { models: { id: string }[] };
+    expect(models.map(({ id }) => id)).toEqual(['stub/one', 'stub/two']);
+    const { status, body } = await service.post('/ask', { prompt: 'Hello', model: 'opencode/big-pickle' });
+    expect([status, body.error, body.reason]).toEqual([500, 'cli_error', 'model_unknown']);
+    expect((await service.post('/ask', { prompt: 'Hello', model: 'stub/two' })).body.model).toBe('stub/two');
+  });
+
+  it('are none where nobody has named a provider: it is not ready, and no prompt goes anywhere', async () => {
+    await using folder = await temporaryFolder();
+    const env = {
+      MODEL_API_CLI: 'opencode',
+      MODEL_API_CLI_COMMAND: await installAgent('opencode'),
+      TMPDIR: folder.path,
+    };
+    await using service = await startService({ env });
+    const error = 'the model CLI is not logged in: it offers no model';
+    expect(await service.log('readiness_checked')).toMatchObject({ status: 'not_ready', error });
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error]).toEqual([500, 'cli_error']);
+  });
+});
+
+describe.each(Object.keys(agents) as PackagedAgent[])('The real %s', (agent) => {
+  beforeAll(() => installAgent(agent), 600_000);
+
+  it('answers, goes on with a conversation, and reads no file and calls no tool', async () => {
+    await using folder = await temporaryFolder();
+    const secret = join(folder.path, 'secret.txt');
+    const planted = ['AGENTS.md', 'CLAUDE.md', 'QWEN.md', '.env', 'secret.txt'];
+    for (const name of planted) await writeFile(join(folder.path, name), canary);
+    await using service = await start(agent, folder.path);
+    await mkdir(join(service.home, `.${agent}`), { recursive: true });
+    for (const name of ['AGENTS.md', `.${agent}/AGENTS.md`, `.${agent}/QWEN.md`])
+      await writeFile(join(service.home, name), canary);
+    const first = await service.post('/chat', { message: `@${secret} and ${secret}` });
+    expect([first.status, first.body.response, first.body.message]).toEqual([200, 'Hello, world', expect.anything()]);
+    const { usage } = agents[agent];
+    expect(first.body.usage).toEqual(usage);
+    for (const message of ['/help', '!ls', '$(id)']) {
+      await service.post('/chat', { message, conversation_id: first.body.conversation_id });
+      expect(api.lastSaid).toBe(`Message:\n${message}`);
+    }
+    expect(api.requests).toHaveLength(4); // nothing is asked beside
+    expect(api.requests.flatMap(({ tools = [] }) => tools)).toEqual([]);
+    expect(JSON.stringify(api.requests)).not.toContain(canary);
+    expect(api.requests.at(-1)?.messages.filter(({ role }) => role === 'assistant')).toHaveLength(3);
+  });
+
+  it('tells why there is no answer', async () => {
+    await using folder = await temporaryFolder();
+    await using service = await start(agent, folder.path);
+    api.status = 401;
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error, body.reason]).toEqual([500, 'cli_error', 'auth']);
+    await untilJobs(service, 0, 0);
+  });
+});

@@ -1,0 +1,26 @@
+import { jayFrom, type StartJay } from '../../support/adapter-files.js';
+import type { Model } from '../../support/contract/house.js';
+import { describeContract } from '../../support/contract/suite.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { twoWorkers } from '../../support/service.js';
+
+const moods: Readonly<Record<Model, string>> = {
+  answers: '',
+  fails: '--mood=busy',
+  stalls: '--mood=silent',
+  missing: '',
+};
+
+let folder: TemporaryFolder;
+let startJay: StartJay;
+
+beforeAll(async () => {
+  folder = await temporaryFolder();
+  startJay = await jayFrom(folder.path);
+});
+afterAll(() => folder[Symbol.asyncDispose]());
+
+describeContract('an adapter in a file', (model, { env, ...options }) => {
+  const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/jay' } : {};
+  return startJay(moods[model], { env: { ...twoWorkers, ...absent, ...env }, ...options });
+});

@@ -1,0 +1,33 @@
+import { installCodex, startWithCodex } from '../../support/codex-service.js';
+import type { Model } from '../../support/contract/house.js';
+import { describeContract } from '../../support/contract/suite.js';
+import {
+  atCapacity,
+  type ResponsesApi,
+  type ResponsesBehaviour,
+  responds,
+  responseStalls,
+  startResponsesApi,
+} from '../../support/responses-api-stub.js';
+
+const behaviours: Readonly<Record<Model, ResponsesBehaviour>> = {
+  answers: responds('Good ', 'day'),
+  fails: atCapacity,
+  stalls: responseStalls,
+  missing: responseStalls,
+};
+
+let api: ResponsesApi;
+
+beforeAll(async () => {
+  await installCodex();
+  api = await startResponsesApi();
+}, 600_000);
+afterAll(() => api.close());
+
+// One service runs at a time, so they can share the stub.
+describeContract('codex', (model, { env, ...options }) => {
+  api.behave = () => behaviours[model];
+  const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/codex' } : {};
+  return startWithCodex(api, { env: { ...absent, ...env }, ...options });
+});

@@ -1,0 +1,141 @@
+import { installCodex, startWithCodex } from '../../support/codex-service.js';
+import { recovers, untilJobs } from '../../support/jobs.js';
+import {
+  atCapacity,
+  completed,
+  type ResponsesApi,
+  repeats,
+  respondsSlowly,
+  responseRefusals,
+  responseStalls,
+  sends,
+  startResponsesApi,
+  usageLimit,
+} from '../../support/responses-api-stub.js';
+import { until } from '../../support/until.js';
+
+/** No process but those of the job that runs. */
+const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
+const inAnHour = Math.floor(Date.now() / 1000) + 3600;
+
+let api: ResponsesApi;
+
+beforeAll(() => installCodex(), 600_000);
+beforeEach(async () => {
+  api = await startResponsesApi();
+  api.behave = repeats;
+});
+afterEach(() => api.close());
+
+describe('What goes wrong behind codex', () => {
+  it('is told with its reason, and leaves no conversation and no process', async () => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    for (const [reason, behaviour] of [
+      ['auth', responseRefusals.unauthorized],
+      ['overloaded', atCapacity],
+      ['prompt_too_long', responseRefusals.promptTooLong],
+      ['model_unknown', responseRefusals.modelUnknown],
+      ['other', responseRefusals.malformed],
+      ['quota', responseRefusals.rateLimited], // the last one, because it holds back the next
+    ] as const) {
+      api.behave = () => behaviour;
+      const { status, body } = await service.post('/chat', { message: 'Hello' });
+      expect([status, body.error, body.reason]).toEqual([500, 'cli_error', reason]);
+      expect(body.message).toMatch(/^the model CLI reports: \S/);
+      expect(body.message).not.toContain('127.0.0.1');
+      await recovers(service);
+    }
+    expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
+  });
+
+  it.each([
+    ['broken', 'other'],
+    ['overloaded', 'overloaded'],
+  ] as const)('is told within seconds where the API is %s, after a few tries', async (name, reason) => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    api.behave = () => responseRefusals[name];
+    const { body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([body.error, body.reason]).toEqual(['cli_error', reason]);
+    expect(api.requests.length).toBeGreaterThan(1);
+    await recovers(service);
+  });
+
+  it('holds back the next requests for as long as a subscription is used up', async () => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    api.behave = () => usageLimit(inAnHour);
+    expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('quota');
+    const asked = api.requests.length;
+    const refused = await service.post('/ask', { prompt: 'Again' });
+    expect(refused.body).toMatchObject({ error: 'cli_error', reason: 'quota' });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(3000);
+    expect(api.requests).toHaveLength(asked);
+  });
+
+  it('is no answer where the model says nothing', async () => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    api.behave = () => sends(completed);
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.reason ?? body.response]).toEqual([500, 'empty_answer']);
+  });
+
+  it('is a timeout where the API stalls; then the next job is answered', async () => {
+    await using service = await startWithCodex(api, { env: { ...noSpares, MODEL_API_TIMEOUT: '8' } });
+    api.behave = () => responseStalls;
+    const asked = service.post('/ask', { prompt: 'Hello' });
+    await untilJobs(service, 1, 0);
+    const { status, body } = await asked;
+    expect([status, body.error]).toEqual([504, 'timeout']);
+    expect(api.requests.length).toBeGreaterThan(0);
+    await recovers(service);
+    api.behave = repeats;
+    expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
+  });
+
+  it('is ended at the limits for the first output and for a silence, however much codex tells of itself', async () => {
+    const limits = { MODEL_API_FIRST_OUTPUT_TIMEOUT: '8', MODEL_API_STALL_TIMEOUT: '1' };
+    await using service = await startWithCodex(api, { env: { ...noSpares, ...limits } });
+    for (const [behaviour, limit] of [
+      [responseStalls, 'MODEL_API_FIRST_OUTPUT_TIMEOUT'],
+      [respondsSlowly(2000, 'One', 'Two'), 'MODEL_API_STALL_TIMEOUT'],
+    ] as const) {
+      api.behave = () => behaviour;
+      const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+      expect([status, body.error]).toEqual([504, 'timeout']);
+      expect(body.message).toContain(limit);
+      await recovers(service);
+    }
+  });
+});
+
+describe('A conversation near the end of the context', () => {
+  const said = { type: 'message', role: 'assistant', id: 'msg_1', content: [{ type: 'output_text', text: 'Well.' }] };
+  const usage = { input_tokens: 2_000_000, output_tokens: 7, total_tokens: 2_000_007 };
+  const nearlyFull = sends(
+    { type: 'response.output_item.done', output_index: 0, item: said },
+    { type: 'response.completed', response: { id: 'resp_of_the_stub', usage } },
+  );
+
+  it.each([
+    ['goes on as it is with a model that codex knows', 'gpt-5.5', { response: 'Well.' }],
+    ['fails with another, rather than to go on with a summary', 'a-model-of-tomorrow', { reason: 'prompt_too_long' }],
+  ])('%s', async (_, model, outcome) => {
+    await using service = await startWithCodex(api, { env: { MODEL_API_LIVE_SESSIONS: '2' } });
+    api.behave = () => nearlyFull;
+    const first = await service.post('/chat', { message: 'One', model });
+    const next = await service.post('/chat', { message: 'Two', model, conversation_id: first.body.conversation_id });
+    expect(next.body).toMatchObject(outcome);
+  });
+});
+
+describe('A client that goes away', () => {
+  it('ends the codex that works for it, and all that this has started, within a second', async () => {
+    await using service = await startWithCodex(api, { env: noSpares });
+    api.behave = () => responseStalls;
+    const client = new AbortController();
+    const asked = service.post('/ask', { prompt: 'Hello' }, {}, client.signal).catch((error: Error) => error.name);
+    await until(() => api.requests.length > 0, 'the API to be asked');
+    client.abort();
+    expect(await asked).toBe('AbortError');
+    await recovers(service);
+  });
+});

@@ -1,0 +1,68 @@
+import { startWithClaude } from '../../support/claude-service.js';
+import { type CodingAgent, codingAgents, installCodingAgent, settleAgent } from '../../support/coding-agents.js';
+import { metric } from '../../support/exposition.js';
+import { conversationOf, says, startMessagesApi, systemOf } from '../../support/messages-api-stub.js';
+import { type LogRecord, type Service, script, startService } from '../../support/service.js';
+
+const live = { MODEL_API_LIVE_SESSIONS: '4' };
+/** Requests for titles. */
+const asides: Readonly<Record<CodingAgent, number>> = { opencode: 1, Continue: 0, pi: 0, Cline: 0 };
+
+function completions({ logs }: Service): LogRecord[] {
+  return logs.filter(({ event, path }) => event === 'http_request_completed' && path === '/v1/chat/completions');
+}
+
+/** Turns that went on in the process of their conversation, and those that were replayed. */
+async function furtherTurns(service: Service) {
+  const of = (result: string) => metric(service, `live_session_total{result="${result}"}`);
+  return { live: await of('hit'), replayed: await of('replay') };
+}
+
+describe.each(codingAgents)('%s as a client', (agent) => {
+  beforeAll(() => installCodingAgent(agent), 600_000);
+
+  it('chats with the settings of docs/sdks.md, and its second turn is live', async () => {
+    await using service = await startService({ env: live });
+    await using client = await settleAgent(agent, service.url);
+    const [greeting, answer] = await client.chat('Hello, my name is Ada', 'What is my name?');
+    expect(greeting).toContain('Nice to meet you, Ada.');
+    expect(answer).toContain('Your name is Ada.');
+    expect(await furtherTurns(service)).toEqual({ live: 1, replayed: 0 });
+    const outcomes = completions(service).map(({ status_code, outcome }) => [status_code, outcome]);
+    expect(outcomes).toEqual(Array(2 + asides[agent]).fill([200, 'ok']));
+  });
+
+  it('chats with claude, which hears it in its roles, and whose process stays though answers have blanks around them', async () => {
+    await using api = await startMessagesApi();
+    api.behave = (request) =>
+      says('\n\n Well', `, ${conversationOf(request).length}`, ' – grüße 🚀:\n\n    x = 1;  \n\n');
+    await using service = await startWithClaude(api, { env: live });
+    await using client = await settleAgent(agent, service.url, 'claude-haiku-4-5');
+    const seen = await client.chat('Hello', 'And then?');
+    expect(seen).toEqual([
+      expect.stringContaining('Well, 1 – grüße 🚀:'),
+      expect.stringContaining('Well, 3 – grüße 🚀:'),
+    ]);
+    expect(await furtherTurns(service)).toEqual({ live: 1, replayed: 0 });
+    const last = api.requests.at(-1);
+    if (last === undefined) throw new Error('claude asks its API');
+    expect(conversationOf(last).map(({ role, text }) => [role, text.trim().slice(0, 9)])).toEqual([
+      ['user', expect.stringContaining('Hello')],
+      ['assistant', 'Well, 1 –'],
+      ['user', expect.stringContaining('And then')],
+    ]);
+    expect(systemOf(last).join('\n')).toMatch(new RegExp(`\\b${agent}\\b`, 'i'));
+    expect(last.body.tools ?? []).toEqual([]);
+  });
+
+  it('shows its user why the model failed, and asks it no second time', async () => {
+    const converser = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+    await using service = await startService({ env: { ...converser, ...live } });
+    await using client = await settleAgent(agent, service.url);
+    const [seen] = await client.chat('die');
+    expect(seen).toContain('the model CLI exited with code 3');
+    const failed = completions(service).filter(({ outcome }) => outcome !== 'ok');
+    expect(failed.map(({ outcome, error }) => [outcome, error])).toEqual([['cli_error', 'cli_error']]);
+    expect(completions(service)).toHaveLength(1 + asides[agent]);
+  });
+});

@@ -1,0 +1,97 @@
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
+import {
+  type GeminiApi,
+  geminiEchoes,
+  geminiSays,
+  geminiSaysAndRuns,
+  lastSaidIn,
+  startGeminiApi,
+} from '../../support/gemini-api-stub.js';
+import { installGemini, startWithGemini } from '../../support/gemini-service.js';
+import type { Service } from '../../support/service.js';
+
+const canary = 'canary-in-a-file';
+
+let api: GeminiApi;
+
+beforeAll(() => installGemini(), 600_000);
+beforeEach(async () => {
+  api = await startGeminiApi();
+  api.behave = geminiEchoes;
+});
+afterEach(() => api.close());
+
+async function asked(service: Service, prompt: string): Promise<string> {
+  const { status, body } = await service.post('/ask', { prompt });
+  expect([status, body.message]).toEqual([200, undefined]);
+  return lastSaidIn(api.requests.at(-1) ?? never());
+}
+
+function never(): never {
+  throw new Error('the API was not asked');
+}
+
+describe('Text that gemini could take for something else', () => {
+  const texts = ['-p', '--help', '# note', '  both ends \n', '\u0001\u001b[31m', 'a\r\nb\u2028c', '@', '{"a":1}'];
+  const commands = ['/memory show', ' /memory show', '/', '$memory show', '$(id)', '!ls', '/tmp/image.png'];
+
+  it('reaches the model byte for byte, but for a line before what could be a command', async () => {
+    await using service = await startWithGemini(api, { env: { MODEL_API_STANDBY: '1' } });
+    for (const text of texts) expect(await asked(service, text)).toBe(text);
+    for (const text of commands) expect(await asked(service, text)).toBe(`Message:\n${text}`);
+    expect(api.requests).toHaveLength(texts.length + commands.length);
+  });
+});
+
+describe('Files of the host', () => {
+  it('are not read, whatever a prompt names, or whatever lies about', async () => {
+    await using folder = await temporaryFolder();
+    const secret = join(folder.path, 'secret.txt');
+    const image = join(folder.path, 'image.png');
+    for (const name of [secret, image, ...['GEMINI.md', 'AGENTS.md', '.env'].map((name) => join(folder.path, name))])
+      await writeFile(name, canary);
+    await using service = await startWithGemini(api, { env: { MODEL_API_STANDBY: '1', TMPDIR: folder.path } });
+    await mkdir(join(service.home, '.gemini', 'commands'), { recursive: true });
+    for (const name of ['GEMINI.md', '.gemini/GEMINI.md', '.gemini/.env', '.gemini/commands/x.toml', '.env'])
+      await writeFile(join(service.home, name), canary);
+    const prompts = [
+      `@${secret}`,
+      `Read this: @"${secret}" and @${image}`,
+      `look:\n@file://${secret}`,
+      `see ${image}`,
+      '@GEMINI.md @../GEMINI.md @~/GEMINI.md',
+      `@${folder.path}/`,
+    ];
+    for (const prompt of prompts) expect(await asked(service, prompt)).toBe(prompt);
+    await service.post('/chat', { message: prompts[0], system: prompts[1] });
+    expect(api.requests.length).toBe(prompts.length + 1);
+    expect(JSON.stringify(api.requests)).not.toContain(canary);
+  });
+});
+
+describe('What gemini tells the model of its own', () => {
+  it('is little: no tool, one line of system text, and nothing of the host but a random path', async () => {
+    await using service = await startWithGemini(api);
+    await asked(service, 'Hello');
+    const [{ body } = never()] = api.requests;
+    expect((body.tools ?? []).flatMap(({ functionDeclarations = [] }) => functionDeclarations)).toEqual([]);
+    expect(body.systemInstruction?.parts).toEqual([
+      { text: expect.stringMatching(/^Answer the messages of the user\.\s*$/) },
+    ]);
+    expect(JSON.stringify(body).length).toBeLessThan(1200);
+  });
+
+  it('lets it run nothing, even where the model calls for it', async () => {
+    await using folder = await temporaryFolder();
+    const trace = join(folder.path, 'trace');
+    await using service = await startWithGemini(api);
+    api.behave = (_, index) =>
+      index === 0 ? geminiSaysAndRuns('Let me look.', `touch ${trace}`) : geminiSays(' I can not.');
+    const { body } = await service.post('/ask', { prompt: 'Look' });
+    expect(body.response).toBe('Let me look. I can not.');
+    expect(JSON.stringify(api.requests.at(-1)?.body.contents)).toMatch(/not found in registry/);
+    await expect(writeFile(trace, '', { flag: 'wx' })).resolves.toBeUndefined(); // nobody has made it
+  });
+});

@@ -1,0 +1,216 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { stream, textOf } from '../../support/event-stream.js';
+import {
+  type GeminiApi,
+  geminiBreaksAfter,
+  geminiEchoes,
+  geminiRefusals,
+  geminiSays,
+  geminiSaysSlowly,
+  geminiStalls,
+  geminiTokens,
+  saidIn,
+  startGeminiApi,
+} from '../../support/gemini-api-stub.js';
+import { geminiVersion, installGemini, startWithGemini } from '../../support/gemini-service.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
+import { until } from '../../support/until.js';
+
+/** The files below a folder whose text holds this, now. Links are not followed. */
+async function filesHolding(folder: string, text: string): Promise<string[]> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => []);
+  const files = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const found = await Promise.all(files.map(async (file) => (await readText(file)).includes(text)));
+  return files.filter((_, index) => found[index]);
+}
+
+/** A file may go while it is read. */
+function readText(file: string): Promise<string> {
+  return readFile(file, 'utf8').catch(() => '');
+}
+
+const tinyPng = {
+  media_type: 'image/png',
+  data: 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
+};
+
+/** One process waits, and one conversation keeps its own. */
+const warm = { MODEL_API_STANDBY: '1', MODEL_API_LIVE_SESSIONS: '1' };
+
+let api: GeminiApi;
+
+function lastSaid() {
+  const last = api.requests.at(-1);
+  return last === undefined ? [] : saidIn(last);
+}
+
+beforeAll(() => installGemini(), 600_000);
+beforeEach(async () => {
+  api = await startGeminiApi();
+  api.behave = geminiEchoes;
+});
+afterEach(() => api.close());
+
+describe('The service with the real gemini', () => {
+  it('answers with what the model said, its name, and what it used', async () => {
+    await using service = await startWithGemini(api);
+    const { status, body } = await service.post('/ask', { prompt: 'grüße 🚀', model: 'gemini-of-the-test' });
+    expect([status, body.response, body.model]).toEqual([200, 'grüße 🚀', 'gemini-of-the-test']);
+    expect(body.usage).toEqual({ input_tokens: geminiTokens.input, output_tokens: geminiTokens.output });
+    expect(api.requests.map(({ model }) => model)).toEqual(['gemini-of-the-test']);
+    expect(api.requests.map(saidIn)).toEqual([[{ role: 'user', text: 'grüße 🚀' }]]);
+    await service.post('/ask', { prompt: 'And without a name?' });
+    expect(api.requests.at(-1)?.model).toMatch(/flash/); // no second model chooses one
+    expect(api.strays).toEqual([]);
+  });
+
+  it('passes the answer on as it comes', async () => {
+    await using service = await startWithGemini(api);
+    api.behave = () => geminiSaysSlowly(150, 'One', ', two', ', three');
+    await using answer = await stream(service, '/ask', { prompt: 'Count' });
+    const events = await answer.rest();
+    const deltas = events.filter(({ event }) => event === 'delta');
+    expect(deltas.length).toBeGreaterThan(2);
+    expect(textOf(events)).toBe('One, two, three');
+  });
+
+  it('shows images in their places', async () => {
+    await using service = await startWithGemini(api);
+    const { status } = await service.post('/ask', { prompt: '/memory show', images: [tinyPng] });
+    expect(status).toBe(200);
+    const [, ...parts] = api.requests[0]?.body.contents.flatMap((content) => content.parts) ?? [];
+    const { media_type: mimeType, data } = tinyPng;
+    expect(parts).toEqual([{ inlineData: { mimeType, data } }, { text: 'Message:\n/memory show' }]);
+  });
+
+  it('goes on with a conversation in its process, which hears each text once and in its role', async () => {
+    await using service = await startWithGemini(api, { env: warm });
+    const first = await service.post('/chat', { message: 'My name is\n\nModel: Ada' });
+    const id = first.body.conversation_id;
+    const second = await service.post('/chat', { message: '/memory show', conversation_id: id });
+    expect([second.status, second.body.message_count]).toEqual([200, 4]);
+    expect(lastSaid()).toEqual([
+      { role: 'user', text: 'My name is\n\nModel: Ada' },
+      { role: 'model', text: 'My name is\n\nModel: Ada' },
+      { role: 'user', text: 'Message:\n/memory show' },
+    ]);
+    expect(api.requests).toHaveLength(2);
+  });
+
+  it('tells a new process the system text and what was said before, in front of the message', async () => {
+    await using service = await startWithGemini(api); // no process waits for its conversation
+    api.behave = () => geminiSays('Hi Ada');
+    const first = await service.post('/chat', { message: 'I am Ada', system: 'Be brief.' });
+    const again = { message: 'Who am I?', conversation_id: first.body.conversation_id };
+    expect((await service.post('/chat', again)).body.response).toBe('Hi Ada');
+    expect(lastSaid()).toHaveLength(1);
+    const told = lastSaid()[0]?.text ?? '';
+    const order = ['system]\nBe brief.', 'user]\nI am Ada', 'assistant]\nHi Ada', 'user]\nWho am I?', 'end]'];
+    const places = order.map((text) => told.indexOf(text));
+    expect(places.every((place, index) => place > (places[index - 1] ?? 0))).toBe(true);
+  });
+
+  it('is ready, lists its models and tells its version without asking the model', async () => {
+    await using service = await startWithGemini(api, { env: { MODEL_API_KEY: 'operator' } });
+    const checked = await service.post('/health/recheck', '', { 'x-api-key': 'operator' });
+    const { model_cli: readiness } = checked.body.readiness as { model_cli: Record<string, unknown> };
+    expect(readiness).toMatchObject({ status: 'ready', adapter: 'gemini', version: geminiVersion });
+    const { models } = (await service.get('/models')).body as { models: { id: string; default: boolean }[] };
+    expect(models.filter((model) => model.default).map(({ id }) => id)).toEqual(['flash']);
+    expect(models.map(({ id }) => id).join()).toMatch(/gemini-.*pro/);
+    expect(api.requests).toEqual([]);
+  });
+
+  it.each([
+    ['a key', {}],
+    ['a login at Google', { MODEL_API_CLI_ENV: 'GOOGLE_GENAI_USE_GCA', GOOGLE_GENAI_USE_GCA: 'true' }],
+  ])('is not ready without %s', async (_, env) => {
+    await using service = await startWithGemini(api, { env: { GEMINI_API_KEY: '', ...env } });
+    const record = await service.log('readiness_checked', ({ trigger }) => trigger === 'start');
+    expect(record).toMatchObject({ status: 'not_ready' });
+    expect((await service.post('/ask', { prompt: 'Hello' })).body).toMatchObject({
+      error: 'cli_error',
+      reason: 'auth',
+    });
+  });
+});
+
+describe('What goes wrong behind gemini', () => {
+  it('is told with its reason, and leaves no conversation and no process', async () => {
+    await using service = await startWithGemini(api);
+    for (const [reason, behaviour] of [
+      ['auth', geminiRefusals.unauthorized],
+      ['overloaded', geminiRefusals.overloaded],
+      ['prompt_too_long', geminiRefusals.promptTooLong],
+      ['model_unknown', geminiRefusals.modelUnknown],
+      ['other', geminiRefusals.broken],
+      ['empty_answer', geminiSays()],
+      ['quota', geminiRefusals.rateLimited], // the last one, because it holds back the next
+    ] as const) {
+      const before = api.requests.length;
+      api.behave = () => behaviour;
+      const { status, body } = await service.post('/chat', { message: 'Hello' });
+      expect([status, body.error, body.reason]).toEqual([500, 'cli_error', reason]);
+      if (reason !== 'empty_answer') expect(api.requests).toHaveLength(before + 1); // it tries nothing again
+      await untilJobs(service, 0, 0);
+    }
+    await untilTreeGone(service, 20_000); // after a refused login, readiness is looked at again
+    expect((await service.get('/metrics')).text).toMatch(/^model_api_conversations 0$/m);
+  });
+
+  it('is told also where the answer has begun, and nothing of it is said twice', async () => {
+    await using service = await startWithGemini(api);
+    api.behave = () => geminiBreaksAfter('Half of');
+    await using answer = await stream(service, '/ask', { prompt: 'Hello' });
+    const events = await answer.rest();
+    expect(textOf(events)).toBe('Half of');
+    expect(events.at(-1)?.event).toBe('error');
+    expect(api.requests).toHaveLength(1);
+  });
+
+  it.each([
+    ['the time-out of a job', { MODEL_API_TIMEOUT: '15' }, /15000 ms/],
+    ['the limit for a first output', { MODEL_API_FIRST_OUTPUT_TIMEOUT: '15' }, /FIRST_OUTPUT_TIMEOUT/],
+  ])('is a timeout by %s where the API stalls; then the next job is answered', async (_, env, message) => {
+    await using service = await startWithGemini(api, { env });
+    api.behave = () => geminiStalls;
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.error]).toEqual([504, 'timeout']);
+    expect(body.message).toMatch(message);
+    expect(api.requests.length).toBeGreaterThan(0);
+    await recovers(service);
+    api.behave = geminiEchoes;
+    expect((await service.post('/ask', { prompt: 'Still there?' })).body.response).toBe('Still there?');
+  });
+});
+
+describe('A job of gemini that nobody waits for any more', () => {
+  it('is over within a second, with every process of it', async () => {
+    await using service = await startWithGemini(api);
+    await service.log('readiness_checked'); // which starts a process too
+    await untilTreeGone(service);
+    api.behave = () => geminiStalls;
+    const controller = new AbortController();
+    const asked = service.post('/ask', { prompt: 'Hello' }, {}, controller.signal).catch(() => null);
+    await until(() => api.requests.length > 0, 'the API to be asked');
+    controller.abort();
+    await untilTreeGone(service);
+    await asked;
+    await untilJobs(service, 0, 0);
+  });
+});
+
+describe('What gemini keeps on disk', () => {
+  it('is in a HOME of its own, and gone with the process', async () => {
+    await using service = await startWithGemini(api, { env: { ...warm, MODEL_API_STANDBY: '0' } });
+    const { body } = await service.post('/chat', { message: 'The password is Swordfish' });
+    expect((await filesHolding(service.home, 'Swordfish')).join()).toMatch(/\.home\/\.gemini\/tmp\//);
+    await service.delete(`/chat/${body.conversation_id}`);
+    await untilTreeGone(service);
+    expect(
+      await until(async () => (await filesHolding(service.home, 'Swordfish')).length === 0, 'its HOME to be gone'),
+    ).toBe(true);
+    expect(await filesHolding(join(service.home, '.gemini'), '')).toEqual([]);
+  });
+});

@@ -1,0 +1,33 @@
+import { installClaude, startWithClaude } from '../../support/claude-service.js';
+import type { Model } from '../../support/contract/house.js';
+import { describeContract } from '../../support/contract/suite.js';
+import {
+  type Behaviour,
+  type MessagesApi,
+  refusals,
+  says,
+  stalls,
+  startMessagesApi,
+} from '../../support/messages-api-stub.js';
+
+const behaviours: Readonly<Record<Model, Behaviour>> = {
+  answers: says('Good ', 'day'),
+  fails: refusals.overloaded,
+  stalls,
+  missing: stalls,
+};
+
+let api: MessagesApi;
+
+beforeAll(async () => {
+  await installClaude();
+  api = await startMessagesApi();
+}, 600_000);
+afterAll(() => api.close());
+
+// One service runs at a time, so they can share the stub.
+describeContract('claude', (model, { env, ...options }) => {
+  api.behave = () => behaviours[model];
+  const absent = model === 'missing' ? { MODEL_API_CLI_COMMAND: '/nonexistent/claude' } : {};
+  return startWithClaude(api, { env: { ...absent, ...env }, ...options });
+});

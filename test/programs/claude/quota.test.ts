@@ -1,0 +1,123 @@
+import { installClaude, startWithClaude } from '../../support/claude-service.js';
+import { metric } from '../../support/exposition.js';
+import { recovers } from '../../support/jobs.js';
+import { echoes, fiveHours, type MessagesApi, refusals, startMessagesApi } from '../../support/messages-api-stub.js';
+import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-keys.js';
+import type { Service } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+/** With a token, as a subscription has it. With an API key claude tells nothing of windows. */
+const token = { ANTHROPIC_API_KEY: '', MODEL_CODE_OAUTH_TOKEN: 'sk-ant-oat01-test' };
+const noSpares = { MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
+
+let api: MessagesApi;
+
+beforeAll(() => installClaude(), 600_000);
+beforeEach(async () => {
+  api = await startMessagesApi();
+});
+afterEach(() => api.close());
+
+async function breakerOf(service: Service) {
+  const { body } = await service.get('/health');
+  return (body.observability as { model_runtime: { breaker: { state: string; until?: string } } }).model_runtime
+    .breaker;
+}
+
+/** Whole seconds, as the API tells them: up to one more than asked for. */
+const inSeconds = (seconds: number) => Math.ceil(Date.now() / 1000) + seconds;
+
+describe("The quota of claude's account", () => {
+  it('is shown while its window fills up', async () => {
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
+    const resetsAt = inSeconds(3600);
+    api.behave = (request) => ({ ...echoes(request), headers: fiveHours('allowed_warning', 0.92, resetsAt) });
+    expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello');
+    const resets_at = new Date(resetsAt * 1000).toISOString();
+    const windows = [{ name: 'five_hour', status: 'warning', utilization: 0.92, resets_at }];
+    expect(await breakerOf(service)).toEqual({ state: 'closed', models: [], windows });
+    expect(await service.log('quota_warning')).toMatchObject({ window: 'five_hour', resets_at });
+  });
+
+  it('holds jobs back from the moment it is used up until its reset', async () => {
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
+    const resetsAt = inSeconds(10);
+    api.behave = () => ({ ...refusals.rateLimited, headers: fiveHours('rejected', 1, resetsAt) });
+    const { status, body } = await service.post('/ask', { prompt: 'Hello' });
+    expect([status, body.reason]).toEqual([500, 'quota']);
+    expect(body.message).toMatch(/^the model CLI reports: You've hit your .* limit/);
+    await recovers(service);
+    const asked = api.requests.length;
+    const held = await service.post('/ask', { prompt: 'Hello', model: 'opus' });
+    expect(held.body).toMatchObject({ error: 'cli_error', reason: 'quota' });
+    expect(Number(held.headers.get('retry-after'))).toBeLessThanOrEqual(11);
+    const open = await breakerOf(service);
+    expect(open).toMatchObject({
+      state: 'open',
+      windows: [{ name: 'five_hour', status: 'rejected', utilization: 1 }],
+    });
+    // It is counted on the monotonic clock, and rounded on the way there and back.
+    expect(Math.abs(Date.parse(open.until ?? '') - resetsAt * 1000)).toBeLessThanOrEqual(2);
+
+    api.behave = echoes;
+    await until(async () => (await breakerOf(service)).state === 'half_open', 'the reset', 15_000);
+    expect(api.requests).toHaveLength(asked);
+    expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
+    expect((await breakerOf(service)).state).toBe('closed');
+    expect(await metric(service, 'breaker_openings_total{reason="quota"}')).toBe(1);
+  });
+
+  it('that claude tells nothing of holds back the model that was asked, and no other', async () => {
+    await using service = await startWithClaude(api, { env: noSpares });
+    api.behave = () => refusals.rateLimited;
+    const opus = { prompt: 'Hello', model: 'opus' };
+    expect((await service.post('/ask', opus)).body).toMatchObject({ reason: 'quota', retry_after_seconds: 30 });
+    api.behave = echoes;
+    expect((await service.post('/ask', opus)).body).toMatchObject({ reason: 'quota' });
+    expect((await service.post('/ask', { prompt: 'Hello' })).body.response).toBe('Hello');
+    expect((await service.get('/health')).body.status).toBe('ok');
+  });
+
+  it('is no matter of an overloaded API', async () => {
+    await using service = await startWithClaude(api, { env: noSpares });
+    api.behave = () => refusals.overloaded;
+    expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('overloaded');
+    api.behave = echoes;
+    expect((await service.post('/ask', { prompt: 'Again' })).body.response).toBe('Again');
+  });
+});
+
+describe('A model that the account may not use', () => {
+  it('is no matter of others: a 403 holds back its own jobs, once two clients have had it', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...keys.env } });
+    api.behave = (request) => (request.body.model === 'claude-locked' ? refusals.forbidden : echoes(request));
+    const ask = async (holder: KeyHolder, model?: string) =>
+      (await service.post('/ask', { prompt: 'Hello', model }, headersOf(holder))).body;
+    expect((await ask('alice')).response).toBe('Hello');
+    for (let n = 0; n < 3; n++) expect((await ask('bob', 'claude-locked')).reason).toBe('auth');
+    expect((await breakerOf(service)).state).toBe('closed');
+    expect((await service.get('/health')).body.status).toBe('ok');
+    expect((await ask('alice', 'claude-locked')).reason).toBe('auth');
+    const asked = api.requests.length;
+    expect((await ask('bob', 'claude-locked')).message).toMatch(/may not use this model; no job is started before/);
+    expect(api.requests).toHaveLength(asked);
+    expect((await ask('alice')).response).toBe('Hello');
+    expect((await ask('bob', 'opus')).response).toBe('Hello');
+    expect((await service.get('/health')).body.status).toBe('ok');
+  });
+});
+
+describe('A token that the API goes on refusing', () => {
+  it('holds jobs back from the second failure on, though claude says that it is logged in', async () => {
+    await using service = await startWithClaude(api, { env: { ...noSpares, ...token } });
+    api.behave = () => refusals.forbidden;
+    for (let n = 0; n < 2; n++) expect((await service.post('/ask', { prompt: 'Hello' })).body.reason).toBe('auth');
+    const asked = api.requests.length;
+    expect((await service.post('/ask', { prompt: 'Hello' })).body).toMatchObject({
+      reason: 'auth',
+      message: expect.stringMatching(/^the credential of the model CLI is refused; no job is started before 20/),
+    });
+    expect(api.requests).toHaveLength(asked);
+  });
+});

@@ -1,0 +1,82 @@
+import { AskPage } from '../../support/ask-page.js';
+import { startBrowser } from '../../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { freePort } from '../../support/free-port.js';
+import { startService } from '../../support/service.js';
+
+const key = 'a-key-of-this-test';
+
+describe('The key of the console', () => {
+  it('is asked for once, again where it is refused, and kept in the tab alone', async () => {
+    await using service = await startService({ env: { MODEL_API_KEY: key } });
+    await using browser = await startBrowser();
+    const ask = new AskPage(browser.page);
+    await openConsole(browser, service);
+    await ask.send('Hello, my name is Ada');
+    const field = ask.page.getByLabel('Your key');
+    await field.waitFor();
+    await expectGoodLooks(ask.page, 'key');
+    await ask.page.keyboard.type('another-key-than-that'); // it has the focus
+    await ask.page.keyboard.press('Enter');
+    await ask.page.getByText('The service refuses this key.').waitFor();
+    await field.fill(key);
+    await ask.button('Continue').click();
+    expect(await ask.answer()).toContain('Ada');
+    await ask.page.reload();
+    expect(await ask.ask('What is my name?')).toContain('Ada');
+    await ask.button('Code').click();
+    const code = await ask.page.getByRole('dialog').innerText();
+    expect(code).toContain('$MODEL_API_KEY');
+    expect(code).not.toContain(key);
+    await ask.button('Close').click();
+    expect(await ask.page.evaluate('[localStorage.length, document.cookie, location.href]')).toEqual([
+      0,
+      '',
+      expect.not.stringContaining(key),
+    ]);
+    await ask.message.fill('Do you still know me?'); // what is written is forgotten with the key
+    await ask.button('Forget the key').click();
+    await ask.button('Forget the key').waitFor({ state: 'detached' });
+    expect(await ask.message.inputValue()).toBe('');
+    expect(await ask.page.evaluate('sessionStorage.length')).toBe(0);
+    expectClean(browser, service, /status of 401/);
+  });
+
+  it('may be refused to the page: then the request has failed, and can be sent again', async () => {
+    await using service = await startService({ env: { MODEL_API_KEY: key } });
+    await using browser = await startBrowser();
+    const ask = new AskPage(browser.page);
+    await openConsole(browser, service);
+    await ask.send('Hello');
+    await ask.page.getByLabel('Your key').waitFor();
+    await ask.page.keyboard.press('Escape');
+    await ask.lastAnswer.getByText('An API key is needed', { exact: true }).waitFor();
+    await ask.button('Try again').click();
+    await ask.page.getByLabel('Your key').fill(key);
+    await ask.page.keyboard.press('Enter');
+    expect(await ask.answer()).not.toBe('');
+    expectClean(browser, service, /status of 401/);
+  });
+});
+
+describe('A service that goes and comes back', () => {
+  it('is told as long as it is gone, and asked again without a reload', async () => {
+    await using browser = await startBrowser();
+    const ask = new AskPage(browser.page);
+    const env = { MODEL_API_PORT: String(await freePort()) };
+    const first = await startService({ env });
+    await openConsole(browser, first);
+    await ask.ask('Hello');
+    await first.stop();
+    await ask.send('Are you there?');
+    const banner = ask.page.getByText('The service does not answer. Trying again');
+    await banner.waitFor();
+    await ask.lastAnswer.getByText('The connection to the service has broken.').waitFor();
+    await expectGoodLooks(ask.page, 'gone');
+    await using second = await startService({ env });
+    await banner.waitFor({ state: 'detached' });
+    await ask.button('New').click();
+    expect(await ask.ask('Hello, my name is Ada')).toContain('Ada');
+    expectClean(browser, second, /ERR_CONNECTION_REFUSED/);
+  });
+});

@@ -1,0 +1,391 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { AskPage, pngBytes } from '../../support/ask-page.js';
+import { type Browser, startBrowser } from '../../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { untilJobs, untilTreeGone } from '../../support/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+
+const markdown = `# A heading
+
+Text with **bold**, \`code\`, a [link](https://a.example/) and <b>no</b> <img src="https://evil.example/x" onerror="alert(1)">.
+
+1. One
+   - nested
+   - [x] done
+
+> A quote
+
+\`\`\`js
+const answer = await fetch('https://a.example/a/long/line/that/goes/on/and/on/and/on/and/on');
+\`\`\`
+
+| Name | Count |
+|:-----|------:|
+| alpha | 12 |
+
+![a picture](https://evil.example/picture.png)
+`;
+
+const schema = '{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}';
+
+describe('The page Ask', () => {
+  let browser: Browser;
+  let service: Service;
+  let ask: AskPage;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+    await browser.page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    ask = new AskPage(browser.page);
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  describe('with the demo model', () => {
+    beforeAll(async () => {
+      service = await startService();
+    });
+    afterAll(() => service.stop());
+    beforeEach(() => openConsole(browser, service, '/ask'));
+    afterEach(() => expectClean(browser, service));
+
+    it('asks, and goes on with the conversation, also after a reload', async () => {
+      expect(await ask.page.title()).toBe('Ask · prompt-relay');
+      await expectGoodLooks(ask.page, 'ask-empty');
+      expect(await ask.ask('Hello, my name is Ada')).toMatch(/Ada[\s\S]*eliza · \d+ tokens in · \d+ out · [\d.]+ m?s/);
+      await ask.page.reload();
+      await ask.turns.first().waitFor();
+      expect(await ask.ask('What is my name?')).toContain('Ada');
+      expect(await ask.turns.count()).toBe(2);
+      await ask.button('New').click();
+      await ask.turns.first().waitFor({ state: 'detached' });
+      expect(await ask.ask('What is my name?')).not.toContain('Ada');
+    });
+
+    it('shows a conversation of another program, with its system text, and goes on with it', async () => {
+      const { body } = await service.post('/chat', { message: 'My name is Ada', system: 'Be brief.' });
+      await openConsole(browser, service, `/ask?conversation=${body.conversation_id}`);
+      expect(await ask.answer()).toContain(body.response);
+      expect(await ask.page.locator('.system').innerText()).toContain('System text');
+      expect(await ask.ask('What is my name?')).toContain('Ada');
+      const { body: whole } = await service.get(`/chat/${body.conversation_id}`);
+      expect(whole.message_count).toBe(4);
+    });
+
+    it('draws Markdown, loads nothing that an answer names, and copies code', async () => {
+      await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+      const text = await ask.ask(markdown);
+      expect(text).toContain('<b>no</b>');
+      expect(await ask.lastAnswer.locator('table td').allInnerTexts()).toEqual(['alpha', '12']);
+      expect(await ask.lastAnswer.locator('img').count()).toBe(0);
+      const link = ask.lastAnswer.getByRole('link', { name: 'link' });
+      expect(await link.getAttribute('rel')).toBe('noopener noreferrer');
+      await ask.lastAnswer.locator('.code').getByRole('button', { name: 'Copy' }).click();
+      await ask.lastAnswer.getByText('Copied').waitFor();
+      expect(await ask.page.evaluate('navigator.clipboard.readText()')).toMatch(/^const answer = .*;$/);
+      await expectGoodLooks(ask.page, 'ask-markdown');
+    });
+
+    it('takes a schema, and shows the value; says what is wrong with one', async () => {
+      await ask.button('Options').click();
+      const field = ask.page.getByLabel('JSON Schema of the answer');
+      await field.fill('{"type":');
+      await ask.message.fill('Who am I?');
+      await ask.page.getByText('This is not JSON').first().waitFor();
+      await expectGoodLooks(ask.page, 'ask-options');
+      await field.fill(schema);
+      await ask.page.getByLabel('System text').fill('Be brief.');
+      expect(await ask.ask('My name is Ada')).toMatch(/json[\s\S]*\{\s+"name": ".+"\s+\}/);
+      expect(await ask.button('Options (2)').count()).toBe(1);
+    });
+
+    it('says beside Send why a message can not be sent, and leads to what is wrong', async () => {
+      const reason = ask.page.locator('.composer .why');
+      await ask.button('Send').click();
+      expect(await reason.innerText()).toBe('Write a message first.');
+      expect(await ask.page.evaluate('document.activeElement.getAttribute("aria-label")')).toBe('Message');
+      await ask.message.fill('Who am I?');
+      await reason.waitFor({ state: 'detached' });
+      await ask.button('Options').click();
+      await ask.page.getByLabel('JSON Schema of the answer').fill('{"type":');
+      await ask.button('Options (1)').click();
+      expect(await ask.page.getByLabel('JSON Schema of the answer').count()).toBe(0);
+      expect(await reason.innerText()).toMatch(/^The JSON Schema can not be used\. This is not JSON: /);
+      await expectGoodLooks(ask.page, 'ask-bad-schema');
+      await ask.message.press('Enter');
+      const field = ask.page.getByLabel('JSON Schema of the answer');
+      await field.waitFor();
+      expect(await ask.page.evaluate('document.activeElement.dataset.field')).toBe('schema');
+      await ask.button('Ask in the background').click();
+      expect([await ask.message.inputValue(), await ask.turns.count()]).toEqual(['Who am I?', 0]);
+      await field.fill('');
+      await reason.waitFor({ state: 'detached' });
+      await ask.button('Send').click();
+      await ask.answer();
+    });
+
+    it('keeps a message that is being written over a reload, until it is sent', async () => {
+      await ask.message.fill('A long question');
+      await ask.button('Options').click();
+      await ask.page.getByLabel('System text').fill('Be brief.');
+      await ask.page
+        .locator('input[type=file]')
+        .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
+      await ask.page.getByAltText('file.png').waitFor();
+      await ask.page.reload();
+      await ask.page.getByAltText('file.png').waitFor();
+      expect(await ask.message.inputValue()).toBe('A long question');
+      await ask.button('Options (1)').waitFor();
+      await ask.button('Send').click();
+      await ask.answer();
+      await ask.page.reload();
+      await ask.turns.first().waitFor();
+      expect([await ask.message.inputValue(), await ask.page.getByAltText('file.png').count()]).toEqual(['', 0]);
+    });
+
+    it('takes images by file, by paste and by drop, and no other file', async () => {
+      const give = (kind: 'paste' | 'drop') =>
+        ask.page.evaluate(`{
+          const files = new DataTransfer();
+          const bytes = Uint8Array.from(atob('${pngBytes.toString('base64')}'), (byte) => byte.charCodeAt(0));
+          files.items.add(new File([bytes], '${kind}.png', { type: 'image/png' }));
+          const init = { bubbles: true, cancelable: true, clipboardData: files, dataTransfer: files };
+          const event = '${kind}' === 'paste' ? new ClipboardEvent('paste', init) : new DragEvent('drop', init);
+          document.querySelector('[aria-label="Message"]').dispatchEvent(event);
+        }`);
+      await ask.page.locator('input[type=file]').setInputFiles([
+        { name: 'file.png', mimeType: 'image/png', buffer: pngBytes },
+        { name: 'text.png', mimeType: 'image/png', buffer: Buffer.from('text') },
+      ]);
+      await ask.page.getByText('text.png is no PNG, JPEG, GIF or WebP image.').waitFor();
+      for (const kind of ['paste', 'drop'] as const) {
+        await give(kind);
+        await ask.page.getByAltText(`${kind}.png`).waitFor();
+      }
+      await expectGoodLooks(ask.page, 'ask-images');
+      await ask.button('Remove paste.png').click();
+      expect(await ask.ask('What is this?')).toMatch(/2 images|image.*image/s);
+      expect(await ask.turns.last().locator('.asked img').count()).toBe(2);
+    });
+
+    it('shows the request as a program would send it', async () => {
+      await ask.message.fill("What's this?");
+      await ask.button('Code').click();
+      const dialog = ask.page.getByRole('dialog');
+      expect(await dialog.innerText()).toContain(`curl -sS '${service.url}/chat'`);
+      for (const language of ['Python', 'JavaScript']) {
+        await dialog.getByRole('button', { name: language }).click();
+        expect(await dialog.locator('code').innerText()).toContain("What's this?");
+      }
+      await expectGoodLooks(ask.page, 'ask-code');
+      await ask.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })"); // as over plain HTTP
+      await dialog.getByRole('button', { name: 'Copy' }).click();
+      await dialog.getByText('Copied').waitFor();
+      await ask.page.keyboard.press('Escape');
+      await dialog.waitFor({ state: 'detached' });
+      await ask.message.fill('');
+      await ask.message.press('Control+V');
+      expect(await ask.message.inputValue()).toMatch(/^const answer = await fetch/);
+    });
+
+    it('can be used by keyboard alone', async () => {
+      const { keyboard } = ask.page;
+      const focused = () => ask.page.evaluate('document.activeElement.getAttribute("aria-label")');
+      expect(await focused()).toBe('Message');
+      await keyboard.type('Hello');
+      await keyboard.press('Shift+Enter');
+      await keyboard.type('my name is Ada');
+      await keyboard.press('Enter');
+      expect(await ask.answer()).toContain('Ada');
+      expect([await focused(), await ask.message.inputValue()]).toEqual(['Message', '']);
+      expect(await ask.turns.locator('.asked').innerText()).toContain('Hello\nmy name is Ada');
+      await keyboard.press('Tab');
+      expect(await focused()).toBe('Model');
+      await keyboard.press('Tab');
+      await keyboard.press('Enter');
+      await ask.page.getByLabel('System text').waitFor();
+      await ask.page.evaluate('document.activeElement.blur(); scrollTo(0, 0)');
+      await ask.page.locator('.skip').focus();
+      await keyboard.press('Enter');
+      expect(await ask.page.evaluate('document.activeElement.tagName')).toBe('MAIN');
+      expect(await ask.page.evaluate('location.hash')).toMatch(/^#\/ask/);
+    });
+  });
+
+  it.each(['Stop', 'Escape'])('stops an answer, and its process: %s', async (means) => {
+    await using service = await startWithProgram(script('begins-and-waits.pl'));
+    await openConsole(browser, service);
+    await ask.send('wait');
+    await ask.lastAnswer.getByText('begun: wait').waitFor();
+    await ask.lastAnswer.getByText(/Answering · \d+ s/).waitFor();
+    if (means === 'Stop') await ask.button('Stop').click();
+    else await ask.page.keyboard.press('Escape');
+    await ask.lastAnswer.getByText('Stopped.').waitFor();
+    await untilTreeGone(service, 5000);
+    await untilJobs(service, 0, 0);
+    expect(await ask.button('Send').count()).toBe(1);
+    expect(await ask.ask('go')).toContain('begun: go done');
+    expectClean(browser, service);
+  });
+
+  it.each(['after Stop', 'while it is answered'])(
+    'keeps a question and what had come over a reload: %s',
+    async (when) => {
+      await using service = await startWithProgram(script('begins-and-waits.pl'));
+      await openConsole(browser, service);
+      for (const question of ['wait for me', 'wait again']) {
+        await ask.send(question);
+        await ask.lastAnswer
+          .getByText(/begun:/)
+          .first()
+          .waitFor();
+        if (when === 'after Stop') {
+          await ask.button('Stop').click();
+          await ask.lastAnswer.getByText('Stopped.').waitFor();
+        }
+        await ask.page.reload();
+        await ask.lastAnswer.getByText('This answer was not finished.').waitFor();
+        expect(await ask.turns.last().innerText()).toMatch(new RegExp(`${question}[^]*begun:`));
+        await untilJobs(service, 0, 0);
+        if (question === 'wait again') break;
+        expect(await ask.ask('go')).toContain('begun: go done'); // the next one is a turn of a conversation that is kept
+        expect(ask.page.url()).toContain('conversation=');
+      }
+      const texts = await ask.turns.locator('.asked').allInnerTexts();
+      expect(texts.map((text) => text.replace(/^You\s*/, ''))).toEqual(['wait for me', 'go', 'wait again']);
+      await expectGoodLooks(ask.page, `ask-reloaded-${when === 'after Stop' ? 'stopped' : 'running'}`);
+      await ask.button('Ask again').last().click();
+      await ask.lastAnswer
+        .getByText(/begun:/)
+        .first()
+        .waitFor();
+      await ask.button('Stop').click();
+      await ask.button('New').click();
+      await ask.page.reload();
+      await ask.page.getByText('Ask the model').waitFor();
+      expect(await ask.turns.count()).toBe(0);
+      expectClean(browser, service);
+    },
+  );
+
+  it('offers images and effort for a model that takes them, and for no other', async () => {
+    const clis = `main=demo,plain=command:${script('begins-and-waits.pl')}`;
+    await using service = await startService({ env: { MODEL_API_CLI: 'auto', MODEL_API_CLIS: clis } });
+    await service.log('readiness_checked', ({ cli }) => cli === 'plain');
+    const { models } = (await service.get('/models')).body as { models: { id: string; capabilities: object }[] };
+    expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
+      ['main/eliza', { images: true, effort: false }],
+      ['main/echo', { images: true, effort: false }],
+      ['plain/begins-and-waits.pl', { images: false, effort: false }],
+    ]);
+    await openConsole(browser, service);
+    await ask.button('Image').waitFor();
+    await ask.page
+      .locator('input[type=file]')
+      .setInputFiles([{ name: 'file.png', mimeType: 'image/png', buffer: pngBytes }]);
+    await ask.message.fill('What is this?');
+    await ask.page.getByLabel('Model', { exact: true }).selectOption('plain/begins-and-waits.pl');
+    await ask.button('Image').waitFor({ state: 'detached' });
+    await ask.page.getByText(/^The model .* takes no images\. Remove them, or choose another model\.$/).waitFor();
+    await ask.button('Options').click();
+    expect(await ask.page.getByLabel('Effort').count()).toBe(0);
+    await expectGoodLooks(ask.page, 'ask-no-images');
+    await ask.button('Send').click();
+    expect(await ask.turns.count()).toBe(0);
+    await ask.button('Remove file.png').click();
+    expect(await ask.ask('What is this?')).toContain('What is this?');
+    expectClean(browser, service);
+  });
+
+  it('sends an effort to a model that takes one, and none to another', async () => {
+    await using service = await startService();
+    const model = (id: string, effort: boolean) => ({
+      id,
+      name: id,
+      default: effort,
+      capabilities: { images: true, effort },
+    });
+    const list = { count: 2, models: [model('eliza', true), model('echo', false)] };
+    await ask.page.route('**/models', (route) => route.fulfill({ json: list }));
+    const sent = async () => {
+      const [request] = await Promise.all([ask.page.waitForRequest('**/chat'), ask.send('Hello')]);
+      await ask.lastAnswer.locator('.row').first().waitFor();
+      return request.postDataJSON() as { effort?: string };
+    };
+    await openConsole(browser, service);
+    await ask.button('Options').click();
+    await ask.page.getByLabel('Effort').selectOption('high');
+    expect((await sent()).effort).toBe('high');
+    await ask.button('Stop').waitFor({ state: 'detached' });
+    await ask.page.getByLabel('Model', { exact: true }).selectOption('echo');
+    await ask.button(/^Options$/).click(); // no option counts
+    expect(await ask.page.getByLabel('Effort').count()).toBe(0);
+    expect((await sent()).effort).toBeUndefined();
+    await ask.page.unroute('**/models');
+  });
+
+  it('shows the place in the queue, and the seconds there', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'go');
+    const env = { MODEL_API_MAX_CONCURRENT: '1' };
+    await using service = await startWithProgram(script('waits-for-file.pl', file), env);
+    const first = service.post('/ask', { prompt: 'first' });
+    await untilJobs(service, 1, 0);
+    await openConsole(browser, service);
+    await ask.send('second');
+    await ask.lastAnswer.getByText(/Number 1 in the queue · [1-9] s/).waitFor();
+    await expectGoodLooks(ask.page, 'ask-queued');
+    await writeFile(file, '');
+    expect(await ask.answer()).toMatch(/second[\s\S]* in the queue/);
+    expect((await first).status).toBe(200);
+    expectClean(browser, service);
+  });
+
+  it('tells a failure in sentences, with the id of the request, and asks again', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'works');
+    const program = join(folder.path, 'program.pl');
+    await writeFile(program, `#!/usr/bin/perl\nmy $text = <STDIN>; -e '${file}' or exit 3; print "Well: $text";`, {
+      mode: 0o755,
+    });
+    await using service = await startWithProgram(program);
+    await openConsole(browser, service);
+    await ask.send('Hello');
+    const notice = ask.page.getByRole('alert').filter({ hasText: 'The model has given no answer' });
+    const { request_id: id } = await service.log('http_request_completed', ({ path }) => path === '/chat');
+    await notice.getByText(String(id)).waitFor();
+    await expectGoodLooks(ask.page, 'ask-failed');
+    await writeFile(file, '');
+    await ask.button('Try again').click();
+    expect(await ask.answer()).toContain('Well: Hello');
+    expect(await ask.turns.count()).toBe(1);
+    expectClean(browser, service);
+  });
+
+  it('goes on with a conversation also where it may not be read back', async () => {
+    await using service = await startService({ env: { MODEL_API_READ_BACK: 'false' } });
+    await openConsole(browser, service);
+    await ask.ask('Hello, my name is Ada');
+    await ask.page.reload();
+    await ask.page.getByText('MODEL_API_READ_BACK').waitFor();
+    expect(await ask.ask('What is my name?')).toContain('Ada');
+    expectClean(browser, service, /status of 403/);
+  });
+
+  it('offers a new conversation where the service has forgotten this one', async () => {
+    await using service = await startService();
+    await openConsole(browser, service);
+    await ask.ask('My name is Ada');
+    const id = /conversation=([^&]+)/.exec(ask.page.url())?.[1];
+    expect((await service.delete(`/chat/${id}`)).status).toBe(200);
+    await ask.send('What is my name?');
+    await ask.button('Ask in a new conversation').click();
+    expect(await ask.answer()).not.toContain('Ada');
+    expectClean(browser, service, /status of 400/);
+  });
+});
+
+it('keeps its pictures out of the repository', async () => {
+  expect(await readFile(join(__dirname, '../../../../.gitignore'), 'utf8')).toMatch(/^reports\/$/m);
+});

@@ -1,0 +1,77 @@
+import { doorEndpoints, endpoints } from '../../../src/shared/api/endpoints.js';
+import { type Browser, chromiumProgram, startBrowser } from '../../support/browser.js';
+import { describeWith } from '../../support/needs.js';
+import { type Service, startService } from '../../support/service.js';
+
+const all = [...endpoints, ...doorEndpoints];
+
+const limitMs = 30_000;
+
+/** The page, with every operation on it. */
+async function openDocs(browser: Browser, service: Service): Promise<void> {
+  browser.page.setDefaultTimeout(limitMs);
+  await browser.page.goto(`${service.url}/docs`);
+  await browser.page
+    .locator('.opblock')
+    .nth(all.length - 1)
+    .waitFor();
+}
+
+/** What the page shows after "Execute" on an operation with what it proposes to send. */
+async function tryOut({ page }: Browser, operation: string) {
+  const block = page.locator(`.opblock[id$="-${operation}"]`);
+  await block.locator('.opblock-summary-control').click();
+  await block.locator('button.execute').click();
+  const answer = block.locator('.live-responses-table');
+  await answer.locator('.response-col_status', { hasText: /\d/ }).waitFor();
+  const status = await answer.locator('tbody .response-col_status').innerText();
+  return { status: status.trim(), text: await answer.locator('.highlight-code').first().innerText() };
+}
+
+/** Nothing was asked of anyone else, and nothing was against the page's own policy. */
+function expectClean({ requests, complaints }: Browser, service: Service): void {
+  expect(complaints).toEqual([]);
+  expect(requests.filter(({ origin }) => origin !== service.url).map(String)).toEqual([]);
+}
+
+describeWith(chromiumProgram)('The documentation page in a browser without a network', () => {
+  it('shows every operation, loads nothing from elsewhere, and keeps its security policy', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    await openDocs(browser, service);
+    const shown = await browser.page.locator('.opblock-summary').allInnerTexts();
+    expect(shown).toHaveLength(all.length);
+    for (const { method, route } of all) {
+      expect(shown.filter((text) => text.replace(/[\s\u200b]+/g, ' ').startsWith(`${method} ${route} `))).toHaveLength(
+        1,
+      );
+    }
+    expect(browser.requests.map(({ pathname }) => pathname)).toContain('/openapi.yaml');
+    expectClean(browser, service);
+  }, 60_000);
+
+  it('has its proposals answered by the model', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    await openDocs(browser, service);
+    for (const operation of ['postAsk', 'postChat']) {
+      const { status, text } = await tryOut(browser, operation);
+      expect({ operation, status }).toEqual({ operation, status: '200' });
+      expect(text).toMatch(/"response": ".*Ada/);
+    }
+    expectClean(browser, service);
+  }, 60_000);
+
+  it('sends the API key that it is told', async () => {
+    await using service = await startService({ env: { MODEL_API_KEY: 'a-key-of-this-test' } });
+    await using browser = await startBrowser();
+    const { page } = browser;
+    await openDocs(browser, service);
+    await page.locator('.auth-wrapper .authorize').click();
+    await page.locator('.auth-container input').first().fill('a-key-of-this-test');
+    await page.locator('.auth-container button[type=submit]').first().click();
+    await page.locator('.btn-done').first().click();
+    expect(await tryOut(browser, 'postAsk')).toMatchObject({ status: '200' });
+    expectClean(browser, service);
+  }, 60_000);
+});

@@ -1,0 +1,16 @@
+import { startBrowser } from '../../support/browser.js';
+import { openConsole } from '../../support/console.js';
+
+/** Asks the demo model in the console of the service at this URL, in a real Chromium, and waits until the answer can be read. */
+async function main(url: string): Promise<void> {
+  await using browser = await startBrowser();
+  await openConsole(browser, { url });
+  await browser.page.getByPlaceholder('Ask something').fill('Hello, my name is Ada');
+  await browser.page.keyboard.press('Enter');
+  await browser.page.getByText('Nice to meet you, Ada.').first().waitFor();
+}
+
+main(process.argv[2] ?? '').catch((error: unknown) => {
+  process.stderr.write(`${String(error)}\n`);
+  process.exitCode = 1;
+});

@@ -1,0 +1,43 @@
+import { type Browser, startBrowser } from '../../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { enterKey, keyOf, writeNamedKeys } from '../../support/named-keys.js';
+import { startService } from '../../support/service.js';
+
+describe('The page Set-up', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  const section = (name: string) => browser.page.getByRole('region', { name, exact: true });
+
+  it('shows everybody what the service runs with where no key is configured, warnings first', async () => {
+    await using service = await startService({ env: { MODEL_API_MAX_CONCURENT: '3' } });
+    await openConsole(browser, service, '/setup');
+    await section('Addresses').getByText(service.url).waitFor();
+    expect(await section('Who may call').innerText()).toContain('none: requests need no key');
+    expect(await section('Model CLI').innerText()).toMatch(/yes, checked in[\s\S]*demo/);
+    expect(await section('Models').innerText()).toMatch(/Default\s+eliza[\s\S]*echo/);
+    expect(await section('Limits').innerText()).toMatch(/Workers\s+1\s/);
+    expect(await section('One warning of the start').innerText()).toContain('MODEL_API_MAX_CONCURENT');
+    await expectGoodLooks(browser.page, 'setup');
+    expectClean(browser, service);
+  });
+
+  it('is for an operator where keys are configured, and names them', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: keys.env });
+    await openConsole(browser, service, '/setup');
+    await enterKey(browser.page, keyOf('operator'));
+    await section('Who may call').getByText('alice').waitFor();
+    expect(await section('Who may call').innerText()).toMatch(/3, and each request needs one[\s\S]*operator/);
+    await expectGoodLooks(browser.page, 'setup-keys');
+    await browser.page.getByRole('button', { name: 'Forget the key' }).click();
+    await openConsole(browser, service, '/setup');
+    await enterKey(browser.page, keyOf('alice'));
+    await browser.page.getByText('This API key lacks the scope admin').waitFor();
+    expectClean(browser, service, /status of 40[13]/);
+  });
+});

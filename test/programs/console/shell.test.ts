@@ -1,0 +1,43 @@
+import { startBrowser } from '../../support/browser.js';
+import { expectClean, openConsole } from '../../support/console.js';
+import { metric } from '../../support/exposition.js';
+import { startService } from '../../support/service.js';
+
+const maxFirstPaintBytes = 100_000;
+
+describe('The console in a browser', () => {
+  it('loads in less than 100 KB in all, from this service alone', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    let bytes = 0;
+    browser.page.on('requestfinished', async (request) => {
+      const { responseBodySize, responseHeadersSize } = await request.sizes();
+      bytes += responseBodySize + responseHeadersSize;
+    });
+    await openConsole(browser, service);
+    await browser.page.waitForLoadState('networkidle');
+    process.stderr.write(`The first paint of the console: ${bytes} bytes in ${browser.requests.length} answers\n`);
+    expect(bytes).toBeGreaterThan(20_000);
+    expect(bytes).toBeLessThan(maxFirstPaintBytes);
+    expectClean(browser, service);
+  });
+
+  it('asks for nothing of it a second time but the page', async () => {
+    await using service = await startService();
+    await using browser = await startBrowser();
+    const visit = async (place: string) => {
+      await openConsole(browser, service, place);
+      await browser.page.waitForLoadState('networkidle');
+      return metric(service, 'http_requests_total{method="GET",route="/console/",code="200"}');
+    };
+    const counts = [];
+    for (const place of ['/ask', '/usage', '/ask', '/usage', '/ask']) counts.push(await visit(place));
+    const [first = 0, second = 0] = counts;
+    expect([first > 20, second > first]).toEqual([true, true]); // another page has further files
+    expect(counts.slice(2)).toEqual([second + 1, second + 2, second + 3]);
+    await browser.page.reload();
+    await browser.page.waitForLoadState('networkidle');
+    expect(await metric(service, 'http_requests_total{method="GET",route="/console/",code="200"}')).toBe(second + 4);
+    expectClean(browser, service);
+  });
+});

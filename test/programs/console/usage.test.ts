@@ -1,0 +1,63 @@
+import { type Browser, startBrowser } from '../../support/browser.js';
+import { expectClean, expectGoodLooks, openConsole } from '../../support/console.js';
+import { enterKey, headersOf, keyOf, writeNamedKeys } from '../../support/named-keys.js';
+import { startService } from '../../support/service.js';
+
+describe('The page Usage', () => {
+  let browser: Browser;
+
+  beforeAll(async () => {
+    browser = await startBrowser();
+  });
+  afterAll(() => browser[Symbol.asyncDispose]());
+
+  const cellsOf = async (table: string) => {
+    const rows = await browser.page.getByRole('table', { name: table }).getByRole('row').all();
+    return Promise.all(rows.map((row) => row.locator('th, td').allInnerTexts()));
+  };
+
+  it('says that there is none, and whose it would be', async () => {
+    await using service = await startService();
+    await openConsole(browser, service, '/usage');
+    await browser.page.getByText('Nothing was used').waitFor();
+    await browser.page.getByText('Your own usage only').waitFor();
+    await expectGoodLooks(browser.page, 'usage-empty');
+    expectClean(browser, service);
+  });
+
+  it('adds up what all clients have used for an operator, and one’s own for anyone else', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: keys.env });
+    const ask = (holder: 'alice' | 'bob', prompt: string) =>
+      service.post('/ask', { prompt, model: 'echo' }, headersOf(holder));
+    await ask('alice', 'one two three');
+    await ask('alice', 'four');
+    await ask('bob', 'five six');
+    const { body } = await service.get('/usage', headersOf('operator'));
+    const told = (body.usage as { tokens: { input: number } }[]).reduce((sum, { tokens }) => sum + tokens.input, 0);
+    await openConsole(browser, service, '/usage');
+    await enterKey(browser.page, keyOf('operator'));
+    await browser.page.getByText('Usage of all clients.').waitFor();
+    const [, first, second, all] = await cellsOf('Usage by client');
+    expect([first?.[0], second?.[0], all?.[0]]).toEqual(['alice key', 'bob key', 'All']);
+    expect([first?.[1], second?.[1], all?.[1]]).toEqual(['2', '1', '3']);
+    expect(all?.[4]).toBe(String(told));
+    await browser.page.getByRole('button', { name: 'Jobs' }).click();
+    expect((await cellsOf('Usage by client'))[1]?.[0]).toBe('bob key');
+    await expectGoodLooks(browser.page, 'usage-all');
+    await browser.page.getByRole('link', { name: '30 days' }).click();
+    await browser.page.getByText('Day by day').click();
+    await browser.page.getByRole('table', { name: 'Usage by day' }).getByRole('row').nth(30).waitFor();
+    expect(await cellsOf('Usage by day')).toHaveLength(31);
+    await browser.page.getByLabel('What the columns show').selectOption('Tokens');
+    await browser.page.getByRole('slider', { name: 'Tokens a day' }).focus();
+    await browser.page.getByText(/tokens in, \d+ out$/).waitFor();
+    await expectGoodLooks(browser.page, 'usage-days');
+    await browser.page.getByRole('button', { name: 'Forget the key' }).click();
+    await openConsole(browser, service, '/usage');
+    await enterKey(browser.page, keyOf('bob'));
+    await browser.page.getByText('Your own usage only').waitFor();
+    expect(await browser.page.locator('main').innerText()).not.toContain('alice');
+    expectClean(browser, service, /status of 40[13]/);
+  });
+});

@@ -1,0 +1,88 @@
+import { quantile } from '../../../bench/support/statistics.js';
+import { haproxy } from '../../support/fleet/haproxy.js';
+import { HostFleet } from '../../support/fleet/host-fleet.js';
+import { askMany, askOnce } from '../../support/fleet/load.js';
+import { describeWith } from '../../support/needs.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+
+const hangsForMs = 20_000;
+/** Until then the hosts find out. */
+const noticedMs = 3000;
+const clients = 2;
+const maxGrowthMs = 250;
+const maxLaterGrowthMs = 20;
+
+/** What one question took, and when it was asked. */
+interface Timed {
+  readonly atMs: number;
+  readonly tookMs: number;
+}
+
+/** Capped, so that each question asks for its rate window, which Redis has. */
+const env = {
+  MODEL_API_CLI: 'command',
+  MODEL_API_CLI_COMMAND: 'cat',
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1000000',
+};
+
+describeWith(haproxy)('A Redis that hangs for 20 s', () => {
+  let redis: RedisServer;
+  let fleet: HostFleet;
+  /** The same without a Redis: whatever else slows this machine down slows it down too. */
+  let control: HostFleet;
+
+  beforeAll(async () => {
+    redis = await startRedis();
+    fleet = await HostFleet.start({ env: { ...env, MODEL_API_STORE: redis.url } });
+    control = await HostFleet.start({ env });
+  });
+  afterAll(async () => {
+    await Promise.all([fleet[Symbol.asyncDispose](), control[Symbol.asyncDispose]()]);
+    await redis[Symbol.asyncDispose]();
+  });
+
+  async function timed(url: string, into: Timed[]): Promise<void> {
+    const atMs = performance.now();
+    const { status, tookMs } = await askOnce(url, 'Hello');
+    expect(status).toBe(200);
+    into.push({ atMs, tookMs });
+  }
+
+  it('makes questions no slower than its breaker takes, and then not at all', async () => {
+    const asked: Timed[] = [];
+    const ofControl: Timed[] = [];
+    await Promise.all([fleet, control].map(({ url }) => askMany({ url, count: 60, clients: 4 }))); // so that all are warm
+    redis.stop();
+    const stoppedMs = performance.now();
+    const client = async () => {
+      while (performance.now() < stoppedMs + hangsForMs) {
+        await timed(fleet.url, asked);
+        await timed(control.url, ofControl);
+      }
+    };
+    await Promise.all(Array.from({ length: clients }, client));
+    redis.goOn();
+    const growth = (fromMs: number) => p99(asked, fromMs) - p99(ofControl, fromMs);
+    const [whole, later] = [growth(stoppedMs), growth(stoppedMs + noticedMs)];
+    const slowest = Math.max(...asked.map(({ tookMs }) => tookMs));
+    const doubtMs = doubtOf(ofControl);
+    process.stderr.write(
+      `Redis hangs: p99 of /ask ${whole.toFixed(1)} ms longer, ${later.toFixed(1)} ms once it is noticed; ${asked.length} questions, the slowest ${slowest.toFixed(0)} ms; within ${doubtMs.toFixed(1)} ms\n`,
+    );
+    expect(whole).toBeLessThan(maxGrowthMs);
+    expect(later).toBeLessThan(maxLaterGrowthMs + doubtMs);
+  });
+
+  /** How far the p99 of the same differ, where nothing differs but chance: on a quiet machine a few milliseconds. */
+  function doubtOf(all: readonly Timed[]): number {
+    const half = (which: number) => all.filter((_, index) => index % 2 === which);
+    return Math.abs(p99(half(0), 0) - p99(half(1), 0));
+  }
+
+  function p99(all: readonly Timed[], fromMs: number): number {
+    return quantile(
+      all.filter(({ atMs }) => atMs >= fromMs).map(({ tookMs }) => tookMs),
+      0.99,
+    );
+  }
+});

@@ -1,0 +1,112 @@
+import { CountedProgram } from '../../support/fleet/counted-program.js';
+import { haproxy } from '../../support/fleet/haproxy.js';
+import { HostFleet } from '../../support/fleet/host-fleet.js';
+import { askMany, askOnce, byStatus, type Fate } from '../../support/fleet/load.js';
+import { describeWith } from '../../support/needs.js';
+
+/** More than the load has clients: no job ever waits for a slot. */
+const slots = '9';
+const clients = 9;
+let runs = 0;
+/** Prompts that no earlier try of a test has sent. */
+function withLineFeed(): (index: number) => string {
+  const run = ++runs;
+  return (index) => `job-${run}-${index}\n`;
+}
+
+/** The longest time in which no host may be used: HAProxy learns within a second, and its connect may hang for two. */
+const slowMs = 5000;
+
+describeWith(haproxy)('three hosts behind HAProxy', () => {
+  let program: CountedProgram;
+  let fleet: HostFleet;
+
+  beforeAll(async () => {
+    program = await CountedProgram.make(0.05);
+    fleet = await HostFleet.start({ env: { ...program.env, MODEL_API_MAX_CONCURRENT: slots } });
+  });
+  afterAll(async () => {
+    await fleet[Symbol.asyncDispose]();
+    await program[Symbol.asyncDispose]();
+  });
+
+  /** Nobody is answered with what another one asked, and nothing is begun twice. */
+  async function expectHonest(fates: readonly Fate[]): Promise<void> {
+    const answered = fates.filter(({ status }) => status === 200);
+    expect(answered.filter(({ prompt, body }) => String(body.response).trim() !== prompt.trim())).toEqual([]);
+    expect([...(await program.begun())].filter(([, times]) => times > 1)).toEqual([]);
+  }
+
+  it('lose only what a host that is killed was running', async () => {
+    const host = fleet.host('b');
+    let killed: Promise<void> | null = null;
+    let goneMs = Number.POSITIVE_INFINITY;
+    const fates = await askMany({
+      url: fleet.url,
+      count: 2000,
+      clients,
+      promptOf: withLineFeed(),
+      onAnswer: (answered) => {
+        if (answered !== 700 || killed !== null) return;
+        killed = host.kill().then(() => {
+          goneMs = performance.now(); // its workers live some milliseconds longer than their primary
+        });
+      },
+    });
+    await killed;
+    const failed = fates.filter(({ status }) => status !== 200);
+    process.stderr.write(`killed -9: ${JSON.stringify(byStatus(fates))}\n`);
+    expect(failed.length).toBeGreaterThan(0);
+    expect(failed.length).toBeLessThanOrEqual(clients);
+    expect(failed.map(({ status, body }) => [status, body.error])).toEqual(failed.map(() => [502, 'host_lost']));
+    expect(failed.filter(({ startedMs }) => startedMs > goneMs)).toEqual([]); // they ran when it died
+    expect(Math.max(...fates.map(({ tookMs }) => tookMs))).toBeLessThan(slowMs);
+    await expectHonest(fates);
+  }, 120_000);
+
+  it('use it again when it is back', async () => {
+    const host = fleet.host('b');
+    await host.start();
+    await fleet.untilUsed(host);
+    const fates = await askMany({ url: fleet.url, count: 60, clients, promptOf: (index) => `back-${index}\n` });
+    expect(byStatus(fates)).toEqual({ 200: 60 });
+    const ids = await Promise.all(fates.map(({ body }) => fleet.answerOf(String(body.request_id))));
+    expect(ids.some((one) => one.host === host)).toBe(true);
+  });
+
+  it('fail no request when one is drained under load, and lose none that it has', async () => {
+    const host = fleet.host('c');
+    let drained: Promise<number | null> | null = null;
+    const fates = await askMany({
+      url: fleet.url,
+      count: 1000,
+      clients,
+      promptOf: (index) => `drain-${index}\n`,
+      onAnswer: (answered) => {
+        if (answered === 200) drained ??= host.drain();
+      },
+    });
+    expect(byStatus(fates)).toEqual({ 200: 1000 });
+    expect(await drained).toBe(0);
+    await expectHonest(fates);
+    await host.start();
+    await fleet.untilUsed(host);
+  }, 60_000);
+});
+
+const broken = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/no/such/program' };
+
+describeWith(haproxy)('a host whose model CLI is not ready', () => {
+  it('gets nothing while there are others', async () => {
+    await using fleet = await HostFleet.start({ size: 2, envOf: { a: broken } });
+    await fleet.front.untilSeen('a', ({ status }) => status.startsWith('DOWN'), 'down');
+    const fates = await askMany({ url: fleet.url, count: 10, clients: 2 });
+    expect(byStatus(fates)).toEqual({ 200: 10 });
+  });
+
+  it('is asked all the same where there are none, and says itself what is wrong', async () => {
+    await using fleet = await HostFleet.start({ size: 1, envOf: { a: broken } });
+    await fleet.front.untilSeen('a', ({ status }) => status.startsWith('DOWN'), 'down');
+    expect(await askOnce(fleet.url, 'Hello')).toMatchObject({ status: 500, body: { error: 'spawn_error' } });
+  });
+});

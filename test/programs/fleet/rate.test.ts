@@ -1,0 +1,23 @@
+import { haproxy } from '../../support/fleet/haproxy.js';
+import { HostFleet } from '../../support/fleet/host-fleet.js';
+import { askMany, askOnce, byStatus } from '../../support/fleet/load.js';
+import { describeWith } from '../../support/needs.js';
+import { startRedis } from '../../support/redis-server.js';
+
+const cap = 30;
+
+describeWith(haproxy)('the rate of one client over three hosts', () => {
+  it('is one rate: of 100 requests as many are let through as it may send', async () => {
+    await using redis = await startRedis();
+    const rate = { MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(cap), MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '600' };
+    const program = { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
+    await using fleet = await HostFleet.start({ env: { ...program, ...rate, MODEL_API_STORE: redis.url } });
+    const fates = await askMany({ url: fleet.url, count: 100, clients: 12 });
+    expect(byStatus(fates)).toEqual({ 200: cap, 429: 100 - cap });
+    for (const { service } of fleet.hosts) {
+      expect(await askOnce(service.url, 'One more')).toMatchObject({ status: 429, body: { error: 'rate_limited' } });
+    }
+    const hosts = await Promise.all(fates.map(({ body }) => fleet.answerOf(String(body.request_id))));
+    expect(new Set(hosts.map(({ host }) => host.name)).size).toBe(3);
+  });
+});

@@ -1,0 +1,128 @@
+import { writeFile } from 'node:fs/promises';
+import { haproxy } from '../../support/fleet/haproxy.js';
+import { type FleetHost, HostFleet } from '../../support/fleet/host-fleet.js';
+import { postJson } from '../../support/fleet/load.js';
+import { describeWith } from '../../support/needs.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { script } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+/** How long a turn is held by a host that has died. */
+const lockMs = 10_000;
+/** From the moment in which Redis answers again. */
+const wellMs = 2000;
+
+interface Said {
+  readonly id: string;
+  readonly pid: number;
+  readonly heard: readonly string[];
+}
+
+describeWith(haproxy)('three hosts that share a Redis', () => {
+  let redis: RedisServer;
+  let fleet: HostFleet;
+
+  beforeAll(async () => {
+    redis = await startRedis('--appendonly', 'yes');
+    const talkers = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+    const env = { ...talkers, MODEL_API_LIVE_SESSIONS: '20', MODEL_API_STORE: redis.url };
+    fleet = await HostFleet.start({ env });
+  });
+  afterAll(async () => {
+    await fleet[Symbol.asyncDispose]();
+    await redis[Symbol.asyncDispose]();
+  });
+
+  const post = (message: string, id?: string, url = fleet.url) =>
+    postJson(`${url}/chat`, { message, ...(id !== undefined && { conversation_id: id }) });
+
+  /** What the users of this conversation have said, as its process has heard it. */
+  async function turn(message: string, id?: string, url = fleet.url): Promise<Said> {
+    const { status, body } = await post(message, id, url);
+    expect([status, body.error]).toEqual([200, undefined]);
+    const { pid, heard } = JSON.parse(String(body.response)) as {
+      pid: number;
+      heard: readonly { from: string; text: string }[];
+    };
+    const texts = heard.filter(({ from }) => from === 'user').map(({ text }) => text);
+    return { id: String(body.conversation_id), pid, heard: texts };
+  }
+
+  /** The host that has the live process of a conversation. */
+  async function hostOf({ pid }: Said): Promise<FleetHost> {
+    for (const host of fleet.hosts) if ((await host.service.jobProcesses()).includes(pid)) return host;
+    throw new Error(`no host has process ${pid}`);
+  }
+
+  it('go on with the conversations of one that is killed, with all that was said', async () => {
+    const begun = await Promise.all(Array.from({ length: 9 }, (_, index) => turn(`I am ${index}`)));
+    const again = await Promise.all(begun.map(({ id }) => turn('Again', id)));
+    expect(again.map(({ pid }) => pid)).toEqual(begun.map(({ pid }) => pid)); // with their live processes
+    const homes = await Promise.all(again.map(hostOf));
+    const host = fleet.host('a');
+    expect(homes).toContain(host);
+    await host.kill();
+    const after = await Promise.all(again.map(({ id }) => turn('And now?', id)));
+    expect(after.map(({ heard }) => heard)).toEqual(begun.map((_, index) => [`I am ${index}`, 'Again', 'And now?']));
+    const moved = after.filter(({ pid }, index) => pid !== again[index]?.pid);
+    expect(moved).toHaveLength(homes.filter((home) => home === host).length); // the others stayed where they are
+    await host.start();
+    await fleet.untilUsed(host);
+  });
+
+  it('take a conversation over in the middle of a turn, which is as if it had never been', async () => {
+    const begun = await turn('I am Ada');
+    const host = await hostOf(begun);
+    const lost = post('hang', begun.id);
+    await until(async () => (await fleet.running()) === 1, 'the turn to run');
+    await host.kill();
+    expect(await lost).toMatchObject({ status: 502, body: { error: 'host_lost' } });
+    const askedMs = performance.now();
+    const after = await turn('Who am I?', begun.id);
+    expect(after.heard).toEqual(['I am Ada', 'Who am I?']);
+    expect(performance.now() - askedMs).toBeLessThan(lockMs + 2000);
+    await host.start();
+    await fleet.untilUsed(host);
+  });
+
+  it('keep nothing of a host that stood still until another one had the conversation', async () => {
+    const begun = await turn('I am Ada');
+    const host = await hostOf(begun);
+    const gate = `${fleet.front.folder}/open`;
+    const [late] = await Promise.all([
+      post(`wait ${gate}`, begun.id),
+      (async () => {
+        await until(async () => (await fleet.running()) === 1, 'the turn to run');
+        host.stop();
+        const other = fleet.hosts.find((one) => one !== host) as FleetHost;
+        const taken = await turn('I am Grace', begun.id, other.service.url);
+        expect(taken.heard).toEqual(['I am Ada', 'I am Grace']);
+        await writeFile(gate, '');
+        host.goOn();
+      })(),
+    ]);
+    expect(late).toMatchObject({ status: 503, body: { error: 'store_unavailable' } });
+    await fleet.untilUsed(host);
+    expect((await turn('Who?', begun.id)).heard).toEqual(['I am Ada', 'I am Grace', 'Who?']);
+    expect((await turn('Who?', begun.id, host.service.url)).heard.slice(0, 2)).toEqual(['I am Ada', 'I am Grace']);
+  });
+
+  it('are all well within two seconds after Redis is back', async () => {
+    const begun = await turn('I am Ada');
+    await redis.end();
+    expect(await post('Are you there?', begun.id)).toMatchObject({ status: 503, body: { error: 'store_unavailable' } });
+    expect(await postJson(`${fleet.url}/ask`, { prompt: 'Hello' })).toMatchObject({ status: 200 });
+    await redis.start();
+    const wellAt = performance.now() + wellMs;
+    for (const { service } of fleet.hosts) {
+      await until(async () => (await service.get('/health')).body.status === 'ok', 'the host to be well', wellMs);
+    }
+    const after = await turn('Are you there?', begun.id);
+    expect(performance.now()).toBeLessThan(wellAt + 500);
+    expect(after.heard).toEqual(['I am Ada', 'Are you there?']);
+    for (const { service } of fleet.hosts) {
+      const events = service.logs.map(({ event }) => event).filter((event) => /^store_(down|back)$/.test(event));
+      expect(events.slice(-2)).toEqual(['store_down', 'store_back']);
+    }
+  });
+});

@@ -1,0 +1,9 @@
+import { echoes, startMessagesApi } from '../../support/messages-api-stub.js';
+
+/** messages-api PORT: a stub of the Messages API that repeats what it is told, until it is ended. */
+async function main(port: number): Promise<void> {
+  const api = await startMessagesApi(port);
+  api.behave = echoes;
+}
+
+void main(Number(process.argv[2]));

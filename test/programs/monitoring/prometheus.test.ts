@@ -1,0 +1,300 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { rm, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Account } from '../../support/account.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { untilJobs } from '../../support/jobs.js';
+import { expressionsOf, monitoringFolder, readDashboard, readRules } from '../../support/monitoring.js';
+import { describeWith } from '../../support/needs.js';
+import { programs, type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const prometheusProgram = '/usr/bin/prometheus';
+
+/** Some scrapes and evaluations, on a machine that is busy. */
+const limitMs = 30_000;
+
+/** What is scraped, by the name of its instance. */
+type Targets = Readonly<Record<string, Service>>;
+
+interface Sample {
+  readonly metric: Readonly<Record<string, string>>;
+  readonly value: readonly [seconds: number, value: string];
+}
+
+interface Rule {
+  readonly name: string;
+  readonly health: 'ok' | 'err' | 'unknown';
+  readonly lastError?: string;
+}
+
+/** A real Prometheus on a free port of loopback, that scrapes and evaluates each second. */
+class Prometheus implements AsyncDisposable {
+  readonly #process: ChildProcess;
+  readonly #folder: TemporaryFolder;
+  readonly #log: string[] = [];
+  #url = '';
+
+  constructor(process: ChildProcess, folder: TemporaryFolder) {
+    this.#process = process;
+    this.#folder = folder;
+    if (process.stderr !== null) createInterface({ input: process.stderr }).on('line', (line) => this.#log.push(line));
+  }
+
+  async ready(): Promise<void> {
+    const port = () => this.#find(/msg="Listening on" address=127\.0\.0\.1:(\d+)/)?.[1];
+    this.#url = `http://127.0.0.1:${await until(port, 'Prometheus to listen', limitMs)}`;
+    await until(() => this.#find(/Server is ready/), 'Prometheus to be ready', limitMs);
+  }
+
+  /** Numbers that an expression has now, by their labels; NaN is no number. Throws what Prometheus says against it. */
+  async query(expr: string): Promise<Sample[]> {
+    const { result } = await this.#get<{ result: Sample[] }>(`query?${new URLSearchParams({ query: expr })}`);
+    return result.filter(({ value: [, value] }) => value !== 'NaN');
+  }
+
+  /** Resolves when the expression has a number. */
+  async has(expr: string): Promise<void> {
+    await until(async () => (await this.query(expr)).length > 0, `a number for ${expr}`, limitMs);
+  }
+
+  async rules(): Promise<Rule[]> {
+    const { groups } = await this.#get<{ groups: { rules: Rule[] }[] }>('rules');
+    return groups.flatMap(({ rules }) => rules);
+  }
+
+  async #get<Data>(path: string): Promise<Data> {
+    const response = await fetch(`${this.#url}/api/v1/${path}`);
+    const { data, error } = (await response.json()) as { data: Data; error?: string };
+    if (error !== undefined) throw new Error(`${path}: ${error}`);
+    return data;
+  }
+
+  #find(pattern: RegExp): RegExpExecArray | null {
+    return this.#log.map((line) => pattern.exec(line)).find((found) => found !== null) ?? null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    if (this.#process.exitCode === null && this.#process.kill()) await once(this.#process, 'exit');
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+/** Starts a Prometheus with these rule files, and waits until it has seen every target. */
+async function startPrometheus(targets: Targets, ruleFiles: readonly string[]): Promise<Prometheus> {
+  const folder = await temporaryFolder();
+  const config = join(folder.path, 'prometheus.yml');
+  await writeFile(config, JSON.stringify(configOf(targets, ruleFiles))); // JSON is YAML
+  const args = [
+    `--config.file=${config}`,
+    `--storage.tsdb.path=${folder.path}/data`,
+    '--web.listen-address=127.0.0.1:0',
+  ];
+  const child = spawn(prometheusProgram, args, { stdio: ['ignore', 'ignore', 'pipe'] });
+  const prometheus = new Prometheus(child, folder);
+  try {
+    await prometheus.ready();
+    for (const instance of Object.keys(targets)) await prometheus.has(`up{instance="${instance}"} == 1`);
+    return prometheus;
+  } catch (error) {
+    await prometheus[Symbol.asyncDispose]();
+    throw error;
+  }
+}
+
+function configOf(targets: Targets, ruleFiles: readonly string[]): object {
+  const configs = Object.entries(targets).map(([instance, { port }]) => ({
+    targets: [`127.0.0.1:${port}`],
+    labels: { instance },
+  }));
+  return {
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    rule_files: ruleFiles,
+    scrape_configs: [{ job_name: 'prompt-relay', static_configs: configs }],
+  };
+}
+
+const ruleFiles = ['rules.yml', 'alerts.yml'].map((file) => join(monitoringFolder, file));
+const alerts = new Map(readRules('alerts.yml').map(({ alert = '', expr }) => [alert, expr]));
+const key = { 'x-api-key': 'secret' };
+const keyed = { MODEL_API_KEY: key['x-api-key'] };
+
+function alert(name: string): string {
+  const expr = alerts.get(name);
+  if (expr === undefined) throw new Error(`there is no alert ${name}`);
+  return expr;
+}
+
+/** What Grafana sends for a panel: all instances, and a window that is short. */
+function substituted(expr: string): string {
+  return expr.replaceAll('$job', 'prompt-relay').replaceAll('$instance', '.+').replaceAll('$__rate_interval', '1m');
+}
+
+/** One slot and one place in the queue, for a model that answers, `fail`s or `hang`s. */
+function startNarrow(port = 0): Promise<Service> {
+  return startWithProgram(script('tells-what-it-heard.pl'), {
+    ...twoWorkers,
+    MODEL_API_PORT: String(port),
+    MODEL_API_MAX_CONCURRENT: '1',
+    MODEL_API_MAX_QUEUE: '1',
+    MODEL_API_QUEUE_TIMEOUT_MS: '5000',
+  });
+}
+
+/** Answers, conversations that go on and that are deleted, tools, a bad request and one too many. */
+async function talk(service: Service): Promise<void> {
+  await until(
+    async () => /cli_processes\{cli="demo",state="standby"\} [1-9]/.test((await service.get('/metrics')).text),
+    'a standby',
+  );
+  for (const prompt of ['Hello', 'What is 2 + 2?']) await service.post('/ask', { prompt }, key);
+  const { body } = await service.post('/chat', { message: 'My name is Ada.' }, key);
+  const id = String(body.conversation_id);
+  await service.post('/chat', { message: 'What is my name?', conversation_id: id }, key);
+  await service.post('/chat', { message: 'Hello' }, key);
+  await service.delete(`/chat/${id}`, key);
+  const tools = [{ type: 'function', function: { name: 'look', parameters: { type: 'object' } } }];
+  const messages = [{ role: 'user', content: 'Hello' }];
+  await service.post('/v1/chat/completions', { model: 'default', messages, tools }, key);
+  await service.post('/health/recheck', {}, key);
+  await service.get('/nowhere');
+  await until(async () => (await service.post('/ask', {}, key)).status === 429, 'the rate cap');
+}
+
+/** A job that takes the only slot until its client leaves. */
+function hang(service: Service) {
+  const client = new AbortController();
+  const gone = service.post('/ask', { prompt: 'hang' }, {}, client.signal).catch(({ name }: Error) => name);
+  return {
+    async leave() {
+      client.abort();
+      expect(await gone).toBe('AbortError');
+    },
+  };
+}
+
+/** Jobs that are answered, that fail, that wait in vain, that are refused, and one whose client goes. */
+async function crowd(service: Service, whileFull: () => Promise<void> = async () => {}): Promise<void> {
+  for (const prompt of ['Hello', 'fail', 'fail', 'fail', 'fail', 'fail']) await service.post('/ask', { prompt });
+  const running = hang(service);
+  await untilJobs(service, 1, 0);
+  const waiting = service.post('/ask', { prompt: 'waits in vain' });
+  await untilJobs(service, 1, 1);
+  expect((await service.post('/ask', { prompt: 'is refused' })).status).toBe(429);
+  await whileFull();
+  expect((await waiting).status).toBe(504);
+  await running.leave();
+  await untilJobs(service, 0, 0);
+}
+
+/** Measured only where the store is a file, which needs a newer Node than the oldest. */
+function isOfFile(expr: string): boolean {
+  return expr.includes('model_api_store_operation_seconds');
+}
+
+/** Kills workers until so many have been replaced. */
+async function killWorkers(service: Service, count: number): Promise<void> {
+  for (let killed = 0; killed < count; killed++) {
+    const pid = await until(async () => {
+      const [first, second] = await service.workers().catch(() => []);
+      return second === undefined ? null : (first ?? null);
+    }, 'both workers');
+    process.kill(pid, 'SIGKILL');
+    await until(() => service.logs.filter(({ event }) => event === 'worker_gone').length > killed, 'the worker to go');
+  }
+}
+
+describeWith(prometheusProgram)('A Prometheus that scrapes the service', () => {
+  it('has numbers for every panel of the dashboard and every rule after some traffic', async () => {
+    await using talking = await startService({
+      env: {
+        ...keyed,
+        MODEL_API_STANDBY: '1',
+        MODEL_API_LIVE_SESSIONS: '2',
+        MODEL_API_RATE_LIMIT_MAX_REQUESTS: '20',
+        MODEL_API_READINESS_INTERVAL_SECONDS: '1',
+      },
+    });
+    await using narrow = await startNarrow();
+    await using prometheus = await startPrometheus({ talking, narrow }, ruleFiles);
+    await talk(talking);
+    await crowd(narrow);
+    for (const { record = '' } of readRules('rules.yml')) await prometheus.has(record);
+    const dashboard = readDashboard();
+    const annotations = dashboard.annotations.list.map(({ expr }) => expr);
+    const shown = expressionsOf(dashboard);
+    for (const expr of shown.filter((each) => !isOfFile(each)).map(substituted)) await prometheus.has(expr);
+    for (const expr of [...annotations, ...shown.filter(isOfFile)].map(substituted)) await prometheus.query(expr);
+    const rules = await prometheus.rules();
+    expect(rules.filter(({ health }) => health !== 'ok')).toEqual([]);
+    expect(rules).toHaveLength(alerts.size + readRules('rules.yml').length);
+  });
+
+  it('finds in what the service tells of itself the state that each alert is about', async () => {
+    await using folder = await temporaryFolder();
+    const program = join(folder.path, 'program');
+    await symlink(join(programs, 'leaves-children.pl'), program);
+    await using leaving = await startWithProgram(program, {
+      ...twoWorkers,
+      ...keyed,
+      MODEL_API_READINESS_INTERVAL_SECONDS: '1',
+    });
+    let narrow = await startNarrow();
+    const port = narrow.port;
+    await using _narrow = { [Symbol.asyncDispose]: () => narrow[Symbol.asyncDispose]() };
+    await using accountFolder = await temporaryFolder();
+    const account = new Account(accountFolder.path);
+    await using metered = await account.start(twoWorkers);
+    await using prometheus = await startPrometheus({ leaving, narrow, metered }, ruleFiles);
+    const calm = await Promise.all([...alerts.values()].map((expr) => prometheus.query(expr)));
+    expect(calm.flat()).toEqual([]);
+
+    await crowd(narrow, () => prometheus.has(alert('PromptRelayQueueFilling')));
+    await prometheus.has(alert('PromptRelayErrorRatioHigh'));
+    await prometheus.has(alert('PromptRelaySaturated'));
+
+    await leaving.post('/ask', { prompt: 'Hello' }, key);
+    await prometheus.has(alert('PromptRelayOrphans'));
+    const stale = alert('PromptRelayReadinessStale').replace('> 300', '> 0');
+    expect(stale).not.toBe(alert('PromptRelayReadinessStale'));
+    await prometheus.has(stale);
+    await killWorkers(leaving, 5);
+    await prometheus.has(alert('PromptRelayWorkersCrashing'));
+    await rm(program);
+    await leaving.post('/health/recheck', {}, key);
+    await prometheus.has(alert('PromptRelayNotReady'));
+
+    const resetsAt = Math.ceil(Date.now() / 1000) + 600;
+    await account.set(`warns ${resetsAt}`);
+    await metered.post('/ask', { prompt: 'Hello' });
+    await prometheus.has(alert('PromptRelayQuotaNearlyUsed'));
+    await account.set(`quota ${resetsAt}`);
+    await metered.post('/ask', { prompt: 'Hello' });
+    await prometheus.has(alert('PromptRelayHeldBack'));
+
+    const running = hang(narrow);
+    await untilJobs(narrow, 1, 0);
+    narrow.process.kill('SIGTERM');
+    await prometheus.has(alert('PromptRelayDrainStuck'));
+    await running.leave();
+    await narrow.exited;
+    await prometheus.has(alert('PromptRelayDown'));
+    for (let starts = 1; starts <= 3; starts++) {
+      narrow = await replaced(narrow, port);
+      await seesStart(prometheus, starts);
+    }
+    await prometheus.has(alert('PromptRelayRestarting'));
+    expect((await prometheus.rules()).filter(({ health }) => health !== 'ok')).toEqual([]);
+  });
+});
+
+async function replaced(service: Service, port: number): Promise<Service> {
+  await service.stop();
+  return startNarrow(port);
+}
+
+function seesStart(prometheus: Prometheus, starts: number): Promise<void> {
+  return prometheus.has(`changes(model_api_process_start_time_seconds{instance="narrow"}[10m]) >= ${starts}`);
+}

@@ -1,0 +1,86 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { parse } from 'yaml';
+import { tableUnder } from '../../support/markdown.js';
+import { monitoringFolder, readAlertTests, readRules } from '../../support/monitoring.js';
+import { describeWith } from '../../support/needs.js';
+import { startService, twoWorkers } from '../../support/service.js';
+
+const promtool = '/usr/bin/promtool';
+const run = promisify(execFile);
+const alerts = readRules('alerts.yml');
+
+function file(name: string): string {
+  return join(monitoringFolder, name);
+}
+
+describeWith(promtool)('promtool', () => {
+  it('finds the rules, and the scrape configuration, well formed', async () => {
+    const { stdout } = await run(promtool, ['check', 'rules', file('rules.yml'), file('alerts.yml')]);
+    expect(stdout).toContain(`${readRules('rules.yml').length} rules found`);
+    expect(stdout).toContain(`${alerts.length} rules found`);
+    await run(promtool, ['check', 'config', '--syntax-only', file('scrape.yml')]);
+  });
+
+  it('sees every alert fire and stay silent, and every rule record, as their tests say', async () => {
+    const { stdout } = await run(promtool, ['test', 'rules', file('alerts.test.yml'), file('rules.test.yml')]);
+    expect(stdout.match(/SUCCESS/g)).toHaveLength(2);
+  });
+
+  it('finds nothing to say about a live scrape', async () => {
+    await using service = await startService({ env: twoWorkers });
+    await service.post('/ask', { prompt: 'Hello' });
+    await service.post('/ask', { prompt: '' });
+    const { text } = await service.get('/metrics');
+    const check = run(promtool, ['check', 'metrics']);
+    check.child.stdin?.end(text);
+    expect(await check).toEqual({ stdout: '', stderr: '' });
+  });
+});
+
+describe('Every alert', () => {
+  it.each(alerts.map((rule) => [rule.alert, rule] as const))(
+    '%s says how bad it is, what it means, and where help stands',
+    (name, { labels, annotations }) => {
+      expect(name).toMatch(/^PromptRelay[A-Z]\w+$/);
+      expect(['critical', 'warning']).toContain(labels?.severity);
+      expect(annotations).toEqual({
+        summary: expect.stringMatching(/^\S.{15,}/),
+        description: expect.stringMatching(/^\S.{30,}\.$/),
+        runbook_url: `docs/runbook.md#${name?.toLowerCase()}`,
+      });
+    },
+  );
+
+  it('stands in the document, as bad as it is', () => {
+    const documented = tableUnder('Alerts', 'docs/monitoring.md').map(([name, severity]) => [name, severity]);
+    expect(documented).toEqual(alerts.map(({ alert, labels }) => [alert, labels?.severity]));
+  });
+
+  it('has tests in which it fires, and tests in which it does not', () => {
+    const checks = readAlertTests();
+    const names = (fires: boolean) =>
+      new Set(checks.filter((check) => check.exp_alerts.length > 0 === fires).map(({ alertname }) => alertname));
+    expect([...names(true)].sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+    expect([...names(false)].sort()).toEqual(alerts.map(({ alert }) => alert).sort());
+  });
+});
+
+describe('Every rule', () => {
+  it('has a test', () => {
+    const tests = readFileSync(file('rules.test.yml'), 'utf8');
+    const untested = readRules('rules.yml').filter(({ record }) => !tests.includes(`${record}`));
+    expect(untested).toEqual([]);
+  });
+});
+
+describe('The scrape configuration', () => {
+  it('uses the name of the job that the alerts look for', () => {
+    const { scrape_configs: configs } = parse(readFileSync(file('scrape.yml'), 'utf8'));
+    const down = alerts.find(({ alert }) => alert === 'PromptRelayDown');
+    expect(configs).toHaveLength(1);
+    expect(down?.expr).toContain(`up{job="${configs[0].job_name}"}`);
+  });
+});

@@ -1,0 +1,89 @@
+import {
+  conversationOf,
+  echoes,
+  refusals,
+  saysAndGives,
+  saysSlowly,
+  systemOf,
+  tokens,
+} from '../../support/messages-api-stub.js';
+import { isAlive } from '../../support/processes.js';
+import type { SdkInput } from '../../support/sdk-client.js';
+import { pixel, type SdkFace, type SdkLab } from '../../support/sdk-lab.js';
+import { until } from '../../support/until.js';
+import { failureForms } from './failures.js';
+
+const used = { input: tokens.input + tokens.cacheCreation + tokens.cacheRead, output: tokens.output };
+const model = 'claude-sonnet-5';
+const ada = { name: 'Ada', age: 36 };
+/** From the end of a job to the end of its last process. */
+const goneMs = 1000;
+
+/** What SDKs are answered with the real claude. */
+export function describeClaude(lab: SdkLab, face: SdkFace): void {
+  const ask = (call: string, input: SdkInput) => lab.client.ask(lab.claude, face.name, call, { model, ...input });
+
+  describe('with claude', () => {
+    beforeEach(() => {
+      lab.api.behave = echoes;
+    });
+
+    it('asks, and is told what was used', async () => {
+      const answer = await ask('ask', { prompt: 'grüße 🚀 to all' });
+      expect(answer).toMatchObject({ text: 'grüße 🚀 to all', model, finish: face.endings.whole, usage: used });
+      expect(lab.api.requests.at(-1)?.body.model).toBe(model);
+    });
+
+    it('streams, with what was used', async () => {
+      const answer = await ask('stream', { prompt: 'grüße 🚀 to all' });
+      expect(answer).toMatchObject({ text: 'grüße 🚀 to all', finish: face.endings.whole });
+      expect(answer.count).toBeGreaterThan(1);
+      expect(answer.usage?.output).toBe(used.output);
+    });
+
+    it('goes on with a conversation under a system text, in one process', async () => {
+      const input = { model, system: 'Be brief.', said: ['One', 'Two', 'Three'] };
+      const { seen } = await lab.client.call(lab.claude, face.name, 'turns', input);
+      expect(seen.map((answer) => answer['x-session'])).toEqual(['replay', 'live', 'live']);
+      const last = lab.api.requests.at(-1);
+      const heard = last === undefined ? [] : conversationOf(last).map(({ role, text }) => `${role}: ${text}`);
+      expect(heard).toEqual(['user: One', 'assistant: One', 'user: Two', 'assistant: Two', 'user: Three']);
+      expect(last === undefined ? [] : systemOf(last)).toContain('Be brief.');
+    });
+
+    it.each([...face.structured, ...face.objects, 'tool'])('gets a value by %s', async (call) => {
+      lab.api.behave = () => saysAndGives('Let me see.', ada);
+      const answer = await ask(call, { prompt: 'Who is she?' });
+      expect(call === 'tool' ? answer.tool : answer.value).toEqual(
+        call === 'tool' ? { name: 'note_person', value: ada } : ada,
+      );
+    });
+
+    it('shows an image', async () => {
+      await ask('ask', { prompt: 'What is it?', image: pixel });
+      const data = pixel.slice(pixel.indexOf(',') + 1);
+      expect(JSON.stringify(lab.api.requests.at(-1)?.body.messages)).toContain(data);
+    });
+
+    it('leaves in the middle of an answer: the program is gone within a second', async () => {
+      lab.api.behave = () => saysSlowly(100, ...Array.from({ length: 100 }, (_, n) => `${n} `));
+      const before = new Set(await lab.claude.jobProcesses());
+      const { result } = await lab.client.call<object>(lab.claude, face.name, 'abort', { model, prompt: 'Count.' });
+      const own = async () => (await lab.claude.jobProcesses()).filter((pid) => !before.has(pid) && isAlive(pid));
+      await until(async () => (await own()).length === 0, 'the process tree to be gone', goneMs);
+      expect(result).toMatchObject({ texts: ['0 '] });
+    });
+
+    it.each([
+      ['overloaded', 'overloaded'],
+      ['prompt_too_long', 'promptTooLong'],
+      ['other', 'broken'],
+    ] as const)('raises its own error for what the API refuses: %s', async (reason, refusal) => {
+      lab.api.behave = () => refusals[refusal];
+      const { failure, seen } = await lab.client.failure(lab.claude, face.name, 'ask', { model, prompt: 'Hello' });
+      const [status, type, code] = failureForms[reason][face.dialect] as readonly [number, string, string?];
+      expect(failure).toMatchObject({ class: face.classOf(status, code ?? ''), status, type });
+      expect(seen).toMatchObject([{ status, 'x-should-retry': 'false' }]);
+    });
+  });
+}

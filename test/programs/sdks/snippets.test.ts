@@ -1,0 +1,71 @@
+import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
+import { installPythonSdks, installSdks, type SdkPackages } from '../../support/sdk-client.js';
+import { type Service, startService } from '../../support/service.js';
+import { root } from '../../support/sources.js';
+
+const run = promisify(execFile);
+const installLimitMs = 600_000;
+const snippetLimitMs = 30_000;
+const documentedUrl = 'http://127.0.0.1:5051';
+
+const page = readFileSync(join(root, 'docs', 'sdks.md'), 'utf8');
+const section = /^## Snippets$(.*?)^## /ms.exec(page)?.[1] ?? '';
+
+/** The code of this language in the section, piece by piece. */
+function snippets(language: string): string[] {
+  return [...section.matchAll(new RegExp(`^\`\`\`${language}\n(.*?)^\`\`\``, 'gms'))].map(([, code = '']) => code);
+}
+
+let service: Service;
+let packages: SdkPackages;
+let python: string | null;
+
+beforeAll(async () => {
+  packages = await installSdks();
+  python = await installPythonSdks();
+  service = await startService({ env: { MODEL_API_DEFAULT_MODEL: 'eliza' } });
+}, installLimitMs);
+afterAll(() => service.stop());
+
+describe('the snippets of docs/sdks.md', () => {
+  it('has one for each', () => {
+    expect(['sh', 'js', 'python'].map((language) => snippets(language).length)).toEqual([1, 3, 2]);
+  });
+
+  it.each(snippets('sh'))('works as it stands: %s', async (command) => {
+    const { stdout } = await run('bash', ['-c', command.replaceAll(documentedUrl, service.url)]);
+    expect(stdout).toContain('Nice to meet you, Ada.');
+  });
+
+  it('shows how the AI SDK is told of schemas', () => {
+    const [code] = snippets('js').filter((each) => each.includes('generateObject'));
+    expect(code).toContain('supportsStructuredOutputs: true');
+  });
+
+  it.each(snippets('js'))('works as it stands: %s', async (code) => {
+    const path = join(dirname(packages.clients), `snippet-${process.pid}.mjs`); // beside the packages that it imports
+    await writeFile(path, code.replaceAll(documentedUrl, service.url));
+    try {
+      const { stdout } = await run(packages.node, [path], { timeout: snippetLimitMs });
+      expect(stdout).toContain('Nice to meet you, Ada.');
+      if (code.includes('generateObject')) expect(stdout).toMatch(/\{\s+name: '[^']+',\s+age: 0\s+\}/);
+    } finally {
+      await rm(path);
+    }
+  });
+
+  it.each(snippets('python'))('works as it stands: %s', async (code) => {
+    if (python === null) {
+      process.stderr.write('Skipped, because their packages can not be had: the snippets of Python.\n');
+      return;
+    }
+    const env = { ...process.env, PYTHONPATH: python };
+    const program = code.replaceAll(documentedUrl, service.url);
+    const { stdout } = await run('python3', ['-c', program], { env, timeout: snippetLimitMs });
+    expect(stdout).toContain('Nice to meet you, Ada.');
+  });
+});

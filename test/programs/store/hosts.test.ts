@@ -1,0 +1,139 @@
+import { chat, chatOf, startListener } from '../../support/chat.js';
+import { metric } from '../../support/exposition.js';
+import { startRedis } from '../../support/redis-server.js';
+import type { Service } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+async function messagesOf(service: Service, id: string): Promise<unknown> {
+  return (await service.get(`/chat/${id}/messages`)).body.messages;
+}
+
+describe('Two hosts on one Redis', () => {
+  it('go on with each other’s conversations, with all that was said', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url };
+    await using north = await startListener(env);
+    await using south = await startListener(env);
+    const { id } = await chat(north, 'one');
+    expect((await chat(south, 'two', id)).response.split('\n')).toEqual(['one', 'two']);
+    expect((await chat(north, 'three', id)).response.split('\n')).toEqual(['one', 'two', 'three']);
+    expect((await chat(north, 'four', id)).response.split('\n')).toEqual(['one', 'two', 'three', 'four']);
+    expect(await messagesOf(north, id)).toEqual(await messagesOf(south, id));
+    const { body } = await south.get('/chat');
+    expect(body.conversations).toMatchObject([{ conversation_id: id, message_count: 8, title: 'one' }]);
+    const fork = (await south.post(`/chat/${id}/fork`, { from: 4 })).body.conversation_id;
+    expect((await chat(north, 'five', String(fork))).response.split('\n')).toEqual(['one', 'two', 'five']);
+    expect((await south.delete(`/chat/${id}`)).status).toBe(200);
+    expect((await north.get(`/chat/${id}`)).status).toBe(404);
+    expect((await north.post('/chat', { message: 'six', conversation_id: id })).status).toBe(400);
+  });
+
+  it('take turns at one conversation', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url };
+    await using north = await startListener(env);
+    await using south = await startListener(env);
+    const { id } = await chat(north, 'begin');
+    const texts = Array.from({ length: 10 }, (_, index) => `number ${index}`);
+    const hosts = [north, south];
+    await Promise.all(texts.map((text, index) => chat(hosts[index % 2] ?? north, text, id)));
+    const { response } = await chat(south, 'end', id);
+    expect(response.split('\n').toSorted()).toEqual(['begin', 'end', ...texts].toSorted());
+  });
+
+  it('are held up by a Redis that hangs for a moment only, and are well again when it goes on', async () => {
+    await using redis = await startRedis();
+    await using host = await startListener({ MODEL_API_STORE: redis.url });
+    const { id } = await chat(host, 'one');
+    const turn = { message: 'two', conversation_id: id };
+    redis.stop();
+    const refused = await host.post('/chat', turn);
+    expect(refused.status).toBe(503);
+    expect(refused.body).toMatchObject({ error: 'store_unavailable', retry_after_seconds: 5 });
+    expect((await host.post('/chat', { message: 'new' })).body.error).toBe('store_unavailable');
+    expect((await host.get(`/chat/${id}`)).body.error).toBe('store_unavailable');
+    expect((await host.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+    const reasons = [{ part: 'store', name: 'redis' }];
+    expect((await host.get('/health')).body).toMatchObject({ status: 'degraded', reasons });
+    expect(await metric(host, 'store_up')).toBe(0);
+    redis.goOn();
+    await host.log('store_back');
+    expect(chatOf(await host.post('/chat', turn)).count).toBe(4);
+    const events = host.logs.map(({ event }) => event);
+    expect(events.filter((event) => /^store_(down|back)$/.test(event))).toEqual(['store_down', 'store_back']);
+  });
+
+  it('let a client send as much as its cap to all of them together', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30', MODEL_API_MAX_CONCURRENT: '8' };
+    await using north = await startListener(env);
+    await using south = await startListener(env);
+    await using west = await startListener(env);
+    const hosts = [north, south, west];
+    const requests = Array.from({ length: 100 }, (_, index) => hosts[index % 3]?.post('/ask', { prompt: 'Hi' }));
+    const statuses = (await Promise.all(requests)).map((answer) => answer?.status);
+    expect(statuses.filter((status) => status === 200)).toHaveLength(30);
+    expect(statuses.filter((status) => status === 429)).toHaveLength(70);
+    const usage = await Promise.all(hosts.map(async (host) => (await host.get('/usage')).body.usage));
+    expect(usage[0]).toMatchObject([{ jobs: { ok: 30 }, refused: 70 }]);
+    expect(usage).toEqual([usage[0], usage[0], usage[0]]);
+  });
+
+  it('count on their own, and lose no time, while Redis hangs', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1000' };
+    await using host = await startListener(env);
+    await host.post('/ask', { prompt: 'Hi' });
+    redis.stop();
+    const times: number[] = [];
+    for (let asked = 0; asked < 30; asked++) {
+      const begunMs = performance.now();
+      expect((await host.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+      times.push(performance.now() - begunMs);
+    }
+    process.stderr.write(`/ask while Redis hangs, ms: ${times.map(Math.round).join(' ')}\n`);
+    expect((await host.get('/usage')).body.error).toBe('store_unavailable');
+    redis.goOn();
+    await host.log('store_back');
+    expect((await host.get('/usage')).body.usage).toMatchObject([{ jobs: { ok: 31 } }]);
+  });
+
+  it('end a turn whose lock another host has, and keep nothing of it', async () => {
+    await using redis = await startRedis();
+    await using host = await startListener({ MODEL_API_STORE: redis.url });
+    const { id } = await chat(host, 'one');
+    const hanging = host.post('/chat', { message: 'hang', conversation_id: id });
+    await until(async () => (await metric(host, 'jobs_active')) === 1, 'the turn to run');
+    await redis.ask('HINCRBY', `prompt-relay:conversation:${id}`, 'fence', '1');
+    const refused = await hanging;
+    expect(refused.status).toBe(503);
+    expect(refused.body.message).toContain('lost its turn lock');
+    await redis.ask('HSET', `prompt-relay:conversation:${id}`, 'until', '0');
+    expect((await chat(host, 'two', id)).response.split('\n')).toEqual(['one', 'two']);
+  });
+
+  it('go on where one was killed in the middle of a turn', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url };
+    await using north = await startListener(env);
+    await using south = await startListener(env);
+    const { id } = await chat(north, 'one');
+    const lost = north.post('/chat', { message: 'hang', conversation_id: id }).catch(() => null);
+    await until(async () => (await metric(north, 'jobs_active')) === 1, 'the turn to run');
+    north.process.kill('SIGKILL');
+    const begunMs = performance.now();
+    expect((await chat(south, 'two', id)).response.split('\n')).toEqual(['one', 'two']);
+    expect(performance.now() - begunMs).toBeLessThan(13_000);
+    await lost;
+  });
+
+  it('need no place in the queue for a turn that waits for nobody', async () => {
+    await using redis = await startRedis();
+    await using host = await startListener({ MODEL_API_STORE: redis.url, MODEL_API_MAX_QUEUE: '0' });
+    const { id } = await chat(host, 'one');
+    expect((await chat(host, 'two', id)).count).toBe(4);
+    const job = await host.post('/chat', { message: 'three', conversation_id: id }, { prefer: 'respond-async' });
+    expect(job.status).toBe(202);
+    await until(async () => (await host.get(`/chat/${id}`)).body.message_count === 6, 'the background job to end');
+  });
+});

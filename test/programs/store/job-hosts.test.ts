@@ -1,0 +1,155 @@
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
+import { chat, startListener } from '../../support/chat.js';
+import { follow, namesOf, textOf } from '../../support/event-stream.js';
+import { createGate, type Gate } from '../../support/gate.js';
+import { untilTreeGone } from '../../support/jobs.js';
+import { type RedisServer, startRedis } from '../../support/redis-server.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+/** Two hosts on one Redis; at the first one jobs wait for the gate. */
+interface Hosts {
+  readonly redis: RedisServer;
+  readonly gate: Gate;
+  start(slots?: number): Promise<Service>;
+}
+
+/** Everything that was started is ended. */
+async function withHosts(test: (hosts: Hosts) => Promise<void>): Promise<void> {
+  await using redis = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+  await using gate = await createGate();
+  const services: Service[] = [];
+  const start = async (slots = 1) => {
+    const env = { MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: String(slots) };
+    const service = await startWithProgram(gate.command, env);
+    services.push(service);
+    return service;
+  };
+  try {
+    await test({ redis, gate, start });
+  } finally {
+    await gate.open();
+    await Promise.all(services.map((service) => service.stop()));
+  }
+}
+
+async function kill(service: Service): Promise<void> {
+  service.process.kill('SIGKILL');
+  await service.exited;
+}
+
+describe('Background jobs on two hosts', () => {
+  it('are started by whichever host has a slot, and told by both', () =>
+    withHosts(async ({ gate, start }) => {
+      const [north, south] = [await start(), await start()];
+      const ids = [await askInBackground(north, 'one'), await askInBackground(north, 'two')];
+      for (const id of ids) await untilStatus(south, id, 'running');
+      const third = await askInBackground(north, 'three');
+      for (const host of [north, south]) {
+        expect((await host.get(`/jobs/${third}`)).body).toMatchObject({ status: 'queued', position: 1 });
+      }
+      await gate.open();
+      for (const host of [north, south]) {
+        const answers = await Promise.all([...ids, third].map((id) => untilEnded(host, id)));
+        expect(answers.map(({ result }) => (result as { response: string }).response)).toEqual(['one', 'two', 'three']);
+        const { body } = await host.get('/jobs?status=succeeded');
+        expect((body.jobs as { job_id: string }[]).map((job) => job.job_id)).toEqual([third, ...ids.toReversed()]);
+      }
+    }));
+
+  it('can be followed at the other host as they speak, and from where a reader was', async () => {
+    await using redis = await startRedis();
+    const model = { MODEL_API_CLI: 'demo', MODEL_API_CLI_COMMAND: script('converses.pl') };
+    await using north = await startService({ env: { MODEL_API_STORE: redis.url, ...model } });
+    await using south = await startService({ env: { MODEL_API_STORE: redis.url, ...model } });
+    const id = await askInBackground(north, 'drip 5 300');
+    const streams = await Promise.all([north, south].map((host) => follow(host, id)));
+    const [one = [], other = []] = await Promise.all(streams.map((stream) => stream.rest()));
+    expect([textOf(one), one.at(-1)]).toEqual([textOf(other), other.at(-1)]);
+    for (const events of [one, other]) {
+      expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThanOrEqual(3); // as they come
+    }
+    const half = Math.floor(textOf(one).length / 2);
+    for (const host of [north, south]) {
+      expect(textOf(await (await follow(host, id, half + 1)).rest())).toBe(textOf(one).slice(half));
+    }
+  });
+
+  it('are cancelled from the other host while they wait and while they run', () =>
+    withHosts(async ({ start }) => {
+      const north = await start();
+      const runs = await askInBackground(north, 'runs');
+      await untilStatus(north, runs, 'running');
+      const south = await start();
+      const fills = await askInBackground(south, 'fills');
+      await untilStatus(south, fills, 'running');
+      const waits = await askInBackground(north, 'waits');
+      expect((await south.delete(`/jobs/${waits}`)).body).toMatchObject({ status: 'cancelled', deleted: false });
+      const begunMs = performance.now();
+      expect((await south.delete(`/jobs/${runs}`)).body).toMatchObject({ status: 'cancelled', deleted: false });
+      await untilTreeGone(north);
+      expect(performance.now() - begunMs).toBeLessThan(1500);
+      for (const id of [waits, runs]) expect(await statusOf(north, id)).toBe('cancelled');
+      expect((await north.delete(`/jobs/${waits}`)).body).toMatchObject({ deleted: true });
+      expect((await south.get(`/jobs/${waits}`)).status).toBe(404);
+    }));
+
+  it('are lost with their host where they ran, and run elsewhere where they waited', () =>
+    withHosts(async ({ gate, start }) => {
+      const north = await start(2);
+      const lost = await Promise.all(['one', 'two'].map((prompt) => askInBackground(north, prompt)));
+      for (const id of lost) await untilStatus(north, id, 'running');
+      const waiting = await Promise.all(['three', 'four'].map((prompt) => askInBackground(north, prompt)));
+      await kill(north);
+      await gate.open();
+      const south = await start(2);
+      for (const id of waiting) expect(await untilEnded(south, id)).toMatchObject({ status: 'succeeded' });
+      for (const id of lost) {
+        const error = { error: 'cli_error', reason: 'host_lost' };
+        expect(await untilEnded(south, id)).toMatchObject({ status: 'failed', error });
+      }
+    }));
+
+  it('are left to the other host by one that drains', () =>
+    withHosts(async ({ gate, start }) => {
+      const north = await start();
+      const ids = await Promise.all(['one', 'two', 'three'].map((prompt) => askInBackground(north, prompt)));
+      await until(async () => (await statusOf(north, ids[0])) === 'running', 'the first one to run');
+      const ended = north.stop();
+      await north.log('shutdown_start');
+      const south = await start();
+      await gate.open();
+      for (const id of ids) expect(await untilEnded(south, id)).toMatchObject({ status: 'succeeded' });
+      expect(await ended).toBe(0);
+    }));
+
+  it('go on while Redis is away, and their end is kept once it is back', () =>
+    withHosts(async ({ redis, gate, start }) => {
+      const north = await start();
+      const id = await askInBackground(north, 'runs');
+      const next = await askInBackground(north, 'waits');
+      await untilStatus(north, id, 'running');
+      await redis.end();
+      await north.log('store_down');
+      expect((await north.get('/jobs')).body.error).toBe('store_unavailable');
+      const refused = await north.post('/ask', { prompt: 'x' }, { prefer: 'respond-async' });
+      expect([refused.status, refused.body.error]).toEqual([503, 'store_unavailable']);
+      await gate.open();
+      expect((await north.post('/ask', { prompt: 'Hi' })).status).toBe(200);
+      await redis.start();
+      for (const each of [id, next]) expect(await untilEnded(north, each)).toMatchObject({ status: 'succeeded' });
+    }));
+
+  it('go on with a conversation that another host has', async () => {
+    await using redis = await startRedis();
+    await using north = await startListener({ MODEL_API_STORE: redis.url });
+    await using south = await startListener({ MODEL_API_STORE: redis.url, MODEL_API_MAX_CONCURRENT: '2' });
+    const { id } = await chat(north, 'one');
+    for (const text of ['two', 'three', 'four']) {
+      const body = { message: text, conversation_id: id };
+      const { body: accepted } = await south.post('/chat', body, { prefer: 'respond-async' });
+      expect(await untilEnded(north, accepted.job_id)).toMatchObject({ status: 'succeeded' });
+    }
+    expect((await chat(north, 'five', id)).response.split('\n')).toEqual(['one', 'two', 'three', 'four', 'five']);
+  });
+});

@@ -1,0 +1,115 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { askInBackground } from '../../support/background.js';
+import { follow } from '../../support/event-stream.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { untilTreeGone } from '../../support/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const kills = Number(process.env.STORE_KILLS ?? 6);
+const clients = 4;
+const longestMs = 800;
+/** Its workers end what is left of its jobs. */
+const goneMs = 10_000;
+
+const preferred = { Prefer: 'respond-async' };
+
+/** Owns what clients were promised, from one service to the next. */
+class Promises {
+  /** By the id of the job: its prompt. */
+  readonly accepted = new Map<string, string>();
+  #count = 0;
+
+  /** One client has jobs accepted until the service is gone. */
+  async post(service: Service): Promise<void> {
+    for (;;) {
+      const prompt = `job ${++this.#count}`;
+      const answer = await service.post('/ask', { prompt }, preferred).catch(() => null);
+      if (answer === null || answer.status === 503) return;
+      if (answer.status === 429) await service.get('/version').catch(() => null);
+      if (answer.status !== 202) continue;
+      expect(answer.body).toMatchObject({ durable: true, status: 'queued' });
+      this.accepted.set(String(answer.body.job_id), prompt);
+    }
+  }
+}
+
+describe('A service that is killed', () => {
+  it(`starts no background job twice, and loses none that it has accepted, ${kills} times`, async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'state', 'store.db');
+    const notes = join(folder.path, 'notes');
+    const env = {
+      MODEL_API_STORE: `sqlite:${path}`,
+      MODEL_API_CLIENT_MAX_QUEUE: '1000',
+      MODEL_API_MAX_JOBS: '400', // what waits at the end takes seconds, however many were accepted
+      MODEL_API_STANDBY: '0',
+    };
+    const start = () => startWithProgram(script('notes-each-job.pl', notes), env);
+    const promises = new Promises();
+    for (let kill = 0; kill < kills; kill++) {
+      const service = await start();
+      const posts = Promise.all(Array.from({ length: clients }, () => promises.post(service)));
+      await new Promise((resolve) => setTimeout(resolve, Math.random() * longestMs));
+      service.process.kill('SIGKILL');
+      await Promise.all([service.exited, posts]);
+      await untilTreeGone(service, goneMs);
+      await service.stop();
+    }
+    await using service = await start();
+    const all = [...promises.accepted.keys()];
+    await until(async () => await areOver(service), 'the end of all jobs', 120_000);
+    const counts = { succeeded: 0, failed: 0 };
+    const started = (await readFile(notes, 'utf8')).split('\n').filter((line) => line !== '');
+    for (const id of all) {
+      const { status, body } = await service.get(`/jobs/${id}`);
+      const starts = started.filter((line) => line === promises.accepted.get(id)).length;
+      expect(status).toBe(200);
+      if (body.status === 'succeeded') {
+        counts.succeeded++;
+        expect(starts).toBe(1);
+        expect(body.result).toMatchObject({ response: `done: ${promises.accepted.get(id)}` });
+      } else {
+        counts.failed++;
+        expect(body).toMatchObject({ status: 'failed', error: { error: 'cli_error', reason: 'host_lost' } });
+      }
+    }
+    expect(new Set(started).size).toBe(started.length); // also of those whose 202 has not arrived
+    await service.stop();
+    const sql = connectTo(path);
+    expect(sql.prepare('PRAGMA integrity_check').get()).toMatchObject({ integrity_check: 'ok' });
+    sql.close();
+    const figures = `${all.length} accepted, ${counts.succeeded} answered, ${counts.failed} lost with their host`;
+    process.stderr.write(`${kills} kills, ${figures}, ${started.length} started\n`);
+    expect(counts.succeeded).toBeGreaterThan(0);
+  }, 1_800_000);
+});
+
+it('Whoever has read some of the answer of a job is told that it was lost with its host', async () => {
+  await using folder = await temporaryFolder();
+  const env = { MODEL_API_STORE: `sqlite:${join(folder.path, 'state', 'store.db')}` };
+  const killed = await startWithProgram(script('begins-and-waits.pl'), env);
+  const id = await askInBackground(killed, 'wait');
+  const reader = await follow(killed, id);
+  const last = await until(async () => {
+    const event = await reader.any();
+    return event.event === 'delta' ? event.id : null;
+  }, 'the begin of the answer');
+  killed.process.kill('SIGKILL');
+  await killed.exited;
+  reader.leave();
+  await untilTreeGone(killed, goneMs);
+  await killed.stop();
+  await using service = await startWithProgram(script('begins-and-waits.pl'), env);
+  const [end, ...others] = await (await follow(service, id, last)).rest();
+  expect([end?.event, end?.data.reason, others]).toEqual(['error', 'host_lost', []]);
+  expect((await follow(service, id, end?.id)).status).toBe(204);
+});
+
+async function areOver(service: Service): Promise<boolean> {
+  const waiting = await service.get('/jobs?status=queued&limit=1');
+  const running = await service.get('/jobs?status=running&limit=1');
+  return [waiting, running].every(({ body }) => (body.jobs as object[]).length === 0);
+}

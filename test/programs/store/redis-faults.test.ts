@@ -1,0 +1,687 @@
+import { once } from 'node:events';
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
+import type { RedisStore } from '../../../src/primary/hosts/redis-store.js';
+import type { StoreObserver } from '../../../src/primary/store/contract/store.js';
+import { systemClock } from '../../../src/shared/clock.js';
+import { KeptRun } from '../../support/kept.js';
+import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
+import { acceptedJob, endedAt } from '../../support/shared-jobs.js';
+import { until } from '../../support/until.js';
+
+/** A way to a port of loopback on which answers can be lost. */
+class DeafProxy implements AsyncDisposable {
+  isDeaf = false;
+  /** Connections of which no byte comes through any more, in either direction. */
+  readonly #dead = new WeakSet<Socket>();
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+
+  private constructor(port: number) {
+    this.#server = createServer((client) => {
+      const server = connect(port, '127.0.0.1');
+      for (const socket of [client, server]) {
+        this.#sockets.add(socket);
+        socket.on('error', () => {});
+        socket.on('close', () => {
+          client.destroy();
+          server.destroy();
+        });
+      }
+      client.on('data', (bytes) => {
+        if (!this.#dead.has(client)) server.write(bytes);
+      });
+      server.on('data', (bytes) => {
+        if (!this.isDeaf && !this.#dead.has(client)) client.write(bytes);
+      });
+    });
+  }
+
+  static async to(port: number): Promise<DeafProxy> {
+    const proxy = new DeafProxy(port);
+    await once(proxy.#server.listen(0, '127.0.0.1'), 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** As a firewall does that has forgotten them: all connections that there are stay open, and nothing comes through. */
+  forget(): void {
+    for (const socket of this.#sockets) this.#dead.add(socket);
+  }
+
+  /** Breaks all connections. */
+  cut(): void {
+    for (const socket of this.#sockets) socket.destroy();
+    this.#sockets.clear();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.cut();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+}
+
+const limits = { ttlMs: 3_600_000, maxConversations: 1000, clientShare: 250 };
+
+/** One host, as far as it has to do with the store. */
+class Host implements Disposable {
+  readonly store: RedisStore;
+  readonly run: KeptRun;
+  readonly told: string[] = [];
+
+  constructor(store: RedisStore) {
+    this.store = store;
+    this.run = new KeptRun(store.conversations, {}, store.conversations);
+    const observer: StoreObserver = {
+      done: () => {},
+      down: (reason) => this.told.push(`down: ${reason}`),
+      back: () => this.told.push('back'),
+      warned: (reason) => this.told.push(`warned: ${reason}`),
+    };
+    store.observe(observer);
+  }
+
+  /** What is said against a turn; null where it went well. */
+  async refusal(id: string | null, text = 'more'): Promise<string | null> {
+    return this.run.chat(id, text, text).then(
+      () => null,
+      (error) => error.code ?? String(error),
+    );
+  }
+
+  [Symbol.dispose](): void {
+    void this.store.close();
+  }
+}
+
+async function hostAt(url: string, differences: Partial<typeof limits> = {}): Promise<Host> {
+  return new Host(await openRedisAt(url, { ...limits, ...differences }));
+}
+
+async function textsOf({ run }: Host, id: string): Promise<string[]> {
+  const all = await run.all();
+  const said = all.find((each) => each.id === id)?.said ?? [];
+  return said.flatMap((part) => (part.type === 'text' ? [part.text] : []));
+}
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis('--appendonly', 'yes', '--appendfsync', 'always');
+});
+
+beforeEach(async () => {
+  await server.ask('FLUSHALL');
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+describe('A turn lock', () => {
+  it('keeps turns of two hosts apart, and the second has all of the first in view', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const id = await north.run.chat(null, 'one', 'eins');
+    const hosts = [north, south];
+    await Promise.all(
+      Array.from({ length: 20 }, (_, index) => hosts[index % 2]?.run.chat(id, `n${index}`, `m${index}`)),
+    );
+    expect(await textsOf(north, id)).toHaveLength(42);
+    expect(await textsOf(south, id)).toEqual(await textsOf(north, id));
+  });
+
+  it('that is no longer the newest refuses the commit, and leaves no trace', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const id = await north.run.chat(null, 'one', 'eins');
+    const before = await server.ask('HGETALL', `prompt-relay:conversation:${id}`);
+    using stale = await north.run.open(id, 'old');
+    await server.ask('HSET', `prompt-relay:conversation:${id}`, 'until', '0'); // as if its time had run out
+    expect(before).not.toEqual([]);
+    await south.run.chat(id, 'new', 'neu');
+    const change = stale.change('old', 'alt', 1, []);
+    if (change === null) throw new Error('there is nothing to commit');
+    await expect(north.store.conversations.commit(change)).rejects.toMatchObject({
+      code: 'store_unavailable',
+      message: expect.stringContaining('lost its turn lock'),
+    });
+    expect(await textsOf(south, id)).toEqual(['one', 'eins', 'new', 'neu']);
+    stale[Symbol.dispose]();
+    expect(await north.refusal(id)).toBeNull();
+    expect(await textsOf(north, id)).toEqual(['one', 'eins', 'new', 'neu', 'more', 'more']);
+    expect(north.told).toEqual([]);
+  });
+
+  it('of a host that has died holds for some seconds only', async () => {
+    using south = await hostAt(server.url);
+    const id = await south.run.chat(null, 'one', 'eins');
+    const now = Date.now() * 100;
+    await server.ask('HSET', `prompt-relay:conversation:${id}`, 'fence', '7', 'until', String(now + 60_000));
+    const begunMs = performance.now();
+    await south.run.chat(id, 'two', 'zwei');
+    const waitedMs = performance.now() - begunMs;
+    expect(waitedMs).toBeGreaterThan(400);
+    expect(waitedMs).toBeLessThan(5000);
+    expect(await server.ask('HGET', `prompt-relay:conversation:${id}`, 'fence')).toBe('8');
+  });
+});
+
+describe('A Redis that hangs', () => {
+  it('does nothing later that its callers were refused', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    using turn = await host.run.open(id, 'two');
+    const change = turn.change('two', 'zwei', 1, []);
+    if (change === null) throw new Error('there is nothing to commit');
+    server.stop();
+    try {
+      const ends = await Promise.all([
+        host.store.conversations.commit(change).catch((error) => error.code),
+        host.refusal(null),
+      ]);
+      expect(ends).toEqual(['store_unavailable', 'store_unavailable']);
+      const begunMs = performance.now();
+      for (let count = 0; count < 100; count++) expect(await host.refusal(id)).toBe('store_unavailable');
+      expect(performance.now() - begunMs).toBeLessThan(1000);
+      expect(host.store.isUp).toBe(false);
+    } finally {
+      server.goOn();
+    }
+    await until(() => host.store.isUp, 'the store to be back', 2500);
+    turn[Symbol.dispose]();
+    expect(host.told).toEqual(['down: Redis has not answered for 1000 ms', 'back']);
+    expect(await textsOf(host, id)).toEqual(['one', 'eins']);
+    expect(await host.run.all()).toHaveLength(1);
+    expect(await host.refusal(id)).toBeNull();
+  });
+});
+
+describe('A turn lock that could not be given up', () => {
+  it('because Redis hung is given up as soon as it goes on', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const id = await north.run.chat(null, 'one', 'eins');
+    const turn = await north.run.open(id, 'two');
+    server.stop();
+    try {
+      expect(await Promise.all([north, south].map((host) => host.refusal(null)))).toEqual([
+        'store_unavailable',
+        'store_unavailable',
+      ]);
+      turn[Symbol.dispose]();
+    } finally {
+      server.goOn();
+    }
+    await until(() => north.store.isUp && south.store.isUp, 'the store to be back', 2500);
+    const begunMs = performance.now();
+    expect(await south.refusal(id)).toBeNull();
+    expect(performance.now() - begunMs).toBeLessThan(2000); // a lock lasts 10 s
+  });
+});
+
+describe('A commit whose answer is lost', () => {
+  it.each(['a first turn', 'a further turn'])('is taken back before Redis is used again: %s', async (which) => {
+    await using proxy = await DeafProxy.to(server.port);
+    using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
+    const known = await host.run.chat(null, 'one', 'eins');
+    using turn = await host.run.open(which === 'a first turn' ? null : known, 'two');
+    const change = turn.change('two', 'zwei', 1, []);
+    if (change === null) throw new Error('there is nothing to commit');
+    proxy.isDeaf = true;
+    const committed = host.store.conversations.commit(change);
+    const turns = `prompt-relay:turns:${turn.id}`;
+    const count = which === 'a first turn' ? 1 : 2;
+    await until(async () => (await server.ask('LLEN', turns)) === count, 'the commit to be done');
+    proxy.cut();
+    await expect(committed).rejects.toMatchObject({ code: 'store_unavailable' });
+    proxy.isDeaf = false;
+    await until(() => host.store.isUp, 'the store to be back', 2500);
+    expect(await server.ask('LLEN', turns)).toBe(count - 1);
+    turn[Symbol.dispose]();
+    expect((await host.run.all()).map(({ id, messageCount, tokensUsed }) => [id, messageCount, tokensUsed])).toEqual([
+      [known, 2, 7],
+    ]);
+    expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(1);
+    expect(await host.refusal(known)).toBeNull();
+  });
+});
+
+describe('Connections that are dead and do not know it', () => {
+  async function listeners(): Promise<unknown> {
+    const [, count] = (await server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told')) as unknown[];
+    return count;
+  }
+
+  it('are made anew, those for background jobs too', async () => {
+    await using proxy = await DeafProxy.to(server.port);
+    using host = await hostAt(server.url.replace(String(server.port), String(proxy.port)));
+    using other = await hostAt(server.url);
+    const jobs = host.store.jobs;
+    const heard: string[] = [];
+    jobs.listen({ added: () => heard.push('added'), cancelled: (id) => heard.push(`cancelled ${id}`) });
+    await until(async () => (await listeners()) === 2, 'both to listen');
+    await other.store.jobs.accept(acceptedJob('one'));
+    await until(() => heard.includes('added'), 'the host to hear of the job');
+    proxy.forget();
+    await expect(jobs.take('next')).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await host.refusal(null)).toBe('store_unavailable');
+    await until(() => host.store.isUp, 'the store to be back', 10_000);
+    const taken = until(async () => {
+      await jobs.renew(Date.now());
+      return jobs.take('next').catch(() => null);
+    }, 'the job to be had');
+    expect(await taken).toMatchObject({ id: 'one' });
+    await until(async () => {
+      await jobs.renew(Date.now());
+      await server.ask('PUBLISH', 'prompt-relay:jobs:told', 'cancel two');
+      return heard.includes('cancelled two');
+    }, 'the host to hear of others again');
+  });
+});
+
+describe('A Redis that is restarted', () => {
+  it('is used again at once, with all that it has kept', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await server.end();
+    expect(await host.refusal(id)).toBe('store_unavailable');
+    await server.start();
+    await until(() => host.store.isUp, 'the store to be back', 2000);
+    expect(await host.refusal(id)).toBeNull();
+    expect(host.told).toHaveLength(2);
+  });
+
+  it('is the truth where it has lost what a host still knows', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await server.ask('FLUSHALL');
+    expect(await host.refusal(id)).toBe('validation_error');
+    expect(await host.run.all()).toEqual([]);
+  });
+
+  it('may be away when a host starts', async () => {
+    await server.end();
+    try {
+      using host = await hostAt(server.url);
+      expect(host.store.isUp).toBe(false);
+      expect(host.told).toEqual([expect.stringMatching(/^down: .*ECONNREFUSED/)]);
+      await server.start();
+      await until(() => host.store.isUp, 'the store to be there', 2000);
+      expect(await host.refusal(null)).toBeNull();
+    } finally {
+      await server.end();
+      await server.start();
+    }
+  });
+});
+
+describe('A Redis that refuses', () => {
+  it('says why, once, where its memory is full, and nothing is left of a turn', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    await server.ask('CONFIG', 'SET', 'maxmemory', '1mb');
+    expect(await host.refusal(id, 'x'.repeat(100_000))).toBe('store_unavailable');
+    expect(await host.refusal(id)).toBe('store_unavailable');
+    expect(host.told).toEqual([expect.stringMatching(/^down: OOM /)]);
+    await server.ask('CONFIG', 'SET', 'maxmemory', '0');
+    await until(() => host.store.isUp, 'the store to be back', 2500);
+    expect(await textsOf(host, id)).toEqual(['one', 'eins']);
+    expect(await host.refusal(id)).toBeNull();
+  });
+
+  it('says why where it is a replica', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await server.ask('CONFIG', 'SET', 'replica-serve-stale-data', 'yes');
+    await server.ask('REPLICAOF', '127.0.0.1', '1');
+    expect(await host.refusal(id)).toBe('store_unavailable');
+    expect(host.told).toEqual([expect.stringMatching(/^down: READONLY/)]);
+    await server.ask('REPLICAOF', 'NO', 'ONE');
+    await until(() => host.store.isUp, 'the store to be back', 2500);
+    expect(await host.refusal(id)).toBeNull();
+  });
+
+  it('is down for whoever has the wrong password, and tells none', async () => {
+    await server.ask('CONFIG', 'SET', 'requirepass', 'the-right-one');
+    const auth = (password: string) => server.url.replace('redis://', `redis://:${password}@`);
+    try {
+      using none = await hostAt(server.url);
+      using wrong = await hostAt(auth('the-wrong-one'));
+      using right = await hostAt(auth('the-right-one'));
+      expect([none, wrong, right].map((host) => host.store.isUp)).toEqual([false, false, true]);
+      expect(none.told).toEqual([expect.stringMatching(/^down: NOAUTH/)]);
+      expect(wrong.told).toEqual([expect.stringMatching(/^down: WRONGPASS/)]);
+      expect(wrong.told.join()).not.toContain('the-wrong-one');
+      expect(await right.refusal(null)).toBeNull();
+    } finally {
+      const redis = await hostAt(auth('the-right-one'));
+      await server.as('the-right-one', 'CONFIG', 'SET', 'requirepass', '');
+      redis[Symbol.dispose]();
+    }
+  });
+
+  it('is down for whoever names a database that it refuses, and keeps nothing in another one', async () => {
+    await server.ask('ACL', 'SETUSER', 'choosing', 'reset', 'on', '>secret', '~*', '&*', '+@all', '-select');
+    const refused = [`${server.url}/99`, `${server.url.replace('redis://', 'redis://choosing:secret@')}/3`];
+    for (const url of refused) {
+      using host = await hostAt(url);
+      expect(host.store.isUp).toBe(false);
+      expect(host.told).toEqual([expect.stringMatching(/^down: (ERR DB index is out of range|NOPERM .*select)/)]);
+      expect(await host.refusal(null)).toBe('store_unavailable');
+    }
+    expect(await server.ask('DBSIZE')).toBe(0);
+  });
+
+  it.each(['conversation:ID', 'turns:ID', 'list:alice', 'all', 'clients'])(
+    'leaves nothing of a turn where %s is a key of another kind',
+    async (name) => {
+      using host = await hostAt(server.url);
+      const id = await host.run.chat(null, 'one', 'eins');
+      const key = `prompt-relay:${name.replace('ID', id)}`;
+      await server.ask('RENAME', key, 'aside');
+      await server.ask('SET', key, 'something else');
+      expect(await host.refusal(id)).toBe('store_unavailable');
+      expect(host.store.isUp).toBe(true);
+      expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
+      await server.ask('DEL', key);
+      await server.ask('RENAME', 'aside', key);
+      await until(async () => (await host.refusal(id)) === null, 'the lock to be free');
+      expect(await textsOf(host, id)).toEqual(['one', 'eins', 'more', 'more']);
+    },
+  );
+
+  it('may forget its scripts', async () => {
+    using host = await hostAt(server.url);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await server.ask('SCRIPT', 'FLUSH');
+    expect(await host.refusal(id)).toBeNull();
+    expect(host.told).toEqual([]);
+  });
+});
+
+describe('How Redis is set up', () => {
+  it('is told where it may forget what it was given', async () => {
+    {
+      using host = await hostAt(server.url);
+      await host.run.all();
+      expect(host.told).toEqual([]);
+    }
+    await server.ask('CONFIG', 'SET', 'appendonly', 'no');
+    await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'allkeys-lru');
+    using host = await hostAt(server.url);
+    await until(() => host.told.length === 2, 'two warnings');
+    expect(host.told).toEqual([
+      'warned: appendonly is no: Redis forgets everything when it is restarted',
+      'warned: maxmemory-policy is allkeys-lru, not noeviction: Redis may forget anything',
+    ]);
+    await server.ask('CONFIG', 'SET', 'maxmemory-policy', 'noeviction');
+    await server.ask('CONFIG', 'SET', 'appendonly', 'yes');
+  });
+
+  it('is not known where the service may not ask', async () => {
+    const rights = ['on', '>secret', '~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous'];
+    await server.ask('ACL', 'SETUSER', 'relay', ...rights);
+    using host = await hostAt(server.url.replace('redis://', 'redis://relay:secret@'));
+    await until(() => host.told.length === 1, 'a warning');
+    expect(host.told[0]).toMatch(/^warned: appendonly and maxmemory-policy cannot be checked: NOPERM/);
+    const id = await host.run.chat(null, 'one', 'eins');
+    await host.run.kept.fork(id, 'alice', null);
+    expect(await host.refusal(id)).toBeNull();
+    await host.run.kept.remove(id, 'alice');
+    expect(await host.run.all()).toHaveLength(1);
+    expect(host.told).toHaveLength(1);
+  });
+});
+
+describe('A right that the user of Redis lacks', () => {
+  const enough = ['~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous'];
+
+  async function hostWith(...rights: readonly string[]): Promise<Host> {
+    await server.ask('ACL', 'SETUSER', 'lacking', 'reset', 'on', '>secret', ...rights);
+    return hostAt(server.url.replace('redis://', 'redis://lacking:secret@'));
+  }
+
+  it.each([
+    ['&prompt-relay:*', ['~prompt-relay:*', '+@all', '-@dangerous']],
+    ['~prompt-relay:*', ['&prompt-relay:*', '+@all', '-@dangerous']],
+    ['+@all -@dangerous', ['~prompt-relay:*', '&prompt-relay:*', '+@all', '-@dangerous', '-publish']],
+  ])('keeps the store down from the start, and is named: %s', async (missing, rights) => {
+    using host = await hostWith(...rights);
+    expect(host.store.isUp).toBe(false);
+    expect(host.told).toEqual([expect.stringContaining(`down: NOPERM: its user needs ${missing} (`)]);
+    expect(await host.refusal(null)).toBe('store_unavailable');
+    await server.ask('ACL', 'SETUSER', 'lacking', ...enough);
+    await until(() => host.store.isUp, 'the store to be up', 2500);
+    expect(await host.refusal(null)).toBeNull();
+    expect(host.told.slice(1)).toEqual(['back', expect.stringMatching(/^warned: .* cannot be checked: NOPERM/)]);
+  });
+
+  it('is named, too, where it is taken away later', async () => {
+    using host = await hostWith(...enough);
+    await until(() => host.told.length === 1, 'a warning that settings cannot be checked');
+    await server.ask('ACL', 'SETUSER', 'lacking', '-hset');
+    expect(await host.refusal(null)).toBe('store_unavailable');
+    expect(host.told[1]).toContain('warned: NOPERM: its user needs +@all -@dangerous (');
+    expect(host.store.isUp).toBe(true);
+  });
+
+  it('is named where it keeps background jobs alone from being taken', async () => {
+    using host = await hostWith(...enough, '-zpopmin', '+config|get');
+    await host.store.jobs.accept(acceptedJob('one'));
+    await until(async () => {
+      await host.store.jobs.take('next').catch(() => {});
+      return host.told.length > 0;
+    }, 'a warning');
+    expect(host.told).toEqual([expect.stringContaining('warned: NOPERM: its user needs +@all -@dangerous (')]);
+    expect(host.store.isUp).toBe(true);
+  });
+
+  it('is made use of as soon as it is given: the host hears of jobs of others', async () => {
+    using host = await hostWith('~prompt-relay:*', '+@all', '-@dangerous');
+    using other = await hostAt(server.url);
+    const heard: string[] = [];
+    host.store.jobs.listen({ added: () => heard.push('added'), cancelled: () => {} });
+    await server.ask('ACL', 'SETUSER', 'lacking', ...enough);
+    await until(() => host.store.isUp, 'the store to be up', 2500);
+    const hears = () => server.ask('PUBSUB', 'NUMSUB', 'prompt-relay:jobs:told') as Promise<readonly unknown[]>;
+    await until(async () => Number((await hears())[1]) === 2, 'both hosts to listen');
+    await other.store.jobs.accept(acceptedJob('one'));
+    await until(() => heard.length > 0, 'the host to hear of the job');
+  });
+});
+
+describe('Conversations in Redis', () => {
+  it('may be huge, and odd', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const odd = '\ud83d\ude80ü\u0000\n{}';
+    const id = await north.run.chat(null, odd.repeat(1000), `${odd}\n`, { system: `+${odd}` });
+    for (let turn = 0; turn < 5; turn++) await north.run.chat(id, 'y'.repeat(4_000_000), odd.repeat(100_000));
+    for (let turn = 0; turn < 500; turn++) await north.run.chat(id, `${turn}`, odd);
+    expect(await textsOf(south, id)).toEqual(await textsOf(north, id));
+    expect(await south.run.snapshot(id)).toEqual(await north.run.snapshot(id));
+  });
+
+  it('make room for new ones, those of the client with the most first', async () => {
+    using host = await hostAt(server.url, { maxConversations: 8, clientShare: 2 });
+    const first = await host.run.chat(null, 'first', 'of bob', { client: 'bob' });
+    const all = [];
+    for (let count = 0; count < 12; count++) all.push(await host.run.chat(null, `${count}`, 'of alice'));
+    const left = (await host.run.all('alice')).map(({ id }) => id);
+    expect(left).toEqual(all.slice(-7).toReversed());
+    expect((await host.run.all('bob')).map(({ id }) => id)).toEqual([first]);
+    expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(8);
+    expect(await server.ask('ZSCORE', 'prompt-relay:clients', 'alice')).toBe('7');
+    expect(await host.refusal(all[0] ?? null)).toBe('validation_error');
+  });
+
+  it('leave nothing behind once they have expired', async () => {
+    using host = await hostAt(server.url, { ttlMs: 1500 });
+    await host.run.chat(null, 'one', 'eins');
+    await host.run.chat(null, 'two', 'zwei', { client: 'bob' });
+    await new Promise((resolve) => setTimeout(resolve, 1600));
+    const id = await host.run.chat(null, 'three', 'drei');
+    const keys = (await server.ask('KEYS', '*')) as string[];
+    expect(keys.filter((key) => /:(conversation|turns|list):/.test(key)).toSorted()).toEqual([
+      `prompt-relay:conversation:${id}`,
+      'prompt-relay:list:alice',
+      `prompt-relay:turns:${id}`,
+    ]);
+    expect(await server.ask('ZCARD', 'prompt-relay:all')).toBe(1);
+    expect(await server.ask('ZRANGE', 'prompt-relay:clients', '0', '-1', 'WITHSCORES')).toEqual(['alice', '1']);
+  });
+
+  it('are of one installation each, by the prefix and the database', async () => {
+    using one = await hostAt(server.url);
+    using two = await hostAt(`${server.url}?prefix=two`);
+    using three = await hostAt(`${server.url}/3`);
+    const id = await one.run.chat(null, 'one', 'eins');
+    for (const other of [two, three]) {
+      expect(await other.refusal(id)).toBe('validation_error');
+      expect(await other.run.all()).toEqual([]);
+    }
+  });
+
+  it('are listed in pages', async () => {
+    using host = await hostAt(server.url);
+    const ids = [];
+    for (let count = 0; count < 25; count++) ids.push(await host.run.chat(null, `${count}`, ''));
+    const found: string[] = [];
+    for (let before: number | null = null; ; ) {
+      const page = await host.store.conversations.list('alice', before, 10);
+      found.push(...page.conversations.map(({ id }) => id));
+      before = page.next;
+      if (before === null) break;
+    }
+    expect(found).toEqual(ids.toReversed());
+  });
+});
+
+describe('Background jobs in Redis', () => {
+  it('that wait are known to every host, when it looks: how many, and since when', async () => {
+    using north = await hostAt(server.url);
+    using south = await hostAt(server.url);
+    const seen = async () => {
+      await south.store.jobs.renew(systemClock.now());
+      return south.store.jobs.waiting;
+    };
+    expect(await seen()).toMatchObject({ count: 0, since: null });
+    await north.store.jobs.accept(acceptedJob('one', 1000));
+    await north.store.jobs.accept(acceptedJob('two', 2000));
+    expect(await seen()).toMatchObject({ count: 2, since: 1000 });
+    await south.store.jobs.start('one', 3000);
+    expect(await seen()).toMatchObject({ count: 1, since: 2000 });
+  });
+});
+
+describe('The queue of background jobs', () => {
+  const queued = () => server.ask('ZRANGE', 'prompt-relay:queue:jobs:prioritized', '0', '-1');
+
+  it('has a job before it is accepted, and nothing is left of one that it refuses', async () => {
+    using host = await hostAt(server.url);
+    await host.store.jobs.accept(acceptedJob('one'));
+    expect(await queued()).toEqual(['one']);
+    await server.ask('RENAME', 'prompt-relay:queue:jobs:prioritized', 'aside');
+    await server.ask('SET', 'prompt-relay:queue:jobs:prioritized', 'something else');
+    await expect(host.store.jobs.accept(acceptedJob('two'))).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await host.store.jobs.find('two', 'a')).toBeNull();
+    expect(await server.ask('ZRANGE', 'prompt-relay:jobs:waiting', '0', '-1')).toEqual(['one']);
+    expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
+  });
+
+  it.each(['another host starts', 'Redis is restarted'])('gets back what it has lost when %s', async (what) => {
+    using host = await hostAt(server.url);
+    for (const id of ['one', 'two']) await host.store.jobs.accept(acceptedJob(id));
+    await host.store.jobs.renew(systemClock.now());
+    for (const key of ['one', 'prioritized']) await server.ask('DEL', `prompt-relay:queue:jobs:${key}`);
+    await host.store.jobs.renew(systemClock.now());
+    expect(await queued()).toEqual([]);
+    if (what === 'Redis is restarted') {
+      await server.end();
+      expect(await host.refusal(null)).toBe('store_unavailable');
+      await server.start();
+      await until(() => host.store.isUp, 'the store to be back', 2500);
+    }
+    using other = what === 'Redis is restarted' ? null : await hostAt(server.url);
+    const jobs = (other ?? host).store.jobs;
+    await until(
+      () =>
+        jobs.renew(systemClock.now()).then(
+          () => true,
+          () => false,
+        ),
+      'a renewal',
+    );
+    expect(await queued()).toEqual(['one']); // BullMQ still has what it knows of the other one
+  });
+
+  it('says how many are delivered before a job, also while it is taken or rests', async () => {
+    using host = await hostAt(server.url);
+    const jobs = host.store.jobs;
+    const ids = ['one', 'two', 'three'];
+    for (const id of ids) await jobs.accept(acceptedJob(id));
+    const positions = () => Promise.all(ids.map((id) => jobs.position(id)));
+    expect(await positions()).toEqual([1, 2, 3]);
+    expect(await jobs.take('next')).toMatchObject({ id: 'one' });
+    expect(await positions()).toEqual([1, 1, 2]);
+    jobs.giveBack('one', 60_000);
+    await until(async () => (await server.ask('ZCARD', 'prompt-relay:queue:jobs:delayed')) === 1, 'it to rest');
+    expect(await positions()).toEqual([1, 1, 2]);
+    expect(await jobs.take('oldest')).not.toBeNull();
+  });
+});
+
+describe('A background job, where a key is of another kind', () => {
+  const kinds = ['waiting', 'open', 'waiting-of', 'bytes-of', 'ended', 'hosts', 'of:a'];
+
+  it.each(kinds)('leaves nothing of itself when it is refused: %s', async (name) => {
+    using host = await hostAt(server.url);
+    const key = `prompt-relay:jobs:${name}`;
+    await server.ask('SET', key, 'something else');
+    await expect(host.store.jobs.accept(acceptedJob('one'))).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(await server.ask('KEYS', 'prompt-relay:job*')).toEqual([key]);
+    expect(host.told).toEqual([expect.stringContaining('WRONGTYPE')]);
+  });
+
+  it.each(kinds)('is started only where that is kept whole, and cancelled so: %s', async (name) => {
+    using host = await hostAt(server.url);
+    await host.store.jobs.accept(acceptedJob('one'));
+    const key = `prompt-relay:jobs:${name}`;
+    await server.ask('RENAME', key, 'aside').catch(() => {}); // not all are there
+    await server.ask('SET', key, 'something else');
+    await expect(host.store.jobs.start('one', 1)).rejects.toMatchObject({ code: 'store_unavailable' });
+    const cancelled = host.store.jobs.cancel('one', endedAt(1, 'cancelled'));
+    await expect(cancelled).rejects.toMatchObject({ code: 'store_unavailable' });
+    await server.ask('DEL', key);
+    await server.ask('RENAME', 'aside', key).catch(() => {});
+    expect(await host.store.jobs.find('one', 'a')).toMatchObject({ status: 'queued' });
+    expect(await host.store.jobs.start('one', 1)).toBe(true);
+  });
+});
+
+describe('Usage in Redis', () => {
+  it('counts a batch once that is added again', async () => {
+    using host = await hostAt(server.url);
+    const jobs = { ok: 2, timeout: 1 } as never;
+    const row = { client: 'key ü "x"', jobs, refused: 3, inputTokens: 7, outputTokens: 5, costUsd: 0.25, modelMs: 12 };
+    const rows = [{ day: new Date().toISOString().slice(0, 10), ...row }];
+    await host.store.usage.add(rows);
+    await host.store.usage.add(rows);
+    await host.store.usage.add([...rows]);
+    const [kept] = await host.store.usage.report({ since: null, until: null });
+    expect(kept).toMatchObject({
+      client: row.client,
+      refused: 6,
+      inputTokens: 14,
+      outputTokens: 10,
+      costUsd: 0.5,
+      modelMs: 24,
+    });
+    expect(kept?.jobs).toMatchObject({ ok: 4, timeout: 2, cli_error: 0 });
+    expect(await host.store.usage.report({ since: '2999-01-01', until: null })).toEqual([]);
+  });
+});

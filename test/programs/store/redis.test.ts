@@ -1,0 +1,109 @@
+import type { IdempotencyStore } from '../../../src/primary/store/contract/answers.js';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import { describeAnswerStore } from '../../support/answer-store-contract.js';
+import { recordedAnswer } from '../../support/claims.js';
+import { describeJobStore } from '../../support/job-store-contract.js';
+import { usualLimits } from '../../support/kept.js';
+import { openRedisAt, type RedisServer, startRedis } from '../../support/redis-server.js';
+import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
+import { until } from '../../support/until.js';
+
+let server: RedisServer;
+
+beforeAll(async () => {
+  server = await startRedis('--appendonly', 'no');
+});
+
+afterAll(async () => {
+  await server[Symbol.asyncDispose]();
+});
+
+function openAt(url: string, { ttlMs, maxConversations } = usualLimits): Promise<Store> {
+  return openRedisAt(url, { ttlMs, maxConversations, clientShare: maxConversations / 4 });
+}
+
+async function emptied(): Promise<StorePlaceForTests> {
+  await server.ask('FLUSHALL');
+  return { open: (limits) => openAt(server.url, limits), [Symbol.asyncDispose]: async () => {} };
+}
+
+describeStore('Redis', true, emptied);
+describeJobStore('Redis', true, emptied);
+describeAnswerStore('Redis', { isDurable: true, isShared: true }, emptied);
+
+describe('Keys of requests at two hosts', () => {
+  const mine = { client: 'key ada', key: 'k' } as const;
+  const kept = { digest: 'd', answer: recordedAnswer('told once') } as const;
+
+  async function twoHosts(test: (one: IdempotencyStore, other: IdempotencyStore) => Promise<void>): Promise<void> {
+    await server.ask('FLUSHALL');
+    const stores = [await openAt(server.url), await openAt(server.url)] as const;
+    try {
+      await test(stores[0].answers, stores[1].answers);
+    } finally {
+      for (const store of stores) await store.close();
+    }
+  }
+
+  it('are given to one of them, and its answer to both', () =>
+    twoHosts(async (one, other) => {
+      const taken = await Promise.all([one, other].map((host) => host.take(mine, 'd', 0)));
+      expect(taken.map(({ type }) => type).toSorted()).toEqual(['free', 'held']);
+      const [winner, loser] = taken[0]?.type === 'free' ? [one, other] : [other, one];
+      expect(await loser.take(mine, 'other', 0)).toEqual({ type: 'held', digest: 'd' });
+      await winner.keep(mine, kept, 0);
+      for (const host of [one, other])
+        expect(await host.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'd' });
+    }));
+
+  it('are free for the other when they are released, and held by no late answer', () =>
+    twoHosts(async (one, other) => {
+      await one.take(mine, 'd', 0);
+      one.release(mine);
+      await until(async () => (await other.take(mine, 'other', 0)).type === 'free', 'the key to be free');
+      await expect(one.keep(mine, kept, 0)).rejects.toThrow('another host has the key');
+      await other.keep(mine, { ...kept, digest: 'other' }, 0);
+      expect(await one.take(mine, 'd', 0)).toMatchObject({ type: 'answered', digest: 'other' });
+    }));
+
+  it('are held for a while after a host has died, and answers for a day', () =>
+    twoHosts(async (one) => {
+      const ttlOf = async () => {
+        const [place] = (await server.ask('KEYS', '*:answer:*')) as string[];
+        return Number(await server.ask('PTTL', place ?? ''));
+      };
+      await one.take(mine, 'd', 0);
+      expect(await ttlOf()).toBeLessThanOrEqual(10_000);
+      await one.keep(mine, kept, 0);
+      const day = 86_400_000;
+      expect(Math.abs((await ttlOf()) - day)).toBeLessThan(60_000);
+    }));
+
+  it('are held on where Redis has lost them, as long as the request runs', () =>
+    twoHosts(async (one, other) => {
+      await one.take(mine, 'd', 0);
+      await server.ask('FLUSHALL');
+      await server.end(); // as after a hang that is longer than keys are held
+      await server.start();
+      await until(
+        async () => ((await server.ask('KEYS', '*:answer:*')) as string[]).length === 1,
+        'the key to be held',
+      );
+      const again = await until(() => other.take(mine, 'd', 0).catch(() => null), 'the other host to be back');
+      expect(again).toEqual({ type: 'held', digest: 'd' });
+      await one.keep(mine, kept, 0);
+      expect(await other.take(mine, 'd', 0)).toMatchObject({ type: 'answered' });
+    }));
+
+  it('are nothing to wait for where Redis stands still', () =>
+    twoHosts(async (one) => {
+      server.stop();
+      try {
+        const begunMs = performance.now();
+        await expect(one.take(mine, 'd', 0)).rejects.toThrow('has not answered for 200 ms');
+        expect(performance.now() - begunMs).toBeLessThan(1000);
+      } finally {
+        server.goOn();
+      }
+    }));
+});

@@ -1,0 +1,282 @@
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Store } from '../../../src/primary/store/contract/store.js';
+import type { UsageDelta } from '../../../src/primary/store/contract/usage.js';
+import { prepareFile } from '../../../src/primary/store/sqlite/files.js';
+import { connectTo } from '../../../src/primary/store/sqlite/node-sqlite.js';
+import { migrations } from '../../../src/primary/store/sqlite/schema.js';
+import { SqliteStore } from '../../../src/primary/store/sqlite/sqlite-store.js';
+import { SqliteThread } from '../../../src/primary/store/sqlite/sqlite-thread.js';
+import { systemClock } from '../../../src/shared/clock.js';
+import { outcomes } from '../../../src/shared/job.js';
+import { describeAnswerStore } from '../../support/answer-store-contract.js';
+import { recordedAnswer } from '../../support/claims.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { describeJobStore } from '../../support/job-store-contract.js';
+import { KeptRun } from '../../support/kept.js';
+import { describeStore, type StorePlaceForTests } from '../../support/store-contract.js';
+import { until } from '../../support/until.js';
+
+async function openAt(path: string, steps = migrations): Promise<Store> {
+  await prepareFile(path);
+  const thread = new SqliteThread(path, steps);
+  await thread.start();
+  return new SqliteStore(path, thread, systemClock);
+}
+
+function fileIn(folder: TemporaryFolder): string {
+  return join(folder.path, 'store.db');
+}
+
+async function placeInFolder(): Promise<StorePlaceForTests> {
+  const folder = await temporaryFolder();
+  return {
+    open: () => openAt(fileIn(folder)),
+    [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose](),
+  };
+}
+
+describeStore('SQLite', true, placeInFolder);
+describeJobStore('SQLite', true, placeInFolder);
+describeAnswerStore('SQLite', { isDurable: true }, placeInFolder);
+
+/** All bytes of all files there. */
+async function bytesIn(folder: TemporaryFolder): Promise<string> {
+  const names = await readdir(folder.path);
+  const files = await Promise.all(names.map((name) => readFile(join(folder.path, name), 'latin1')));
+  return files.join('');
+}
+
+it('Answers that were purged with their client take no room any more', async () => {
+  await using folder = await temporaryFolder();
+  const store = await openAt(fileIn(folder));
+  const answer = recordedAnswer('x'.repeat(1024 * 1024));
+  const keep = async (client: string, count: number) => {
+    for (let n = 0; n < count; n++)
+      await store.answers.keep({ client, key: String(n) }, { digest: 'a digest', answer }, n);
+  };
+  await keep('key gone', 33);
+  const purged = await store.upkeep.purge('key gone');
+  await keep('key left', 40);
+  const first = await store.answers.take({ client: 'key left', key: '0' }, 'a digest', 0);
+  await store.close(); // a failure must not leave its thread
+  expect([purged.idempotency, first.type]).toEqual([33, 'answered']);
+});
+
+describe('The files of SQLite', () => {
+  it('are for their owner alone', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    await new KeptRun(store.conversations).chat(null, 'Hi', 'Hello');
+    const names = (await readdir(folder.path)).toSorted();
+    expect(names).toEqual(['store.db', 'store.db-wal', 'store.db.pid']);
+    for (const name of names) expect((await stat(join(folder.path, name))).mode & 0o777).toBe(0o600);
+    await store.close();
+    expect(await readdir(folder.path)).toEqual(['store.db']);
+  });
+
+  it('are not made by SQLite itself, whose files anybody can read', async () => {
+    await using folder = await temporaryFolder();
+    await expect(new SqliteThread(fileIn(folder)).start()).rejects.toThrow('cannot be opened: ENOENT');
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+
+  it('hold no text of what was removed, and give its room back', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const run = new KeptRun(store.conversations);
+    const secret = 'wombat '.repeat(20_000);
+    const id = await run.chat(null, secret, 'wombat', { system: 'wombat' });
+    await run.chat(null, 'capybara', 'Hello');
+    expect(await bytesIn(folder)).toContain('wombat');
+    await run.kept.remove(id, 'alice');
+    await until(async () => !(await bytesIn(folder)).includes('wombat'), 'the text to be gone');
+    expect(await bytesIn(folder)).toContain('capybara');
+    await until(async () => (await bytesIn(folder)).length < secret.length, 'the room to be given back');
+    await store.close();
+  });
+
+  it('are of one thread at a time', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const first = await openAt(path);
+    await expect(openAt(path)).rejects.toThrow(`${path} is in use by process ${process.pid}`);
+    await first.close();
+    await (await openAt(path)).close();
+  });
+
+  it('are brought to a new version, after a copy', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const before = migrations.slice(0, 1);
+    const old = await openAt(path, before);
+    await new KeptRun(old.conversations).chat(null, 'Hi', 'Hello');
+    await old.close();
+    const store = await openAt(path);
+    const run = new KeptRun(store.conversations);
+    expect(await run.restore()).toBe(1);
+    await store.close();
+    const copy = `${path}.version-1`;
+    expect((await stat(copy)).mode & 0o777).toBe(0o600);
+    const copied = await openAt(copy, before);
+    expect(await new KeptRun(copied.conversations).restore()).toBe(1);
+    await copied.close();
+    await expect(openAt(path, before)).rejects.toThrow(
+      `is of a newer prompt-relay (version ${migrations.length}, this one knows 1)`,
+    );
+  });
+
+  it('stay as they were where a new version cannot be reached', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await (await openAt(path)).close();
+    const broken = [
+      ...migrations,
+      'CREATE TABLE more (id INTEGER PRIMARY KEY) STRICT; INSERT INTO nowhere VALUES (1);',
+    ];
+    await expect(openAt(path, broken)).rejects.toThrow('no such table: nowhere');
+    const store = await openAt(path);
+    expect(await new KeptRun(store.conversations).restore()).toBe(0);
+    await store.close();
+  });
+
+  it('are none of others', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    await writeFile(path, 'This is a letter, and no database. '.repeat(100), { mode: 0o600 });
+    await expect(openAt(path)).rejects.toThrow(`${path} is not a database`);
+    const foreign = join(folder.path, 'foreign.db');
+    await prepareFile(foreign);
+    const sql = connectTo(foreign);
+    sql.exec('CREATE TABLE letters (id INTEGER)');
+    sql.close();
+    await expect(openAt(foreign)).rejects.toThrow('is a database, but not of prompt-relay');
+  });
+});
+
+describe('Usage in a file', () => {
+  const jobs = Object.fromEntries(outcomes.map((outcome) => [outcome, 0])) as UsageDelta['jobs'];
+  const row = {
+    client: 'key alice',
+    jobs: { ...jobs, ok: 1 },
+    refused: 2,
+    inputTokens: 3,
+    outputTokens: 4,
+    modelMs: 0.5,
+  };
+
+  async function usageIn(store: Store, since = '2000-01-01'): Promise<UsageDelta[]> {
+    const rows: UsageDelta[] = [];
+    for await (const each of store.usage.restore(since)) rows.push(each);
+    return rows;
+  }
+
+  it('adds up, counts no batch twice, and knows no cost from a cost of 0', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const today = new Date().toISOString().slice(0, 10);
+    const batch = [{ ...row, day: today, costUsd: null }];
+    await store.usage.add(batch);
+    await store.usage.add(batch);
+    expect(await usageIn(store)).toEqual([{ ...row, day: today, costUsd: null }]);
+    await store.usage.add([
+      { ...row, day: today, costUsd: 0.25 },
+      { ...row, day: today, client: 'user bob', costUsd: 0 },
+    ]);
+    await store.close();
+    const again = await openAt(fileIn(folder));
+    const sums = { jobs: { ...jobs, ok: 2 }, refused: 4, inputTokens: 6, outputTokens: 8, modelMs: 1 };
+    expect(await usageIn(again)).toEqual([
+      { client: 'key alice', day: today, ...sums, costUsd: 0.25 },
+      { ...row, day: today, client: 'user bob', costUsd: 0 },
+    ]);
+    expect(await usageIn(again, '2999-01-01')).toEqual([]);
+    await again.close();
+  });
+
+  it('is gone from the file after 90 days', async () => {
+    await using folder = await temporaryFolder();
+    const store = await openAt(fileIn(folder));
+    const dayOf = (ago: number) => new Date(Date.now() - ago * 86_400_000).toISOString().slice(0, 10);
+    await store.usage.add([91, 89].map((ago) => ({ ...row, day: dayOf(ago), costUsd: null })));
+    expect((await usageIn(store)).map(({ day }) => day)).toEqual([dayOf(89)]);
+    await store.close();
+  });
+});
+
+describe('Changes that share a transaction', () => {
+  it('do not fail for each other', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const store = await openAt(path);
+    const turn = { type: 'turn', client: 'alice', system: null, createdAt: 1, images: [], totalTokens: 1 } as const;
+    const said = { messageCount: 2, user: 'Hi', assistant: 'Hello' };
+    const { conversations } = store;
+    const ends = await Promise.allSettled([
+      conversations.commit({ ...turn, ...said, id: 'a' }),
+      conversations.commit({ type: 'fork', id: 'b', origin: 'nothing', messageCount: 2, createdAt: 1 }),
+      conversations.commit({ ...turn, ...said, id: 'c' }),
+      conversations.commit({ ...turn, ...said, id: 'a' }), // there is one already: a defect of somebody's
+      conversations.commit({ type: 'fork', id: 'd', origin: 'a', messageCount: 2, createdAt: 1 }),
+    ]);
+    expect(ends.map((end) => (end.status === 'fulfilled' ? 'kept' : end.reason.code))).toEqual([
+      ...['kept', 'not_found', 'kept', 'store_unavailable', 'kept'],
+    ]);
+    await store.close();
+    const again = await openAt(path);
+    const ids: string[] = [];
+    for await (const { id } of again.conversations.restore(0)) ids.push(id);
+    expect(ids).toEqual(['a', 'c', 'd']);
+    await again.close();
+  });
+});
+
+describe('Many conversations', () => {
+  it('are taken over in a few seconds, and keep the loop free', async () => {
+    await using folder = await temporaryFolder();
+    const path = fileIn(folder);
+    const count = 100_000;
+    const store = await openAt(path);
+    await fill(store, count);
+    await store.close();
+    const again = await openAt(path);
+    const run = new KeptRun(again.conversations, { maxConversations: count });
+    const lag = watchLag();
+    const begunMs = performance.now();
+    expect(await run.restore()).toBe(count);
+    const tookMs = performance.now() - begunMs;
+    process.stderr.write(
+      `${count} conversations in ${Math.round(tookMs)} ms, longest turn of the loop ${lag.stop()} ms\n`,
+    );
+    await again.close();
+    expect(tookMs).toBeLessThan(20_000);
+  });
+});
+
+async function fill({ conversations }: Store, count: number): Promise<void> {
+  const now = Date.now();
+  const text = 'What is the answer to everything? '.repeat(3);
+  for (let begun = 0; begun < count; begun += 5000) {
+    const ids = Array.from({ length: 5000 }, (_, index) => `conversation-${begun + index}`);
+    const turn = { client: 'alice', system: null, createdAt: now, images: [], totalTokens: 9 } as const;
+    const said = { user: text, assistant: text, messageCount: 2 };
+    await Promise.all(ids.map((id) => conversations.commit({ type: 'turn', id, ...turn, ...said })));
+  }
+}
+
+/** Tells the longest time in which the loop did nothing else, milliseconds. */
+function watchLag() {
+  let longest = 0;
+  let last = performance.now();
+  const timer = setInterval(() => {
+    const now = performance.now();
+    longest = Math.max(longest, now - last - 1);
+    last = now;
+  }, 1);
+  return {
+    stop: () => {
+      clearInterval(timer);
+      return Math.round(longest);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import { startRedis } from '../../support/redis-server.js';
+import { SubClientsHouse } from '../../support/sub-clients.js';
+
+describe('The users of one key, with a store that hosts share', () => {
+  it('have its rate together on all hosts', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_STORE: redis.url };
+    await using north = await SubClientsHouse.start(',rate=3/600', env);
+    await using south = await SubClientsHouse.start(',rate=3/600', env);
+    for (const house of [north, south]) await house.open();
+    const answers = [];
+    for (const [house, user] of [
+      [north, 'ada'],
+      [south, 'bob'],
+      [north, 'eve'],
+      [south, 'joe'],
+      [north, 'zoe'],
+    ] as const) {
+      answers.push((await house.ask('app', user, 'hello')).status);
+    }
+    expect(answers).toEqual([200, 200, 200, 429, 429]);
+  });
+
+  it('have a share of the background jobs together, and take turns', async () => {
+    await using redis = await startRedis();
+    const env = { MODEL_API_MAX_JOBS: '16', MODEL_API_STORE: redis.url };
+    await using house = await SubClientsHouse.start('', env);
+    const { started } = await house.backgroundCrowd();
+    // The order is fixed when they come: one who comes later may wait for a second one of ada's.
+    expect(started.slice(0, 8)).toEqual(expect.arrayContaining(['bob', 'eve', 'joe']));
+    // What has ended leaves its room.
+    await house.service.log(
+      'background_job_ended',
+      () => house.service.logs.filter(({ event }) => event === 'background_job_ended').length === 12,
+    );
+    expect(await house.background('ada', 'again')).toBe(202);
+  });
+});

@@ -1,0 +1,80 @@
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { installNode } from '../../support/install-once.js';
+import { root } from '../../support/sources.js';
+import { describeInLab, SystemdLab } from '../../support/systemd-lab.js';
+
+const unit = 'prompt-relay.service';
+const folder = '/var/lib/prompt-relay';
+const key = '0123456789abcdefghijklmnop';
+/** The lab has the Node of this machine, which may be too old for a store in a file. */
+const nodeVersion = '24.21.0';
+
+/** As an operator has them: a command without a path, and sudo. */
+const around = `
+export MODEL_API_KEY=${key}
+sudo() {
+  if [ "$1" != -u ]; then "$@"; return; fi
+  local user=$2; shift 2
+  setpriv --reuid "$user" --regid "$user" --init-groups env --unset MODEL_API_KEY "$@"
+}
+cd ${folder}
+`;
+
+/** What docs/stores.md says of the setting and of backups, in its order. */
+async function told() {
+  const page = await readFile(join(root, 'docs', 'stores.md'), 'utf8');
+  const [setting = ''] = /^MODEL_API_STORE=sqlite:.*$/m.exec(page) ?? [];
+  const [, section = ''] = /\n## Backup\n([\s\S]*?)\n## /.exec(page) ?? [];
+  const blocks = [...section.matchAll(/```sh\n([\s\S]*?)\n```/g)].map(([, block]) => block ?? '');
+  const [running = '', stopped = '', restore = ''] = blocks;
+  return { setting, running, stopped, restore };
+}
+
+describeInLab()('A store in a file under a real systemd', () => {
+  let lab: SystemdLab;
+  const shell = (script: string) => lab.shell(around + script);
+
+  beforeAll(async () => {
+    const node = join(await installNode(nodeVersion), 'node');
+    lab = await SystemdLab.boot();
+    await lab.copyProgram(node, '/usr/bin/node');
+    await lab.copyBuilt();
+    const deployed = '/opt/prompt-relay/deploy/systemd';
+    await lab.shell(`chmod -R go=rX /opt/prompt-relay
+      systemd-sysusers ${deployed}/sysusers.conf
+      systemd-tmpfiles --create ${deployed}/tmpfiles.conf
+      echo ${key} >/etc/prompt-relay/api_key
+      printf '#!/bin/sh\\nexec node /opt/prompt-relay/dist/src/command/main.js "$@"\\n' >/usr/local/bin/prompt-relay
+      chmod +x /usr/local/bin/prompt-relay
+      systemctl enable ${deployed}/prompt-relay.{socket,service}`);
+  }, 240_000);
+
+  afterAll(() => lab?.[Symbol.asyncDispose]());
+
+  async function chat(message: string, id?: string) {
+    const body = JSON.stringify({ message, conversation_id: id });
+    const headers = ['--header', 'Content-Type: application/json', '--header', `X-API-Key: ${key}`];
+    return JSON.parse(await lab.run('curl', '--silent', ...headers, '--data', body, 'http://127.0.0.1:5051/chat'));
+  }
+
+  it('goes on after a restart, and is brought back from a backup by the words of the document', async () => {
+    const { setting, running, stopped, restore } = await told();
+    await lab.shell(`printf '%s\\n' MODEL_API_CLI=demo '${setting}' >/etc/prompt-relay/environment`);
+    await lab.systemctl('start', 'prompt-relay.socket', unit);
+    const { conversation_id: id } = await chat('I am Grace');
+    await lab.systemctl('restart', unit);
+    const heard = { response: expect.stringContaining('Grace'), message_count: 4 };
+    expect(await chat('What is my name?', id)).toMatchObject(heard);
+    expect(await shell(running)).toMatch(/^\/var\/lib\/prompt-relay\/backup-2026-01-31\.db: /);
+    expect((await chat('After the backup', id)).message_count).toBe(6);
+    await shell(restore);
+    expect((await chat('What is my name?', id)).message_count).toBe(6);
+    await lab.systemctl('stop', 'prompt-relay.socket', unit);
+    await shell(`rm backup-2026-01-31.db; ${stopped}`);
+    await shell(restore);
+    expect((await chat('And now?', id)).message_count).toBe(8);
+    expect(await shell('stat --format "%n %U %a" store.db*')).toMatch(/^store.db prompt-relay 600$/m);
+    expect(await lab.show('NRestarts')).toBe('0');
+  });
+});

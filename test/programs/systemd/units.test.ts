@@ -1,0 +1,389 @@
+import { median } from '../../../bench/support/statistics.js';
+import { checkout, describeInLab, SystemdLab, serviceCgroup, steps } from '../../support/systemd-lab.js';
+import { until } from '../../support/until.js';
+
+const demo = { MODEL_API_CLI: 'demo' };
+const unit = 'prompt-relay.service';
+const gate = '/var/lib/prompt-relay/open';
+const variables = /^(NOTIFY_SOCKET|WATCHDOG_\w+|LISTEN_\w+)=/m;
+
+let lab: SystemdLab;
+let key: string;
+
+/** A job runs until the gate is opened. */
+function gated(): Record<string, string> {
+  return { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('waits-for-file.pl', gate) };
+}
+
+async function environOf(pid: number): Promise<string> {
+  return (await lab.run('cat', `/proc/${pid}/environ`)).replaceAll('\0', '\n');
+}
+
+/** Processes of the service's user. */
+async function processes(pattern = '.'): Promise<number[]> {
+  const found = await lab.attempt('pgrep', '--euid', 'prompt-relay', '--full', pattern);
+  return found?.split('\n').map(Number) ?? [];
+}
+
+/** What sheds its environment, its group and its parent can be found by its cgroup only. */
+const stray = 'sleep 300.7';
+
+/** Leaves a stray and never answers. */
+function straying(): Record<string, string> {
+  const script = `setsid env -i ${stray} >/dev/null 2>&1 & exec sleep 60`;
+  return { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: `sh -c '${script}'`, MODEL_API_STANDBY: '0' };
+}
+
+/** The cgroups of the service, and those below. */
+async function cgroupsOfService(): Promise<string[]> {
+  return (
+    (await lab.attempt('find', serviceCgroup, '-mindepth', '1', '-type', 'd', '-printf', '%P\n'))?.split('\n') ?? []
+  );
+}
+
+async function controllers(): Promise<string[]> {
+  return (await lab.run('cat', `${serviceCgroup}/cgroup.controllers`)).split(' ');
+}
+
+/** Nothing but loopback in there: packages come from npm's cache, and root needs no sudo. */
+async function follow(commands: readonly string[]): Promise<void> {
+  const around = `cd ${checkout}; export npm_config_offline=true; sudo() { "$@"; }`;
+  for (const command of commands) await lab.shell(`${around}; ${command}`);
+}
+
+describeInLab()('under a real systemd', () => {
+  beforeAll(async () => {
+    lab = await SystemdLab.boot();
+    await lab.copyCheckout();
+    await lab.run('chmod', '-R', 'go=', checkout); // as a strict umask leaves it
+    await follow((await steps()).install);
+    key = await lab.run('cat', '/etc/prompt-relay/api_key');
+  }, 240_000);
+
+  afterAll(() => lab?.[Symbol.asyncDispose]());
+
+  it('is installed by the five commands of the document, and ready', async () => {
+    expect((await steps()).install).toHaveLength(5);
+    expect(await lab.show('ActiveState')).toBe('active');
+    expect(await lab.systemctl('is-enabled', 'prompt-relay.socket', unit)).toBe('enabled\nenabled');
+    expect(await lab.health()).toMatchObject({ readiness: { model_cli: { adapter: 'claude' } } });
+    await until(async () => /^ready: 0 running, 0 waiting/.test(await lab.show('StatusText')), 'a status');
+  });
+
+  it('has units that systemd finds no fault with, and leaves little exposed', async () => {
+    const verified = await lab.shell('systemd-analyze verify prompt-relay.service prompt-relay.socket 2>&1');
+    expect(verified).toBe('');
+    const judged = await lab.run('systemd-analyze', 'security', '--offline=true', '--no-pager', unit);
+    const exposure = Number(/exposure level for \S+: ([\d.]+)/.exec(judged)?.[1]);
+    process.stderr.write(`systemd-analyze security: ${exposure}\n`);
+    expect(exposure).toBeLessThanOrEqual(1.7); // 0.2 of it are the cgroups below the unit
+  });
+
+  it('has an example of opening up that systemd finds no fault with, and that starts', async () => {
+    const dropIn = `/etc/systemd/system/${unit}.d/open-up.conf`;
+    await lab.shell(`install -D -m 644 ${checkout}/deploy/systemd/open-up.conf ${dropIn}; mkdir -p /srv/project`);
+    expect(await lab.shell(`systemd-analyze verify ${unit} 2>&1`)).toBe('');
+    await lab.restartWith(demo);
+    expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+    await lab.run('rm', dropIn);
+  });
+
+  it('serves on a Unix socket that the members of its group may use, as the document says', async () => {
+    const socket = '/run/prompt-relay-door/socket';
+    const lines = ['RuntimeDirectory=prompt-relay-door', 'RuntimeDirectoryMode=0750'];
+    await lab.restartWith({ ...demo, MODEL_API_SOCKET: socket }, ...lines);
+    const asMember = ['setpriv', '--reuid=nobody', '--regid=prompt-relay', '--clear-groups'];
+    const asked = lab.run(...asMember, 'curl', '--silent', '--unix-socket', socket, 'http://localhost/version');
+    expect(JSON.parse(await asked)).toMatchObject({ name: 'prompt-relay' });
+  });
+
+  it('answers who has the key that came as a credential, and nobody else', async () => {
+    await lab.restartWith(demo);
+    expect(await lab.ask('Hello', key)).toMatch(/"success":true[\s\S]*\n200$/);
+    expect(await lab.ask('Hello', 'another')).toMatch(/"error":"unauthorized"[\s\S]*\n401$/);
+  });
+
+  it('keeps to itself what systemd has handed over, the address apart', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    await lab.systemctl('stop', unit);
+    await lab.systemctl('start', 'prompt-relay.socket', unit);
+    const answer = lab.ask('Hello', key);
+    await until(async () => (await lab.running()) === 1, 'the job to run');
+    const [job] = await processes('waits-for-file');
+    for (const pid of [...(await lab.workers()), job as number]) expect(await environOf(pid)).not.toMatch(variables);
+    expect(await environOf(await lab.mainPid())).toMatch(variables);
+    expect(await lab.run('ss', '--listening', '--tcp', '--processes', '--no-header')).not.toMatch(/perl|waits/);
+    await lab.run('touch', gate);
+    expect(await answer).toMatch(/"response":"Hello"/);
+  });
+
+  describe('with a cgroup for each CLI process', () => {
+    it('runs below its unit, and says so', async () => {
+      await lab.restartWith(demo);
+      expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
+      expect(await lab.logged('service_start')).toMatchObject({ termination: 'cgroup' });
+      const metrics = await lab.run('curl', '--silent', 'http://127.0.0.1:5051/metrics');
+      expect(metrics).toMatch(/^model_api_termination_means\{means="cgroup"\} 1$/m);
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+      const own = await lab.run('cat', `/proc/${await lab.mainPid()}/cgroup`);
+      expect(own).toMatch(/^0::\/system\.slice\/prompt-relay\.service\/service$/m);
+      expect(await cgroupsOfService()).toContain('service');
+    });
+
+    it('has ended what a program left, whatever that has shed, when its slot is free', async () => {
+      const settings = {
+        MODEL_API_CLI: 'command',
+        MODEL_API_CLI_COMMAND: lab.program('leaves-strays.pl', 'env-i', '300.7'),
+      };
+      await lab.restartWith(settings);
+      expect(await lab.ask('Hello', key)).toMatch(/"response":"Hello"[\s\S]*\n200$/);
+      await until(async () => (await lab.running()) === 0, 'the slot to be free');
+      expect(await processes(stray)).toEqual([]);
+    });
+
+    it('leaves nothing when it is stopped at work', async () => {
+      await lab.restartWith({ ...straying(), MODEL_API_DRAIN_TIMEOUT_SECONDS: '1' });
+      const asked = lab.ask('Hello', key).catch(() => 'cut');
+      await until(async () => (await processes(stray)).length === 1, 'the stray');
+      await lab.systemctl('stop', unit);
+      expect(await processes()).toEqual([]);
+      expect(await lab.attempt('ls', serviceCgroup)).toBeNull();
+      expect(await asked).toMatch(/"error":"shutting_down"|cut/);
+    });
+
+    it('starts anew when its primary is killed, and no stray lives on', async () => {
+      await lab.restartWith(straying());
+      const asked = lab.ask('Hello', key).catch(() => 'cut');
+      await until(async () => (await processes(stray)).length === 1, 'the stray');
+      const old = await lab.run('stat', '--format', '%i', serviceCgroup);
+      await lab.run('kill', '-KILL', String(await lab.mainPid()));
+      await lab.untilServing();
+      expect([await processes(stray), await asked]).toEqual([[], 'cut']);
+      // systemd makes the cgroup anew: it could not enter one that passes controllers on.
+      expect(await lab.run('stat', '--format', '%i', serviceCgroup)).not.toBe(old);
+      expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
+    });
+
+    it('starts anew in a cgroup that its predecessor has left, with all that runs in there', async () => {
+      await lab.restartWith(straying(), 'KillMode=process');
+      if ((await controllers()).some((name) => ['memory', 'pids'].includes(name))) return; // status=219/CGROUP
+      const asked = lab.ask('Hello', key).catch(() => 'cut');
+      await until(async () => (await processes(stray)).length === 1, 'the stray');
+      const old = await cgroupsOfService();
+      await lab.run('kill', '-KILL', String(await lab.mainPid()));
+      await asked;
+      await lab.untilServing();
+      expect(await processes(stray)).toEqual([]);
+      expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
+      const left = (await cgroupsOfService()).filter((name) => old.includes(name));
+      expect(left).toEqual(['service']);
+    });
+
+    it('warns of each limit whose controller it has not', async () => {
+      await lab.restartWith({ ...demo, MODEL_API_CLI_MEMORY_MB: '512', MODEL_API_CLI_PROCESSES: '64' });
+      const available = await controllers();
+      const { pid } = await lab.logged('service_start');
+      const said = (await lab.journal()).split('\n').filter((line) => line.includes(`"pid":${pid},`));
+      const warned = (name: string) => said.some((line) => line.includes(`"warning":"${name} has no effect`));
+      expect(warned('MODEL_API_CLI_MEMORY_MB')).toBe(!available.includes('memory'));
+      expect(warned('MODEL_API_CLI_PROCESSES')).toBe(!available.includes('pids'));
+      expect(await lab.version()).toMatchObject({ termination: 'cgroup' });
+    });
+
+    it.each([
+      ['Delegate=no', 'EACCES'],
+      ['ProtectControlGroups=yes', 'EROFS'],
+    ])('does without, and says why, under %s', async (line, code) => {
+      await lab.restartWith(demo, line);
+      expect(await lab.version()).toMatchObject({ termination: 'process-group' });
+      const no_cgroup = `${serviceCgroup}: ${code}`;
+      expect(await lab.logged('service_start')).toMatchObject({ termination: 'process-group', no_cgroup });
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+    });
+
+    it('is not started where the cgroup that is named cannot be used', async () => {
+      await lab.systemctl('stop', unit);
+      await lab.configure({ ...demo, MODEL_API_CGROUP: '/sys/fs/cgroup/elsewhere' });
+      await lab.attempt('systemctl', 'start', unit);
+      await until(async () => (await lab.show('ActiveState')) === 'failed', 'the failure');
+      expect([await lab.show('ExecMainStatus'), await lab.show('NRestarts')]).toEqual(['78', '0']);
+      expect(await lab.journal()).toMatch(/MODEL_API_CGROUP: \/sys\/fs\/cgroup\/elsewhere: ENOENT/);
+    });
+  });
+
+  it('reloads under load without a failed request', async () => {
+    await lab.restartWith(demo);
+    const asking = lab.traffic('/ask', 2, JSON.stringify({ prompt: 'Hello' }), key);
+    const looking = lab.traffic('/version', 4);
+    for (let times = 0; times < 2; times++) {
+      const old = await lab.workers();
+      await lab.systemctl('reload', unit);
+      const isReplaced = async () => (await lab.workers()).every((pid) => !old.includes(pid));
+      await until(isReplaced, 'new workers');
+    }
+    await until(async () => (await lab.journal()).split('reload_complete').length > 2, 'the reloads to be over');
+    const [asked, looked] = await Promise.all([asking.stop(), looking.stop()]);
+    process.stderr.write(`reload: ${JSON.stringify({ asked, looked })}\n`);
+    expect([Object.keys(asked), Object.keys(looked)]).toEqual([['200'], ['200']]);
+    expect(await lab.show('ActiveState')).toBe('active');
+    expect(await lab.show('NRestarts')).toBe('0');
+  });
+
+  it('finishes jobs when it is stopped, and leaves nothing', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    const answers = ['first', 'second'].map((prompt) => lab.ask(prompt, key));
+    await until(async () => (await lab.running()) === 2, 'both jobs to run');
+    const stopped = lab.systemctl('stop', unit);
+    await until(async () => /^draining: 2 running/.test(await lab.show('StatusText')), 'the drain');
+    await lab.run('touch', gate);
+    expect(await Promise.all(answers)).toEqual([
+      expect.stringMatching(/"response":"first"[\s\S]*\n200$/),
+      expect.stringMatching(/"response":"second"[\s\S]*\n200$/),
+    ]);
+    await stopped;
+    expect(await Promise.all(['Result', 'ActiveState', 'ExecMainStatus'].map((name) => lab.show(name)))).toEqual([
+      'success',
+      'inactive',
+      '0',
+    ]);
+    expect(await processes()).toEqual([]);
+    expect(await lab.attempt('ls', '/run/prompt-relay')).toBeNull();
+  });
+
+  it('serves again within 3 s when the primary is killed, and no CLI lives on', async () => {
+    await lab.restartWith({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: lab.program('ignores-sigterm.pl') });
+    const tookMs: number[] = [];
+    for (let times = 0; times < 3; times++) {
+      const asked = lab.ask('Hello', key).catch(() => 'cut');
+      await until(async () => (await lab.running()) === 1, 'the job to run');
+      const [pid, old] = [await lab.mainPid(), await processes()];
+      const killedAt = performance.now();
+      await lab.run('kill', '-KILL', String(pid));
+      await lab.untilServing();
+      tookMs.push(Math.round(performance.now() - killedAt));
+      expect((await processes()).filter((left) => old.includes(left))).toEqual([]);
+      expect(await asked).toBe('cut');
+    }
+    process.stderr.write(`serving again after the kill: ${tookMs.join(', ')} ms\n`);
+    expect(median(tookMs)).toBeLessThan(3000); // a busy machine may take longer once
+  });
+
+  it('is pinged for as long as all is well, and starts the service anew when the primary stands still', async () => {
+    await lab.restartWith(demo, 'WatchdogSec=2');
+    const pid = await lab.mainPid();
+    await until(async () => (await lab.uptimeSeconds()) > 5, 'more than two terms of the watchdog');
+    expect(await lab.mainPid()).toBe(pid);
+    await lab.run('kill', '-STOP', String(pid));
+    await until(async () => ![0, pid].includes(await lab.mainPid()), 'another primary');
+    await lab.untilServing();
+    expect(await lab.journal()).toMatch(/Watchdog timeout/);
+  });
+
+  it('ends a crash loop at the start limit', async () => {
+    await lab.systemctl('stop', unit);
+    await lab.configure(demo);
+    await lab.run('systemd-run', '--unit=squatter', 'node', '-e', "net.createServer().listen(5051, '127.0.0.1')");
+    await until(
+      () => lab.attempt('bash', '-c', ': </dev/tcp/127.0.0.1/5051').then((said) => said !== null),
+      'a squatter',
+    );
+    await lab.systemctl('start', '--no-block', unit);
+    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the end of the loop', 45_000);
+    expect(await lab.show('ExecMainStatus')).toBe('69');
+    expect(await lab.show('NRestarts')).toBe('6');
+    expect(await lab.journal()).toMatch(/Start request repeated too quickly/);
+    await lab.systemctl('stop', 'squatter');
+  });
+
+  it('does not start again what is wrongly configured', async () => {
+    await lab.configure({ MODEL_API_WORKERS: 'many' });
+    await lab.attempt('systemctl', 'start', unit);
+    await until(async () => (await lab.show('ActiveState')) === 'failed', 'the failure');
+    expect([await lab.show('ExecMainStatus'), await lab.show('NRestarts')]).toEqual(['78', '0']);
+  });
+
+  describe('with its socket', () => {
+    beforeAll(async () => {
+      await lab.systemctl('stop', unit);
+      await lab.configure({ ...demo, MODEL_API_WORKERS: '1' });
+      await lab.systemctl('start', 'prompt-relay.socket');
+    });
+
+    it('is started by the first connection', async () => {
+      expect(await lab.show('ActiveState')).toBe('inactive');
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+    });
+
+    it('refuses nobody while it is restarted', async () => {
+      const looking = lab.traffic('/version', 8);
+      for (let times = 0; times < 3; times++) {
+        await lab.systemctl('restart', unit);
+        await lab.untilServing();
+      }
+      const seen = await looking.stop();
+      process.stderr.write(`restart: ${JSON.stringify(seen)}\n`);
+      expect(Object.keys(seen)).toEqual(['200']);
+    });
+
+    it('is upgraded, and rolled back, by the commands of the document, and refuses nobody meanwhile', async () => {
+      const { upgrade, rollback } = await steps();
+      const { version: old } = await lab.version();
+      const looking = lab.traffic('/version', 8);
+      await lab.shell(`sed -i 's/"version": "${old}"/"version": "99.0.0"/' ${checkout}/package.json`);
+      await follow(upgrade);
+      expect((await lab.version()).version).toBe('99.0.0');
+      await follow(rollback);
+      expect((await lab.version()).version).toBe(old);
+      expect(Object.keys(await looking.stop())).toEqual(['200']);
+    });
+
+    it('moves to another address by the words of the document', async () => {
+      const [folder, both] = ['/etc/systemd/system/prompt-relay.socket.d', 'prompt-relay.socket prompt-relay'];
+      const anew = `systemctl daemon-reload; systemctl stop ${both}; systemctl start ${both}`;
+      const addresses = ['', '127.0.0.1:7001', '[::1]:7002'].map((address) => `ListenStream=${address}\\n`).join('');
+      await lab.shell(`mkdir ${folder}; printf '[Socket]\\n${addresses}' >${folder}/override.conf; ${anew}`);
+      for (const address of ['127.0.0.1:7001', '[::1]:7002']) {
+        const told = await lab.run('curl', '--silent', '--globoff', `http://${address}/version`);
+        expect(JSON.parse(told)).toMatchObject({ name: 'prompt-relay' });
+      }
+      await lab.shell(`rm -r ${folder}; ${anew}`);
+      await lab.untilServing();
+    });
+
+    it('refuses nobody while its primary is killed', async () => {
+      const looking = lab.traffic('/version', 8);
+      await lab.run('kill', '-KILL', String(await lab.mainPid()));
+      await lab.untilServing();
+      expect(await looking.stop()).not.toHaveProperty('ECONNREFUSED');
+    });
+
+    it('keeps the socket when its only worker dies, and when it is reloaded', async () => {
+      for (let times = 0; times < 2; times++) {
+        const [worker] = await lab.workers();
+        await lab.run('kill', '-KILL', String(worker));
+        await until(async () => !(await lab.workers()).includes(worker as number), 'the worker to be missed');
+        await lab.untilServing();
+        await lab.systemctl('reload', unit);
+      }
+      expect(await lab.ask('Hello', key)).toMatch(/\n200$/);
+      expect(await lab.show('NRestarts')).toBe('1');
+    });
+  });
+
+  it('is taken away by the commands of the document, which finish its jobs', async () => {
+    await lab.restartWith(gated());
+    await lab.run('rm', '-f', gate);
+    const answer = lab.ask('last', key);
+    await until(async () => (await lab.running()) === 1, 'the job to run');
+    const gone = steps().then(({ uninstall }) => follow(uninstall));
+    await until(async () => /^draining/.test(await lab.show('StatusText')), 'the drain');
+    await lab.run('touch', gate);
+    expect(await answer).toMatch(/"response":"last"[\s\S]*\n200$/);
+    await gone;
+    expect(await lab.shell('find /opt /etc /var/lib /run -name "prompt-relay*" ! -path "/run/systemd/*"')).toBe('');
+    expect(await lab.attempt('getent', 'passwd', 'prompt-relay')).toBeNull();
+    expect(await lab.attempt('systemctl', 'cat', unit)).toBeNull();
+  });
+});

@@ -1,0 +1,116 @@
+import { execFile, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { request } from 'node:http';
+import { promisify } from 'node:util';
+import { commandProgram } from '../../support/command.js';
+import { freePort } from '../../support/free-port.js';
+import { describeWith } from '../../support/needs.js';
+import { isAlive } from '../../support/processes.js';
+import { Screen } from '../../support/screen.js';
+import { startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const run = promisify(execFile);
+const demo = { MODEL_API_CLI: 'demo', MODEL_API_WORKERS: '1', MODEL_API_STANDBY: '0', MODEL_API_LIVE_SESSIONS: '0' };
+
+async function serveEnv(): Promise<typeof demo & { readonly MODEL_API_PORT: string }> {
+  return { ...demo, MODEL_API_PORT: String(await freePort()) };
+}
+
+/** The id of the service that listens on this port. */
+async function pidOf(port: string): Promise<number> {
+  const { stdout } = await run('ss', ['-ltnpH', `sport = :${port}`]);
+  return Number(/pid=(\d+)/.exec(stdout)?.[1]);
+}
+
+function get(port: string, path: string, headers = {}): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = request({ port, path, headers }, (answer) =>
+      answer.resume().once('end', () => resolve(answer.statusCode)),
+    );
+    sent.once('error', reject).end();
+  });
+}
+
+describeWith('/usr/bin/tmux')('a service that is started at a terminal', () => {
+  it('greets with four lines, and the line on how to ask works as it is printed', async () => {
+    const env = await serveEnv();
+    await using screen = await Screen.run(['serve'], { env, columns: 140 });
+    const lines = await screen.shows('ask it');
+    const banner = lines.slice(lines.findIndex((line) => line.includes('http://'))).filter((line) => line !== '');
+    expect(banner[0]).toMatch(new RegExp(`^  prompt-relay \\S+ +http://127.0.0.1:${env.MODEL_API_PORT}$`));
+    expect(banner).toContainEqual(expect.stringMatching(/^ {2}model CLI +demo 1\.0\.0, ready$/));
+    const ask = lines.find((line) => line.includes('ask it')) ?? '';
+    const { stdout } = await run('bash', ['-c', ask.replace('ask it', '')]);
+    expect(JSON.parse(stdout)).toMatchObject({ success: true });
+    await screen.shows('POST  /ask');
+    expect(await screen.colouredText()).toContain('\u001b[32m200');
+    await screen.press('C-c');
+    await screen.shows('ended with 0');
+  });
+
+  it('writes one line a request, which can not steer the terminal', async () => {
+    const env = await serveEnv();
+    await using screen = await Screen.run(['serve'], { env: { ...env, NO_COLOR: '1' }, columns: 120 });
+    await screen.shows('ask it');
+    expect(await get(env.MODEL_API_PORT, '/%1b[2Jx')).toBe(404);
+    const lines = await screen.shows('/%1b[2Jx');
+    expect(lines.at(-1)).toMatch(/^\d\d:\d\d:\d\d {2}GET {3}\/%1b\[2Jx +404 +\d+ ms .* not_found$/);
+    expect(await get(env.MODEL_API_PORT, '/\u009b2Jy')).toBe(400); // Node's parser refuses such bytes
+    await screen.shows('400');
+    expect((await screen.lines()).join('\n')).toContain('/%1b[2Jx');
+    expect(await screen.colouredText()).not.toContain('\u001b[3');
+  });
+
+  it('logs JSON where it is told to', async () => {
+    const env = { ...(await serveEnv()), MODEL_API_LOG_FORMAT: 'json' };
+    await using screen = await Screen.run(['serve'], { env, columns: 200 });
+    const lines = await screen.shows('service_ready');
+    expect(lines.join('\n')).not.toContain('ask it');
+    expect(lines[0]).toMatch(/^\{"level":"/);
+  });
+
+  it('tells each fault once, with the variable that was meant, and exits with 78', async () => {
+    await using screen = await Screen.run(['serve'], { env: { MODEL_API_PORT: 'x', MODEL_API_PROT: '5052' } });
+    expect(await screen.shows('ended with')).toEqual([
+      "prompt-relay can't start:",
+      '  MODEL_API_PORT: must be a whole number from 0 to 65535',
+      '  Warning: MODEL_API_PROT is not a variable of prompt-relay: did you mean MODEL_API_PORT?',
+      'ended with 78',
+    ]);
+  });
+
+  it('says in one sentence who has its port, and exits with 69', async () => {
+    await using first = await startService();
+    const env = { ...demo, MODEL_API_PORT: String(first.port) };
+    await using screen = await Screen.run(['serve'], { env, columns: 300 });
+    const [sentence, ...rest] = await screen.shows('ended with');
+    expect(sentence).toContain(
+      `port ${first.port} is taken by another prompt-relay (process ${first.pid}): end it, or`,
+    );
+    expect(rest).toEqual(['ended with 69']);
+  });
+
+  it('ends when its terminal is closed', async () => {
+    const env = await serveEnv();
+    await using screen = await Screen.run(['serve'], { env, columns: 140 });
+    await screen.shows('ask it');
+    const pid = await pidOf(env.MODEL_API_PORT);
+    expect(isAlive(pid)).toBe(true);
+    await screen.close();
+    await until(() => !isAlive(pid), 'the service to end');
+  });
+});
+
+describe('a service that is started by npm', () => {
+  it('ends when whoever started it was killed, and the shell between them lives on', async () => {
+    const env = { ...(await serveEnv()), PATH: process.env.PATH ?? '', npm_command: 'exec' };
+    const inner = `'${process.execPath}' '${commandProgram}' serve >/dev/null; true`;
+    const starter = spawn('perl', ['-e', 'system("sh", "-c", $ARGV[0])', inner], { env, stdio: 'ignore' });
+    await until(async () => (await get(env.MODEL_API_PORT, '/version').catch(() => 0)) === 200, 'the service');
+    const pid = await pidOf(env.MODEL_API_PORT);
+    starter.kill('SIGKILL');
+    await once(starter, 'exit');
+    await until(() => !isAlive(pid), 'the service to end');
+  });
+});

@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { shellWords } from '../../src/shared/config/clis.js';
+import { loadConfig } from '../../src/shared/config/config.js';
+import { httpStatusOf } from '../../src/shared/errors.js';
+import { logEvents } from '../../src/shared/log/logger.js';
+import { serviceExits } from '../../src/shared/phase.js';
+import { configurationRows } from '../../tools/configuration-table.js';
+import { families } from '../support/families.js';
+import { tableUnder } from '../support/markdown.js';
+import { readSources, root } from '../support/sources.js';
+
+const maxReadmeWords = 900;
+const maxPictureBytes = 80_000;
+
+function textOf(file: string): string {
+  return readFileSync(join(root, file), 'utf8');
+}
+
+/** The labels of a family by their names, as the page lists them. */
+function labelsOf(name: string): string {
+  const [first = {}] = families[name]?.labelSets ?? [];
+  const names = Object.keys(first).map((label) => `\`${label}\``);
+  return names.length === 0 ? '–' : names.join(', ').replace(/^`([^`]*)`$/, '$1');
+}
+
+describe('the pages of docs', () => {
+  it('show every variable with its default and its meaning, as the code has them', () => {
+    expect(tableUnder('Variables', 'docs/configuration.md')).toEqual(configurationRows());
+  });
+
+  it('show every error code with its status, and what it means', () => {
+    const rows = tableUnder('Codes', 'docs/errors.md');
+    expect(rows.map(([code, status]) => [code, Number(status)])).toEqual(Object.entries(httpStatusOf));
+    expect(rows.filter(([, , meaning = '']) => meaning.length < 20)).toEqual([]);
+  });
+
+  it('name each status that broken HTTP is answered with', () => {
+    const [, , meaning] = tableUnder('Codes', 'docs/errors.md').find(([code]) => code === 'validation_error') ?? [];
+    for (const status of [408, 431]) expect(meaning).toContain(String(status));
+  });
+
+  it('show every exit code of the service', () => {
+    const codes = tableUnder('Exit codes', 'docs/runbook.md').map(([code]) => Number(code));
+    expect(codes).toEqual(Object.values(serviceExits));
+  });
+
+  it('show every event of the log with its meaning', () => {
+    expect(tableUnder('Events', 'docs/log-events.md')).toEqual(Object.entries(logEvents));
+  });
+
+  it('show every family of metrics with its type and its labels', () => {
+    const rows = tableUnder('Families', 'docs/metrics.md').map((row) => row.slice(0, 3));
+    const known = Object.entries(families).filter(([, { labelSets }]) => labelSets !== null);
+    const facts = Object.keys(families).filter((name) => families[name]?.labelSets === null);
+    expect(rows.filter(([name = '']) => !facts.includes(name.replace('model_api_', '')))).toEqual(
+      known.map(([name, { type }]) => [`model_api_${name}`, type, labelsOf(name)]),
+    );
+    expect(rows.map(([name]) => name)).toEqual(Object.keys(families).map((name) => `model_api_${name}`));
+  });
+
+  it('are all in the index', () => {
+    const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md') && name !== 'README.md');
+    const index = textOf('docs/README.md');
+    expect(pages.filter((name) => !index.includes(`](${name})`))).toEqual([]);
+  });
+
+  it('have a row for each folder of the primary and the workers', () => {
+    const named = tableUnder('Folders', 'docs/architecture.md').map(
+      ([folder = '']) => /\]\(\.\.\/(.*)\)/.exec(folder)?.[1],
+    );
+    const folders = readSources('src').map(({ path }) => dirname(path));
+    const owners = folders.filter((folder) => /^src\/(primary\b|worker(\/\w+)?$)/.test(folder));
+    expect([...new Set(owners)].filter((folder) => !named.includes(folder))).toEqual([]);
+    expect(new Set(named).size).toBe(named.length);
+  });
+
+  it('name only variables that there are', () => {
+    const known = configurationRows().map(([name]) => name);
+    const pages = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+    for (const page of [...pages.map((name) => `docs/${name}`), 'README.md', 'CONTRIBUTING.md']) {
+      const named = [...textOf(page).matchAll(/MODEL_(?:API|CODE)_[A-Z_]*[A-Z](?![A-Z_*…])/g)].map(([name]) => name);
+      expect([page, named.filter((name) => !known.includes(name))]).toEqual([page, []]);
+    }
+  });
+
+  it.each(['README.md', 'docs/clis.md'])('start the service with commands that it takes: %s', async (page) => {
+    const starts = textOf(page).match(/^MODEL_API_CLI=command .+(?= npm start$)/gm) ?? [];
+    expect(starts.length).toBeGreaterThan(0);
+    for (const start of starts) {
+      const env = Object.fromEntries(shellWords(start).map((word) => word.split(/=(.*)/s, 2)));
+      const { cliCommand } = await loadConfig(env, () => Promise.reject(new Error('there is no file to read')));
+      expect(cliCommand).not.toContain('-'); // stdin to some programs, but a part of the prompt to `llm`
+    }
+  });
+});
+
+it.each([
+  ['several model CLIs', 'clis.md#several-clis'],
+  ['several machines', 'fleet.md'],
+])('The FAQ knows of %s', (what, page) => {
+  const answer = textOf('docs/faq.md').match(new RegExp(`^\\*\\*[^*]*${what}[^*]*\\*\\* (.*)$`, 'm'))?.[1];
+  expect(answer).toMatch(/^Yes\b/);
+  expect(answer).toContain(`](${page})`);
+});
+
+it('The pictures of the README are small', () => {
+  const pictures = [...textOf('README.md').matchAll(/!\[[^\]]+\]\((docs\/pictures\/[^)]+)\)/g)].map(
+    ([, path = '']) => path,
+  );
+  expect(pictures.length).toBeGreaterThan(0);
+  for (const path of pictures) expect([path, statSync(join(root, path)).size < maxPictureBytes]).toEqual([path, true]);
+});
+
+it(`The README has ${maxReadmeWords} words at most`, () => {
+  expect(textOf('README.md').split(/\s+/).length).toBeLessThanOrEqual(maxReadmeWords);
+});

@@ -1,0 +1,54 @@
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { root } from '../support/sources.js';
+
+/** Every page of the repository that people read. */
+function pages(): string[] {
+  const ofRoot = readdirSync(root).filter((name) => name.endsWith('.md'));
+  const entries = readdirSync(join(root, 'docs'), { recursive: true, withFileTypes: true });
+  const ofDocs = entries.filter(({ name }) => name.endsWith('.md'));
+  return [...ofRoot, ...ofDocs.map(({ parentPath, name }) => relative(root, join(parentPath, name)))];
+}
+
+/** Without what stands in code, where brackets are no links. */
+function proseOf(page: string): string {
+  return readFileSync(join(root, page), 'utf8')
+    .replaceAll(/^```[\s\S]*?^```/gm, '')
+    .replaceAll(/`[^`\n]*`/g, (code) => code.replaceAll(/[[\]()#]/g, ' '));
+}
+
+/** What a heading is called in a link, as the viewers of these pages make it. */
+function anchorsOf(page: string): Set<string> {
+  const text = readFileSync(join(root, page), 'utf8').replaceAll(/^```[\s\S]*?^```/gm, '');
+  const anchors = new Set<string>();
+  for (const [, heading = ''] of text.matchAll(/^#+ (.*)$/gm)) {
+    const words = heading.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase();
+    const anchor = words.replaceAll(/[^\p{L}\p{N}_ -]/gu, '').replaceAll(' ', '-');
+    let name = anchor;
+    for (let again = 1; anchors.has(name); again++) name = `${anchor}-${again}`;
+    anchors.add(name);
+  }
+  for (const [, id = ''] of text.matchAll(/<a id="([^"]+)">/g)) anchors.add(id);
+  return anchors;
+}
+
+/** Why a link leads nowhere; null where it leads somewhere, or out of the repository. */
+function faultOf(page: string, link: string): string | null {
+  if (/^[a-z]+:/.test(link)) return null;
+  const [path = '', anchor] = link.split('#');
+  const target = path === '' ? page : join(dirname(page), path);
+  if (!existsSync(join(root, target))) return `${page} links to ${link}: there is no such file`;
+  if (anchor === undefined) return null;
+  if (statSync(join(root, target)).isDirectory() || !anchorsOf(target).has(anchor)) {
+    return `${page} links to ${link}: there is no such heading`;
+  }
+  return null;
+}
+
+it('Links inside the repository lead to files and headings that there are', () => {
+  const links = pages().flatMap((page) =>
+    [...proseOf(page).matchAll(/\]\(([^)\s]+)\)/g)].map(([, link = '']) => [page, link] as const),
+  );
+  expect(links.length).toBeGreaterThan(150);
+  expect(links.flatMap(([page, link]) => faultOf(page, link) ?? [])).toEqual([]);
+});

@@ -1,0 +1,127 @@
+import { readFileSync } from 'node:fs';
+import { parse } from 'yaml';
+import { brokenHttp, doorEndpoints, endpoints } from '../../src/shared/api/endpoints.js';
+import { httpStatusOf } from '../../src/shared/errors.js';
+import { openApiText } from '../../tools/openapi.js';
+import { documentedAnswers, type OpenApi, openApiPath } from '../support/contract.js';
+
+type Tree = { readonly [key: string]: unknown };
+
+const text = readFileSync(openApiPath, 'utf8');
+const document = parse(text) as OpenApi & Tree;
+const methods = ['get', 'put', 'post', 'delete', 'options', 'head', 'patch', 'trace'];
+
+const operations = Object.entries(document.paths).flatMap(([route, item]) =>
+  Object.entries(item).map(([method, operation]) => ({ route, method, operation: operation as unknown as Tree })),
+);
+
+/** Every object in the document, with its path. */
+function nodesOf(tree: unknown, path: readonly string[] = []): { readonly path: string; readonly node: Tree }[] {
+  if (typeof tree !== 'object' || tree === null) return [];
+  const children = Object.entries(tree).flatMap(([key, child]) => nodesOf(child, [...path, key]));
+  return Array.isArray(tree) ? children : [{ path: path.join('/'), node: tree as Tree }, ...children];
+}
+
+function at(pointer: string): unknown {
+  const keys = pointer.slice(2).split('/');
+  return keys.reduce<unknown>((tree, key) => (tree as Tree | undefined)?.[key], document);
+}
+
+describe('the committed OpenAPI document', () => {
+  it('is what the schemas that validate requests give: run `npm run openapi` where it is not', () => {
+    expect(text).toBe(openApiText());
+  });
+
+  it('describes every route of the service, and nothing else', () => {
+    const described = operations.map(({ method, route }) => `${method.toUpperCase()} ${route}`);
+    expect(described).toEqual([...endpoints, ...doorEndpoints].map(({ method, route }) => `${method} ${route}`));
+  });
+
+  it('names each status of broken HTTP, which any operation can answer', () => {
+    for (const { operation } of operations) {
+      const { description } = (operation.responses as { default: { description: string } }).default;
+      for (const status of Object.values(brokenHttp).filter((status) => status !== httpStatusOf.validation_error)) {
+        expect(description).toContain(String(status));
+      }
+    }
+  });
+
+  it('says of tokens_used, wherever it stands, that it is an estimate', () => {
+    const told = nodesOf(document).flatMap(({ node: { tokens_used } }) => (tokens_used ? [tokens_used as Tree] : []));
+    expect(told).toHaveLength(3);
+    for (const { description } of told) expect(description).toContain('estimate');
+  });
+
+  it('names every error code that belongs to a route, each under its own status', () => {
+    const named = documentedAnswers().flatMap((answer) => {
+      const [, , status, code] = answer.split(' ');
+      return code === undefined ? [] : [[code, Number(status)] as const];
+    });
+    const { not_found, method_not_allowed, ...rest } = httpStatusOf;
+    expect(Object.fromEntries(named)).toEqual({ not_found, ...rest });
+    expect(method_not_allowed).toBe(405); // for what no operation describes
+  });
+});
+
+describe('as OpenAPI 3.1 it', () => {
+  it('has its version, its title, and no field that 3.1 does not know', () => {
+    expect(document.openapi).toMatch(/^3\.1\.\d+$/);
+    expect(document.info).toMatchObject({ title: 'prompt-relay', version: expect.stringMatching(/^\d+\.\d+\.\d+/) });
+    expect(Object.keys(document).sort()).toEqual(['components', 'info', 'openapi', 'paths', 'servers']);
+    expect(operations.filter(({ method }) => !methods.includes(method))).toEqual([]);
+  });
+
+  it('has no reference that leads nowhere', () => {
+    const references = nodesOf(document).flatMap(({ node: { $ref } }) => (typeof $ref === 'string' ? [$ref] : []));
+    expect(references.length).toBeGreaterThan(20);
+    expect(references.filter((reference) => at(reference) === undefined)).toEqual([]);
+  });
+
+  it('gives every operation its own id, a summary, and every response a description and, unless it is empty, a schema', () => {
+    const ids = operations.map(({ operation }) => operation.operationId);
+    expect(ids.every((id) => typeof id === 'string' && /^[a-z][A-Za-z\d]+$/.test(id))).toBe(true);
+    expect(new Set(ids).size).toBe(ids.length);
+    for (const { operation } of operations) {
+      expect(operation).toMatchObject({ summary: expect.stringMatching(/\S/), responses: expect.any(Object) });
+      for (const [status, response] of Object.entries(operation.responses as Tree)) {
+        expect(status).toMatch(/^([1-5]\d\d|default)$/);
+        expect(response).toMatchObject({ description: expect.stringMatching(/\S/) });
+        const { content: contents } = response as Tree;
+        expect(contents === undefined).toBe(status === '204'); // which has none by nature
+        for (const content of Object.values(contents ?? {})) {
+          expect(content).toMatchObject({ schema: expect.any(Object) });
+        }
+      }
+    }
+  });
+
+  it('declares each parameter of a path where it is used, and each security scheme', () => {
+    for (const { route, operation } of operations) {
+      const declared = ((operation.parameters ?? []) as Tree[]).filter((parameter) => parameter.in === 'path');
+      expect(declared.map(({ name }) => name)).toEqual([...route.matchAll(/\{(\w+)\}/g)].map(([, name]) => name));
+      expect(declared.every(({ required }) => required === true)).toBe(true);
+      const schemes = (operation.security as Tree[]).flatMap((requirement) => Object.keys(requirement));
+      expect(schemes.filter((scheme) => document.components.securitySchemes?.[scheme] === undefined)).toEqual([]);
+    }
+  });
+
+  it('has request bodies for POST alone, and no field of OpenAPI 3.0', () => {
+    const withBody = operations.filter(({ operation }) => operation.requestBody !== undefined);
+    expect(withBody.map(({ method, route }) => `${method} ${route}`)).toEqual([
+      'post /ask',
+      'post /chat',
+      'post /chat/{conversation_id}/fork',
+      'post /store/backup',
+      'post /store/verify',
+      'post /store/purge',
+      'post /v1/chat/completions',
+      'post /v1/responses',
+      'post /v1/messages',
+      'post /v1/messages/count_tokens',
+    ]);
+    const old = nodesOf(document).filter(
+      ({ node }) => 'nullable' in node || ('example' in node && !('schema' in node)),
+    );
+    expect(old).toEqual([]);
+  });
+});

@@ -1,0 +1,25 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { variables } from '../../src/shared/config/variables.js';
+import { root } from '../support/sources.js';
+
+const folder = join(root, 'deploy', 'systemd');
+const units = readdirSync(folder).filter((name) => /\.(service|socket)$/.test(name));
+
+describe('the files that the installation makes', () => {
+  const lines = readFileSync(join(folder, 'tmpfiles.conf'), 'utf8').split('\n');
+
+  it.each(['environment', 'api_key'])('are for root alone where they may hold a secret: %s', (name) => {
+    const modes = lines.map((line) => line.split(/\s+/)).filter(([, path]) => path === `/etc/prompt-relay/${name}`);
+    expect(modes.length).toBeGreaterThan(0);
+    for (const [, , mode, user] of modes) expect([mode, user]).toEqual(['0600', 'root']);
+  });
+});
+
+describe('the systemd units', () => {
+  it.each(units)('lead to the documentation page where the service has it by default: %s', (name) => {
+    const [, address] = /^Documentation=(.*)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? [];
+    const [host, port] = [variables.MODEL_API_HOST[2], variables.MODEL_API_PORT[2]];
+    expect(address).toBe(`http://${host}:${port}/docs`); // the service itself speaks no TLS
+  });
+});

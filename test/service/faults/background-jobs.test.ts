@@ -1,0 +1,78 @@
+import { askInBackground, untilEnded, untilStatus } from '../../support/background.js';
+import { follow, namesOf, type StreamEvent, textOf } from '../../support/event-stream.js';
+import { createGate } from '../../support/gate.js';
+import { fixture, type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
+
+/** The events of a job that has ended, after this one. */
+async function eventsOf(service: Service, id: unknown, after: number): Promise<StreamEvent[]> {
+  return (await follow(service, id, after)).rest();
+}
+
+describe('A background job', () => {
+  it('goes on when its viewer goes, and when the worker of its viewer is killed', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, { ...twoWorkers, ...oneSlot });
+    const id = await askInBackground(service, 'Hello');
+    await using viewer = await follow(service, id);
+    await until(async () => (await viewer.any()).event === 'started', 'the start');
+    for (const pid of await service.workers()) process.kill(pid, 'SIGKILL');
+    await expect(viewer.rest()).rejects.toThrow();
+    await gate.open();
+    const { result } = await until(async () => untilEnded(service, id).catch(() => null), 'the end');
+    expect(result).toMatchObject({ success: true, response: 'Hello' });
+    expect(namesOf(await eventsOf(service, id, 1))).toEqual(['delta', 'done']);
+  });
+
+  it('is finished by a drain, where a restart would forget it; what is left at its end is cut', async () => {
+    await using gate = await createGate();
+    const env = { ...oneSlot, MODEL_API_DRAIN_TIMEOUT_SECONDS: '20' };
+    await using service = await startWithProgram(gate.command, env);
+    const ids = [await askInBackground(service, 'one'), await askInBackground(service, 'two')];
+    await untilStatus(service, ids[0], 'running');
+    const last = await follow(service, ids[1]);
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    const refused = await service.post('/ask', { prompt: 'late' }, { prefer: 'respond-async' });
+    expect([refused.status, refused.body.error]).toEqual([503, 'shutting_down']);
+    await gate.open();
+    expect((await last.rest()).at(-1)).toMatchObject({ event: 'done', data: { response: 'two' } });
+    expect(await service.exited).toBe(0);
+
+    await using stubborn = await startWithProgram(script('forever.pl'), {
+      ...oneSlot,
+      MODEL_API_DRAIN_TIMEOUT_SECONDS: '1',
+    });
+    await askInBackground(stubborn, 'one');
+    const waiting = await follow(stubborn, await askInBackground(stubborn, 'two'));
+    await waiting.next('queued');
+    stubborn.process.kill('SIGTERM');
+    await waiting.rest().catch(() => {}); // cut, or ended: it is over in time
+    expect(await stubborn.exited).not.toBeNull();
+  });
+
+  it('ends its streams with its worker, and tells nothing twice to who comes again', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, oneSlot);
+    const id = await askInBackground(service, 'Hello');
+    const viewer = await follow(service, id);
+    await until(async () => (await viewer.any()).event === 'started', 'the start');
+    service.process.kill('SIGHUP');
+    expect(await viewer.rest()).toEqual([]);
+    await service.log('reload_complete');
+    await gate.open();
+    let rest: StreamEvent[] = []; // a connection that is kept alive leads to the old worker once more
+    for (let tries = 0; tries < 3 && rest.length === 0; tries++) rest = await eventsOf(service, id, 1);
+    expect(namesOf(rest)).toEqual(['delta', 'done']);
+  });
+
+  it('is read by two hundred at once, and all of them have all of it', async () => {
+    await using service = await startWithProgram(fixture('upper.js'), oneSlot);
+    const id = await askInBackground(service, 'x'.repeat(200_000));
+    const readers = await Promise.all(Array.from({ length: 200 }, () => follow(service, id)));
+    const texts = await Promise.all(readers.map(async (reader) => textOf(await reader.rest())));
+    expect(new Set(texts.map((text) => text.length))).toEqual(new Set([200_000]));
+  });
+});

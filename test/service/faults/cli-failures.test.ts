@@ -1,0 +1,130 @@
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
+import { recovers } from '../../support/jobs.js';
+import { memoryOf } from '../../support/processes.js';
+import { fixture, script, startWithProgram } from '../../support/service.js';
+
+const largePrompt = 'x'.repeat(1_000_000);
+const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
+
+describe('A program that can not be started', () => {
+  it.each([
+    [
+      'is missing',
+      async () => {},
+      'the model CLI model is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)',
+    ],
+    [
+      'is a folder',
+      (path: string) => mkdir(path),
+      'the model CLI model is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)',
+    ],
+    [
+      'may not be executed',
+      (path: string) => writeFile(path, '#!/bin/sh\n', { mode: 0o644 }),
+      'the model CLI model may not be executed by the service (MODEL_API_CLI_COMMAND)',
+    ],
+    [
+      'has no interpreter',
+      (path: string) => writeFile(path, '#!/nonexistent\n', { mode: 0o755 }),
+      expect.stringContaining('could not be started'),
+    ],
+  ])('is a spawn_error where it %s, until a sound one takes its place', async (_, prepare, message) => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'model');
+    await prepare(path);
+    await using service = await startWithProgram(path, oneSlot);
+    for (const prompt of ['hello', largePrompt]) {
+      const { status, body } = await service.post('/ask', { prompt });
+      expect(status).toBe(500);
+      expect(body).toMatchObject({ error: 'spawn_error', message });
+      const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
+      expect(record).toMatchObject({ level: 'warn', code: 'spawn_error' });
+      await recovers(service);
+    }
+
+    await rm(path, { recursive: true, force: true });
+    await writeFile(path, '#!/bin/sh\nexec cat\n', { mode: 0o755 });
+    const { body } = await service.post('/ask', { prompt: 'are you there?' });
+    expect(body.response).toBe('are you there?');
+  });
+});
+
+describe('A program that fails', () => {
+  it.each([
+    [
+      'exits with a code',
+      script('exits-early.pl', '3'),
+      'the model CLI exited with code 3',
+      'warming up\nthe disk is full',
+    ],
+    ['is killed', script('dies-by-signal.pl', 'KILL'), 'the model CLI was ended by SIGKILL', undefined],
+    ['crashes', script('dies-by-signal.pl', 'SEGV'), 'the model CLI was ended by SIGSEGV', undefined],
+    ['is no program', fixture('nowhere.js'), 'the model CLI exited with code 1', expect.stringContaining('nowhere.js')],
+  ])('is a cli_error that says how, and the log has its stderr: it %s', async (_, command, message, stderr) => {
+    await using service = await startWithProgram(command, oneSlot);
+    for (const prompt of ['hello', largePrompt]) {
+      const { status, body } = await service.post('/ask', { prompt });
+      expect(status).toBe(500);
+      expect(body).toMatchObject({ error: 'cli_error', message, reason: 'crashed' });
+      const record = await service.log('cli_failed', ({ request_id }) => request_id === body.request_id);
+      expect(record).toMatchObject({ level: 'warn', code: 'cli_error', reason: 'crashed' });
+      expect(record.stderr).toEqual(stderr);
+      await recovers(service);
+    }
+  });
+
+  it('has its stderr told to its caller where the operator wants that', async () => {
+    const command = script('exits-early.pl', '3');
+    await using service = await startWithProgram(command, { ...oneSlot, MODEL_API_EXPOSE_STDERR: 'true' });
+    const { body } = await service.post('/ask', { prompt: 'hello' });
+    expect(body.message).toBe('the model CLI exited with code 3: warming up\nthe disk is full');
+  });
+
+  it('is a cli_error when it floods its stdout, and the flood is not kept', async () => {
+    const maxGrowth = 150 * 1024 * 1024;
+    await using service = await startWithProgram(script('floods-stdout.pl'), oneSlot);
+    const before = await memoryOf(service.pid);
+    for (let round = 0; round < 3; round++) {
+      const { status, body } = await service.post('/ask', { prompt: 'hello' });
+      expect(status).toBe(500);
+      expect(body).toMatchObject({ error: 'cli_error', reason: 'output_too_large' });
+      await recovers(service);
+    }
+    const { peakBytes } = await memoryOf(service.pid);
+    expect(peakBytes - before.bytes).toBeLessThan(maxGrowth);
+  });
+});
+
+describe('A program that is odd but answers', () => {
+  it.each(['closes-stdin.pl', 'never-reads.pl'])(
+    'is heard though it leaves a large prompt unread: %s',
+    async (name) => {
+      await using service = await startWithProgram(script(name), oneSlot);
+      const { status, body } = await service.post('/ask', { prompt: largePrompt });
+      expect(status).toBe(200);
+      expect(body.response).toBe('answered without reading');
+      await recovers(service);
+    },
+  );
+
+  it('is heard whole though it cuts characters between writes', async () => {
+    await using service = await startWithProgram(script('splits-utf8.pl'), oneSlot);
+    const prompt = 'grüße, 你好, 🚀 – 👩‍👩‍👧';
+    const { body } = await service.post('/ask', { prompt });
+    expect(body.response).toBe(prompt);
+  });
+
+  it('is heard, with a replacement for what is no text, when it prints garbage', async () => {
+    await using service = await startWithProgram(script('prints-garbage.pl'), {
+      ...oneSlot,
+      MODEL_API_CLI_STRIP_ANSI: 'false',
+    });
+    const { status, body } = await service.post('/ask', { prompt: 'hello' });
+    expect(status).toBe(200);
+    const everyByte = Buffer.from(Array.from({ length: 256 }, (_, byte) => byte));
+    expect(body.response).toBe(new TextDecoder('utf-8', { ignoreBOM: true }).decode(everyByte).repeat(64));
+    await recovers(service);
+  });
+});

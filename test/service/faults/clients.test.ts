@@ -1,0 +1,210 @@
+import { chmod, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { digestOf } from '../../../src/shared/config/api-keys.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { canBecomeOthers, sendAs, strangers, type UserRequest } from '../../support/other-users.js';
+import { exchangeFrom, jsonPost } from '../../support/raw-http.js';
+import { type Service, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const { ada, bob } = strangers;
+const ask: UserRequest = { method: 'POST', path: '/ask', body: { prompt: 'hello' } };
+const chat = (fields: object): UserRequest => ({
+  method: 'POST',
+  path: '/chat',
+  body: { message: 'hello', ...fields },
+});
+
+/** The clients in the log of the requests that were answered, by path. */
+async function clientsIn(service: Service, count: number): Promise<unknown[]> {
+  const records = () =>
+    service.logs.filter(({ event, path }) => event === 'http_request_completed' && /^\/(ask|chat)/.test(String(path)));
+  await until(() => records().length >= count, `${count} requests in the log`);
+  return records().map(({ client }) => client);
+}
+
+(canBecomeOthers ? describe : describe.skip)('Two users of this machine without keys', () => {
+  it('are told apart, and neither can read, continue or delete a conversation of the other', async () => {
+    await using service = await startService();
+    const [begun] = await sendAs(ada, service, [chat({})]);
+    const id = String(begun?.body.conversation_id);
+    const path = `/chat/${id}`;
+    const tries = [{ path }, chat({ conversation_id: id }), { method: 'DELETE', path }];
+    const refused = await sendAs(bob, service, tries);
+    expect(refused.map(({ status, body }) => [status, body.error])).toEqual([
+      [404, 'not_found'],
+      [400, 'validation_error'],
+      [404, 'not_found'],
+    ]);
+    const own = await sendAs(ada, service, tries);
+    expect(own.map(({ status }) => status)).toEqual([200, 200, 200]);
+    const clients = await clientsIn(service, 7);
+    expect(clients).toEqual(
+      ['uid-64001', ...Array(3).fill('uid-64002'), ...Array(3).fill('uid-64001')].map((name) => `user ${name}`),
+    );
+  });
+
+  it('are told apart on a Unix socket, too', async () => {
+    await using folder = await temporaryFolder();
+    await chmod(folder.path, 0o755);
+    const socketPath = join(folder.path, 'socket');
+    await using service = await startService({ env: { MODEL_API_SOCKET: socketPath } });
+    await chmod(socketPath, 0o666);
+    for (const uid of [ada, bob, ada]) {
+      const [answer] = await sendAs(uid, service, [ask], { socketPath });
+      expect(answer?.status).toBe(200);
+    }
+    expect(await clientsIn(service, 3)).toEqual(['user uid-64001', 'user uid-64002', 'user uid-64001']);
+  });
+
+  it('may call where they are among the allowed ones, and else get 403; what is open stays open', async () => {
+    await using service = await startService({
+      env: { MODEL_API_LOCAL_USERS: 'require', MODEL_API_ALLOWED_USERS: `nobody,${ada}` },
+    });
+    const [allowed] = await sendAs(ada, service, [ask]);
+    expect(allowed?.status).toBe(200);
+    const [asked, looked, health] = await sendAs(bob, service, [ask, { path: '/chat/x' }, { path: '/health' }]);
+    const message = 'the user uid-64002 is not among MODEL_API_ALLOWED_USERS';
+    for (const refused of [asked, looked])
+      expect(refused).toMatchObject({ status: 403, body: { error: 'forbidden', message } });
+    expect(health?.status).toBe(200);
+  });
+
+  it('are one address behind a proxy that is trusted, and refused there where they must be named', async () => {
+    const env = { MODEL_API_TRUST_PROXY: '127.0.0.1' };
+    await using service = await startService({ env });
+    await sendAs(ada, service, [ask, { ...ask, headers: { 'x-forwarded-for': '192.0.2.7' } }]);
+    expect(await clientsIn(service, 2)).toEqual(['address 127.0.0.1', 'address 192.0.2.7']);
+    await using strict = await startService({ env: { ...env, MODEL_API_LOCAL_USERS: 'require' } });
+    const [refused] = await sendAs(ada, strict, [ask]);
+    expect(refused).toMatchObject({ status: 403, body: { message: expect.stringContaining('MODEL_API_LOCAL_USERS') } });
+  });
+});
+
+describe('The cap of the rate', () => {
+  it.each(['identify', 'off'])('is one for all of loopback (local users: %s)', async (localUsers) => {
+    await using service = await startService({
+      env: { MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3', MODEL_API_LOCAL_USERS: localUsers },
+    });
+    const hosts = Array.from({ length: 40 }, (_, index) => `127.0.0.${index + 2}`);
+    const bytes = jsonPost('/ask', '{"prompt":"hello","model":"echo"}');
+    const answers = await Promise.all(hosts.map((host) => exchangeFrom(host, service.port, bytes)));
+    expect(answers.filter(({ status }) => status === 200)).toHaveLength(3);
+    expect(answers.filter(({ status }) => status === 429)).toHaveLength(37);
+  });
+});
+
+describe('Wrong keys', () => {
+  const key = 'the-right-key-of-this-test';
+  const env = { MODEL_API_KEY: key, MODEL_API_WORKERS: '2' };
+  const statusFor = async (service: Service, sent: string) =>
+    (await service.post('/ask', { prompt: 'hi', model: 'echo' }, { 'x-api-key': sent })).status;
+
+  it('are 429 after ten of them, over all workers, while a right key from the same place is accepted', async () => {
+    await using service = await startService({ env });
+    const statuses: number[] = [];
+    for (let times = 0; times < 40; times++) statuses.push(await statusFor(service, `wrong-key-${times}`));
+    expect(statuses.filter((status) => status === 401)).toHaveLength(10);
+    expect(statuses.slice(10)).toEqual(Array.from({ length: 30 }, () => 429));
+    const refused = await service.post('/ask', {}, { 'x-api-key': 'wrong-key' });
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(20);
+    expect(await statusFor(service, key)).toBe(200);
+    expect(await service.log('wrong_keys')).toMatchObject({ level: 'warn', seconds: 30 });
+    expect(service.logs.filter(({ event }) => event === 'wrong_keys')).toHaveLength(1);
+    expect(JSON.stringify(service.logs)).not.toMatch(/wrong-key-|the-right-key/);
+  });
+
+  (canBecomeOthers ? it : it.skip)('of one local user are not held against another', async () => {
+    await using service = await startService({ env });
+    const guess = { ...ask, headers: { 'x-api-key': 'wrong-key' } };
+    const guesses = await sendAs(
+      ada,
+      service,
+      Array.from({ length: 12 }, () => guess),
+    );
+    expect(guesses.map(({ status }) => status)).toEqual([...Array(10).fill(401), 429, 429]);
+    const [mistake] = await sendAs(bob, service, [guess]);
+    expect(mistake?.status).toBe(401);
+    expect(await service.log('wrong_keys')).toMatchObject({ client: 'user uid-64001' });
+  });
+});
+
+describe('The keys file of a running service', () => {
+  const lineOf = (name: string, options = '') => `${name}:sha256:${digestOf(`key-of-${name}`)}${options}\n`;
+  const headersOf = (name: string) => ({ 'x-api-key': `key-of-${name}` });
+  const statusFor = async (service: Service, name: string) =>
+    (await service.post('/ask', { prompt: 'hi', model: 'echo' }, headersOf(name))).status;
+
+  it('refuses a key within a second of its removal, accepts a new one, and survives faults', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    await writeFile(path, lineOf('ada') + lineOf('bob'));
+    await using service = await startService({ env: { MODEL_API_KEYS_FILE: path, MODEL_API_WORKERS: '2' } });
+    expect([await statusFor(service, 'ada'), await statusFor(service, 'bob')]).toEqual([200, 200]);
+    await writeFile(`${path}.new`, lineOf('bob'));
+    const startedMs = performance.now();
+    await rename(`${path}.new`, path);
+    await until(async () => (await statusFor(service, 'ada')) === 401, 'the key to be refused');
+    expect(performance.now() - startedMs).toBeLessThan(1000);
+    for (let times = 0; times < 8; times++) expect(await statusFor(service, 'ada')).toBe(401); // by both workers
+    await writeFile(path, `${lineOf('bob')}eve\n`);
+    expect(await service.log('keys_rejected')).toMatchObject({ error: 'line 2: must begin with name:sha256:' });
+    expect([await statusFor(service, 'bob'), await statusFor(service, 'eve')]).toEqual([200, 401]);
+    await writeFile(path, lineOf('bob') + lineOf('eve'));
+    await until(async () => (await statusFor(service, 'eve')) === 200, 'the new key to be accepted');
+    expect(await statusFor(service, 'bob')).toBe(200);
+  });
+
+  it('gives each key its scopes, models and rate, and shows process ids to a key with the scope admin only', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'keys');
+    const file = [
+      lineOf('ada', ':scopes=ask,models=echo'),
+      lineOf('bob', ':scopes=chat+admin,rate=2/60'),
+      lineOf('eve', ':scopes=metrics'),
+      lineOf('old', ':expires=2020-01-01'),
+    ];
+    await writeFile(path, file.join(''));
+    await using service = await startService({
+      env: { MODEL_API_KEYS_FILE: path, MODEL_API_METRICS_AUTH: 'true', MODEL_API_WORKERS: '2' },
+    });
+    const [adas, bobs, eves] = ['ada', 'bob', 'eve'].map(headersOf) as [object, object, object] as Record<
+      string,
+      string
+    >[];
+    const summary = ({ status, body }: Awaited<ReturnType<Service['get']>>) => [status, body.message];
+    expect(summary(await service.post('/chat', { message: 'hi' }, adas))).toEqual([
+      403,
+      'this API key lacks the scope chat (MODEL_API_KEYS_FILE)',
+    ]);
+    expect(summary(await service.post('/health/recheck', '', adas))).toEqual([
+      403,
+      'this API key lacks the scope admin (MODEL_API_KEYS_FILE)',
+    ]);
+    expect(summary(await service.get('/metrics', bobs))).toEqual([
+      403,
+      'this API key lacks the scope metrics (MODEL_API_KEYS_FILE)',
+    ]);
+    expect((await service.get('/metrics')).status).toBe(401);
+    expect((await service.get('/metrics', eves)).status).toBe(200);
+    expect(summary(await service.post('/ask', { prompt: 'hi' }, headersOf('old')))).toEqual([
+      401,
+      'the API key has expired (MODEL_API_KEYS_FILE)',
+    ]);
+    expect(summary(await service.post('/ask', { prompt: 'hi', model: 'eliza' }, adas))).toEqual([
+      400,
+      'model: must be one of echo (the models of its API key)',
+    ]);
+    expect((await service.post('/ask', { prompt: 'hi' }, adas)).body).toMatchObject({ response: 'hi', model: 'echo' });
+    const chats = [];
+    for (let times = 0; times < 3; times++) chats.push((await service.post('/chat', { message: 'hi' }, bobs)).status);
+    expect(chats).toEqual([200, 200, 429]);
+    const pids = async (headers: Record<string, string>) => {
+      const { body } = await service.get('/health', headers);
+      return (body.observability as { workers: object[] }).workers.map((worker) => 'pid' in worker);
+    };
+    expect(await pids({})).toEqual([false, false]);
+    expect(await pids(adas ?? {})).toEqual([false, false]);
+    expect(await pids(bobs ?? {})).toEqual([true, true]);
+  });
+});

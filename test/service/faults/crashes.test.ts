@@ -1,0 +1,219 @@
+import { copyFile, readFile, rename, writeFile } from 'node:fs/promises';
+import { Agent, request } from 'node:http';
+import { join } from 'node:path';
+import { json } from 'node:stream/consumers';
+import { temporaryFolder } from '../../support/folder.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
+import { isAlive } from '../../support/processes.js';
+import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+interface Answer {
+  readonly status: number;
+  readonly body: Record<string, unknown>;
+}
+
+/** One connection that stays open, and so one worker that serves it. */
+class Wire implements Disposable {
+  readonly #service: Service;
+  readonly #agent = new Agent({ keepAlive: true, maxSockets: 1 });
+
+  constructor(service: Service) {
+    this.#service = service;
+  }
+
+  ask(prompt: string): Promise<Answer> {
+    return this.#send('POST', '/ask', { prompt });
+  }
+
+  /** The worker at the other end, as the log tells. */
+  async worker(): Promise<number> {
+    const requestId = crypto.randomUUID();
+    await this.#send('GET', '/health', undefined, { 'x-request-id': requestId });
+    const { pid } = await this.#service.log('http_request_completed', (record) => record.request_id === requestId);
+    return pid as number;
+  }
+
+  [Symbol.dispose](): void {
+    this.#agent.destroy();
+  }
+
+  #send(method: string, path: string, body?: object, headers: Record<string, string> = {}): Promise<Answer> {
+    return new Promise((resolve, reject) => {
+      const options = { method, agent: this.#agent, headers: { 'content-type': 'application/json', ...headers } };
+      const sent = request(this.#service.url + path, options, (response) => {
+        const answer = (parsed: unknown) => ({ status: response.statusCode ?? 0, body: parsed as Answer['body'] });
+        json(response).then((parsed) => resolve(answer(parsed)), reject);
+      });
+      sent.once('error', reject);
+      sent.end(body && JSON.stringify(body));
+    });
+  }
+}
+
+/** Opens connections until this many end at the worker. */
+async function wiresTo(service: Service, worker: number, count: number): Promise<Wire[]> {
+  const wires: Wire[] = [];
+  for (let tries = 0; wires.length < count && tries < 20 * count; tries++) {
+    const wire = new Wire(service);
+    if ((await wire.worker()) === worker) wires.push(wire);
+    else wire[Symbol.dispose]();
+  }
+  return wires;
+}
+
+const goneMs = 1000;
+/** A second where nothing else runs; other tests do. */
+const replacedMs = 3000;
+
+async function startTurns(folder: string) {
+  const [order, gate] = [join(folder, 'order'), join(folder, 'gate')];
+  const service = await startWithProgram(script('takes-turns.pl', order, gate), {
+    ...twoWorkers,
+    MODEL_API_MAX_CONCURRENT: '2',
+  });
+  return { service, open: () => writeFile(gate, ''), order: async () => (await readFile(order, 'utf8')).split('\n') };
+}
+
+/** What becomes of a request whose connection may break. */
+function fate(answer: Promise<{ readonly status: number }>): Promise<number | 'broken'> {
+  return answer.then(
+    ({ status }) => status,
+    () => 'broken',
+  );
+}
+
+function startFailures(service: Service): number {
+  return service.logs.filter(({ event }) => event === 'worker_start_failed').length;
+}
+
+async function untilReplaced(service: Service, worker: number, withinMs: number): Promise<void> {
+  const others = async () => (await service.workers().catch(() => [])).filter((pid) => pid !== worker);
+  await until(async () => (await others()).length === 2, 'a new worker to listen', withinMs);
+}
+
+describe('A worker that is killed', () => {
+  it('takes its own jobs with it, running and queued, and nobody else’s; a new one takes its place', async () => {
+    await using folder = await temporaryFolder();
+    const { service, open, order } = await startTurns(folder.path);
+    await using _running = service;
+    const [doomed, sound] = (await service.workers()) as [number, number];
+    const [first, third] = await wiresTo(service, doomed, 2);
+    const [second, fourth] = await wiresTo(service, sound, 2);
+    const fates: Promise<number | 'broken'>[] = [];
+    for (const [index, wire] of [first, second, third, fourth].entries()) {
+      if (wire === undefined) throw new Error('no connection to that worker');
+      fates.push(fate(wire.ask(`job ${index + 1}`)));
+      await untilJobs(service, Math.min(index + 1, 2), Math.max(index - 1, 0));
+    }
+
+    process.kill(doomed, 'SIGKILL');
+    await Promise.all([untilJobs(service, 2, 0, goneMs), untilReplaced(service, doomed, replacedMs)]);
+    await until(async () => (await service.jobProcesses()).length === 2, 'the two other programs', goneMs);
+    const [fresh] = await wiresTo(service, (await service.workers()).find((pid) => pid !== sound) as number, 1);
+    expect(fresh).toBeDefined();
+
+    await open();
+    expect(await Promise.all(fates)).toEqual(['broken', 200, 'broken', 200]);
+    expect((await order()).toSorted()).toEqual(['', 'job 1', 'job 2', 'job 4']); // the first two start together
+    for (const wire of [second, fourth, fresh]) wire?.[Symbol.dispose]();
+    await recovers(service);
+  });
+});
+
+describe('A worker that hangs', () => {
+  it('is killed and replaced after ten seconds, and its jobs are cancelled', async () => {
+    await using service = await startWithProgram(script('forever.pl'), twoWorkers);
+    const [hung] = (await service.workers()) as [number];
+    const [wire] = await wiresTo(service, hung, 1);
+    const answer = fate((wire as NonNullable<typeof wire>).ask('hello'));
+    await untilJobs(service, 1, 0);
+    process.kill(hung, 'SIGSTOP');
+    const stoppedMs = performance.now();
+    await service.log('worker_unresponsive');
+    expect(performance.now() - stoppedMs).toBeGreaterThan(8000);
+    expect(await answer).toBe('broken');
+    await until(() => !isAlive(hung), 'the worker to be gone', goneMs);
+    await until(async () => (await service.workers()).length === 2, 'a new worker to listen');
+    await recovers(service);
+  });
+});
+
+describe('A worker that can not be started', () => {
+  it('is started as soon as it can be, and until then keeps nobody from ending the service', async () => {
+    await using folder = await temporaryFolder();
+    const [node, away] = [join(folder.path, 'node'), join(folder.path, 'away')];
+    await copyFile(process.execPath, node);
+    await using service = await startWithProgram('cat', twoWorkers, { node });
+    const killOneWithout = async () => {
+      const failures = startFailures(service);
+      const [doomed] = (await service.workers()) as [number];
+      await rename(node, away); // as an upgrade of Node does for a moment
+      process.kill(doomed, 'SIGKILL');
+      await until(() => startFailures(service) > failures, 'a start in vain');
+      return doomed;
+    };
+    const doomed = await killOneWithout();
+    await rename(away, node);
+    await untilReplaced(service, doomed, replacedMs);
+
+    await killOneWithout();
+    service.process.kill('SIGTERM');
+    expect(await service.exited).toBe(0);
+  });
+});
+
+describe('A primary that is killed', () => {
+  it.each([
+    ['forever.pl', 1],
+    ['leader-exits.pl', 1],
+    ['ignores-sigterm.pl', 2],
+    ['setsid-child.pl', 2],
+    ['double-fork-setsid.pl', 2],
+  ])('leaves no worker and no process of a job: %s', async (program, processes) => {
+    await using service = await startWithProgram(script(program), twoWorkers);
+    const workers = await service.workers();
+    const answer = fate(service.post('/ask', { prompt: 'hello' }));
+    await until(async () => (await service.jobProcesses()).length >= processes, 'the tree');
+    service.process.kill('SIGKILL');
+    await Promise.all([
+      untilTreeGone(service, goneMs),
+      until(() => !workers.some(isAlive), 'the workers to be gone', goneMs),
+    ]);
+    expect(await answer).toBe('broken');
+  });
+});
+
+describe('A service that starts', () => {
+  /** Kills a service and its workers in one go, so that none of them can clear up; returns the processes it leaves. */
+  async function leaveOrphans(): Promise<{ readonly service: Service; readonly orphans: number[] }> {
+    const service = await startWithProgram(script('double-fork-setsid.pl'), twoWorkers);
+    void fate(service.post('/ask', { prompt: 'hello' }));
+    await until(async () => (await service.jobProcesses()).length === 2, 'the program and its daemon');
+    const workers = await service.workers();
+    for (const pid of [...workers, service.pid]) process.kill(pid, 'SIGKILL');
+    await service.exited;
+    return { service, orphans: await service.jobProcesses() };
+  }
+
+  it('ends what a dead predecessor has left behind, and says so, and leaves a living neighbour alone', async () => {
+    await using folder = await temporaryFolder();
+    const { service: neighbour, open } = await startTurns(folder.path);
+    await using _running = neighbour;
+    const answer = neighbour.post('/ask', { prompt: 'hello' });
+    await until(async () => (await neighbour.jobProcesses()).length === 1, 'the neighbour’s program');
+
+    // Any service that another test starts at this moment may be the one that clears up: hence more than one try.
+    let said = false;
+    for (let tries = 0; tries < 5 && !said; tries++) {
+      const { service, orphans } = await leaveOrphans();
+      await using successor = await startService({ env: twoWorkers });
+      expect(await service.jobProcesses()).toEqual([]);
+      said = successor.logs.some(({ event, processes }) => event === 'orphans_reaped' && processes === orphans.length);
+      await service.stop();
+    }
+    expect(said).toBe(true);
+    await open();
+    expect((await answer).body.response).toBe('hello');
+  });
+});

@@ -1,0 +1,166 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Exposition, metric } from '../../support/exposition.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { recovers, untilJobs } from '../../support/jobs.js';
+import { type Answer, type Service, script, startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const slots = 2;
+const places = 100;
+const share = 25;
+const crowd = 1000;
+const keys = { greedy: { 'x-api-key': 'key-of-greedy' }, modest: { 'x-api-key': 'key-of-modest' } } as const;
+type Client = keyof typeof keys;
+
+/** A service whose jobs write down their start and wait for a gate. */
+class Turns {
+  readonly #folder: TemporaryFolder;
+  readonly service: Service;
+
+  constructor(folder: TemporaryFolder, service: Service) {
+    this.#folder = folder;
+    this.service = service;
+  }
+
+  static async start(folder: TemporaryFolder, env: Readonly<Record<string, string>> = {}): Promise<Turns> {
+    const file = join(folder.path, 'keys');
+    await writeFile(file, 'greedy key-of-greedy\nmodest key-of-modest\n');
+    const program = script('takes-turns.pl', join(folder.path, 'order'), join(folder.path, 'gate'));
+    const service = await startWithProgram(program, {
+      ...twoWorkers,
+      MODEL_API_KEY_FILE: file,
+      MODEL_API_MAX_CONCURRENT: String(slots),
+      MODEL_API_MAX_QUEUE: String(places),
+      MODEL_API_QUEUE_TIMEOUT_MS: '100000',
+      ...env,
+    });
+    return new Turns(folder, service);
+  }
+
+  ask(client: Client, prompt: string): Promise<Answer> {
+    return this.service.post('/ask', { prompt }, keys[client]);
+  }
+
+  crowd(client: Client, count: number): Promise<Answer[]> {
+    return Promise.all(Array.from({ length: count }, (_, number) => this.ask(client, `${client} ${number}`)));
+  }
+
+  open(): Promise<void> {
+    return writeFile(join(this.#folder.path, 'gate'), '');
+  }
+
+  close(): Promise<void> {
+    return rm(join(this.#folder.path, 'gate'));
+  }
+
+  /** Prompts of the jobs that have started, in order. */
+  async order(): Promise<string[]> {
+    const text = await readFile(join(this.#folder.path, 'order'), 'utf8').catch(() => '');
+    return text.split('\n').slice(0, -1);
+  }
+
+  untilQueued(client: Client, count: number): Promise<boolean> {
+    const queued = async () => (await metric(this.service, `client_jobs_queued{client="${client}"}`)) === count;
+    return until(queued, `${count} jobs of ${client} to wait`, 60_000);
+  }
+}
+
+function statusesOf(answers: readonly Answer[]): Record<number, number> {
+  const counts: Record<number, number> = {};
+  for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
+  return counts;
+}
+
+describe('A client with a thousand jobs', () => {
+  it('does not shut out one that nobody has seen before, nor hold it up by more than its turn', async () => {
+    await using folder = await temporaryFolder();
+    const turns = await Turns.start(folder);
+    await using service = turns.service;
+    const greedy = turns.crowd('greedy', crowd);
+    await turns.untilQueued('greedy', places); // it is alone: all places, and not one more
+    await until(
+      async () => (await metric(service, 'client_refused_total{client="greedy"}')) === crowd - places - slots,
+      'all to be refused',
+      60_000,
+    );
+    const modest: Promise<Answer>[] = [];
+    for (let number = 1; number <= 10; number++) {
+      modest.push(turns.ask('modest', `modest ${number}`));
+      await turns.untilQueued('modest', number);
+    }
+    await turns.untilQueued('greedy', places - 10);
+    const started = (await turns.order()).length;
+    await turns.open();
+    expect((await Promise.all(modest)).map(({ status }) => status)).toEqual(Array(10).fill(200));
+
+    const answers = await greedy;
+    expect(statusesOf(answers)).toEqual({ 200: slots + places - 10, 429: crowd - places - slots, 504: 10 });
+    const lost = answers.filter(({ status }) => status === 504);
+    for (const { body } of lost) {
+      expect(body).toMatchObject({
+        error: 'queue_timeout',
+        message: expect.stringContaining('MODEL_API_CLIENT_MAX_QUEUE'),
+      });
+    }
+    expect(started).toBe(slots);
+    const order = await turns.order();
+    for (let number = 1; number <= 10; number++) {
+      const before = number === 1 ? started : order.indexOf(`modest ${number - 1}`) + 1;
+      expect(order.indexOf(`modest ${number}`) - before).toBeLessThanOrEqual(slots + 2);
+    }
+    await recovers(service);
+  });
+
+  it('has a quarter of the queue while there are others, and is shown apart from them', async () => {
+    await using folder = await temporaryFolder();
+    const turns = await Turns.start(folder);
+    await using service = turns.service;
+    await turns.open();
+    expect((await turns.ask('modest', 'modest 0')).status).toBe(200);
+    await turns.close();
+    const greedy = turns.crowd('greedy', crowd);
+    const admitted = slots + share;
+    await until(
+      async () => (await metric(service, 'client_refused_total{client="greedy"}')) === crowd - admitted,
+      'the refusals',
+      60_000,
+    );
+    await untilJobs(service, slots, share);
+    const modest = turns.crowd('modest', share);
+    await untilJobs(service, slots, 2 * share);
+    expect(await metric(service, 'rejected_total{reason="client_bound"}')).toBe(crowd - admitted);
+    expect(await metric(service, 'rejected_total{reason="queue_full"}')).toBe(0);
+    await turns.open();
+    expect(statusesOf(await modest)).toEqual({ 200: share });
+    const answers = await greedy;
+    expect(statusesOf(answers)).toEqual({ 200: admitted, 429: crowd - admitted });
+    const { body, headers } = answers.find(({ status }) => status === 429) as Answer;
+    expect([body.error, headers.get('retry-after')]).toEqual(['concurrency_limited', '1']);
+    expect(body.message).toContain('MODEL_API_CLIENT_MAX_QUEUE');
+
+    const { usage } = (await service.get('/usage', keys.modest)).body as { usage: object[] };
+    expect(usage).toMatchObject([
+      { client: 'greedy', kind: 'key', jobs: { ok: admitted, queue_timeout: 0 }, refused: crowd - admitted },
+      { client: 'modest', kind: 'key', jobs: { ok: share + 1 }, refused: 0 },
+    ]);
+    const scrape = new Exposition((await service.get('/metrics')).text);
+    expect(scrape.sum('client_jobs_total', { outcome: 'ok' })).toBe(scrape.sum('jobs_total', { outcome: 'ok' }));
+    await recovers(service);
+  });
+
+  it('leaves slots to others where it may have only so many at once', async () => {
+    await using folder = await temporaryFolder();
+    const turns = await Turns.start(folder, { MODEL_API_CLIENT_MAX_CONCURRENT: '1' });
+    await using service = turns.service;
+    const greedy = turns.crowd('greedy', 20);
+    await untilJobs(service, 1, 19);
+    const modest = turns.ask('modest', 'modest');
+    await untilJobs(service, 2, 19);
+    await until(async () => (await turns.order())[1] === 'modest', 'the modest one to start');
+    await turns.open();
+    expect((await modest).status).toBe(200);
+    expect(statusesOf(await greedy)).toEqual({ 200: 20 });
+    await recovers(service);
+  });
+});

@@ -1,0 +1,242 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import {
+  bodyBytes,
+  DrippingBodies,
+  type Holder,
+  headerOf,
+  jsonType,
+  keyOf,
+  manners,
+  writeHolders,
+} from '../../support/dripping-bodies.js';
+import { type TemporaryFolder, temporaryFolder } from '../../support/folder.js';
+import { untilJobs } from '../../support/jobs.js';
+import { memoryOf } from '../../support/processes.js';
+import { chunk, jsonPost, RawConnection, request } from '../../support/raw-http.js';
+import { type Service, script, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { healthTimes } from '../../support/slow-clients.js';
+import { until } from '../../support/until.js';
+
+const megabyte = 1024 ** 2;
+
+/** A body of nothing but this, 16 MB of it. */
+function filledWith(begin: string, unit: string): Buffer {
+  return Buffer.alloc(bodyBytes, begin + unit.repeat(Math.ceil(65_536 / unit.length)));
+}
+
+const fields = Buffer.from(`{${Array.from({ length: 1_300_000 }, (_, index) => `"${index}":0`).join(',')}}`);
+const tooMany = 'body: must hold 50000 values at most';
+const brackets = [
+  ['levels', filledWith('', '['), 'body: must be nested 200 levels deep at most'],
+  ['empty lists', filledWith('[', '[],'), tooMany],
+  ['fields', fields, tooMany],
+] as const;
+const paths = ['/ask', '/chat', '/v1/chat/completions', '/v1/responses', '/v1/messages', '/v1/messages/count_tokens'];
+
+describe('A body of nothing but structure', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ env: twoWorkers });
+  });
+  afterAll(() => service.stop());
+
+  const cases = paths.flatMap((path) => brackets.map(([name, body, message]) => [path, name, body, message] as const));
+
+  it.each(cases)('is refused by %s before the rest of it has come: %s', async (path, _name, body, message) => {
+    using connection = await RawConnection.open(service.port);
+    connection.send(jsonPost(path, body.subarray(0, megabyte), [`Content-Length: ${body.length}`]));
+    const { status, text } = await connection.answer();
+    expect([status, text]).toEqual([400, expect.stringContaining(message)]);
+  });
+
+  it.each(brackets)('is refused without a length, and for an answer later, too: %s', async (_name, body, message) => {
+    const piece = body.toString('latin1', 0, megabyte);
+    for (const header of ['Connection: close', 'Prefer: respond-async']) {
+      using connection = await RawConnection.open(service.port);
+      connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked', header], chunk(piece)));
+      const { status, text } = await connection.answer();
+      expect([status, text]).toEqual([400, expect.stringContaining(message)]);
+    }
+  });
+
+  it('is a prompt like any other where it stands in a string', async () => {
+    const prompt = '[[],{"\\"0":0,'.repeat(100_000);
+    expect((await service.post('/ask', { prompt })).status).toBe(200);
+  });
+
+  it('slows down nobody, costs no worker and little memory, on 32 connections', async () => {
+    const workers = await service.workers();
+    const attack = brackets.flatMap(([, body]) => Array.from({ length: 32 }, () => sendAll(service, body)));
+    const times = await healthTimes(service.url, 60);
+    await Promise.all(attack);
+    expect(times.toSorted((a, b) => a - b).at(-3)).toBeLessThan(1000); // it was 12 s
+    expect(await service.workers()).toEqual(workers); // one that answers nothing for 10 s is killed
+    const peaks = await Promise.all(workers.map(memoryOf));
+    expect(peaks.reduce((sum, { peakBytes }) => sum + peakBytes, 0)).toBeLessThan(1024 * megabyte);
+  });
+});
+
+/** Resolves when the service has closed the connection, or has taken all of it. */
+async function sendAll(service: Service, body: Buffer): Promise<void> {
+  using connection = await RawConnection.open(service.port);
+  connection.send(jsonPost('/ask', body, ['Connection: close']));
+  await connection.closed(60_000);
+}
+
+describe('A body in pieces of one byte', () => {
+  it('costs little more memory than it has bytes, and leaves time for others', async () => {
+    await using service = await startService();
+    const [worker] = (await service.workers()) as [number];
+    const before = (await memoryOf(worker)).bytes;
+    const pieces = Buffer.from(chunk(' ').repeat(500_000));
+    const connections = await Promise.all(Array.from({ length: 2 }, () => RawConnection.open(service.port)));
+    for (const connection of connections) {
+      connection.send(request('POST /ask', [jsonType, 'Transfer-Encoding: chunked']));
+      connection.send(pieces);
+      connection.send(chunk('{"prompt":"hello"}') + chunk(''));
+    }
+    const times = await healthTimes(service.url, 30);
+    expect(times.toSorted((a, b) => a - b).at(-2)).toBeLessThan(1000);
+    for (const connection of connections) {
+      expect((await connection.answer({ withinMs: 60_000 })).status).toBe(200);
+      connection[Symbol.dispose]();
+    }
+    expect((await memoryOf(worker)).peakBytes - before).toBeLessThan(200 * megabyte); // it was 450 MB
+  }, 90_000);
+
+  it('leaves time for others, however many clients send one and go away', async () => {
+    await using service = await startService();
+    const pieces = request('POST /ask', [jsonType, 'Transfer-Encoding: chunked'], chunk(' ').repeat(500_000));
+    const connections = await Promise.all(Array.from({ length: 100 }, () => RawConnection.open(service.port)));
+    for (const connection of connections) {
+      connection.send(pieces);
+      connection.endInput();
+    }
+    const times = await healthTimes(service.url, 300);
+    expect(times.toSorted((a, b) => a - b).at(-8)).toBeLessThan(1000); // it was 2 s
+    for (const connection of connections) connection[Symbol.dispose]();
+  }, 120_000);
+
+  it('that nobody reads leaves time for others, too, and its connection goes on', async () => {
+    await using service = await startService();
+    const connections = await Promise.all(Array.from({ length: 8 }, () => RawConnection.open(service.port)));
+    for (const connection of connections) {
+      connection.send(request('POST /nowhere', [jsonType, 'Transfer-Encoding: chunked']));
+      connection.send(chunk(' ').repeat(connection === connections[0] ? 50_000 : 500_000) + chunk(''));
+    }
+    const times = await healthTimes(service.url, 30);
+    expect(times.toSorted((a, b) => a - b).at(-2)).toBeLessThan(1000); // it was 4 s
+    const [first] = connections;
+    expect((await first?.answer())?.status).toBe(404);
+    first?.send(request('GET /version'));
+    expect((await first?.answer({ withinMs: 60_000 }))?.status).toBe(200);
+    for (const connection of connections) connection[Symbol.dispose]();
+  }, 90_000);
+});
+
+const filling = 9;
+
+/** Resolves when the worker holds what it takes of such bodies. */
+async function untilFull(service: Service, before: number): Promise<void> {
+  const [worker] = (await service.workers()) as [number];
+  await until(async () => (await memoryOf(worker)).bytes - before > 90 * megabyte, 'the bodies');
+}
+
+/** Milliseconds until a prompt of this length was answered. */
+async function timeOf(service: Service, name: Holder, length: number, isChunked = false): Promise<number> {
+  const body = JSON.stringify({ prompt: 'x'.repeat(length), nothing: true });
+  const from = performance.now();
+  using connection = await RawConnection.open(service.port);
+  const headers = [headerOf(name), ...(isChunked ? ['Transfer-Encoding: chunked'] : [])];
+  connection.send(jsonPost('/ask', isChunked ? chunk(body) + chunk('') : body, headers));
+  expect((await connection.answer({ withinMs: 40_000 })).status).toBe(400); // it was read to its end
+  return performance.now() - from;
+}
+
+/** The promise is one second, on a quiet machine (`npm run bench -- hostile-bodies`). It was 30 s. */
+const limitMs = 4000;
+
+describe('Bodies that drip', () => {
+  let folder: TemporaryFolder;
+  let service: Service;
+  let before: number;
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    service = await startService({ env: await writeHolders(folder) });
+    const [worker] = (await service.workers()) as [number];
+    before = (await memoryOf(worker)).bytes;
+  });
+  afterEach(async () => {
+    await service.stop();
+    await folder[Symbol.asyncDispose]();
+  });
+
+  it.each(Object.entries(manners))('do not keep the prompts of another client waiting: %s', async (_, manner) => {
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), ...manner]);
+    await untilFull(service, before);
+    for (const length of [20_000, 200_000, 2 * megabyte]) {
+      expect(await timeOf(service, 'modest', length)).toBeLessThan(limitMs);
+      expect(await timeOf(service, 'modest', length, true)).toBeLessThan(limitMs);
+    }
+    await until(() => drips.statuses.length > 0, 'one of them to be given up');
+    expect(drips.statuses.every((status) => status === '408' || status === '429')).toBe(true);
+  });
+
+  it('of one key count as those of one client, whomever it names', async () => {
+    const named = (index: number) => [headerOf('app'), `X-OpenWebUI-User-Id: user-${index}`];
+    using _drips = new DrippingBodies(
+      service.port,
+      filling,
+      (index) => [...named(index), `Content-Length: ${bodyBytes}`],
+      '/v1/chat/completions',
+    );
+    await untilFull(service, before);
+    using modest = await RawConnection.open(service.port);
+    modest.send(request('POST /ask', [jsonType, headerOf('modest'), `Content-Length: ${bodyBytes}`]));
+    let sent = 0;
+    const send = (count: number) => {
+      modest.send(Buffer.alloc(count, ' '));
+      sent += count;
+    };
+    send(8 * megabyte);
+    const steady = setInterval(() => send(megabyte / 8), 250); // a body that stops for a second is given up, too
+    using another = await RawConnection.open(service.port);
+    another.send(request('POST /v1/chat/completions', [jsonType, ...named(99), `Content-Length: ${2 * megabyte}`]));
+    another.send(Buffer.alloc(2 * megabyte, ' '));
+    const { status } = await another.answer().finally(() => clearInterval(steady));
+    expect(status).toBe(400); // it had its room, but not from the other client
+    const rest = '{"prompt":"hello"}';
+    send(bodyBytes - sent - rest.length);
+    modest.send(rest);
+    expect((await modest.answer()).status).toBe(200);
+  });
+
+  it('are left alone while nobody needs the memory', async () => {
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
+    await untilFull(service, before);
+    expect(await timeOf(service, 'modest', 20_000)).toBeLessThan(limitMs);
+    expect(drips.statuses.filter((status) => status === '429')).toEqual([]);
+  });
+});
+
+describe('A body that is complete', () => {
+  it('is not given up while its job waits, however short memory is', async () => {
+    await using folder = await temporaryFolder();
+    const gate = join(folder.path, 'gate');
+    const program = script('takes-turns.pl', join(folder.path, 'order'), gate);
+    const env = { ...(await writeHolders(folder)), MODEL_API_MAX_CONCURRENT: '1' };
+    await using service = await startWithProgram(program, env);
+    const [worker] = (await service.workers()) as [number];
+    const before = (await memoryOf(worker)).bytes;
+    const asks = ['first', 'x'.repeat(megabyte)].map((prompt) =>
+      service.post('/ask', { prompt }, { 'x-api-key': keyOf('modest') }),
+    );
+    await untilJobs(service, 1, 1);
+    using drips = new DrippingBodies(service.port, filling, () => [headerOf('greedy'), `Content-Length: ${bodyBytes}`]);
+    await untilFull(service, before);
+    await until(() => drips.statuses.includes('408'), 'those that drip to be given up'); // they wait for each other
+    await writeFile(gate, '');
+    expect((await Promise.all(asks)).map(({ status }) => status)).toEqual([200, 200]);
+  });
+});

@@ -1,0 +1,21 @@
+import { createGate } from '../../support/gate.js';
+import { untilJobs } from '../../support/jobs.js';
+import { startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const key = { 'idempotency-key': 'k' };
+
+describe('A worker that is killed while it answers a request with a key', () => {
+  it('leaves the key free, at once and to every worker', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, twoWorkers);
+    const cut = service.post('/ask', { prompt: 'once' }, key).catch(() => 'cut');
+    await untilJobs(service, 1, 0);
+    for (const pid of await service.workers()) process.kill(pid, 'SIGKILL');
+    expect(await cut).toBe('cut');
+    await until(async () => (await service.workers().catch(() => [])).length === 2, 'two new workers');
+    await gate.open();
+    const answer = await service.post('/ask', { prompt: 'once' }, key);
+    expect([answer.status, answer.headers.get('idempotency-replayed')]).toEqual([200, null]);
+  });
+});

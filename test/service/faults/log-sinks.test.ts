@@ -1,0 +1,94 @@
+import { closeSync, openSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { Socket } from 'node:net';
+import { join } from 'node:path';
+import { metric } from '../../support/exposition.js';
+import { freePort } from '../../support/free-port.js';
+import { recovers } from '../../support/jobs.js';
+import { createLogSocket, createPipe } from '../../support/pipe.js';
+import { type Service, spawnService } from '../../support/service.js';
+import { mountTinyDisk } from '../../support/tiny-disk.js';
+import { until } from '../../support/until.js';
+
+/** A service whose log is not looked at. */
+async function startWithLog(stdout: number | Socket): Promise<Service> {
+  const port = await freePort();
+  const service = await spawnService({ env: { MODEL_API_PORT: String(port) }, stdout });
+  service.port = port;
+  await until(async () => (await service.workers().catch(() => [])).length === 1, 'the worker to listen');
+  return service;
+}
+
+const lost = (service: Service) => metric(service, 'log_write_errors_total');
+
+/** Answers, and counts what it could not log; ends in order. */
+async function expectServed(service: Service): Promise<void> {
+  const before = await lost(service);
+  for (let count = 0; count < 20; count++) {
+    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+  }
+  await until(async () => (await lost(service)) > before, 'lost records to be counted');
+  await recovers(service);
+  expect(service.stderr).toEqual([]);
+}
+
+describe('A service whose log can not be written', () => {
+  it('serves all the same, counts what is lost, and exits with 0: a full device', async () => {
+    const full = openSync('/dev/full', 'w');
+    await using service = await startWithLog(full);
+    closeSync(full);
+    await expectServed(service);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('serves all the same, counts what is lost, and exits with 0: a pipe whose reader has gone', async () => {
+    await using pipe = await createPipe();
+    await using service = await startWithLog(pipe.open('blocking'));
+    pipe.leave();
+    await expectServed(service);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('serves all the same, counts what is lost, and exits with 0: a socket whose reader has gone', async () => {
+    await using socket = await createLogSocket();
+    await using service = await startWithLog(socket.writer);
+    socket.leave();
+    await expectServed(service);
+    expect(await service.stop()).toBe(0);
+  });
+
+  it('serves all the same, drops what does not fit, and goes on when it is read again: a pipe that is full', async () => {
+    await using pipe = await createPipe();
+    await using service = await startWithLog(pipe.open('blocking'));
+    pipe.fill();
+    for (let count = 0; count < 50; count++) expect((await service.get('/version')).status).toBe(200);
+    pipe.read();
+    const headers = { 'x-request-id': 'after-the-jam' };
+    await service.get('/version', headers);
+    let log = '';
+    await until(() => {
+      log += pipe.read();
+      return log.includes('after-the-jam');
+    }, 'the log to go on');
+    expect(await service.stop()).toBe(0);
+  });
+});
+
+const isRoot = process.getuid?.() === 0;
+
+(isRoot ? describe : describe.skip)('A service that logs to a file on a full disk', () => {
+  it('serves all the same, counts what is lost, and logs again once there is room', async () => {
+    await using disk = await mountTinyDisk();
+    const path = join(disk.path, 'log');
+    const file = openSync(path, 'a');
+    await using service = await startWithLog(file);
+    closeSync(file);
+    await disk.fill();
+    for (let count = 0; count < 30; count++) await service.get('/version'); // what is left of the last page
+    await expectServed(service);
+    await disk.empty();
+    await service.get('/version', { 'x-request-id': 'after-the-flood' });
+    await until(async () => (await readFile(path, 'utf8')).includes('after-the-flood'), 'the log to go on');
+    expect(await service.stop()).toBe(0);
+  });
+});

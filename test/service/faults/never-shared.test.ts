@@ -1,0 +1,114 @@
+import { type Confession, confessionOf, startConverser, textsOf } from '../../support/converser.js';
+import { metric } from '../../support/exposition.js';
+import { killIfAlive } from '../../support/processes.js';
+import { randomNumbers } from '../../support/random.js';
+import { type Service, twoWorkers } from '../../support/service.js';
+
+const seed = 20_240_611;
+const jobs = 500;
+const callers = 8;
+const maxPauseMs = 200;
+const limitMs = 240_000;
+
+/** Owns what it has said: nobody else may ever hear of it, and it may hear of nobody else. */
+class Caller {
+  readonly #name: string;
+  readonly #service: Service;
+  readonly #random: () => number;
+  /** Prompts of its conversation that were answered. */
+  #said: string[] = [];
+  #id: string | null = null;
+  #count = 0;
+  answered = 0;
+
+  constructor(name: string, service: Service, random: () => number) {
+    this.#name = name;
+    this.#service = service;
+    this.#random = random;
+  }
+
+  async act(): Promise<void> {
+    await new Promise((resolve) => setTimeout(resolve, this.#random() * maxPauseMs));
+    const choice = this.#random();
+    const canary = `canary of ${this.#name} ${++this.#count}`;
+    if (choice < 0.35) await this.#ask(canary);
+    else if (choice < 0.4) await this.#leave(canary);
+    else if (choice < 0.45) await this.#forget();
+    else if (choice < 0.48) await this.#kill();
+    else await this.#chat(canary);
+  }
+
+  async #ask(prompt: string): Promise<void> {
+    const { status, body } = await this.#service.post('/ask', { prompt });
+    expect({ status, heard: textsOf(confessionOf(body.response)) }).toEqual({ status: 200, heard: [prompt] });
+    this.answered++;
+  }
+
+  async #chat(message: string): Promise<void> {
+    const conversation = this.#id === null ? {} : { conversation_id: this.#id };
+    const { status, body } = await this.#service.post('/chat', { message, ...conversation });
+    if (status === 500) return; // its process was killed in the middle
+    expect(status).toBe(200);
+    this.#id = body.conversation_id as string;
+    this.#said.push(message);
+    expect(promptsOf(confessionOf(body.response))).toEqual(this.#said);
+    this.answered++;
+  }
+
+  /** Goes away at some moment of a turn: it is part of the conversation, or it is not; then the conversation is left, too. */
+  async #leave(message: string): Promise<void> {
+    const conversation = this.#id === null ? {} : { conversation_id: this.#id };
+    const signal = AbortSignal.timeout(Math.round(this.#random() * 60));
+    await this.#service.post('/chat', { message, ...conversation }, {}, signal).catch(() => {});
+    this.#id = null;
+    this.#said = [];
+  }
+
+  async #forget(): Promise<void> {
+    if (this.#id !== null) await fetch(`${this.#service.url}/chat/${this.#id}`, { method: 'DELETE' });
+    this.#id = null;
+    this.#said = [];
+  }
+
+  async #kill(): Promise<void> {
+    const pids = await this.#service.jobProcesses();
+    const pid = pids[Math.floor(this.#random() * pids.length)];
+    if (pid !== undefined && this.#name === 'caller 0') killIfAlive(pid);
+  }
+}
+
+/** What users have said to it, in order; each answer it has heard replayed holds earlier ones, and counts as well. */
+function promptsOf({ heard }: Confession): string[] {
+  for (const { from, text } of heard) {
+    if (from === 'assistant')
+      expect(heard.map((said) => said.text)).toEqual(expect.arrayContaining(textsOf(confessionOf(text))));
+  }
+  return heard.filter(({ from }) => from === 'user').map(({ text }) => text);
+}
+
+describe('A process of the model CLI', () => {
+  it(
+    `never hears two callers, in ${jobs} jobs with standby and live sessions`,
+    async () => {
+      await using service = await startConverser({
+        ...twoWorkers,
+        MODEL_API_STANDBY: '3',
+        MODEL_API_LIVE_SESSIONS: '4',
+        MODEL_API_MAX_CONCURRENT: '16', // processes are started in advance only while nobody waits
+      });
+      const all = Array.from({ length: callers }, (_, index) => {
+        return new Caller(`caller ${index}`, service, randomNumbers(seed + index));
+      });
+      const act = async (caller: Caller) => {
+        while (all.reduce((sum, { answered }) => sum + answered, 0) < jobs) await caller.act();
+      };
+      await Promise.all(all.map(act));
+
+      // All three ways to a process were gone. The first one seldom on a busy machine: starts in advance stand back while jobs begin.
+      expect(await metric(service, 'standby_total{result="hit"}')).toBeGreaterThan(0);
+      expect(await metric(service, 'live_session_total{result="hit"}')).toBeGreaterThan(10);
+      expect(await metric(service, 'live_session_total{result="replay"}')).toBeGreaterThan(10);
+    },
+    limitMs,
+  );
+});

@@ -1,0 +1,117 @@
+import { join } from 'node:path';
+import { describeWithPidNamespace, inPidNamespace } from '../../support/pid-namespace.js';
+import { programs } from '../../support/service.js';
+import {
+  cgroupTrees,
+  clock,
+  describeWithCgroups,
+  freshMark,
+  groupTrees,
+  sleeping,
+  untilSleeping,
+} from '../../support/trees.js';
+import { until } from '../../support/until.js';
+
+const isQuiet = (group: number) => {
+  try {
+    return !process.kill(-group, 0);
+  } catch {
+    return true;
+  }
+};
+
+describe('A program that changes its process id all the time, where there is no cgroup', () => {
+  it('is told of in the log when its job has ended and it lives on', async () => {
+    await using trees = await groupTrees();
+    const tree = await trees.start('/usr/bin/perl', [join(programs, 'hops.pl')]);
+    const { pid } = tree.child;
+    try {
+      await tree.child.exited;
+      await tree.end(0, 'done');
+      const isOver = () =>
+        isQuiet(pid) || trees.log.events.includes('tree_unclear') || trees.log.events.includes('tree_not_gone');
+      await until(isOver, 'a record, or its end');
+      // It may have been caught by chance. If not, it must have been told of.
+      if (!isQuiet(pid))
+        expect(trees.log.entries.at(-1)).toMatchObject({
+          level: 'warn',
+          event: 'tree_unclear',
+          fields: { group: pid },
+        });
+    } finally {
+      if (!isQuiet(pid)) process.kill(-pid, 'SIGKILL');
+    }
+  });
+
+  it('is no record where nothing is left', async () => {
+    await using trees = await groupTrees();
+    const mark = freshMark();
+    const tree = await trees.shell(`sleep ${mark} & setsid sleep ${mark} & exec sleep ${mark}`);
+    await untilSleeping(mark, 3);
+    await tree.end(50, 'cancelled');
+    await new Promise<void>((resolve) => clock.after(600, resolve)); // the look comes after 250 ms
+    expect([await sleeping(mark), trees.log.events]).toEqual([[], []]);
+  });
+});
+
+describeWithCgroups('A program that changes its process id all the time, in a cgroup', () => {
+  it('is ended', async () => {
+    await using trees = await cgroupTrees();
+    const tree = await trees.start('/usr/bin/perl', [join(programs, 'hops.pl')]);
+    await tree.child.exited;
+    await tree.end(0, 'done');
+    await until(() => isQuiet(tree.child.pid), 'the last of it to be buried');
+    expect(trees.log.events).toEqual([]);
+  });
+});
+
+/** Ends two jobs without root. The first leaves a program in a session of its own that nobody may look at. */
+const leavesHidden = `
+const { spawnProgram } = load('src/primary/cli/process/spawn');
+const { GroupContainments } = load('src/primary/cli/terminate/group-containment');
+const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
+const { instanceOfProcess } = load('src/shared/process/proc');
+const { cookieOf } = load('src/shared/process/instance');
+const { systemClock: clock } = load('src/shared/clock');
+const { LogBook } = load('test/support/log-book');
+process.setgroups([]);
+process.setgid(65534);
+process.setuid(65534);
+const observer = new Proxy({}, { get: () => () => {} });
+const instance = await instanceOfProcess(process.pid);
+const containments = new GroupContainments(instance, null, clock);
+const log = new LogBook();
+let serial = 0;
+async function run(script) {
+  const cookie = cookieOf(instance, ++serial);
+  const containment = await containments.create(serial, cookie);
+  const start = { program: '/usr/bin/perl', args: ['-e', script], env: {}, workingDirectory: '/', cookie };
+  const child = await spawnProgram(start, containment, observer);
+  const tree = new ProcessTree(child, containment, async () => {}, { killTree: async () => {}, clock, log, observer });
+  await child.exited;
+  await tree.end(50, 'done');
+}
+const prctl = { x64: 157, arm64: 167 }[process.arch];
+await run('pipe R, W; if (fork == 0) { require POSIX; POSIX::setsid(); syscall(' + prctl + ', 4, 0, 0, 0, 0); close W; sleep 60 } close W; <R>');
+await sleep(400);
+await run('1');
+await sleep(400);
+say(log.entries);
+`;
+
+describeWithPidNamespace('A program that nobody may look at, where there is no root', () => {
+  it('is told of in the log, once', async () => {
+    const entries = (await inPidNamespace(leavesHidden)) as {
+      level: string;
+      event: string;
+      fields: { processes: string };
+    }[];
+    expect(entries).toEqual([
+      {
+        level: 'warn',
+        event: 'tree_unclear',
+        fields: { group: expect.any(Number), processes: expect.stringMatching(/^\d+$/) },
+      },
+    ]);
+  });
+});

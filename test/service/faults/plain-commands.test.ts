@@ -1,0 +1,73 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
+import { recovers } from '../../support/jobs.js';
+import { type Service, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+interface Check {
+  readonly status: string;
+  readonly trigger: string;
+  readonly error?: string;
+}
+
+async function checksOf(service: Service): Promise<Check[]> {
+  return (await service.get('/health/history')).body.history as Check[];
+}
+
+describe('A plain command', () => {
+  it('is told a conversation in the form that was chosen, and answers without what is for a terminal', async () => {
+    const command = `perl -0777 -ne 'print "\\e[1m", $_, "\\e[0m\\n\\n"'`;
+    await using service = await startWithProgram(command, { MODEL_API_CLI_TEMPLATE: 'jsonl' });
+    const { body } = await service.post('/chat', { message: 'one', system: 'Be brief.' });
+    const first = '{"role":"system","content":"Be brief."}\n{"role":"user","content":"one"}';
+    expect(body.response).toBe(first);
+    const next = { message: 'two', conversation_id: body.conversation_id, stream: true };
+    const { text } = await service.post('/chat', next);
+    const deltas = [...text.matchAll(/^event: delta\ndata: (.*)$/gm)].map(([, data = '']) => JSON.parse(data).text);
+    const [, , answer, question] = deltas.join('').split('\n');
+    expect([answer, question]).toEqual([
+      JSON.stringify({ role: 'assistant', content: first }),
+      '{"role":"user","content":"two"}',
+    ]);
+    expect(deltas.join('')).not.toMatch(/\n$/);
+  });
+
+  it('that says nothing has failed, and after three failures in a row is not ready until it answers', async () => {
+    await using folder = await temporaryFolder();
+    const answer = join(folder.path, 'answer');
+    await using service = await startWithProgram(`sh -c 'cat "$0" || exit 0; exit 3' ${answer}`, {
+      MODEL_API_READINESS_INTERVAL_SECONDS: '0',
+    });
+    const ask = () => service.post('/ask', { prompt: 'words of the client' });
+    const empty = { error: 'cli_error', reason: 'empty_answer' };
+    for (const _ of [1, 2]) expect((await ask()).body).toMatchObject(empty);
+    await recovers(service);
+    expect((await service.get('/health')).body.status).toBe('ok');
+    await writeFile(answer, 'half an answer');
+    expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' });
+    const fault = await until(
+      async () => (await checksOf(service)).find(({ error }) => error !== undefined),
+      'a fault',
+    );
+    expect(fault).toMatchObject({
+      status: 'not_ready',
+      trigger: 'failure',
+      error: '3 jobs in a row have failed, the last one with crashed: it is ready again when one is answered',
+    });
+    expect((await service.get('/health')).body.status).toBe('degraded');
+    expect((await ask()).body).toMatchObject({ error: 'cli_error', reason: 'crashed' }); // it is let through
+  });
+
+  it('is ready again as soon as one job is answered', async () => {
+    await using folder = await temporaryFolder();
+    const isWell = join(folder.path, 'well');
+    await using service = await startWithProgram(`sh -c 'cat; test -e "$0"' ${isWell}`);
+    for (const _ of [1, 2, 3]) expect((await service.post('/ask', { prompt: 'a' })).status).toBe(500);
+    await until(async () => (await service.get('/health')).body.status === 'degraded', 'the service to be degraded');
+    await writeFile(isWell, '');
+    expect((await service.post('/ask', { prompt: 'a' })).body).toMatchObject({ success: true, response: 'a' });
+    await until(async () => (await service.get('/health')).body.status === 'ok', 'the service to be well');
+    expect((await checksOf(service)).map(({ status }) => status)).toEqual(['ready', 'not_ready', 'ready']);
+  });
+});

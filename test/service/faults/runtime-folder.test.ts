@@ -1,0 +1,159 @@
+import { existsSync } from 'node:fs';
+import { chmod, mkdir, readdir, readFile, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
+import { fixture, type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { mountTinyDisk } from '../../support/tiny-disk.js';
+import { until } from '../../support/until.js';
+
+const system = 'the system text of a client';
+
+/** The runtime directories; beside them are those in which programs work. */
+async function foldersIn(parent: string): Promise<readonly string[]> {
+  return (await readdir(parent)).filter((name) => name.startsWith('prompt-relay-'));
+}
+
+/** A service that has a client's system text in its folder, below `TMPDIR`. */
+async function startHolding(TMPDIR: string): Promise<{ readonly service: Service; readonly folder: string }> {
+  const others = await readdir(TMPDIR);
+  const env = { MODEL_API_CLI: 'claude', MODEL_API_DRAIN_TIMEOUT_SECONDS: '0', TMPDIR };
+  const service = await startWithProgram(script('takes-system-text.pl'), env);
+  service.post('/ask', { prompt: 'hello', system }).catch(() => {}); // broken off by the kill
+  const [own = ''] = (await foldersIn(TMPDIR)).filter((name) => !others.includes(name));
+  const folder = join(TMPDIR, own);
+  await until(() => holdsText(folder), 'the system text to be on disk');
+  return { service, folder };
+}
+
+async function holdsText(folder: string): Promise<boolean> {
+  const names = await readdir(folder).catch(() => []);
+  const files = names.filter((name) => name.endsWith('.system'));
+  const texts = await Promise.all(files.map((name) => readFile(join(folder, name), 'utf8').catch(() => '')));
+  return texts.some((text) => text.includes(system));
+}
+
+/** Who may look into the folder, and at the system texts in it. */
+async function modesOf(folder: string): Promise<number[]> {
+  const files = (await readdir(folder)).filter((name) => name.endsWith('.system')).map((name) => join(folder, name));
+  return Promise.all([folder, ...files].map(async (path) => (await stat(path)).mode & 0o777));
+}
+
+describe("A client's system text", () => {
+  it('goes with the primary when that is killed, and a living neighbour keeps its own', async () => {
+    await using shared = await temporaryFolder();
+    const neighbour = await startHolding(shared.path);
+    await using _running = neighbour.service;
+    expect(await modesOf(neighbour.folder)).toEqual([0o700, 0o600]);
+    const { service, folder } = await startHolding(shared.path);
+    await using _killed = service;
+    service.process.kill('SIGKILL');
+    await until(() => !existsSync(folder), 'the folder to be gone');
+    expect(await holdsText(neighbour.folder)).toBe(true);
+    await neighbour.service.stop();
+    expect(await readdir(shared.path)).toEqual([]);
+  });
+
+  it('goes at the next start when the workers were killed too, and a living neighbour keeps its own', async () => {
+    await using shared = await temporaryFolder();
+    const neighbour = await startHolding(shared.path);
+    await using _running = neighbour.service;
+    const { service, folder } = await startHolding(shared.path);
+    await using _killed = service;
+    for (const pid of [...(await service.workers()), service.pid]) process.kill(pid, 'SIGKILL');
+    await service.exited;
+    expect(await holdsText(folder)).toBe(true);
+
+    await using successor = await startService({ env: { TMPDIR: shared.path } });
+    expect(await foldersIn(shared.path)).toHaveLength(2);
+    expect(await readdir(shared.path)).toHaveLength(4);
+    expect([await holdsText(folder), await holdsText(neighbour.folder)]).toEqual([false, true]);
+    for (const running of [successor, neighbour.service]) await running.stop();
+    expect(await readdir(shared.path)).toEqual([]);
+  });
+});
+
+const key = { 'x-api-key': 'key-of-the-service-0123' };
+
+/** A service in a folder for temporary files, and its own folder there. */
+async function startIn(TMPDIR: string, cli: Readonly<Record<string, string>>) {
+  const env = { ...cli, TMPDIR, MODEL_API_KEY: key['x-api-key'], MODEL_API_READINESS_INTERVAL_SECONDS: '0' };
+  const service = await startService({ env });
+  await service.log('readiness_checked');
+  const [name = ''] = await foldersIn(TMPDIR);
+  return { service, own: join(TMPDIR, name) };
+}
+
+async function ask(service: Service): Promise<unknown[]> {
+  const { status, body } = await service.post('/ask', { prompt: 'hello' }, key);
+  return status === 200 ? [status] : [status, body.error];
+}
+
+async function recheck(service: Service): Promise<unknown> {
+  const { body } = await service.post('/health/recheck', {}, key);
+  return (body.readiness as { model_cli: { status: string } }).model_cli.status;
+}
+
+describe.each([
+  ['a command', { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' }],
+  ['the demo model', { MODEL_API_CLI: 'demo' }],
+])('The folder of the service that a cleaner has removed, with %s', (_what, cli) => {
+  it('is made anew for the next job, and the service is ready', async () => {
+    await using shared = await temporaryFolder();
+    const { service, own } = await startIn(shared.path, cli);
+    await using _running = service;
+    await rm(own, { recursive: true });
+    expect([await ask(service), await recheck(service)]).toEqual([[200], 'ready']);
+    expect((await stat(own)).mode & 0o777).toBe(0o700);
+  });
+
+  it('fails jobs with spawn_error while it can not be made, is told by a forced check, and needs no restart', async () => {
+    await using shared = await temporaryFolder();
+    const parent = join(shared.path, 'parent');
+    await mkdir(parent);
+    const { service, own } = await startIn(parent, cli);
+    await using _running = service;
+    await rename(parent, `${parent}.away`);
+    expect([await ask(service), await recheck(service)]).toEqual([[500, 'spawn_error'], 'not_ready']);
+    expect((await service.get('/health')).body.status).toBe('degraded');
+    await rename(`${parent}.away`, parent);
+    await rm(own, { recursive: true });
+    expect([await recheck(service), await ask(service)]).toEqual(['ready', [200]]);
+    expect((await service.get('/health')).body.status).toBe('ok');
+  });
+
+  it('is not used where others may write to it', async () => {
+    await using shared = await temporaryFolder();
+    const { service, own } = await startIn(shared.path, cli);
+    await using _running = service;
+    await rm(own, { recursive: true });
+    await mkdir(own);
+    await chmod(own, 0o777);
+    expect([await ask(service), await recheck(service)]).toEqual([[500, 'spawn_error'], 'not_ready']);
+    expect(await readdir(own)).toEqual([]);
+    await rm(own, { recursive: true });
+    expect([await ask(service), await recheck(service)]).toEqual([[200], 'ready']);
+  });
+});
+
+(process.getuid?.() === 0 ? describe : describe.skip)('A disk that is full where the folder of the service is', () => {
+  it('is told by a forced check, and the service is well again when there is room', async () => {
+    await using disk = await mountTinyDisk();
+    const { service } = await startIn(disk.path, { MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' });
+    await using _running = service;
+    await disk.fill();
+    expect([await ask(service), await recheck(service)]).toEqual([[500, 'spawn_error'], 'not_ready']);
+    await disk.empty();
+    expect([await recheck(service), await ask(service)]).toEqual(['ready', [200]]);
+  });
+});
+
+describe('The folder of a job', () => {
+  it('is told to its program by a path that is good there, though TMPDIR is a relative one', async () => {
+    await using shared = await temporaryFolder();
+    const env = { TMPDIR: '.' };
+    await using service = await startWithProgram(fixture('tells-itself.js'), env, { folder: shared.path });
+    const { body } = await service.post('/ask', { prompt: 'hello' });
+    const told = JSON.parse(body.response as string);
+    for (const path of [told.env.TMPDIR, told.cwd]) expect(path.startsWith(`${shared.path}/`)).toBe(true);
+  });
+});

@@ -1,0 +1,37 @@
+import { expectSound } from '../../support/door.js';
+import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { healthTimes, SlowClients, slowKinds } from '../../support/slow-clients.js';
+import { until } from '../../support/until.js';
+
+const clients = 1000;
+/** The promise is 50 ms, on a quiet machine (`npm run bench -- slow-clients`); other tests run beside this one. */
+const limitMs = 500;
+const maxTimesAlone = 10;
+
+function p99Of(times: readonly number[]): number {
+  return times.toSorted((a, b) => a - b)[Math.floor(times.length * 0.99) - 1] ?? Number.NaN;
+}
+
+let service: Service;
+beforeAll(async () => {
+  service = await startService({ env: twoWorkers });
+});
+afterAll(() => service.stop());
+
+describe('A thousand clients that waste time', () => {
+  it.each(slowKinds)('do not slow down the others: slow %s', async (kind) => {
+    const aloneMs = p99Of(await healthTimes(service.url, 100));
+    using slow = await SlowClients.open(service.port, kind, clients);
+    expect(slow.size).toBeGreaterThan(clients * 0.9);
+    expect(p99Of(await healthTimes(service.url, 200))).toBeLessThan(Math.max(limitMs, maxTimesAlone * aloneMs));
+    expect((await service.post('/ask', { prompt: 'Are you there?' })).status).toBe(200);
+  });
+
+  it('are given up when their time is over, and cost nothing afterwards', async () => {
+    using slow = await SlowClients.open(service.port, 'headers', clients);
+    await until(() => slow.size === 0, 'all to be closed', 25_000); // 10 s for the headers
+    await expectSound(service);
+    const { text } = await service.get('/metrics');
+    expect(/^model_api_http_requests_in_flight (\d+)$/m.exec(text)?.[1]).toBe('1'); // this very scrape
+  });
+});

@@ -1,0 +1,134 @@
+import { connect, type Socket } from 'node:net';
+import { startConverser, untilProcesses } from '../../support/converser.js';
+import { stream, textOf } from '../../support/event-stream.js';
+import { recovers, untilJobs, untilTreeGone } from '../../support/jobs.js';
+import { memoryOf } from '../../support/processes.js';
+import { jsonPost } from '../../support/raw-http.js';
+import type { Service } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const megabyte = 1024 * 1024;
+/** What was sent is in a file; this much was on its way to each reader once and is not yet collected. */
+const socketMegabytes = 12;
+const answerBytes = 10 * megabyte;
+const big = { MODEL_API_MAX_OUTPUT_BYTES: String(answerBytes), MODEL_API_MAX_CONCURRENT: '24' };
+
+/** Asks for ten megabytes and reads none of them. */
+function askAndIgnore(service: Service): Socket {
+  const socket = connect(service.port, '127.0.0.1').pause();
+  socket.on('error', () => {});
+  socket.write(jsonPost('/ask', JSON.stringify({ prompt: `big ${answerBytes}`, stream: true })));
+  return socket;
+}
+
+async function memoryOfAll(service: Service): Promise<number> {
+  const pids = [service.pid, ...(await service.workers())];
+  const each = await Promise.all(pids.map(memoryOf));
+  return each.reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Resolves when the memory has stopped growing. */
+async function settledMemory(service: Service): Promise<number> {
+  let before = 0;
+  return until(async () => {
+    await new Promise((resolve) => setTimeout(resolve, 500));
+    const [last, now] = [before, await memoryOfAll(service)];
+    before = now;
+    return Math.abs(now - last) < megabyte / 2 ? now : null;
+  }, 'the memory to settle');
+}
+
+describe('A reader that does not read', () => {
+  it('slows its own job, and costs what its socket has taken; twenty of them disturb nobody', async () => {
+    await using service = await startConverser(big);
+    const readers = 20;
+    // The same work once before: buffers that are kept for later, and code that is compiled, belong to no reader.
+    const warmUp = Array.from({ length: 4 }, () => askAndIgnore(service));
+    await untilJobs(service, 4, 0);
+    await settledMemory(service);
+    for (const socket of warmUp) socket.destroy();
+    await recovers(service);
+    const before = await settledMemory(service);
+
+    const sockets = Array.from({ length: readers }, () => askAndIgnore(service));
+    await untilJobs(service, readers, 0);
+    const grown = (await settledMemory(service)) - before;
+    expect(grown).toBeLessThan(readers * socketMegabytes * megabyte);
+    const started = performance.now();
+    for (let count = 0; count < 5; count++) {
+      expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    }
+    expect((performance.now() - started) / 5).toBeLessThan(1000);
+    await untilProcesses(service, { busy: readers });
+
+    const left = performance.now();
+    for (const socket of sockets) socket.destroy();
+    await untilTreeGone(service, 3000);
+    await untilJobs(service, 0, 0);
+    expect(performance.now() - left).toBeLessThan(5000);
+  }, 90_000);
+
+  it('gets the whole answer when it begins to read', async () => {
+    await using service = await startConverser({ ...big, MODEL_API_STALL_TIMEOUT: '0.5' });
+    await using answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` });
+    await answer.next('started');
+    await new Promise((resolve) => setTimeout(resolve, 2000)); // four times the stall limit: the silence is not the program's
+    const events = await answer.rest();
+    expect(events.at(-1)?.event).toBe('done');
+    expect(textOf(events).length).toBe(answerBytes);
+    expect(events.at(-1)?.data.response).toHaveLength(answerBytes);
+  });
+
+  it('leaves with a half of the connection: no answer can reach it any more', async () => {
+    await using service = await startConverser(big);
+    const socket = askAndIgnore(service);
+    await untilJobs(service, 1, 0);
+    await settledMemory(service);
+    await untilProcesses(service, { busy: 1 });
+    socket.end();
+    await untilTreeGone(service);
+    await untilJobs(service, 0, 0, 1000);
+    socket.destroy();
+  });
+
+  it('leaves in the middle: slot and processes are free within a second', async () => {
+    await using service = await startConverser({ ...big, MODEL_API_MAX_CONCURRENT: '1' });
+    const answer = await stream(service, '/ask', { prompt: `big ${answerBytes}` }, { 'x-request-id': 'slow' });
+    await answer.next('started');
+    await answer.next('delta');
+    answer.leave();
+    await untilTreeGone(service);
+    await untilJobs(service, 0, 0, 1000);
+    expect(await service.log('http_request_completed', ({ request_id }) => request_id === 'slow')).toMatchObject({
+      status_code: 499,
+      outcome: 'cancelled',
+    });
+  });
+});
+
+describe('A silent program', () => {
+  const ask = async (service: Service, prompt: string) => (await service.post('/ask', { prompt })).body;
+
+  it('is ended at the limit for its first output, and that is said', async () => {
+    await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '0.6', MODEL_API_STALL_TIMEOUT: '5' });
+    expect(await ask(service, 'silent')).toMatchObject({
+      error: 'timeout',
+      message: 'the model was silent for 600 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+    });
+    await recovers(service);
+  });
+
+  it('is ended at the limit between two outputs, plain and streamed, and that is said', async () => {
+    await using service = await startConverser({ MODEL_API_FIRST_OUTPUT_TIMEOUT: '5', MODEL_API_STALL_TIMEOUT: '0.6' });
+    const failure = {
+      error: 'timeout',
+      message: 'the model CLI was silent for 600 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
+    };
+    expect(await ask(service, 'hang')).toMatchObject(failure);
+    await recovers(service);
+    const events = await (await stream(service, '/ask', { prompt: 'hang' })).rest();
+    expect(events.at(-1)).toMatchObject({ event: 'error', data: failure });
+    await recovers(service);
+    expect(await ask(service, 'drip 6 250')).toMatchObject({ response: '1 2 3 4 5 6 ' });
+  });
+});

@@ -1,0 +1,81 @@
+import { runtimeOf, untilJobs } from '../../support/jobs.js';
+import { type SubClientKey, SubClientsHouse } from '../../support/sub-clients.js';
+import { until } from '../../support/until.js';
+
+describe('The users of one key', () => {
+  it('have its rate together, whatever they are called', async () => {
+    await using house = await SubClientsHouse.start(',rate=3/600');
+    await house.open();
+    const answers = [];
+    for (const user of ['ada', 'Bob', null, 'eve', 'Eve']) answers.push((await house.ask('app', user, 'hello')).status);
+    expect(answers).toEqual([200, 200, 200, 429, 429]);
+    expect((await house.ask('other', null, 'hello')).status).toBe(200);
+  });
+
+  it('have its slots together', async () => {
+    await using house = await SubClientsHouse.start(',concurrent=2', { MODEL_API_MAX_CONCURRENT: '4' });
+    const answers = ['ada', 'Bob', 'eve'].map((user) => house.ask('app', user, user));
+    await untilJobs(house.service, 2, 1);
+    answers.push(house.ask('other', null, 'other'));
+    await untilJobs(house.service, 3, 1);
+    await house.open();
+    expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+  });
+
+  it('have its places in the queue together, and none of them keeps the others out', async () => {
+    await using house = await SubClientsHouse.start(',queue=4');
+    const first = house.ask('other', null, 'first');
+    await untilJobs(house.service, 1, 0);
+    const ada = [];
+    for (let waiting = 1; waiting <= 4; waiting++)
+      ada.push(await house.queued('app', 'ada', `ada ${waiting}`, waiting));
+    expect((await house.ask('app', 'ada', 'ada 5')).status).toBe(429);
+    const others = ['bob', 'eve', 'joe'].map((user) => house.ask('app', user, user));
+    const lost = await Promise.all(ada.slice(1).map(({ answer }) => answer));
+    expect(lost.map(({ status }) => status)).toEqual([504, 504, 504]);
+    const tooMany = await Promise.all(['zoe', 'Zoe', 'ada'].map((user) => house.ask('app', user, user)));
+    expect(tooMany.map(({ status }) => status)).toEqual([429, 429, 429]);
+    expect(await runtimeOf(house.service)).toMatchObject({ active_requests: 1, queued_requests: 4 });
+    await house.open();
+    const served = await Promise.all([first, ada[0]?.answer, ...others]);
+    expect(served.map((answer) => answer?.status)).toEqual([200, 200, 200, 200, 200]);
+  });
+
+  it('take turns among themselves, and as one with other keys', async () => {
+    await using house = await SubClientsHouse.start('');
+    const answers = [house.ask('other', null, 'other 1')];
+    await untilJobs(house.service, 1, 0);
+    const asked: [SubClientKey, string | null, string][] = [
+      ...['ada 1', 'ada 2', 'ada 3'].map((prompt): [SubClientKey, string, string] => ['app', 'ada', prompt]),
+      ...['bob', 'Eve', 'joe'].map((user): [SubClientKey, string, string] => ['app', user, user]),
+      ...['other 2', 'other 3', 'other 4'].map((prompt): [SubClientKey, null, string] => ['other', null, prompt]),
+    ];
+    for (const [index, [key, user, prompt]] of asked.entries())
+      answers.push((await house.queued(key, user, prompt, index + 1)).answer);
+    await house.open();
+    await Promise.all(answers);
+    const order = ['ada 1', 'other 2', 'bob', 'other 3', 'Eve', 'other 4', 'joe', 'ada 2', 'ada 3'];
+    expect(await house.started(10)).toEqual(['other 1', ...order]);
+  });
+
+  it('are one client for the places that are its own', async () => {
+    await using house = await SubClientsHouse.start('', { MODEL_API_MAX_QUEUE: '8' });
+    const first = house.ask('other', null, 'other');
+    await untilJobs(house.service, 1, 0);
+    const statuses: number[] = [];
+    const users = Array.from({ length: 20 }, async (_, number) => {
+      statuses.push((await house.ask('app', `user${number}`, 'hello')).status);
+    });
+    await until(() => statuses.length === 18, 'those to be refused that are too many'); // a quarter may wait
+    expect(statuses).toEqual(Array(18).fill(429));
+    await house.open();
+    await Promise.all([first, ...users]);
+    expect(statuses.slice(18)).toEqual([200, 200]);
+  });
+});
+
+it('The background jobs of the users of one key have a share together, and take turns', async () => {
+  await using house = await SubClientsHouse.start('', { MODEL_API_MAX_JOBS: '16' });
+  const { started } = await house.backgroundCrowd();
+  expect(started.slice(0, 5)).toEqual(['first', 'ada 1', 'bob', 'eve', 'joe']);
+});

@@ -1,0 +1,77 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { untilJobs } from '../../support/jobs.js';
+import { KeepAliveClient } from '../../support/keep-alive.js';
+import { killIfAlive, readOfProcess } from '../../support/processes.js';
+import { type Service, script, startWithProgram } from '../../support/service.js';
+
+/** How a program of `leaves-strays.pl` leaves processes behind. */
+export const ways = ['setsid', 'env-i', 'double-fork', 'no-leader', 'storm', 'breeder'] as const;
+export type Way = (typeof ways)[number];
+
+export interface LeakRun {
+  readonly runs: number;
+  readonly strays: number;
+}
+
+export interface LeakOrder {
+  readonly way: Way;
+  readonly cgroup: 'auto' | 'off';
+  /** Programs that are started in advance. */
+  readonly standby: 0 | 1;
+  readonly callers: number;
+  /** Whether there has been enough, after so many answered jobs. */
+  readonly isEnough: (runs: number) => boolean;
+}
+
+/** Every so many callers goes away before its answer comes. */
+const leaveEvery = 5;
+const maxPatienceMs = 20;
+
+/** Has programs leave strays for a while, and counts those that are left once the service says that it is idle. */
+export async function leaveStrays({ way, cgroup, standby, callers, isEnough }: LeakOrder): Promise<LeakRun> {
+  const mark = `300.${process.pid}${Math.floor(performance.now())}`; // what a sleep takes for its time
+  const service = await startWithProgram(script('leaves-strays.pl', way, mark), {
+    MODEL_API_CGROUP: cgroup,
+    MODEL_API_STANDBY: String(standby),
+    MODEL_API_MAX_CONCURRENT: String(callers),
+  });
+  try {
+    const runs = await askUntil(service, callers, isEnough);
+    await untilJobs(service, 0, 0, 30_000);
+    return { runs, strays: (await straysOf(mark, service.pid)).length };
+  } finally {
+    await service.stop();
+    for (const pid of await straysOf(mark, service.pid)) killIfAlive(pid);
+  }
+}
+
+async function askUntil(service: Service, callers: number, isEnough: (runs: number) => boolean): Promise<number> {
+  using client = new KeepAliveClient(service.port, callers);
+  let runs = 0;
+  const call = async () => {
+    while (!isEnough(runs)) {
+      runs++;
+      if (runs % leaveEvery === 0) {
+        await client.post('/ask', { prompt: 'hello' }, AbortSignal.timeout(runs % maxPatienceMs)).catch(() => {});
+        continue;
+      }
+      const { status, body } = await client.post('/ask', { prompt: 'hello' });
+      if (status !== 200 || body.response !== 'hello')
+        throw new Error(`not answered: ${status} ${JSON.stringify(body)}`);
+    }
+  };
+  await Promise.all(Array.from({ length: callers }, call));
+  return runs;
+}
+
+/** Found by their arguments: they have shed whatever else a process can shed. A child of the primary is one on standby. */
+async function straysOf(mark: string, primary: number): Promise<number[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name)).map(Number);
+  const isStray = async (pid: number) => {
+    if (!(await readOfProcess(pid, 'cmdline')).includes(mark)) return false;
+    const status = await readFile(`/proc/${pid}/status`, 'utf8').catch(() => '');
+    return Number(/^PPid:\s+(\d+)/m.exec(status)?.[1] ?? primary) !== primary;
+  };
+  const found = await Promise.all(pids.map(isStray));
+  return pids.filter((_, index) => found[index]);
+}

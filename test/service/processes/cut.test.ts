@@ -1,0 +1,80 @@
+import { untilJobs } from '../../support/jobs.js';
+import { type Service, script, startWithProgram } from '../../support/service.js';
+import { expectNothingLeft, lifeEvents } from '../../support/shutdown.js';
+import { until } from '../../support/until.js';
+
+/** For two busy cores; what is not cut at once takes a minute. */
+const toleranceMs = 8000;
+const longMs = 60_000;
+
+/** A service with two endless jobs that run, and one that waits. */
+async function startEndless(drainSeconds: number) {
+  const service = await startWithProgram(script('ignores-sigterm.pl'), {
+    MODEL_API_MAX_CONCURRENT: '2',
+    MODEL_API_DRAIN_TIMEOUT_SECONDS: String(drainSeconds),
+    MODEL_API_KILL_GRACE_MS: String(longMs),
+  });
+  const answers = ['first', 'second', 'third'].map((prompt) => service.post('/ask', { prompt }));
+  await untilJobs(service, 2, 1);
+  await until(async () => (await service.jobProcesses()).length === 4, 'two programs of two processes each');
+  return { service, answers, workers: await service.workers() };
+}
+
+type Endless = Awaited<ReturnType<typeof startEndless>>;
+
+async function expectTold({ answers }: Endless): Promise<void> {
+  for (const { status, headers, body } of await Promise.all(answers)) {
+    expect({ status, error: body.error }).toEqual({ status: 503, error: 'shutting_down' });
+    expect(headers.get('connection')).toBe('close');
+    expect(headers.get('retry-after')).toBe(String(body.retry_after_seconds));
+  }
+}
+
+/** Milliseconds from now until no process of a job is left. */
+async function untilTreesGone(service: Service): Promise<number> {
+  const startedMs = performance.now();
+  await until(async () => (await service.jobProcesses()).length === 0, 'the process trees to be gone');
+  return performance.now() - startedMs;
+}
+
+async function expectExitAfterCut({ service, workers }: Endless): Promise<void> {
+  expect(await service.exited).toBe(1);
+  expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_timeout']);
+  await expectNothingLeft(service, workers);
+}
+
+describe('A service with endless jobs', () => {
+  it('cuts them at the drain limit, tells their clients, and exits with 1', async () => {
+    const limitMs = 2000;
+    const endless = await startEndless(limitMs / 1000);
+    await using service = endless.service;
+    service.process.kill('SIGTERM');
+    const [tookMs] = await Promise.all([untilTreesGone(service), expectTold(endless)]);
+    expect(tookMs).toBeGreaterThan(limitMs - 100); // the clocks of two processes
+    expect(tookMs).toBeLessThan(limitMs + toleranceMs);
+    await expectExitAfterCut(endless);
+  });
+
+  it.each(['SIGTERM', 'SIGINT'] as const)('cuts them at once at a second signal: %s', async (second) => {
+    const endless = await startEndless(longMs / 1000);
+    await using service = endless.service;
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    expect(await service.jobProcesses()).toHaveLength(4);
+    await new Promise((resolve) => setTimeout(resolve, 600)); // any sooner, the same signal counts once
+    service.process.kill(second);
+    const [tookMs] = await Promise.all([untilTreesGone(service), expectTold(endless)]);
+    expect(tookMs).toBeLessThan(toleranceMs);
+    await expectExitAfterCut(endless);
+  });
+
+  it('ends the same way however many signals come', async () => {
+    const endless = await startEndless(longMs / 1000);
+    await using service = endless.service;
+    service.process.kill('SIGINT');
+    await service.log('shutdown_start');
+    for (const signal of ['SIGTERM', 'SIGHUP', 'SIGINT', 'SIGTERM'] as const) service.process.kill(signal);
+    await expectTold(endless);
+    await expectExitAfterCut(endless);
+  });
+});

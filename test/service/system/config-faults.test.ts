@@ -1,0 +1,167 @@
+import { mkdtemp, rm, stat, writeFile } from 'node:fs/promises';
+import { request as httpRequest } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { runCommand } from '../../support/command.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { failingService, type Service, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+function statusOverSocket(socketPath: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    const sent = httpRequest({ socketPath, path: '/version', headers: { host: 'localhost' } }, (answer) => {
+      answer.resume().once('end', () => resolve(answer.statusCode));
+    });
+    sent.once('error', reject).end();
+  });
+}
+
+describe('A service that can not start', () => {
+  it('lists every fault of its configuration at once, on stderr and in its log, and exits with 78', async () => {
+    const service = await failingService({
+      MODEL_API_PORT: 'abc',
+      MODEL_API_MAX_QUEUE: '1e3',
+      MODEL_API_MAX_CONCURRENT: '',
+      MODEL_API_WORKERS: '0x2',
+      MODEL_API_CLI: 'gpt',
+      MODEL_API_KEY: '',
+      MODEL_API_LOG_LEVEL: 'loud',
+    });
+    expect(service.code).toBe(78);
+    const names = ['PORT', 'MAX_QUEUE', 'MAX_CONCURRENT', 'WORKERS', 'CLI', 'KEY', 'LOG_LEVEL'];
+    const [head, ...faults] = service.stderr;
+    expect(head).toBe("prompt-relay can't start:");
+    expect(faults.map((fault) => fault.trim().split(':')[0]).sort()).toEqual(
+      names.map((name) => `MODEL_API_${name}`).sort(),
+    );
+    // At an exit, what is flushed may overtake the record that is just being written.
+    expect(service.logs.map(({ event, error }) => `${event} ${error}`).sort()).toEqual(
+      faults.map((fault) => `config_invalid ${fault.trim()}`).sort(),
+    );
+    expect(service.stderr.join()).not.toMatch(/abc|1e3|0x2|gpt|loud/);
+  });
+
+  it.each(['0.0.0.0', '::', '192.0.2.1', 'relay.example.org'])(
+    'refuses to listen on %s without a key',
+    async (host) => {
+      const service = await failingService({ MODEL_API_HOST: host });
+      expect(service.code).toBe(78);
+      expect(service.stderr[1]).toMatch(/^ {2}MODEL_API_HOST: .* set MODEL_API_KEY, or bind to 127\.0\.0\.1$/);
+    },
+  );
+
+  it('says which alias stands for nothing', async () => {
+    const service = await failingService({ MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,gpt-5=big,a=b,b=a' });
+    const said = (name: string, what: string) => `  MODEL_API_MODEL_ALIASES: ${name} stands for, ${what}`;
+    const [, ...faults] = service.stderr;
+    expect([service.code, faults]).toEqual([
+      78,
+      [
+        said('big, which gpt-5', 'must be one of eliza, echo'),
+        said('b, which a', 'is an alias too: name its model'),
+        said('a, which b', 'is an alias too: name its model'),
+      ],
+    ]);
+  });
+
+  it('says which key file can not be read', async () => {
+    const service = await failingService({ MODEL_API_KEY_FILE: '/nowhere/keys' });
+    expect([service.code, service.stderr[1]]).toEqual([78, expect.stringMatching(/MODEL_API_KEY_FILE: ENOENT/)]);
+  });
+
+  it.each([
+    { env: { TMPDIR: '/nowhere' }, sentence: 'TMPDIR: cannot create a folder in /nowhere (ENOENT)' },
+    { env: { TMPDIR: '/dev/null' }, sentence: 'TMPDIR: cannot create a folder in /dev/null (ENOTDIR)' },
+    {
+      env: { RUNTIME_DIRECTORY: '/nowhere' },
+      sentence: 'RUNTIME_DIRECTORY: cannot create a folder in /nowhere (ENOENT)',
+    },
+  ])('exits with 78 when there is no room for its own folder, and so does a check: $sentence', async (given) => {
+    const { code, stderr, logs } = await failingService(given.env);
+    expect({ code, stderr }).toEqual({ code: 78, stderr: ["prompt-relay can't start:", `  ${given.sentence}`] });
+    expect(logs).toEqual([expect.objectContaining({ event: 'config_invalid', error: given.sentence })]);
+    const check = await runCommand(['check'], { env: { MODEL_API_CLI: 'demo', ...given.env } });
+    expect(check).toEqual({ code: 78, stdout: '', stderr: `fault  ${given.sentence}\n` });
+  });
+
+  it('exits with 69 and one record that tells the way out when its address is in use', async () => {
+    await using first = await startService();
+    const second = await failingService({ MODEL_API_PORT: String(first.port) });
+    expect(second.code).toBe(69);
+    const error =
+      `port ${first.port} is taken by another prompt-relay (process ${first.pid}): end it, or choose another port ` +
+      `with MODEL_API_PORT or serve --port (bind EADDRINUSE 127.0.0.1:${first.port})`;
+    expect(second.logs).toEqual([expect.objectContaining({ event: 'listen_failed', level: 'error', error })]);
+    expect((await first.get('/version')).status).toBe(200);
+  });
+
+  it('exits with 69 when its Unix socket can not be made, before it says that it is ready', async () => {
+    const service = await failingService({ MODEL_API_SOCKET: '/nowhere/relay.sock' });
+    expect(service.code).toBe(69);
+    expect(await service.log('listen_failed')).toMatchObject({ error: expect.stringContaining('/nowhere/relay.sock') });
+    expect(service.logs.map(({ event }) => event)).not.toContain('service_ready');
+  });
+});
+
+function warningsOf(service: Service): unknown[] {
+  return service.logs.filter(({ event }) => event === 'config_warning').map(({ warning }) => warning);
+}
+
+describe('A service that starts', () => {
+  it('does without a setpriv that can not tie the life of a program to its own, and warns', async () => {
+    await using folder = await temporaryFolder();
+    const refuses = `echo "setpriv: unrecognized option: $1" >&2; exit 1`; // as busybox does
+    await writeFile(join(folder.path, 'setpriv'), `#!/bin/sh\n${refuses}\n`, { mode: 0o755 });
+    const env = { MODEL_API_CGROUP: 'off', PATH: `${folder.path}:${process.env.PATH}` };
+    await using service = await startWithProgram('cat', env);
+    expect(await service.post('/ask', { prompt: 'hello' })).toMatchObject({ status: 200, body: { response: 'hello' } });
+    expect(warningsOf(service)).toEqual([expect.stringMatching(/^no setpriv on PATH that knows --pdeathsig/)]);
+  });
+
+  it('finds programs in the usual places where it is given no PATH', async () => {
+    const env = { PATH: '', MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: 'cat' };
+    const { code, stdout } = await runCommand(['check', '--json'], { env });
+    expect([code, JSON.parse(stdout)]).toMatchObject([0, { model_cli: { ready: true }, warnings: [] }]);
+  });
+
+  it('warns of unknown variables, and names the one that was meant', async () => {
+    await using service = await startService({
+      env: { MODEL_API_TIMEOUTS: '5', MODEL_API_MAX_CONCURENT: '5', MODEL_API_ZZZZZZZZZZ: '5' },
+    });
+    expect(warningsOf(service)).toEqual([
+      'MODEL_API_TIMEOUTS is not a variable of prompt-relay: did you mean MODEL_API_TIMEOUT?',
+      'MODEL_API_MAX_CONCURENT is not a variable of prompt-relay: did you mean MODEL_API_MAX_CONCURRENT?',
+      expect.stringMatching(/^MODEL_API_ZZZZZZZZZZ is not a variable of prompt-relay/),
+    ]);
+  });
+
+  it('warns when the demo model answers because there is no other, and so does a check', async () => {
+    const env = { PATH: '/nonexistent', MODEL_API_WROKERS: '2', MODEL_API_CGROUP: 'off' };
+    const { code, stdout } = await runCommand(['check', '--json'], { env });
+    const { model_cli, warnings } = JSON.parse(stdout);
+    expect([code, model_cli.adapter]).toEqual([0, 'demo']);
+    expect(warnings).toEqual([
+      expect.stringContaining('MODEL_API_WORKERS'),
+      expect.stringContaining('demo model'),
+      expect.stringMatching(/^no setpriv/),
+    ]);
+    expect((await runCommand(['check'], { env })).stdout).toMatch(/^warning {4}no claude on PATH: the demo model/m);
+    await using service = await startService({ env: { ...env, MODEL_API_CLI: 'auto' } });
+    expect(warningsOf(service)).toEqual(warnings);
+    const named = { PATH: '/nonexistent', MODEL_API_CLI: 'demo', MODEL_API_CGROUP: 'off' };
+    const chosen = await runCommand(['check', '--json'], { env: named });
+    expect(JSON.parse(chosen.stdout).warnings).toEqual([expect.stringMatching(/^no setpriv/)]);
+  });
+
+  it('also serves on its Unix socket, with mode 0660', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'prompt-relay-socket-'));
+    const socketPath = join(folder, 'relay.sock');
+    await using service = await startService({ env: { MODEL_API_SOCKET: socketPath } });
+    await until(async () => ((await stat(socketPath)).mode & 0o777) === 0o660, 'the mode of the socket');
+    expect(await statusOverSocket(socketPath)).toBe(200);
+    expect((await service.get('/version')).status).toBe(200);
+    await service.stop();
+    await expect(stat(socketPath)).rejects.toThrow('ENOENT');
+    await rm(folder, { recursive: true });
+  });
+});

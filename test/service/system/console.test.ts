@@ -1,0 +1,204 @@
+import { once } from 'node:events';
+import { readdir, readFile } from 'node:fs/promises';
+import { get, type IncomingMessage } from 'node:http';
+import { join } from 'node:path';
+import path from 'node:path/posix';
+import { gunzipSync } from 'node:zlib';
+import { answerTo, failure } from '../../support/door.js';
+import { request } from '../../support/raw-http.js';
+import { type LogRecord, type Service, startService, twoWorkers } from '../../support/service.js';
+import { root } from '../../support/sources.js';
+
+const policy =
+  "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; " +
+  "base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+const forGood = 'public, max-age=31536000, immutable';
+
+const built = join(root, 'dist', 'src', 'console');
+
+/** Every file that is served below /console/. */
+async function ownFiles(): Promise<string[]> {
+  const found = await readdir(built, { recursive: true });
+  return found.filter((name) => /\.\w+$/.test(name));
+}
+
+/** The folder below /console/ that the page names. */
+async function folderOf(service: Service): Promise<string> {
+  const { text } = await service.get('/console/');
+  return /<script type="module" src="([0-9a-f]{16})\/main\.mjs">/.exec(text)?.[1] ?? '';
+}
+
+describe('The files of the console', () => {
+  let service: Service;
+  let folder: string;
+
+  beforeAll(async () => {
+    service = await startService({ env: { ...twoWorkers, MODEL_API_LOG_LEVEL: 'debug' } });
+    folder = await folderOf(service);
+  });
+  afterAll(() => service.stop());
+
+  it.each(['/', '/console'])('are led to from %s', async (from) => {
+    const { status, headers } = await answerTo(service, request(`GET ${from}`));
+    expect([status, new URL(headers.location as string, `${service.url}${from}`).href]).toEqual([
+      302,
+      `${service.url}/console/`,
+    ]);
+  });
+
+  it.each([
+    ['', 'text/html; charset=utf-8', 'no-store'],
+    ['index.html', 'text/html; charset=utf-8', 'no-store'],
+    ['HASH/console.css', 'text/css; charset=utf-8', forGood],
+    ['HASH/main.mjs', 'text/javascript; charset=utf-8', forGood],
+    ['HASH/packages/preact-hooks.mjs', 'text/javascript; charset=utf-8', forGood],
+    ['HASH/icon.svg', 'image/svg+xml; charset=utf-8', forGood],
+  ])(
+    'are of the right type, under a policy, and stored where their name has the hash: "%s"',
+    async (name, type, cache) => {
+      const path = `/console/${name.replace('HASH', folder)}`;
+      const { status, headers } = await service.get(path);
+      expect([status, headers.get('content-type'), headers.get('content-security-policy')]).toEqual([
+        200,
+        type,
+        policy,
+      ]);
+      const head = await fetch(service.url + path, { method: 'HEAD' });
+      expect([head.status, await head.text(), head.headers.get('cache-control')]).toEqual([200, '', cache]);
+      expect([headers.get('x-content-type-options'), headers.get('cache-control')]).toEqual(['nosniff', cache]);
+    },
+  );
+
+  it('have the same hash at every worker, and are all that the page names', async () => {
+    const pages = [];
+    for (let visit = 0; visit < 20; visit++) pages.push((await answerTo(service, request('GET /console/'))).text);
+    expect(new Set(pages).size).toBe(1);
+    const named = Array.from(
+      (pages[0] ?? '').matchAll(/(?:src|href)="([^"]+\.(?:svg|css|mjs))"/g),
+      ([, name]) => name ?? '',
+    );
+    expect(named.map((name) => name.replace(folder, 'HASH'))).toEqual(
+      ['icon.svg', 'console.css', 'pages.css', 'main.mjs'].map((name) => `HASH/${name}`),
+    );
+    for (const name of named) expect([name, (await service.get(`/console/${name}`)).status]).toEqual([name, 200]);
+  });
+
+  it('are served as they are now to a page of another version, which may not store them', async () => {
+    const { status, headers, text } = await service.get('/console/0123456789abcdef/main.mjs');
+    expect([status, headers.get('cache-control')]).toEqual([200, 'no-store']);
+    expect(text).toBe((await service.get(`/console/${folder}/main.mjs`)).text);
+  });
+
+  it.each([
+    ['', false],
+    ['br, gzip;q=0.5', true],
+    ['gzip;q=0, br', false],
+  ])('are compressed for those who take that: "%s"', async (accepted, isCompressed) => {
+    const ask = get(`${service.url}/console/${folder}/main.mjs`, { headers: { 'accept-encoding': accepted } });
+    const [answer] = (await once(ask, 'response')) as [IncomingMessage];
+    const { 'content-encoding': coding, 'content-length': length, vary } = answer.headers;
+    expect([coding, vary]).toEqual([isCompressed ? 'gzip' : undefined, 'Accept-Encoding']);
+    const bytes = Buffer.concat(await answer.toArray());
+    expect(bytes.length).toBe(Number(length));
+    const { text } = await service.get(`/console/${folder}/main.mjs`);
+    expect((isCompressed ? gunzipSync(bytes) : bytes).toString()).toBe(text);
+  });
+
+  it('import each other, and files of packages, by paths that are there', async () => {
+    const open = (await ownFiles()).filter((name) => name.endsWith('.mjs'));
+    const seen = new Set(open);
+    for (let name = open.pop(); name !== undefined; name = open.pop()) {
+      const { status, text } = await service.get(`/console/${folder}/${name}`);
+      expect([name, status]).toEqual([name, 200]);
+      expect(text).not.toContain('sourceMappingURL');
+      for (const [, specifier = ''] of text.matchAll(/\b(?:from|import)\s*\(?\s*['"]([^'"\n]+)['"]/g)) {
+        expect([name, specifier]).toEqual([name, expect.stringMatching(/^\.\.?\/.*\.mjs$/)]);
+        const target = path.join(path.dirname(name), specifier);
+        if (!seen.has(target)) open.push(target);
+        seen.add(target);
+      }
+    }
+    expect([...seen].filter((name) => name.startsWith('packages/')).length).toBeGreaterThanOrEqual(4);
+  });
+
+  it('have no script and no style inside the page, and nothing from elsewhere', async () => {
+    const { text } = await service.get('/console/');
+    expect(text).not.toMatch(/<style|style=|<script(?![^>]*src=)|\son\w+=|https?:/i);
+    expect(await readFile(join(built, 'console.css'), 'utf8')).not.toMatch(/url\(|@import|https?:/);
+  });
+
+  it.each([
+    'main.mjs',
+    'console.css',
+    'HASH',
+    'HASH/',
+    'HASH/index.html',
+    'HASH/main.js',
+    'HASH/HASH/main.mjs',
+    'HASH/../main.mjs',
+    '0123456789ABCDEF/main.mjs',
+    'main.js',
+    'main.mts',
+    'tsconfig.json',
+    'pages',
+    'pages/',
+    '..',
+    '../worker/main.js',
+    '%2e%2e/worker/main.js',
+    '..%2fworker%2fmain.js',
+    'main%2emjs',
+    'MAIN.MJS',
+    'main.mjs/',
+    'packages/preact.mjs.map',
+    '/main.mjs',
+    '%00',
+  ])('are all there is: /console/%s is not found, and told so in JSON', async (name) => {
+    const path = `/console/${name.replaceAll('HASH', folder)}`;
+    const { status, headers, body } = await answerTo(service, request(`GET ${path}`));
+    expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
+    expect(body).toEqual(failure('not_found', 'no such path'));
+  });
+
+  it.each(['/', '/console', '/console/', '/console/HASH/main.mjs'])('can only be read: %s', async (template) => {
+    const name = template.replace('HASH', folder);
+    for (const method of ['POST', 'DELETE', 'PUT']) {
+      const { status, headers } = await answerTo(service, request(`${method} ${name}`));
+      expect([status, headers.allow]).toEqual([405, 'GET, HEAD']);
+    }
+  });
+
+  it('are logged at the level of debug alone, but for what is refused', async () => {
+    const ofRoute = ({ path }: LogRecord) => String(path).startsWith('/console/');
+    await service.log('http_request_completed', ({ path }) => path === `/console/${folder}/main.mjs`);
+    const records = service.logs.filter((record) => record.event === 'http_request_completed' && ofRoute(record));
+    const levels = (isServed: boolean) =>
+      new Set(records.filter((record) => (record.status_code as number) < 400 === isServed).map(({ level }) => level));
+    expect([levels(true), levels(false)]).toEqual([new Set(['debug']), new Set(['info'])]);
+  });
+
+  it('are no requests of the last hour', async () => {
+    const counted = async () => {
+      await service.get('/metrics'); // then the primary knows what the workers have counted
+      const { last_hour: minutes } = (await service.get('/status')).body as { last_hour: { requests: number }[] };
+      return minutes.reduce((sum, { requests }) => sum + requests, 0);
+    };
+    const before = await counted();
+    for (let visit = 0; visit < 20; visit++) await service.get(`/console/${folder}/main.mjs`);
+    expect((await counted()) - before).toBeLessThan(10);
+  });
+
+  it('are counted as one route', async () => {
+    const { text } = await service.get('/metrics');
+    expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="302"\} [1-9]/m);
+    expect(text).toMatch(/^model_api_http_requests_total\{method="GET",route="\/console\/",code="404"\} [1-9]/m);
+  });
+});
+
+describe('MODEL_API_CONSOLE=off', () => {
+  it('leaves nothing of it', async () => {
+    await using service = await startService({ env: { MODEL_API_CONSOLE: 'off' } });
+    for (const name of ['/', '/console', '/console/', '/console/main.mjs'])
+      expect([name, (await fetch(service.url + name)).status]).toEqual([name, 404]);
+  });
+});

@@ -1,0 +1,14 @@
+import type { Model } from '../../support/contract/house.js';
+import { describeContract } from '../../support/contract/suite.js';
+import { fixture, startService, twoWorkers } from '../../support/service.js';
+
+const commands: Readonly<Record<Model, Record<string, string>>> = {
+  answers: {},
+  fails: { MODEL_API_CLI_COMMAND: fixture('demo-of-a-kind.js', 'fails') },
+  stalls: { MODEL_API_CLI_COMMAND: fixture('demo-of-a-kind.js', 'stalls') },
+  missing: { MODEL_API_CLI_COMMAND: '/nonexistent/demo' },
+};
+
+describeContract('the demo model', (model, { env, ...options }) =>
+  startService({ env: { ...twoWorkers, ...commands[model], ...env }, ...options }),
+);

@@ -1,0 +1,91 @@
+import { cp, rm, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { answerTo, failure } from '../../support/door.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { request } from '../../support/raw-http.js';
+import { type Service, startService } from '../../support/service.js';
+import { root } from '../../support/sources.js';
+
+const files: readonly (readonly [path: string, type: string])[] = [
+  ['swagger-ui.css', 'text/css; charset=utf-8'],
+  ['swagger-ui-bundle.js', 'text/javascript; charset=utf-8'],
+  ['swagger-ui-standalone-preset.js', 'text/javascript; charset=utf-8'],
+  ['swagger-ui-init.js', 'application/javascript; charset=utf-8'],
+  ['favicon-32x32.png', 'image/png'],
+  ['favicon-16x16.png', 'image/png'],
+];
+
+describe('The documentation page', () => {
+  let service: Service;
+
+  beforeAll(async () => {
+    service = await startService();
+  });
+  afterAll(() => service.stop());
+
+  it('has every file that it asks for', async () => {
+    const { text } = await service.get('/docs');
+    const asked = [...text.matchAll(/(?:href|src)="\.\/([^"]+)"/g)].map(([, path]) => path);
+    expect(asked.sort()).toEqual(files.map(([path]) => path).sort());
+    for (const [path, type] of files) {
+      const { status, headers } = await service.get(`/docs/${path}`);
+      expect([path, status, headers.get('content-type')]).toEqual([path, 200, type]);
+    }
+  });
+
+  it.each(['/openapi.yaml', '/docs', '/docs/', ...files.map(([path]) => `/docs/${path}`)])(
+    'is answered whole whatever a client says of a copy: %s',
+    async (path) => {
+      const plain = await answerTo(service, request(`GET ${path}`));
+      for (const header of [
+        'Range: bytes=99999999-',
+        'Range: bytes=0-9',
+        'If-Match: "x"',
+        'If-None-Match: *',
+        'If-Modified-Since: Fri, 01 Jan 2100 00:00:00 GMT',
+        'If-Unmodified-Since: Thu, 01 Jan 1970 00:00:00 GMT',
+      ]) {
+        const { status, text } = await answerTo(service, request(`GET ${path}`, [header]));
+        expect([header, status, text === plain.text]).toEqual([header, 200, true]);
+      }
+    },
+  );
+
+  it.each([
+    'package.json',
+    'x/package.json',
+    'x/swagger-ui-init.js',
+    'index.html',
+    'swagger-ui-bundle.js.map',
+    '.',
+    '..',
+    '%2e%2e%2fpackage.json',
+    'swagger-ui.css/',
+    'SWAGGER-UI.CSS',
+    '%zz',
+    '%00',
+  ])('is all there is: /docs/%s is not found, and told so in JSON', async (path) => {
+    const { status, headers, body } = await answerTo(service, request(`GET /docs/${path}`));
+    expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
+    expect(body).toEqual(failure('not_found', 'no such path'));
+  });
+});
+
+describe('GET /openapi.yaml', () => {
+  it('is answered also when the folder of the service has been removed', async () => {
+    await using folder = await temporaryFolder();
+    const home = join(folder.path, 'relay');
+    for (const part of ['dist/src', 'docs', 'package.json']) {
+      await cp(join(root, part), join(home, part), { recursive: true });
+    }
+    await symlink(join(root, 'node_modules'), join(home, 'node_modules'));
+    await using service = await startService({ program: join(home, 'dist', 'src', 'primary', 'main.js') });
+    const before = await service.get('/openapi.yaml');
+    await rm(home, { recursive: true });
+    for (let count = 0; count < 4; count++) {
+      const { status, headers, text } = await service.get('/openapi.yaml');
+      expect([status, headers.get('content-type')]).toEqual([200, before.headers.get('content-type')]);
+      expect(text).toBe(before.text);
+    }
+  });
+});

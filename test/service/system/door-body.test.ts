@@ -1,0 +1,167 @@
+import { gzipSync } from 'node:zlib';
+import { answerTo, expectSound, failure, invalid } from '../../support/door.js';
+import { jsonPost, request } from '../../support/raw-http.js';
+import { type Service, startService } from '../../support/service.js';
+
+let service: Service;
+
+beforeAll(async () => {
+  service = await startService();
+});
+afterAll(() => service.stop());
+
+const deep = `${'['.repeat(100_000)}${']'.repeat(100_000)}`;
+const notJson = invalid('body', 'must be valid JSON');
+const notUtf8 = invalid('body', 'must be valid UTF-8');
+const noObject = invalid('body', 'must be a JSON object');
+const badCharset = invalid('Content-Type', 'the charset must be utf-8');
+const badType = invalid('Content-Type', 'must be application/json');
+const encoded = invalid('Content-Encoding', 'must not be sent');
+const tooDeep = invalid('body', 'must be nested 200 levels deep at most');
+const badModel = invalid('model', 'must be a model name: letters, digits and . _ : / @ [ ] -');
+
+describe.each([
+  ['/ask', 'prompt'],
+  ['/chat', 'message'],
+])('At %s', (path, field) => {
+  const good = `{"${field}":"hello","model":"echo"}`;
+
+  /** A body that is written for `prompt`, with the field of this path in its place. */
+  function post(body: string | Buffer): Buffer {
+    return jsonPost(path, typeof body === 'string' ? body.replaceAll('"prompt"', `"${field}"`) : body);
+  }
+
+  function typed(type: string, body: string | Buffer, ...headers: string[]): Buffer {
+    return request(
+      `POST ${path}`,
+      [`Content-Type: ${type}`, `Content-Length: ${Buffer.byteLength(body)}`, ...headers],
+      body,
+    );
+  }
+
+  function quoted(...bytes: number[]): Buffer {
+    return Buffer.concat([Buffer.from(`{"${field}":"`), Buffer.from(bytes), Buffer.from('"}')]);
+  }
+
+  describe('A body that is no JSON object in UTF-8', () => {
+    afterAll(() => expectSound(service));
+
+    it.each<[string, Buffer, object]>([
+      ['no JSON', post('Explain TCP'), notJson],
+      ['nothing', post(''), notJson],
+      ['cut JSON', post('{"prompt":"x"'), notJson],
+      ['JSON behind a byte order mark', post(`\ufeff${good}`), notJson],
+      ['two values', post(`${good}${good}`), notJson],
+      ['an array', post(`[${good}]`), noObject],
+      ['null', post('null'), noObject],
+      ['a number', post('5'), noObject],
+      ['a string', post('"hello"'), noObject],
+      ['true', post('true'), noObject],
+      ['an array 100,000 deep', post(deep), tooDeep],
+      ['a broken UTF-8 sequence', post(quoted(0xc3, 0x28)), notUtf8],
+      ['an overlong UTF-8 sequence', post(quoted(0xc0, 0xaf)), notUtf8],
+      ['a surrogate in UTF-8', post(quoted(0xed, 0xa0, 0x80)), notUtf8],
+      ['Latin-1', post(quoted(0xe4)), notUtf8],
+      ['UTF-16', post(Buffer.from(good, 'utf16le')), notJson],
+      ['UTF-16 with a byte order mark', post(Buffer.from(`\ufeff${good}`, 'utf16le')), notUtf8],
+      ['UTF-16 that says so', typed('application/json; charset=utf-16', Buffer.from(good, 'utf16le')), badCharset],
+      ['UTF-7 that says so', typed('application/json; charset=utf-7', '+AHsAIg-'), badCharset],
+      ['a second charset', typed('application/json; charset=utf-8; charset=utf-7', good), badCharset],
+      ['gzip that says so', typed('application/json', gzipSync(good), 'Content-Encoding: gzip'), encoded],
+      ['gzip that does not say so', post(gzipSync(good)), notUtf8],
+      ['an encoding of JSON that is plain', typed('application/json', good, 'Content-Encoding: br'), encoded],
+      [
+        'gzip that the transfer says',
+        request(`POST ${path}`, ['Content-Type: application/json', 'Transfer-Encoding: gzip, chunked'], '0\r\n\r\n'),
+        invalid('Transfer-Encoding', 'must be chunked, and no other'),
+      ],
+      ['text/plain', typed('text/plain', good), badType],
+      ['a form', typed('application/x-www-form-urlencoded', `${field}=hello`), badType],
+      ['a type that only begins well', typed('application/jsonlines', good), badType],
+      ['no Content-Type', request(`POST ${path}`, [`Content-Length: ${good.length}`], good), badType],
+      ['neither type nor body', request(`POST ${path}`), badType],
+    ])('is refused: %s', async (_what, bytes, expected) => {
+      const { status, body } = await answerTo(service, bytes);
+      expect([status, body]).toEqual([400, expected]);
+    });
+  });
+
+  describe('A field', () => {
+    afterAll(() => expectSound(service));
+
+    it.each<[string, string, object]>([
+      ['a prompt that is missing', '{}', invalid(field, 'must be sent')],
+      ['a prompt that is null', '{"prompt":null}', invalid(field, 'must be a string')],
+      ['a prompt that is a number', '{"prompt":5}', invalid(field, 'must be a string')],
+      ['a prompt that is a list', '{"prompt":["hello"]}', invalid(field, 'must be a string')],
+      ['a prompt that is an object', '{"prompt":{"text":"hello"}}', invalid(field, 'must be a string')],
+      ['a prompt that is 100,000 deep', `{"prompt":${deep}}`, tooDeep],
+      ['an empty prompt', '{"prompt":""}', invalid(field, 'must not be empty')],
+      ['a blank prompt', '{"prompt":" \\n\\t\\u00a0\\u2003\\ufeff"}', invalid(field, 'must not be empty')],
+      ['NUL', '{"prompt":"a\\u0000b"}', invalid(field, 'must not contain NUL')],
+      ['a lone high surrogate', '{"prompt":"a\\ud83d"}', invalid(field, 'must not contain a lone surrogate')],
+      ['a lone low surrogate', '{"prompt":"\\ude80\\ud83d"}', invalid(field, 'must not contain a lone surrogate')],
+      ['a system text that is no text', '{"prompt":"a","system":1}', invalid('system', 'must be a string')],
+      ['an empty system text', '{"prompt":"a","system":""}', invalid('system', 'must not be empty')],
+      ['NUL in the system text', '{"prompt":"a","system":"\\u0000"}', invalid('system', 'must not contain NUL')],
+      ['__proto__', '{"prompt":"a","__proto__":{"prompt":"b"}}', invalid('__proto__', 'unknown field')],
+      ['constructor', '{"prompt":"a","constructor":{}}', invalid('constructor', 'unknown field')],
+      ['toString', '{"prompt":"a","toString":null}', invalid('toString', 'unknown field')],
+      ['the name of a field in other letters', '{"prompt":"a","Model":"echo"}', invalid('Model', 'unknown field')],
+      ['an unknown field 100,000 deep', `{"prompt":"a","x":${deep}}`, tooDeep],
+      ['a model that is no text', '{"prompt":"a","model":7}', invalid('model', 'must be a string')],
+      ['an empty model', '{"prompt":"a","model":""}', badModel],
+      ['a model that looks like a flag', '{"prompt":"a","model":"--help"}', badModel],
+      ['a model with a space', '{"prompt":"a","model":"a b"}', badModel],
+      ['a model with a line end', '{"prompt":"a","model":"echo\\n"}', badModel],
+      ['a model that is a path', '{"prompt":"a","model":"../echo"}', badModel],
+      ['a model with 10 kB', `{"prompt":"a","model":"${'m'.repeat(10_240)}"}`, badModel],
+      ['a model that is not there', '{"prompt":"a","model":"gpt-4"}', invalid('model', 'must be one of eliza, echo')],
+      ['a model in capitals', '{"prompt":"a","model":"ECHO"}', invalid('model', 'must be one of eliza, echo')],
+    ])('is refused: %s', async (_what, text, expected) => {
+      const { status, body } = await answerTo(service, post(text));
+      expect([status, body]).toEqual([400, expected]);
+    });
+
+    it('is reported with every other fault, by a bounded name, and no value is echoed', async () => {
+      const unknown = Array.from({ length: 30 }, (_, n) => [`${n}-${'long'.repeat(1000)}`, `secret${n}`]);
+      const text = JSON.stringify({ [field]: 5551234, model: 'secret model', ...Object.fromEntries(unknown) });
+      const { status, text: answer, body } = await answerTo(service, post(text));
+      expect(status).toBe(400);
+      expect(body).toEqual({ ...failure('validation_error', expect.any(String)), details: expect.any(Array) });
+      const details = body.details as { path: string; message: string }[];
+      expect(details).toHaveLength(20);
+      expect(details.map(({ path }) => path)).toEqual(expect.arrayContaining([field, 'model']));
+      expect(Math.max(...details.map(({ path }) => path.length))).toBe(64);
+      expect(answer).not.toMatch(/secret|5551234/);
+      expect(answer.length).toBeLessThan(4096);
+    });
+  });
+
+  describe('A good body', () => {
+    afterAll(() => expectSound(service));
+
+    it.each<[string, Buffer]>([
+      ['plainly', post(good)],
+      ['with its charset', typed('application/json; charset=utf-8', good)],
+      ['with its charset in other letters', typed('Application/JSON;charset="UTF-8"', good)],
+      ['with another parameter', typed('application/json; profile=x', good)],
+      ['with the encoding that is none', typed('application/json', good, 'Content-Encoding: Identity')],
+    ])('is taken: %s', async (_how, bytes) => {
+      expect(await answerTo(service, bytes)).toMatchObject({ status: 200, body: { success: true, response: 'hello' } });
+    });
+
+    it.each([
+      '-h',
+      '--model x',
+      '/cost',
+      '$(id) `id` %s \\n',
+      ' leading and trailing \n',
+      '\r\n\ttabs\u0001',
+      'grüße 🚀',
+    ])('reaches the model as sent: %j', async (prompt) => {
+      const { status, body } = await answerTo(service, post(JSON.stringify({ prompt, model: 'echo' })));
+      expect([status, body.response]).toEqual([200, prompt]);
+    });
+  });
+});

@@ -1,0 +1,128 @@
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { answerTo, expectSound, failure } from '../../support/door.js';
+import { jsonPost, request } from '../../support/raw-http.js';
+import { programs, type Service, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const good = '{"prompt":"hello","model":"echo"}';
+const noKey = failure('unauthorized', 'an API key is needed: send X-API-Key or Authorization: Bearer');
+const badKey = failure('unauthorized', 'the API key is not valid');
+const manyKeys = failure('unauthorized', 'the request carries different API keys: send one');
+
+function statusOf(service: Service, key: string): Promise<number> {
+  return answerTo(service, jsonPost('/ask', good, [`X-API-Key: ${key}`])).then(({ status }) => status);
+}
+
+describe('A service with a key', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ env: { MODEL_API_KEY: 'open-sesame' } });
+  });
+  afterAll(async () => {
+    await expectSound(service, { 'x-api-key': 'open-sesame' });
+    await service.stop();
+  });
+
+  it.each([
+    ['X-API-Key', ['X-API-Key: open-sesame']],
+    ['Bearer', ['Authorization: Bearer open-sesame']],
+    ['bearer in other letters', ['authorization: bEARER  open-sesame']],
+    ['both', ['X-API-Key: open-sesame', 'Authorization: Bearer open-sesame']],
+    ['X-API-Key twice', ['X-API-Key: open-sesame', 'x-api-key: open-sesame']],
+    ['X-API-Key beside another scheme', ['X-API-Key: open-sesame', 'Authorization: Basic eDp5']],
+  ])('lets pass who sends it: %s', async (_how, headers) => {
+    expect(await answerTo(service, jsonPost('/ask', good, headers))).toMatchObject({ status: 200 });
+  });
+
+  it.each<[string, string[], object]>([
+    ['no key', [], noKey],
+    ['another scheme', ['Authorization: Basic b3Blbi1zZXNhbWU='], noKey],
+    ['a scheme without a key', ['Authorization: Bearer'], noKey],
+    ['a key without a scheme', ['Authorization: open-sesame'], noKey],
+    ['a key in the query', [], noKey],
+    ['a wrong key', ['X-API-Key: open-sesam'], badKey],
+    ['a wrong bearer', ['Authorization: Bearer open-sesame2'], badKey],
+    ['an empty key', ['X-API-Key:'], badKey],
+    ['the key in other letters', ['X-API-Key: Open-Sesame'], badKey],
+    ['a key beyond ASCII', ['X-API-Key: \u00f6pen'], badKey],
+    ['two keys in one line', ['X-API-Key: open-sesame, open-sesame'], badKey],
+    ['a good and a wrong key', ['X-API-Key: open-sesame', 'X-API-Key: other'], manyKeys],
+    ['a good key and a wrong bearer', ['X-API-Key: open-sesame', 'Authorization: Bearer other'], manyKeys],
+    ['a wrong key and a good bearer', ['X-API-Key: other', 'Authorization: Bearer open-sesame'], manyKeys],
+    ['a good and a wrong bearer', ['Authorization: Bearer open-sesame', 'Authorization: Bearer other'], manyKeys],
+  ])('sends others away: %s', async (what, headers, expected) => {
+    const path = what.includes('query') ? '/ask?api_key=open-sesame&key=open-sesame' : '/ask';
+    const { status, headers: answered, body, text } = await answerTo(service, jsonPost(path, good, headers));
+    expect([status, body]).toEqual([401, expected]);
+    expect(answered['www-authenticate']).toBe('Bearer realm="prompt-relay"');
+    expect(text).not.toContain('sesam');
+  });
+
+  it.each(['GET /health', 'GET /version', 'GET /nowhere'])('asks no key for %s', async (line) => {
+    const { status, headers } = await answerTo(service, request(line));
+    expect([status, headers['www-authenticate']]).toEqual([line.endsWith('nowhere') ? 404 : 200, undefined]);
+  });
+
+  const length = 'Content-Length: 99999999';
+  const wrong = 'X-API-Key: wrong';
+  const right = 'X-API-Key: open-sesame';
+  it.each<[string, Buffer, number]>([
+    ['Host', request('BREW /nowhere', ['Host: evil.example', wrong, length]), 400],
+    ['Host', request('DELETE /nowhere', ['Host: evil.example', wrong, length]), 403],
+    ['Origin', request('DELETE /ask', ['Origin: http://evil.example', wrong, length]), 403],
+    ['path', request('DELETE /nowhere', [wrong, length]), 404],
+    ['method', request('DELETE /ask', [wrong, length]), 405],
+    ['key', request('POST /ask', [wrong, length]), 401],
+    ['size', request('POST /ask', [right, length, 'Content-Type: text/plain']), 413],
+    ['type', request('POST /ask', [right, 'Content-Length: 4', 'Content-Type: text/plain'], 'nope'), 400],
+    ['JSON', jsonPost('/ask', '{"prompt":', [right]), 400],
+    ['fields', jsonPost('/ask', '{"prompt":"","model":"gpt-4"}', [right]), 400],
+    ['model', jsonPost('/ask', '{"prompt":"a","model":"gpt-4"}', [right]), 400],
+  ])('checks in order: a request with faults is answered for the first, its %s', async (_first, bytes, expected) => {
+    expect((await answerTo(service, bytes)).status).toBe(expected);
+  });
+});
+
+describe('Keys', () => {
+  let folder: string;
+  beforeAll(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'prompt-relay-keys-'));
+    await writeFile(join(folder, 'api_key'), '# the team\n\nada  key-of-ada\nbob\tkey-of-bob\r\nlone-key\n');
+  });
+  afterAll(() => rm(folder, { recursive: true }));
+
+  it.each(['MODEL_API_KEY_FILE', 'CREDENTIALS_DIRECTORY'])('come from the file that %s tells of', async (variable) => {
+    const path = variable === 'CREDENTIALS_DIRECTORY' ? folder : join(folder, 'api_key');
+    await using service = await startService({ env: { [variable]: path } });
+    for (const key of ['key-of-ada', 'key-of-bob', 'lone-key']) expect(await statusOf(service, key)).toBe(200);
+    for (const key of ['ada', 'default', '#', 'ada key-of-ada']) expect(await statusOf(service, key)).toBe(401);
+    expect(JSON.stringify(service.logs)).not.toMatch(/key-of|lone-key/);
+  });
+
+  it('are not asked for where none is configured, and one that is sent does no harm', async () => {
+    await using service = await startService({ env: { CREDENTIALS_DIRECTORY: programs } });
+    expect(await statusOf(service, 'any')).toBe(200);
+    expect((await answerTo(service, jsonPost('/ask', good))).status).toBe(200);
+    await expectSound(service);
+  });
+});
+
+describe('A service that drains', () => {
+  it('asks for the key first, and refuses before it counts the request or looks at the body', async () => {
+    const env = { MODEL_API_KEY: 'open-sesame', MODEL_API_RATE_LIMIT_MAX_REQUESTS: '1' };
+    await using service = await startWithProgram('sleep 60', env);
+    const cut = service.post('/ask', { prompt: 'hello' }, { 'x-api-key': 'open-sesame' });
+    await until(async () => (await service.jobProcesses()).length > 0, 'the job to run');
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    await until(async () => (await service.get('/health')).status === 503, 'the worker to hear of it');
+    expect(await statusOf(service, 'wrong')).toBe(401);
+    const late = await answerTo(service, request('POST /ask', ['X-API-Key: open-sesame', 'Content-Length: 99999999']));
+    expect(late).toMatchObject({ status: 503, body: { error: 'shutting_down' }, headers: { connection: 'close' } });
+    service.process.kill('SIGINT'); // a second SIGTERM this soon would count as the first
+    expect(await cut).toMatchObject({ status: 503, body: { error: 'shutting_down' } });
+    expect(await service.exited).toBe(1);
+  });
+});

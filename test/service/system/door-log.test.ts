@@ -1,0 +1,134 @@
+import { expectSound } from '../../support/door.js';
+import { exchange, jsonPost, RawConnection, request } from '../../support/raw-http.js';
+import { type LogRecord, type Service, startService, startWithProgram } from '../../support/service.js';
+
+const key = 'open-sesame';
+const maxRecordBytes = 4096;
+
+describe('The record of a request', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ env: { MODEL_API_KEY: key } });
+  });
+  afterAll(async () => {
+    await expectSound(service, { 'x-api-key': key });
+    await service.stop();
+  });
+
+  /** The record of the answer to these bytes, which must carry this request id. */
+  async function recordOf(requestId: string, bytes: Buffer): Promise<LogRecord> {
+    await exchange(service.port, bytes);
+    return service.log('http_request_completed', ({ request_id }) => request_id === requestId);
+  }
+
+  const common = { level: 'info', role: 'worker', time: expect.stringMatching(/^\d{4}-.*\.\d{3}Z$/) };
+
+  it('tells of a job how it ended and how long it took', async () => {
+    const body = '{"prompt":"my-prompt","system":"my-system","model":"echo"}';
+    const record = await recordOf('job-1', jsonPost('/ask?q=my-query', body, [`X-API-Key: ${key}`, id('job-1')]));
+    const { processor_ms: processorMs, ...rest } = record; // only where there are cgroups
+    expect(typeof processorMs).toMatch(/^(number|undefined)$/);
+    expect(rest).toEqual({
+      ...common,
+      pid: expect.any(Number),
+      event: 'http_request_completed',
+      request_id: 'job-1',
+      method: 'POST',
+      path: '/ask',
+      status_code: 200,
+      duration_ms: expect.any(Number),
+      client: 'key default',
+      outcome: 'ok',
+      queue_ms: expect.any(Number),
+      execution_ms: expect.any(Number),
+    });
+    expect(record.duration_ms).toBeGreaterThanOrEqual(record.execution_ms as number);
+  });
+
+  it('tells of any other request no more than its line and its end', async () => {
+    expect(await recordOf('other-1', request('GET /health?x=1', [id('other-1')]))).toEqual({
+      ...common,
+      pid: expect.any(Number),
+      event: 'http_request_completed',
+      request_id: 'other-1',
+      method: 'GET',
+      path: '/health',
+      status_code: 200,
+      duration_ms: expect.any(Number),
+    });
+  });
+
+  it.each<[string, Buffer, string]>([
+    ['refused-1', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-1')]), 'unauthorized'],
+    ['refused-2', jsonPost('/ask', '{"prompt":', [`X-API-Key: ${key}`, id('refused-2')]), 'validation_error'],
+    ['refused-3', request('GET /nowhere', [id('refused-3')]), 'not_found'],
+  ])('names the code of an answer that is an error: %s', async (requestId, bytes, error) => {
+    expect(await recordOf(requestId, bytes)).toMatchObject({ error });
+  });
+
+  it('tells of a key that is wrong where it came from', async () => {
+    const record = await recordOf('refused-4', jsonPost('/ask', '{"prompt":"my-prompt"}', [id('refused-4')]));
+    expect(record).toMatchObject({ status_code: 401, client: 'address 127.0.0.1' });
+  });
+
+  it.each<[string, string, string]>([
+    ['absolute-1', 'http://localhost/version?secret-query', '/version'],
+    ['absolute-2', 'http://secret-user:secret-word@localhost?secret-query', ''],
+    ['query-1', '/nowhere?secret-query#?', '/nowhere'],
+    ['fragment-1', '/nowhere#secret-fragment', '/nowhere'],
+    ['query-2', '/nowhere?a=http://secret/', '/nowhere'],
+  ])('holds the path of a target, and nothing else of it: %s', async (requestId, target, path) => {
+    const record = await recordOf(requestId, request(`GET ${target}`, [id(requestId)]));
+    expect(record.path).toBe(path);
+  });
+
+  it('stays under 4 KB whatever path and headers come', async () => {
+    const path = `/${'%22"\\"\\'.repeat(1500)}`;
+    const headers = [id('long-1'), `User-Agent: secret-agent${'"'.repeat(5000)}`, 'Referer: http://secret/'];
+    const record = await recordOf('long-1', request(`GET ${path}?secret-query`, headers));
+    expect([record.status_code, record.path]).toEqual([404, path.slice(0, 256)]);
+    expect(Buffer.byteLength(JSON.stringify(record))).toBeLessThan(maxRecordBytes);
+  });
+
+  it('tells of a client that went away while it was sending', async () => {
+    using connection = await RawConnection.open(service.port);
+    const headers = [`X-API-Key: ${key}`, id('gone-1'), 'Content-Length: 99', 'Expect: 100-continue'];
+    connection.send(jsonPost('/ask', '', headers));
+    await connection.answer();
+    connection.reset();
+    const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'gone-1');
+    expect(record).toMatchObject({ status_code: 499, path: '/ask' });
+  });
+
+  it('tells of a body that ended too early: its client may still read', async () => {
+    using connection = await RawConnection.open(service.port);
+    connection.send(jsonPost('/ask', '{"prompt":', [`X-API-Key: ${key}`, id('short-1'), 'Content-Length: 99']));
+    connection.endInput();
+    expect(await connection.answer()).toMatchObject({ status: 400, body: { request_id: 'short-1' } });
+    await service.log('http_request_completed', ({ request_id }) => request_id === 'short-1');
+    expect(service.logs.filter(({ request_id }) => request_id === 'short-1')).toHaveLength(1);
+  });
+
+  it('never holds a prompt, an answer, a key, a query or a header', async () => {
+    await recordOf('wrong-1', jsonPost('/ask', '{"prompt":"my-prompt"}', ['X-API-Key: wrong-key', id('wrong-1')]));
+    await recordOf('bad-1', jsonPost('/ask', '{"prompt":my-prompt', [`Authorization: Bearer ${key}`, id('bad-1')]));
+    const all = JSON.stringify(service.logs);
+    expect(all).not.toMatch(/my-prompt|my-system|my-query|secret|wrong-key|sesame/);
+  });
+});
+
+describe('The record of a job that failed', () => {
+  it('holds no word of its prompt, even if the program echoes it on stderr', async () => {
+    await using service = await startWithProgram(`sh -c 'cat >&2; exit 3'`);
+    const { status, body } = await service.post('/ask', { prompt: 'my-prompt' }, { 'x-request-id': 'failed-1' });
+    expect([status, body.error]).toEqual([500, 'cli_error']);
+    const record = await service.log('http_request_completed', ({ request_id }) => request_id === 'failed-1');
+    expect(record).toMatchObject({ status_code: 500, outcome: 'cli_error' });
+    expect(await service.log('cli_failed')).toMatchObject({ stderr: '[a line that repeats the prompt]' });
+    expect(JSON.stringify(service.logs)).not.toContain('my-prompt');
+  });
+});
+
+function id(requestId: string): string {
+  return `X-Request-Id: ${requestId}`;
+}

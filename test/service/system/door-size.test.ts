@@ -1,0 +1,122 @@
+import { expectCommon, expectSound, failure } from '../../support/door.js';
+import { chunk, jsonPost, RawConnection, request } from '../../support/raw-http.js';
+import { type Service, startService } from '../../support/service.js';
+
+const limit = 4096;
+const chunked = 'Transfer-Encoding: chunked';
+const expectation = 'Expect: 100-continue';
+const refused = failure('payload_too_large', `the body is larger than ${limit} bytes (MODEL_API_BODY_LIMIT)`);
+
+let service: Service;
+let connection: RawConnection;
+
+beforeAll(async () => {
+  service = await startService({ env: { MODEL_API_BODY_LIMIT: '4kb' } });
+});
+beforeEach(async () => {
+  connection = await RawConnection.open(service.port);
+});
+afterEach(() => connection[Symbol.dispose]());
+afterAll(() => service.stop());
+
+/** A good body of exactly this many bytes, and the answer to it. */
+function bodyOf(bytes: number): { body: string; prompt: string } {
+  const prompt = 'x'.repeat(bytes - JSON.stringify({ prompt: '', model: 'echo' }).length);
+  return { body: JSON.stringify({ prompt, model: 'echo' }), prompt };
+}
+
+describe('A body over the limit', () => {
+  afterAll(() => expectSound(service));
+
+  it('is refused by its Content-Length, before any of it was sent', async () => {
+    connection.send(jsonPost('/ask', '', [`Content-Length: ${limit + 1}`]));
+    const answer = await connection.answer();
+    expect([answer.status, answer.body]).toEqual([413, refused]);
+    expectCommon(answer);
+  });
+
+  it('is refused by its Content-Length, whatever else is wrong with it', async () => {
+    connection.send(request('POST /ask', ['Content-Type: text/plain', 'Content-Length: 999999999999']));
+    expect(await connection.answer()).toMatchObject({ status: 413, body: refused });
+  });
+
+  it('is refused once too much has come, before the end was sent', async () => {
+    connection.send(jsonPost('/ask', '', [chunked]));
+    for (let sent = 0; sent <= limit; sent += 1024) connection.send(chunk('x'.repeat(1024)));
+    const answer = await connection.answer();
+    expect([answer.status, answer.body]).toEqual([413, refused]);
+    expectCommon(answer);
+  });
+
+  it('may still be sent: it is dropped, and the connection goes on', async () => {
+    connection.send(jsonPost('/ask', '', ['Content-Length: 1000000']));
+    expect((await connection.answer()).status).toBe(413);
+    connection.send('x'.repeat(1_000_000));
+    connection.send(request('GET /version'));
+    expect((await connection.answer()).status).toBe(200);
+  });
+
+  it('is not asked for when its client waits to be asked', async () => {
+    connection.send(jsonPost('/ask', '', [`Content-Length: ${limit + 1}`, expectation]));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body, headers.connection]).toEqual([413, refused, 'close']);
+    await connection.closed();
+    expect(connection.hasMore).toBe(false);
+  });
+});
+
+describe('A body within the limit', () => {
+  afterAll(() => expectSound(service));
+
+  it('may have exactly the size of the limit', async () => {
+    const { body, prompt } = bodyOf(limit);
+    connection.send(jsonPost('/ask', body));
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
+  });
+
+  it('may have exactly the size of the limit, in chunks', async () => {
+    const { body, prompt } = bodyOf(limit);
+    connection.send(jsonPost('/ask', '', [chunked]));
+    for (let at = 0; at < limit; at += 1000) connection.send(chunk(body.slice(at, at + 1000)));
+    connection.send(chunk(''));
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
+  });
+
+  it('is asked for when its client waits to be asked', async () => {
+    const { body, prompt } = bodyOf(100);
+    connection.send(jsonPost('/ask', '', ['Content-Length: 100', expectation]));
+    expect(await connection.answer()).toMatchObject({ status: 100 });
+    connection.send(body);
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
+  });
+
+  it.each([
+    ['for its type', jsonPost('/ask', '', ['Content-Length: 100', expectation]).toString().replace('json', 'xml'), 400],
+    ['for its method', request('GET /ask', ['Content-Length: 100', expectation]), 405],
+    ['for its host', jsonPost('/ask', '', ['Host: evil.example', 'Content-Length: 100', expectation]), 403],
+  ])('is not asked for when the request is refused %s', async (_why, bytes, expected) => {
+    connection.send(bytes);
+    const { status, headers } = await connection.answer();
+    expect([status, headers.connection]).toEqual([expected, 'close']);
+  });
+
+  it('is not asked for when an HTTP/1.0 client could not understand it, or by another expectation', async () => {
+    const { body, prompt } = bodyOf(100);
+    connection.send(jsonPost('/ask', body, [expectation]).toString().replace('HTTP/1.1', 'HTTP/1.0'));
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { response: prompt } });
+    using other = await RawConnection.open(service.port);
+    other.send(jsonPost('/ask', body, ['Expect: miracles']));
+    expect(await other.answer()).toMatchObject({ status: 200, body: { response: prompt } });
+  });
+});
+
+describe('The limit', () => {
+  it('is 16 MiB unless it is set', async () => {
+    await using other = await startService();
+    const { status, body } = await other.post('/ask', '{"prompt":"hello"}'.padEnd(16 * 1024 ** 2));
+    expect([status, body.success]).toEqual([200, true]);
+    using late = await RawConnection.open(other.port);
+    late.send(jsonPost('/ask', '', [`Content-Length: ${16 * 1024 ** 2 + 1}`]));
+    expect((await late.answer()).status).toBe(413);
+  });
+});

@@ -1,0 +1,51 @@
+import { join } from 'node:path';
+import { countedIn, Executions } from '../../support/executed-files.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { type Service, script, startService } from '../../support/service.js';
+import { StatelessClient } from '../../support/stateless-client.js';
+
+/** How many files a request may execute: it goes down with each change, and never up. The target is 55. */
+const most = 88;
+/** The same for a turn through a door whose conversation has a live process. The target is 60. */
+const mostOfTurn = 93;
+
+const standby = { MODEL_API_STANDBY: '1' };
+const takesNote = {
+  MODEL_API_LIVE_SESSIONS: '4',
+  MODEL_API_CLI: 'demo',
+  MODEL_API_CLI_COMMAND: script('takes-note.pl'),
+};
+
+/** The files that each of four requests executes, the first of which is no longer the first of its kind. */
+async function executedBy(
+  requestOf: (service: Service) => () => Promise<unknown>,
+  env: Readonly<Record<string, string>> = {},
+): Promise<string[]> {
+  await using folder = await temporaryFolder();
+  const counted = join(folder.path, 'executed');
+  await using service = await startService({ env: { ...countedIn(counted), ...env } });
+  const executions = new Executions(counted, [service.pid, ...(await service.workers())]);
+  const request = requestOf(service);
+  await request();
+  const rounds: string[][] = [];
+  for (let round = 0; round < 4; round++) rounds.push(await executions.during(request));
+  // A timer may strike during some of them.
+  return rounds[0]?.filter((file) => rounds.every((each) => each.includes(file))) ?? [];
+}
+
+it(`A warm POST /ask executes ${most} files at most`, async () => {
+  const files = await executedBy((service) => () => service.post('/ask', { prompt: 'hello' }), standby);
+  expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/api/ask.js']));
+  expect(files.length).toBeLessThanOrEqual(most);
+});
+
+it(`A turn through a door with a live process executes ${mostOfTurn} files at most`, async () => {
+  const sessions: (string | null)[] = [];
+  const files = await executedBy((service) => {
+    const client = new StatelessClient(service, 'some-key');
+    return async () => sessions.push((await client.say(`turn ${sessions.length + 1}`)).session);
+  }, takesNote);
+  expect(sessions).toEqual(['replay', 'live', 'live', 'live', 'live']);
+  expect(files).toEqual(expect.arrayContaining(['primary/jobs/job-runner.js', 'worker/openai/chat.js']));
+  expect(files.length).toBeLessThanOrEqual(mostOfTurn);
+});

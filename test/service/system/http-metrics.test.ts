@@ -1,0 +1,71 @@
+import { Exposition } from '../../support/exposition.js';
+import { chunk, exchange, jsonPost, request } from '../../support/raw-http.js';
+import { type Service, startService } from '../../support/service.js';
+
+const methods = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'PROPFIND'];
+const routes = ['/ask', '/chat', '/chat/x', '/health', '/health/history', '/health/recheck', '/metrics', '/version'];
+const paths = [...routes, '/usage', '/models', '/openapi.yaml', '/docs', '/docs/x', '/nowhere', '/chat/%zz'];
+const origin = 'http://example.com';
+const atOnce = 16;
+const malformed = 'make me a sandwich\r\n\r\n';
+const longHeader = request('GET /version', [`X-Long: ${'x'.repeat(20_000)}`]);
+const brokenBody = jsonPost('/ask', 'zz\r\n', ['Transfer-Encoding: chunked']);
+const longTrailer = jsonPost('/ask', `${chunk('{}')}0\r\nX-Long: ${'x'.repeat(20_000)}\r\n\r\n`, [
+  'Transfer-Encoding: chunked',
+  'Trailer: X-Long',
+]);
+
+async function scrape(service: Service): Promise<Exposition> {
+  return new Exposition((await service.get('/metrics')).text);
+}
+
+/** Sends it on a connection of its own; resolves with the status when the log, and so the count, has it. */
+async function counted(service: Service, bytes: Buffer | string): Promise<number> {
+  const isHead = bytes.toString('latin1').startsWith('HEAD ');
+  const { status, headers } = await exchange(service.port, bytes, isHead);
+  await service.log('http_request_completed', ({ request_id }) => request_id === headers['x-request-id']);
+  return status;
+}
+
+/** Requests that an endpoint takes, and every kind that none does. */
+async function provoke(service: Service): Promise<void> {
+  const requests = methods.flatMap((method) => [
+    ...paths.map((path) => request(`${method} ${path}`)),
+    request(`${method} /version`, ['Host: elsewhere']),
+    request(`${method} /version`, [`Origin: ${origin}`, 'Access-Control-Request-Method: GET']),
+    request(`${method} /version`, ['Host: localhost', 'Host: localhost']),
+  ]);
+  const all = [...requests, malformed, longHeader, brokenBody, longTrailer];
+  for (let from = 0; from < all.length; from += atOnce) {
+    await Promise.all(all.slice(from, from + atOnce).map((bytes) => counted(service, bytes)));
+  }
+}
+
+describe('HTTP metrics', () => {
+  it('have every series from the start: no traffic adds one', async () => {
+    await using service = await startService({ env: { MODEL_API_ALLOWED_ORIGINS: origin } });
+    const seriesOf = ({ samples }: Exposition) => {
+      const own = samples.filter(({ family }) => /^(http|errors)_/.test(family));
+      return own.map(({ name, labels }) => name + JSON.stringify(labels)).sort();
+    };
+    const before = seriesOf(await scrape(service));
+    await provoke(service);
+    expect(seriesOf(await scrape(service))).toEqual(before);
+  });
+
+  it.each([
+    ['words', malformed, 400, { method: 'other', route: 'other' }],
+    ['a header of 20 kB', longHeader, 431, { method: 'other', route: 'other' }],
+    ['a body that breaks off', brokenBody, 400, { method: 'POST', route: '/ask' }],
+    ['a trailer of 20 kB', longTrailer, 431, { method: 'POST', route: '/ask' }],
+  ])('count what is no request once, as a request and as an error: %s', async (_, bytes, status, labels) => {
+    await using service = await startService();
+    expect(await counted(service, bytes)).toBe(status);
+    const metrics = await scrape(service);
+    expect(metrics.sum('http_requests_total', { ...labels, code: String(status) })).toBe(1);
+    expect(metrics.sum('http_requests_total', { code: String(status) })).toBe(1);
+    expect(metrics.sum('errors_total')).toBe(1);
+    expect(metrics.value(`errors_total{route="${labels.route}",error="validation_error"}`)).toBe(1);
+    expect(metrics.value('http_requests_in_flight')).toBe(1); // the scrape itself
+  });
+});

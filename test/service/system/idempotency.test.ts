@@ -1,0 +1,90 @@
+import { createGate } from '../../support/gate.js';
+import { untilJobs } from '../../support/jobs.js';
+import { headersOf, type KeyHolder, writeNamedKeys } from '../../support/named-keys.js';
+import { type Answer, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+
+const key = { 'idempotency-key': '"5d1d0a5e-retry"' };
+
+async function modelRuns(service: Service): Promise<number> {
+  const { text } = await service.get('/metrics');
+  const counts = [...text.matchAll(/^model_api_jobs_total\{.*\} (\d+)$/gm)];
+  return counts.reduce((sum, [, count]) => sum + Number(count), 0);
+}
+
+function isReplayed({ headers }: Answer): boolean {
+  return headers.get('idempotency-replayed') === 'true';
+}
+
+describe('Requests with an Idempotency-Key', () => {
+  it('run the model once, though 50 of them come at once, at two workers', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, twoWorkers);
+    const send = () => service.post('/ask', { prompt: 'once' }, key);
+    const sent = Array.from({ length: 50 }, send);
+    const others = Promise.race(sent);
+    expect(await others).toMatchObject({ status: 409, body: { error: 'idempotency_in_progress' } });
+    await gate.open();
+    const answers = await Promise.all(sent);
+    const first = answers.filter(({ status }) => status === 200);
+    const fresh = first.filter((answer) => !isReplayed(answer));
+    expect(fresh).toHaveLength(1);
+    expect(new Set(first.map(({ text }) => text)).size).toBe(1);
+    expect(answers.filter(({ status }) => status === 409)).toHaveLength(50 - first.length);
+    for (const again of await Promise.all(Array.from({ length: 10 }, send))) {
+      expect([again.text, isReplayed(again)]).toEqual([fresh[0]?.text, true]);
+    }
+    expect(await modelRuns(service)).toBe(1);
+  });
+
+  it('add one turn to a conversation, streamed or not', async () => {
+    await using service = await startService();
+    const begin = () => service.post('/chat', { message: 'My name is Ada' }, key);
+    const [first, second] = [await begin(), await begin()];
+    expect([second.text, isReplayed(second)]).toEqual([first.text, true]);
+    const { conversation_id } = first.body;
+    expect(second.headers.get('x-conversation-id')).toBe(conversation_id);
+    const further = { message: 'What is my name?', conversation_id, stream: true };
+    const go = () => service.post('/chat', further, { 'idempotency-key': 'further' });
+    const [told, again] = [await go(), await go()];
+    expect(told.text).toContain('event: done');
+    expect([again.text, again.headers.get('content-type')]).toEqual([told.text, told.headers.get('content-type')]);
+    expect((await service.get(`/chat/${conversation_id}`)).body).toMatchObject({ message_count: 4 });
+    await service.delete(`/chat/${conversation_id}`);
+    expect((await go()).text).toBe(told.text);
+  });
+
+  it('are recorded by the client that is named, and only where the model was asked', async () => {
+    await using keys = await writeNamedKeys();
+    await using service = await startService({ env: keys.env });
+    const as = (name: KeyHolder) => ({ ...key, ...headersOf(name) });
+    const body = { prompt: 'Hello' };
+    expect((await service.post('/ask', body, key)).status).toBe(401);
+    expect((await service.post('/ask', { prompt: '' }, as('alice'))).status).toBe(400);
+    const bad = { ...as('alice'), 'idempotency-key': 'x'.repeat(256) };
+    const { status, body: error } = await service.post('/ask', body, bad);
+    expect([status, error.details]).toEqual([
+      400,
+      [{ path: 'Idempotency-Key', message: 'must have 1 to 255 characters' }],
+    ]);
+    const answers = [await service.post('/ask', body, as('alice')), await service.post('/ask', body, as('bob'))];
+    expect(answers.map((answer) => [answer.status, isReplayed(answer)])).toEqual([
+      [200, false],
+      [200, false],
+    ]);
+    expect(isReplayed(await service.post('/ask', body, as('bob')))).toBe(true);
+  });
+
+  it('whose client has gone run again, and the conversation has no turn of the first', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, twoWorkers);
+    const controller = new AbortController();
+    const gone = service.post('/chat', { message: 'once' }, key, controller.signal).catch(() => null);
+    await untilJobs(service, 1, 0);
+    controller.abort();
+    await gone;
+    await untilJobs(service, 0, 0);
+    await gate.open();
+    const answer = await service.post('/chat', { message: 'once' }, key);
+    expect([answer.body.message_count, isReplayed(answer)]).toEqual([2, false]);
+  });
+});

@@ -1,0 +1,121 @@
+import { chmod, readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { temporaryFolder } from '../../support/folder.js';
+import { recovers } from '../../support/jobs.js';
+import { fixture, type Service, script, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+interface Self {
+  readonly argv: string[];
+  readonly env: Record<string, string>;
+  readonly cwd: string;
+  readonly files: string[];
+  readonly mode: number;
+  readonly uid: number;
+  readonly ownUid: number;
+}
+
+async function selfOf(service: Service, prompt = 'hello', headers: Record<string, string> = {}): Promise<Self> {
+  const { status, text, body } = await service.post('/ask', { prompt }, headers);
+  if (status !== 200) throw new Error(text);
+  return JSON.parse(body.response as string) as Self;
+}
+
+/** Arguments and environments of all processes there are. */
+async function visibleText(): Promise<string> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const files = pids.flatMap((pid) => [`/proc/${pid}/cmdline`, `/proc/${pid}/environ`]);
+  return (await Promise.all(files.map((file) => readFile(file, 'utf8').catch(() => '')))).join('\n');
+}
+
+describe('The text of a request', () => {
+  it('is in no argument and no environment of any process while its job runs, and in no log record', async () => {
+    await using service = await startWithProgram(script('forever.pl'), { MODEL_API_TIMEOUT: '1' });
+    const secret = `canary-${Math.random().toString(36).slice(2)}`;
+    const answer = service.post('/ask', { prompt: `the prompt ${secret}`, system: `the system ${secret}` });
+    await until(async () => (await service.jobProcesses()).length > 0, 'the program to run');
+    const visible = await visibleText();
+    expect(visible).toContain('forever.pl');
+    expect(visible).not.toContain(secret);
+    expect((await answer).text).not.toContain(secret);
+    expect(JSON.stringify(service.logs)).not.toContain(secret);
+  });
+
+  it.each(['$(touch canary); `touch canary` > canary & | canary', '-rf --help \'"\\', '%s %n\u0001\u001b[31m\r\n'])(
+    'reaches the program byte for byte: %j',
+    async (prompt) => {
+      await using service = await startWithProgram('cat', { MODEL_API_CLI_STRIP_ANSI: 'false' });
+      expect((await service.post('/ask', { prompt })).body.response).toBe(prompt);
+    },
+  );
+});
+
+describe('The command line', () => {
+  it('is split as a shell does it, and nothing in it is expanded', async () => {
+    const words = `two\\ words "double quoted" 'single $HOME' "" $HOME $(id) \`id\` * ~ ; | > file a"b"'c'`;
+    await using service = await startWithProgram(`${fixture('tells-itself.js')} ${words}`, {
+      MODEL_API_CLI_ARGS: '--extra "of the operator"',
+    });
+    const { argv } = await selfOf(service);
+    const split = ['two words', 'double quoted', 'single $HOME', '', '$HOME', '$(id)', '`id`', '*', '~', ';', '|', '>'];
+    expect(argv).toEqual([...split, 'file', 'abc', '--extra', 'of the operator']);
+  });
+});
+
+describe('The environment of a model CLI', () => {
+  it('is what the list allows, and the cookie', async () => {
+    await using service = await startWithProgram(fixture('tells-itself.js'), {
+      MODEL_API_KEY: 'key-of-the-service',
+      MODEL_API_CLI_ENV: 'FURTHER,ABSENT',
+      MODEL_CODE_OAUTH_TOKEN: 'token-of-another-cli',
+      FURTHER: 'allowed',
+      OTHER: 'not allowed',
+      NODE_OPTIONS: '--no-deprecation',
+      LANG: 'C.UTF-8',
+      TZ: 'Europe/Vienna',
+    });
+    const { env } = await selfOf(service, 'hello', { 'x-api-key': 'key-of-the-service' });
+    expect(env).toEqual({
+      PATH: process.env.PATH,
+      HOME: service.home,
+      LANG: 'C.UTF-8',
+      TZ: 'Europe/Vienna',
+      FURTHER: 'allowed',
+      TMPDIR: expect.stringMatching(/\/prompt-relay-[\d.]+-\w{6}\/\d+$/),
+      PROMPT_RELAY_JOB: expect.stringMatching(new RegExp(`^${service.pid}\\.`)),
+    });
+  });
+});
+
+describe('The working directory of a model CLI', () => {
+  it('is empty, private, its own, and gone afterwards', async () => {
+    await using service = await startWithProgram(fixture('tells-itself.js'));
+    const [first, second] = [await selfOf(service), await selfOf(service)];
+    for (const { files, mode, uid, ownUid } of [first, second]) {
+      expect({ files, mode, uid }).toEqual({ files: [], mode: 0o700, uid: ownUid });
+    }
+    expect(first.cwd).not.toBe(second.cwd);
+    await recovers(service);
+    const [runtimeDirectory] = (await readdir(service.home)).filter((name) => name.startsWith('prompt-relay-'));
+    expect(await readdir(join(service.home, runtimeDirectory as string))).toEqual(['work']);
+  });
+
+  it('is gone afterwards whatever the program has put there', async () => {
+    const script = 'mkdir -p a/b; echo x > a/b/c; ln -s / a/d; exec cat';
+    await using service = await startWithProgram(`sh -c '${script}'`);
+    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    await recovers(service);
+    expect(await service.stop()).toBe(0);
+    await expect(readdir(service.home)).rejects.toThrow('ENOENT');
+  });
+
+  it('is removed with all others when the service ends', async () => {
+    await using folder = await temporaryFolder();
+    await chmod(folder.path, 0o700);
+    await using service = await startWithProgram('cat', { TMPDIR: folder.path });
+    expect((await service.post('/ask', { prompt: 'hello' })).status).toBe(200);
+    expect(await readdir(folder.path)).toHaveLength(2);
+    await service.stop();
+    expect(await readdir(folder.path)).toEqual([]);
+  });
+});

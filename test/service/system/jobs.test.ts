@@ -1,0 +1,112 @@
+import { askInBackground, statusOf, untilEnded, untilStatus } from '../../support/background.js';
+import { answerTo } from '../../support/door.js';
+import { follow, namesOf, type StreamEvent, textOf } from '../../support/event-stream.js';
+import { metric } from '../../support/exposition.js';
+import { createGate } from '../../support/gate.js';
+import { untilTreeGone } from '../../support/jobs.js';
+import { jsonPost, request } from '../../support/raw-http.js';
+import { type Service, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const oneSlot = { MODEL_API_MAX_CONCURRENT: '1' };
+
+/** The events of a job that has ended, after this one. */
+async function eventsOf(service: Service, id: unknown, after: number | null = null): Promise<StreamEvent[]> {
+  return (await follow(service, id, after)).rest();
+}
+
+describe('A job that outlives its request', () => {
+  it('is told whole, wherever its reader goes on', async () => {
+    await using service = await startService();
+    const id = await askInBackground(service, 'Hello, my name is 🚀 Ada 🚀.');
+    const { result } = await untilEnded(service, id);
+    const { response } = result as { response: string };
+    const all = await eventsOf(service, id);
+    expect([namesOf(all)[0], textOf(all), all.at(-1)?.data]).toEqual(['started', response, result]);
+    for (let after = 0; after <= response.length + 1; after++) {
+      const rest = await eventsOf(service, id, after);
+      expect(textOf(rest)).toBe(response.slice(Math.max(0, after - 1)));
+      expect(rest.at(-1)?.event).toBe('done');
+    }
+    const ids = all.flatMap((event) => event.id ?? []);
+    expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+    expect((await follow(service, id, ids.at(-1))).status).toBe(204);
+  });
+
+  it('lets callers go first, is cancelled with all of its processes, and is counted once', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, oneSlot);
+    const ids = [await askInBackground(service, 'one'), await askInBackground(service, 'two')];
+    await untilStatus(service, ids[0], 'running');
+    const caller = service.post('/ask', { prompt: 'me first' });
+    await until(async () => (await metric(service, 'jobs_queued')) === 1, 'a caller that waits');
+    expect((await service.get(`/jobs/${ids[1]}`)).body).toMatchObject({ status: 'queued', position: 2 });
+    expect((await service.delete(`/jobs/${ids[0]}`)).body).toMatchObject({ status: 'cancelled', deleted: false });
+    await until(async () => (await metric(service, 'jobs_queued')) === 0, 'the caller to have the slot');
+    expect(await statusOf(service, ids[1])).toBe('queued');
+    await gate.open();
+    expect((await caller).body.response).toBe('me first');
+    expect(await untilEnded(service, ids[1])).toMatchObject({ status: 'succeeded', result: { response: 'two' } });
+    await untilTreeGone(service);
+    const counted = (outcome: string) => metric(service, `jobs_total{operation="ask",outcome="${outcome}"}`);
+    expect([await counted('ok'), await counted('cancelled')]).toEqual([2, 1]);
+    const { body } = await service.get('/usage');
+    expect(body.usage).toMatchObject([{ jobs: { ok: 2, cancelled: 1 } }]);
+    const ends = service.logs.filter(({ event }) => event === 'background_job_ended');
+    expect(ends.map(({ job_id, outcome }) => [job_id, outcome])).toEqual([
+      [ids[0], 'cancelled'],
+      [ids[1], 'ok'],
+    ]);
+  });
+
+  it('is a turn on its conversation, in the order of the turns', async () => {
+    await using service = await startService();
+    const { body } = await service.post('/chat', { message: 'My name is Ada' });
+    const { conversation_id } = body;
+    const async = { prefer: 'respond-async' };
+    const turn = await service.post('/chat', { message: 'What is my name?', conversation_id }, async);
+    const { result } = await untilEnded(service, turn.body.job_id);
+    expect(result).toMatchObject({ conversation_id, message_count: 4, response: expect.stringContaining('Ada') });
+    const unknown = await service.post('/chat', { message: 'Hi', conversation_id: 'x'.repeat(24) }, async);
+    expect([unknown.status, unknown.body.reason]).toEqual([400, 'conversation_unknown']);
+  });
+
+  it('is asked for in a header of its own, however that is folded and quoted', async () => {
+    await using service = await startService();
+    const body = JSON.stringify({ prompt: 'Hello' });
+    const statusWith = async (...headers: string[]) =>
+      (await answerTo(service, jsonPost('/ask', body, headers))).status;
+    expect(await statusWith('Prefer: wait=5', 'Prefer: respond-async')).toBe(202);
+    expect(await statusWith('prefer: RESPOND-ASYNC;wait=1')).toBe(202);
+    expect(await statusWith('Prefer: x="respond-async, respond-async"')).toBe(200);
+    expect(await statusWith('Prefer: wait=5,\r\n respond-async')).toBe(400); // obsolete line folding
+    const head = await answerTo(service, request('HEAD /jobs'), true);
+    expect(head.status).toBe(200);
+  });
+});
+
+it('A door takes one too, as its SDK asks for it, and tells of it, cancels it and forgets it', async () => {
+  await using gate = await createGate();
+  await using service = await startWithProgram(gate.command, oneSlot);
+  const [{ id: model }] = (await service.get('/v1/models')).body.data as [{ id: string }];
+  const begin = () => service.post('/v1/responses', { model, input: 'Hello', background: true });
+  const [first, second] = [await begin(), await begin()];
+  expect([first.status, first.body.object, first.body.status]).toEqual([202, 'response', 'queued']);
+  expect(first.body.id).toBe(`resp_${first.body.job_id}`);
+  expect(first.body.created_at).toEqual(expect.any(Number)); // as in every response
+  const [path, other] = [`/v1/responses/${first.body.id}`, `/v1/responses/${second.body.id}`];
+  await untilStatus(service, first.body.job_id, 'running');
+  expect((await service.get(path)).body).toMatchObject({ status: 'in_progress', created_at: expect.any(Number) });
+  expect((await service.post(`${other}/cancel`, '')).body).toMatchObject({ id: second.body.id, status: 'cancelled' });
+  await gate.open();
+  const { result } = await untilEnded(service, first.body.job_id);
+  expect(result).toMatchObject({ object: 'response', status: 'completed', id: first.body.id, background: true });
+  expect((await service.get(path)).body).toEqual(result);
+  expect((await service.post(`${path}/cancel`, '')).body).toEqual(result); // it had ended
+  expect((await service.delete(path)).body).toMatchObject({ id: first.body.id, deleted: true });
+  expect(await service.get(path)).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } });
+  const streamed = await service.post('/v1/responses', { model, input: 'Hi', background: true, stream: true });
+  expect([streamed.status, streamed.body.error]).toMatchObject([400, { param: 'stream' }]);
+  const ask = await askInBackground(service, 'Hello');
+  expect((await service.get(`/v1/responses/resp_${ask}`)).status).toBe(404);
+});

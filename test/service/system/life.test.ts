@@ -1,0 +1,136 @@
+import { createGate, type Gate } from '../../support/gate.js';
+import { untilJobs } from '../../support/jobs.js';
+import { isAlive } from '../../support/processes.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { expectNothingLeft, lifeEvents } from '../../support/shutdown.js';
+import { until } from '../../support/until.js';
+
+const prompts = ['first', 'second', 'third', 'fourth', 'fifth'];
+
+/** A service with two slots whose answers the gate holds back; a drain that is not meant to end by its limit. */
+function startGated(gate: Gate, isDetached = false): Promise<Service> {
+  const env = { MODEL_API_MAX_CONCURRENT: '2', MODEL_API_DRAIN_TIMEOUT_SECONDS: '60', MODEL_API_TIMEOUT: '60' };
+  return startWithProgram(gate.command, { ...twoWorkers, ...env }, { isDetached });
+}
+
+/** Two jobs that run and three that wait, as the answers to come. */
+async function fill(service: Service) {
+  const answers = prompts.map((prompt) => service.post('/ask', { prompt }));
+  await untilJobs(service, 2, 3);
+  return answers;
+}
+
+async function expectAllAnswered(answers: Awaited<ReturnType<typeof fill>>): Promise<void> {
+  const said = (await Promise.all(answers)).map(({ status, body }) => [status, body.response]);
+  expect(said).toEqual(prompts.map((prompt) => [200, prompt]));
+}
+
+/** Asks for jobs and for everything else, each on a connection of its own. Throws where a connection is refused. */
+async function lookAround(service: Service, conversationId: string): Promise<void> {
+  const own = { connection: 'close' };
+  for (const [path, body] of [
+    ['/ask', { prompt: 'late' }],
+    ['/chat', { message: 'late' }],
+    ['/chat', { message: 'late', conversation_id: conversationId }],
+  ] as const) {
+    const { status, headers, body: answer } = await service.post(path, body);
+    expect({ status, error: answer.error }).toEqual({ status: 503, error: 'shutting_down' });
+    expect(headers.get('connection')).toBe('close');
+    expect(headers.get('retry-after')).toBe(String(answer.retry_after_seconds));
+    expect(answer.retry_after_seconds).toBeGreaterThan(0);
+  }
+  for (const path of ['/version', '/models', '/health/history', '/openapi.yaml', '/docs/', `/chat/${conversationId}`]) {
+    expect({ path, ...(await service.get(path, own)) }).toMatchObject({ path, status: 200 });
+  }
+  expect(await service.get('/health', own)).toMatchObject({ status: 503, body: { status: 'draining' } });
+  expect((await service.get('/metrics', own)).text).toMatch(/^model_api_draining 1$/m);
+}
+
+describe.each(['SIGTERM', 'SIGINT'] as const)('The service at %s', (signal) => {
+  it('takes no new job, answers everything else, finishes what it has begun, and exits with 0', async () => {
+    await using gate = await createGate();
+    await using service = await startGated(gate);
+    await gate.open();
+    const { body } = await service.post('/chat', { message: 'hello' });
+    await gate.close();
+    const workers = await service.workers();
+    const answers = await fill(service);
+
+    service.process.kill(signal);
+    expect(await service.log('shutdown_start')).toMatchObject({ signal, running: 2, queued: 3 });
+    for (let round = 0; round < 5; round++) await lookAround(service, String(body.conversation_id));
+    await untilJobs(service, 2, 3);
+    expect((await service.get('/metrics')).text).toMatch(/^model_api_rejected_total\{reason="draining"\} 15$/m);
+    await gate.open();
+
+    await expectAllAnswered(answers);
+    expect(await service.exited).toBe(0);
+    expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_complete']);
+    await expectNothingLeft(service, workers);
+  });
+
+  it('exits at once with 0 when it has nothing to do', async () => {
+    await using gate = await createGate();
+    await using service = await startGated(gate);
+    const workers = await service.workers();
+    service.process.kill(signal);
+    expect(await service.exited).toBe(0);
+    expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_complete']);
+    await expectNothingLeft(service, workers);
+  });
+});
+
+describe('A Ctrl-C that reaches every process of the service', () => {
+  it('is led by the primary: what runs is finished', async () => {
+    await using gate = await createGate();
+    await using service = await startGated(gate, true);
+    const workers = await service.workers();
+    const answers = await fill(service);
+    // Between its fork and its exec, a program is still in the group that the signal goes to.
+    await until(async () => (await service.jobProcesses()).length === 2, 'both programs to run');
+
+    process.kill(-service.pid, 'SIGINT');
+    expect(await service.log('shutdown_start')).toMatchObject({ signal: 'SIGINT' });
+    expect(await service.get('/health')).toMatchObject({ status: 503 });
+    expect(workers.filter(isAlive)).toEqual(workers);
+    await gate.open();
+
+    await expectAllAnswered(answers);
+    expect(await service.exited).toBe(0);
+    expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_complete']);
+    await expectNothingLeft(service, workers);
+  });
+});
+
+describe('SIGHUP while the service drains', () => {
+  it('does nothing', async () => {
+    await using gate = await createGate();
+    await using service = await startGated(gate);
+    const workers = await service.workers();
+    const answers = await fill(service);
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    service.process.kill('SIGHUP');
+    await service.get('/version'); // the primary has seen the signal by now
+    expect(await service.workers()).toEqual(workers);
+    await gate.open();
+    await expectAllAnswered(answers);
+    expect(await service.exited).toBe(0);
+    expect(lifeEvents(service)).toEqual(['shutdown_start', 'shutdown_complete']);
+  });
+});
+
+/** Node warns of a negative delay from version 22 on, so this is for the suite `nodes`. */
+const fromNode22 = Number.parseInt(process.versions.node, 10) >= 22 ? it : it.skip;
+
+describe('A service that keeps processes waiting', () => {
+  fromNode22('writes nothing to stderr under load, not even a warning of Node', async () => {
+    await using service = await startService({ env: { MODEL_API_STANDBY: '2' } });
+    for (let round = 0; round < 4; round++) {
+      const answers = Array.from({ length: 20 }, () => service.post('/ask', { prompt: 'hello' }));
+      for (const { status } of await Promise.all(answers)) expect(status).toBe(200);
+    }
+    await service.stop();
+    expect(service.stderr).toEqual([]);
+  });
+});

@@ -1,0 +1,217 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
+import { Exposition, type Sample } from '../../support/exposition.js';
+import { families } from '../../support/families.js';
+import { createGate } from '../../support/gate.js';
+import { recovers, runtimeOf, untilJobs } from '../../support/jobs.js';
+import { describeWith } from '../../support/needs.js';
+import { type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const promtool = '/usr/bin/promtool';
+
+async function scrape(service: Service): Promise<Exposition> {
+  const { status, headers, text } = await service.get('/metrics');
+  expect(status).toBe(200);
+  expect(headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8');
+  return new Exposition(text);
+}
+
+/** A label set as text, in an order of its own; `le` is left out. */
+function keyOf(labels: Sample['labels']): string {
+  const { le: _, ...rest } = labels;
+  return JSON.stringify(Object.entries(rest).sort(([a], [b]) => a.localeCompare(b)));
+}
+
+/** Families of prom-client's own, one set for the primary and one for the workers. */
+function isOfProcess(family: string): boolean {
+  return /^(process|nodejs)_/.test(family);
+}
+
+/** Makes 10 kinds of requests whose paths, ids, headers and texts are as different as `seed`. */
+async function provoke(service: Service, seed: string): Promise<void> {
+  await service.post('/ask', { prompt: `a secret ${seed}` }, { 'x-request-id': `id-${seed}` });
+  await service.post('/ask', { prompt: '', [seed]: seed });
+  await service.post('/chat', { message: 'hello', conversation_id: seed });
+  for (const path of [`/chat/${seed}`, `/${seed}/${seed}`, `/version?${seed}`, `/docs/${seed}`])
+    await service.get(path);
+  for (const method of ['PUT', 'DELETE', 'PROPFIND']) await fetch(`${service.url}/ask`, { method });
+}
+
+describe('The first scrape', () => {
+  it('has every family with every known label set, and nothing of ours beside them', async () => {
+    await using service = await startService({ env: twoWorkers });
+    await service.log('readiness_checked');
+    const { types, samples } = await scrape(service);
+    const own = [...types].filter(([name]) => !isOfProcess(name));
+    expect(Object.fromEntries(own)).toEqual(
+      Object.fromEntries(Object.entries(families).map(([name, { type }]) => [name, type])),
+    );
+    for (const [name, { labelSets }] of Object.entries(families)) {
+      const seen = new Set(samples.filter(({ family }) => family === name).map(({ labels }) => keyOf(labels)));
+      if (labelSets === null) expect({ name, sets: seen.size }).toEqual({ name, sets: 1 });
+      else expect({ name, sets: [...seen].sort() }).toEqual({ name, sets: labelSets.map(keyOf).sort() });
+    }
+  });
+
+  it('has counted nothing but the check at the start', async () => {
+    await using service = await startService({ env: twoWorkers });
+    await service.log('readiness_checked');
+    const { samples } = await scrape(service);
+    const counted = samples.filter(
+      ({ name, family, value }) => families[family] !== undefined && /_(total|count)$/.test(name) && value > 0,
+    );
+    // The test itself has asked for /health until every worker was there.
+    // The check has started a program.
+    const own = counted.filter(({ labels, name }) => labels.route !== '/health' && !name.startsWith('cli_'));
+    const rest = own.map(({ name }) => name);
+    expect(rest.sort()).toEqual(['readiness_check_duration_seconds_count', 'readiness_checks_total']);
+  });
+
+  it('tells what is running and how it is configured', async () => {
+    await using service = await startService({
+      env: { ...twoWorkers, MODEL_API_MAX_CONCURRENT: '3', MODEL_API_MAX_QUEUE: '7' },
+    });
+    const metrics = await scrape(service);
+    const facts = (name: string) => metrics.samples.find((sample) => sample.name === name)?.labels;
+    expect(facts('build_info')).toMatchObject({ node_version: process.version });
+    expect(facts('config_info')).toEqual({ workers: '2', adapter: 'demo', strict_health: 'false' });
+    expect(['jobs_limit', 'queue_limit', 'workers{state="ready"}'].map((name) => metrics.value(name))).toEqual([
+      3, 7, 2,
+    ]);
+    for (const name of ['process_cpu_seconds_total', 'process_resident_memory_bytes']) {
+      expect(metrics.value(`${name}{process="primary"}`)).toBeGreaterThan(0);
+      expect(metrics.value(`${name}{process="worker"}`)).toBeGreaterThan(0);
+    }
+    const uptime = Date.now() / 1000 - metrics.value('process_start_time_seconds{process="primary"}');
+    expect(uptime).toBeGreaterThan(0);
+    expect(uptime).toBeLessThan(30);
+  });
+});
+
+describe('Labels', () => {
+  it('are bounded: no id, address, path or text becomes one', async () => {
+    await using service = await startService({ env: twoWorkers });
+    const seriesAfter = async (seed: string) => {
+      await provoke(service, seed);
+      const { text } = await service.get('/metrics');
+      expect(text).not.toMatch(new RegExp(`${seed}|secret|127\\.0\\.0\\.1`));
+      const { samples } = new Exposition(text);
+      const own = samples.filter(({ family }) => !isOfProcess(family));
+      return own.map(({ name, labels }) => name + JSON.stringify(labels)).sort();
+    };
+    await seriesAfter('warming-up');
+    const first = await seriesAfter('apple-pie');
+    expect(await seriesAfter('cherry-cake')).toEqual(first);
+  });
+});
+
+describe('Counts', () => {
+  it('are right after known traffic', async () => {
+    await using gate = await createGate();
+    await using service = await startWithProgram(gate.command, {
+      ...twoWorkers,
+      MODEL_API_KEY: 'key-of-the-test',
+      MODEL_API_MAX_CONCURRENT: '1',
+      MODEL_API_MAX_QUEUE: '1',
+      MODEL_API_QUEUE_TIMEOUT_MS: '1000',
+      MODEL_API_MAX_CONVERSATIONS: '2',
+    });
+    const key = { 'x-api-key': 'key-of-the-test' };
+    await gate.open();
+    for (const prompt of ['a', 'b', 'c']) await service.post('/ask', { prompt }, key);
+    let last = '';
+    for (const message of ['a', 'b', 'c']) {
+      const { body } = await service.post('/chat', { message }, key);
+      last = String(body.conversation_id);
+    }
+    await fetch(`${service.url}/chat/${last}`, { method: 'DELETE', headers: key });
+    await service.post('/ask', {}, key);
+    await service.post('/ask', { prompt: 'a' });
+    await service.get('/nowhere');
+    await gate.close();
+
+    const client = new AbortController();
+    const left = service.post('/ask', { prompt: 'runs' }, key, client.signal).catch(({ name }: Error) => name);
+    await untilJobs(service, 1, 0);
+    const late = service.post('/ask', { prompt: 'waits' }, key);
+    await untilJobs(service, 1, 1);
+    const refused = await service.post('/ask', { prompt: 'is refused' }, key);
+    const during = await scrape(service);
+    expect([refused.status, (await late).status]).toEqual([429, 504]);
+    client.abort();
+    expect(await left).toBe('AbortError');
+    await recovers(service);
+    await until(
+      async () => (await scrape(service)).sum('http_aborted_requests_total') === 1,
+      'the client to be missed',
+    );
+    const after = await scrape(service);
+
+    expect(during.value('jobs_active')).toBe(1);
+    expect(during.value('jobs_queued')).toBe(1);
+    expect(during.value('http_requests_in_flight')).toBe(3); // the two jobs, and the scrape itself
+    expect(after.value('http_requests_in_flight')).toBe(1);
+    const jobs = after.samples.filter(({ name, value }) => name === 'jobs_total' && value > 0);
+    expect(jobs.map(({ labels, value }) => [labels.operation, labels.outcome, value])).toEqual([
+      ['ask', 'ok', 3],
+      ['ask', 'queue_timeout', 1],
+      ['ask', 'cancelled', 1],
+      ['chat', 'ok', 3],
+    ]);
+    expect(after.sum('job_duration_seconds_count', { operation: 'ask' })).toBe(5);
+    expect(after.value('queue_wait_seconds_count{outcome="started"}')).toBe(7);
+    expect(after.value('queue_wait_seconds_count{outcome="timeout"}')).toBe(1);
+    const errors = after.samples.filter(({ name, value }) => name === 'errors_total' && value > 0);
+    expect(errors.map(({ labels, value }) => [labels.route, labels.error, value])).toEqual([
+      ['/ask', 'validation_error', 1],
+      ['/ask', 'unauthorized', 1],
+      ['/ask', 'concurrency_limited', 1],
+      ['/ask', 'queue_timeout', 1],
+      ['other', 'not_found', 1],
+    ]);
+    expect(after.sum('http_requests_total', { route: '/ask' })).toBe(7);
+    expect(after.sum('http_requests_total', { route: '/ask', code: '200' })).toBe(3);
+    expect(after.sum('http_aborted_requests_total', { route: '/ask' })).toBe(1);
+    expect(after.value('rejected_total{reason="queue_full"}')).toBe(1);
+    expect(after.value('conversations_created_total')).toBe(3);
+    expect(after.value('conversations_removed_total{cause="evicted"}')).toBe(1);
+    expect(after.value('conversations_removed_total{cause="deleted"}')).toBe(1);
+    expect(after.value('conversations')).toBe(1);
+    expect(await runtimeOf(service)).toMatchObject({
+      rejected_total: after.sum('rejected_total'),
+      queue_timeouts_total: after.value('queue_timeouts_total'),
+    });
+  });
+
+  it('hold the tokens of the answers, and the requests that came too often', async () => {
+    await using service = await startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' } });
+    const totals = { input: 0, output: 0 };
+    for (const path of ['/ask', '/chat', '/ask']) {
+      const { body } = await service.post(path, { [path === '/ask' ? 'prompt' : 'message']: 'Hello, I am Ada.' });
+      const usage = body.usage as { input_tokens: number; output_tokens: number };
+      totals.input += usage.input_tokens;
+      totals.output += usage.output_tokens;
+    }
+    for (const path of ['/ask', '/chat']) expect((await service.post(path, {})).status).toBe(429);
+    const metrics = await scrape(service);
+    expect(metrics.value('tokens_total{direction="input"}')).toBe(totals.input);
+    expect(metrics.value('tokens_total{direction="output"}')).toBe(totals.output);
+    expect(totals.output).toBeGreaterThan(0);
+    expect(metrics.value('rate_limited_total')).toBe(2);
+    expect(metrics.sum('errors_total', { error: 'rate_limited' })).toBe(2);
+    expect(metrics.sum('jobs_total')).toBe(3);
+    expect(metrics.value('conversation_tokens')).toBeGreaterThan(0);
+  });
+});
+
+describeWith(promtool)('promtool', () => {
+  it('finds nothing to say about a live scrape', async () => {
+    await using service = await startService({ env: twoWorkers });
+    await provoke(service, 'apple-pie');
+    const { text } = await service.get('/metrics');
+    const check = promisify(execFile)(promtool, ['check', 'metrics']);
+    check.child.stdin?.end(text);
+    expect(await check).toEqual({ stdout: '', stderr: '' });
+  });
+});

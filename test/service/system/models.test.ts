@@ -1,0 +1,39 @@
+import { type Service, startService } from '../../support/service.js';
+
+interface Listed {
+  readonly id: string;
+  readonly default: boolean;
+}
+
+async function listed(service: Service): Promise<readonly Listed[]> {
+  return (await service.get('/models')).body.models as Listed[];
+}
+
+describe('GET /models', () => {
+  it.each([
+    [{ MODEL_API_DEFAULT_MODEL: 'claude-opus-4-1' }, ['eliza', 'echo', 'claude-opus-4-1']],
+    [{ MODEL_API_ALLOWED_MODELS: 'claude-opus-4-1,echo' }, ['claude-opus-4-1', 'echo']],
+  ])('lists what may be asked for, also what the CLI does not list: %j', async (env, ids) => {
+    await using service = await startService({ env });
+    const models = await listed(service);
+    expect(models.map(({ id }) => id)).toEqual(ids);
+    expect(models.filter((model) => model.default)).toMatchObject([{ id: 'claude-opus-4-1' }]);
+    for (const { id: model } of models) {
+      expect((await service.post('/ask', { prompt: 'Hello', model })).body.error).not.toBe('validation_error');
+    }
+    expect(await service.post('/ask', { prompt: 'Hello', model: 'another' })).toMatchObject({ status: 400 });
+  });
+});
+
+describe('GET /v1/models/{id}', () => {
+  it('takes a name with a slash as one name, encoded or not', async () => {
+    await using service = await startService({ env: { MODEL_API_ALLOWED_MODELS: 'codex/gpt-5,echo' } });
+    for (const path of ['codex/gpt-5', 'codex%2Fgpt-5', 'echo']) {
+      expect((await service.get(`/v1/models/${path}`)).body).toMatchObject({ id: decodeURIComponent(path) });
+    }
+    const statuses = { codex: 404, 'codex//gpt-5': 404, 'codex/gpt-5/more': 404, 'codex/%zz': 400 };
+    for (const [path, status] of Object.entries(statuses)) {
+      expect([path, (await service.get(`/v1/models/${path}`)).status]).toEqual([path, status]);
+    }
+  });
+});

@@ -1,0 +1,67 @@
+import { execFile } from 'node:child_process';
+import { mkdir, readFile, stat, symlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { temporaryFolder } from '../../support/folder.js';
+import { root } from '../../support/sources.js';
+
+const run = promisify(execFile);
+
+interface Packed {
+  readonly filename: string;
+  readonly files: readonly { readonly path: string }[];
+}
+
+/** Without its scripts: `prepack` would build anew what the tests are running from. */
+async function pack(into: string): Promise<Packed> {
+  const args = ['pack', '--json', '--ignore-scripts', '--pack-destination', into];
+  const [packed] = JSON.parse((await run('npm', args, { cwd: root })).stdout) as Packed[];
+  if (packed === undefined) throw new Error('nothing was packed');
+  return packed;
+}
+
+describe('the package', () => {
+  it('holds what runs and its documents, no test and no map, and runs from a folder of its own', async () => {
+    await using folder = await temporaryFolder();
+    const { filename, files } = await pack(folder.path);
+    const paths = files.map(({ path }) => path);
+    expect(paths).toEqual(
+      expect.arrayContaining([
+        'LICENSE',
+        'README.md',
+        'package.json',
+        'docs/openapi.yaml',
+        'docs/command.md',
+        'docs/configuration.md',
+        'CHANGELOG.md',
+        'CONTRIBUTING.md',
+        'deploy/proxy/Caddyfile',
+        'dist/src/command/main.js',
+        'dist/src/primary/main.js',
+        'dist/src/primary/cli/adapters/file/kit.d.ts',
+        'dist/src/primary/cli/contract/adapter.d.ts',
+        'dist/src/demo/main.js',
+        'dist/src/worker/main.js',
+        'dist/src/console/index.html',
+        'dist/src/console/main.mjs',
+        'dist/src/node_modules/gpt-tokenizer/LICENSE',
+        'dist/src/node_modules/gpt-tokenizer/cjs/bpeRanks/o200k_base.js',
+        'dist/src/node_modules/swagger-ui-dist/swagger-ui-bundle.js',
+        'dist/src/node_modules/swagger-ui-express/index.js',
+      ]),
+    );
+    expect(paths.filter((path) => /\.map$|(?<!\.d)\.ts$|test|bench/.test(path))).toEqual([]);
+
+    await mkdir(join(folder.path, 'node_modules'));
+    await run('tar', ['-xzf', filename, '-C', 'node_modules'], { cwd: folder.path });
+    const home = join(folder.path, 'node_modules', 'package');
+    await symlink(join(root, 'node_modules'), join(home, 'node_modules'));
+    const { bin } = JSON.parse(await readFile(join(home, 'package.json'), 'utf8'));
+    const program = join(home, bin['prompt-relay']);
+    expect((await readFile(program, 'utf8')).split('\n')[0]).toBe('#!/usr/bin/env node');
+    expect((await stat(program)).isFile()).toBe(true);
+    const env = { PATH: process.env.PATH, MODEL_API_CLI: 'demo' };
+    const { stdout } = await run(process.execPath, [program, 'check', '--json'], { env, cwd: folder.path });
+    expect(JSON.parse(stdout)).toMatchObject({ model_cli: { adapter: 'demo', ready: true } });
+  });
+});

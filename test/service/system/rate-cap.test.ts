@@ -1,0 +1,115 @@
+import { answerTo } from '../../support/door.js';
+import { jsonPost, request } from '../../support/raw-http.js';
+import { type Service, startService, twoWorkers } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const pid = (record: { readonly [field: string]: unknown }) => record.pid;
+
+/** A service with a cap; no request of these tests gets as far as a job, but all that are let through are counted. */
+function startCapped(maxRequests: number, env: Record<string, string> = {}): Promise<Service> {
+  return startService({ env: { ...twoWorkers, MODEL_API_RATE_LIMIT_MAX_REQUESTS: String(maxRequests), ...env } });
+}
+
+async function statusFor(service: Service, ...headers: string[]): Promise<number> {
+  return (await answerTo(service, jsonPost('/ask', '{}', headers))).status;
+}
+
+describe('The rate cap', () => {
+  it('lets exactly so many requests of one address pass in a window, whichever worker has them', async () => {
+    await using service = await startCapped(20);
+    const paths = Array.from({ length: 60 }, (_, number) => (number % 2 === 0 ? '/ask' : '/chat'));
+    const answers = await Promise.all(paths.map((path) => answerTo(service, jsonPost(path, '{}'))));
+    const refused = answers.filter(({ status }) => status === 429);
+    expect([answers.filter(({ status }) => status === 400).length, refused.length]).toEqual([20, 40]);
+    const left = answers.map(({ headers }) => Number(/r=(\d+)/.exec(headers.ratelimit ?? '')?.[1]));
+    expect(left.toSorted((a, b) => b - a).slice(0, 20)).toEqual(Array.from({ length: 20 }, (_, used) => 19 - used));
+    await until(
+      () => service.logs.filter(({ event }) => event === 'http_request_completed').length >= 60,
+      'all records',
+    );
+    expect(new Set(service.logs.filter(({ path }) => path === '/ask').map(pid)).size).toBe(2);
+    expect((await service.get('/metrics')).text).toMatch(/^model_api_rate_limited_total 40$/m);
+  });
+
+  it('says in headers what the policy is, what is left, and when to come back', async () => {
+    await using service = await startCapped(2, { MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '7.5' });
+    for (const left of [1, 0, 0]) {
+      const { status, headers, body } = await answerTo(service, jsonPost('/ask', '{}'));
+      expect(headers['ratelimit-policy']).toBe('"per-client";q=2;w=8');
+      expect(headers.ratelimit).toMatch(new RegExp(`^"per-client";r=${left};t=[1-8]$`));
+      if (status !== 429) continue;
+      expect(headers['retry-after']).toBe(String(body.retry_after_seconds));
+      expect(headers.ratelimit).toContain(`;t=${body.retry_after_seconds}`);
+      expect(body).toMatchObject({
+        error: 'rate_limited',
+        message: 'this client may send 2 requests in 7.5 s (MODEL_API_RATE_LIMIT_MAX_REQUESTS)',
+      });
+    }
+  });
+
+  it('lets requests pass again in the next window', async () => {
+    await using service = await startCapped(1, { MODEL_API_RATE_LIMIT_WINDOW_SECONDS: '2' });
+    expect([await statusFor(service), await statusFor(service)]).toEqual([400, 429]);
+    await until(async () => (await statusFor(service)) === 400, 'the next window');
+  });
+
+  it('believes no X-Forwarded-For of a stranger', async () => {
+    await using service = await startCapped(1);
+    expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.1')).toBe(400);
+    expect(await statusFor(service, 'X-Forwarded-For: 192.0.2.2')).toBe(429);
+    expect(await statusFor(service, 'Forwarded: for=192.0.2.3', 'X-Real-IP: 192.0.2.3')).toBe(429);
+  });
+
+  it('believes the X-Forwarded-For of a trusted proxy, its last address alone, as one address or one network', async () => {
+    await using service = await startCapped(1, { MODEL_API_TRUST_PROXY: '127.0.0.0/8' });
+    const seen: [status: number, forwardedFor: string][] = [
+      [400, '192.0.2.1'],
+      [429, '192.0.2.1'],
+      [429, '::ffff:192.0.2.1'],
+      [429, '198.51.100.7, 192.0.2.1'], // the first may be forged, the last is the proxy's own word
+      [429, '192.0.2.1, 127.0.0.9'],
+      [400, '192.0.2.2'],
+      [400, '2001:db8:1:2::1'],
+      [429, '2001:db8:1:2:ffff::9'],
+      [400, '2001:db8:1:3::1'],
+    ];
+    for (const [status, forwardedFor] of seen) {
+      expect([await statusFor(service, `X-Forwarded-For: ${forwardedFor}`), forwardedFor]).toEqual([
+        status,
+        forwardedFor,
+      ]);
+    }
+    expect([await statusFor(service), await statusFor(service)]).toEqual([400, 429]); // the proxy's own
+    expect(await statusFor(service, 'X-Forwarded-For: nonsense')).toBe(429);
+  });
+
+  it('stands after the API key and before the size, and nowhere else', async () => {
+    await using service = await startCapped(1, { MODEL_API_KEY: 'a-secret-key' });
+    for (let round = 0; round < 3; round++) expect(await statusFor(service)).toBe(401);
+    expect((await answerTo(service, request('GET /ask', ['X-API-Key: a-secret-key']))).status).toBe(405);
+    expect((await service.get('/chat/unknown', { 'x-api-key': 'a-secret-key' })).status).toBe(404);
+    expect(await statusFor(service, 'X-API-Key: a-secret-key')).toBe(400);
+    const large = ['X-API-Key: a-secret-key', 'Content-Type: application/json', 'Content-Length: 2000000'];
+    expect((await answerTo(service, request('POST /chat', large))).status).toBe(429);
+    expect((await answerTo(service, request('POST /ask', large.slice(1)))).status).toBe(401);
+    expect((await service.delete('/chat/unknown', { 'x-api-key': 'a-secret-key' })).status).toBe(404);
+    for (const path of ['/health', '/version', '/models', '/metrics']) {
+      const { status, headers } = await service.get(path);
+      expect([status, headers.get('ratelimit')]).toEqual([200, null]);
+    }
+  });
+
+  it('counts forks of a conversation, too', async () => {
+    await using service = await startCapped(3);
+    const { body } = await service.post('/chat', { message: 'hello' });
+    const fork = async () => (await service.post(`/chat/${body.conversation_id}/fork`, {})).status;
+    expect([await fork(), await fork(), await fork()]).toEqual([201, 201, 429]);
+    expect((await service.get('/chat')).body.conversations).toHaveLength(3);
+  });
+
+  it('is off unless it is set', async () => {
+    await using service = await startService({ env: twoWorkers });
+    const { status, headers } = await answerTo(service, jsonPost('/ask', '{}'));
+    expect([status, headers.ratelimit, headers['ratelimit-policy']]).toEqual([400, undefined, undefined]);
+  });
+});

@@ -1,0 +1,69 @@
+import { mkdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { runCommand } from '../../support/command.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { failingService, startService } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+const config = 78;
+const unavailable = 69;
+
+/** What may be at the path by mistake, and whether it is still there. */
+const things = [
+  {
+    thing: 'a file',
+    put: (path: string) => writeFile(path, 'precious'),
+    isWhole: async (path: string) => (await readFile(path, 'utf8')) === 'precious',
+  },
+  {
+    thing: 'a folder',
+    put: (path: string) => mkdir(path),
+    isWhole: async (path: string) => (await stat(path)).isDirectory(),
+  },
+  {
+    thing: 'a link that leads nowhere',
+    put: (path: string) => symlink('nowhere', path),
+    isWhole: async (path: string) => (await readlink(path)) === 'nowhere',
+  },
+] as const;
+
+describe('What is at the path of MODEL_API_SOCKET and is not a socket', () => {
+  it.each(things)('is left as it is, and keeps the service from starting: $thing', async ({ put, isWhole }) => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'relay.sock');
+    await put(path);
+    const sentence = `MODEL_API_SOCKET: ${path} exists and is not a socket: choose another path`;
+
+    const service = await failingService({ MODEL_API_SOCKET: path });
+    expect({ code: service.code, fault: service.stderr[1]?.trim() }).toEqual({ code: config, fault: sentence });
+    expect(service.logs).toEqual([expect.objectContaining({ event: 'config_invalid', error: sentence })]);
+    const env = { MODEL_API_CLI: 'demo', MODEL_API_SOCKET: path };
+    expect(await runCommand(['check'], { env })).toEqual({ code: config, stdout: '', stderr: `fault  ${sentence}\n` });
+    expect(await isWhole(path)).toBe(true);
+  });
+});
+
+describe('A socket at that path', () => {
+  it('is replaced when a service that was killed has left it', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'relay.sock');
+    const killed = await startService({ env: { MODEL_API_SOCKET: path } });
+    for (const pid of [...(await killed.workers()), killed.pid]) process.kill(pid, 'SIGKILL');
+    await killed.stop();
+    const left = await stat(path);
+    await using service = await startService({ env: { MODEL_API_SOCKET: path } });
+    await until(async () => ((await stat(path)).mode & 0o777) === 0o660, 'a new socket');
+    expect((await stat(path)).ctimeMs).toBeGreaterThan(left.ctimeMs);
+    expect((await service.get('/version')).status).toBe(200);
+  });
+
+  it('that still answers is left to its service', async () => {
+    await using folder = await temporaryFolder();
+    const path = join(folder.path, 'relay.sock');
+    await using first = await startService({ env: { MODEL_API_SOCKET: path } });
+    const { ino } = await stat(path);
+    expect(await failingService({ MODEL_API_SOCKET: path })).toMatchObject({ code: unavailable });
+    expect((await stat(path)).ino).toBe(ino);
+    expect((await first.get('/version')).status).toBe(200);
+  });
+});

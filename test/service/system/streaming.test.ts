@@ -1,0 +1,213 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { startConverser, untilProcesses } from '../../support/converser.js';
+import { namesOf, type StreamAnswer, type StreamEvent, stream, textOf } from '../../support/event-stream.js';
+import { metric } from '../../support/exposition.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { recovers, untilJobs } from '../../support/jobs.js';
+import { type Service, script, startService, startWithProgram } from '../../support/service.js';
+import { until } from '../../support/until.js';
+
+/** Names with repeated deltas folded into one. */
+function orderOf(events: readonly StreamEvent[]): string {
+  return namesOf(events)
+    .join(' ')
+    .replace(/delta( delta)*/, 'delta…');
+}
+
+function failureOf(events: readonly StreamEvent[]) {
+  expect(events.at(-1)?.event).toBe('error');
+  return events.at(-1)?.data;
+}
+
+describe('A streamed answer', () => {
+  it.each([
+    ['/ask', { prompt: 'Hello, my name is Ada.' }],
+    ['/chat', { message: 'Hello, my name is Ada.', system: 'You are Bob.' }],
+  ])('is what the plain one is, told as it is written: %s', async (path, body) => {
+    await using service = await startService();
+    const plain = await service.post(path, body);
+    const answer = await stream(service, path, body);
+    expect(answer.status).toBe(200);
+    expect(Object.fromEntries(answer.headers)).toMatchObject({
+      'content-type': 'text/event-stream; charset=utf-8',
+      'cache-control': 'no-cache, no-transform',
+      'x-accel-buffering': 'no',
+      'x-content-type-options': 'nosniff',
+    });
+    const events = await answer.rest();
+    expect(orderOf(events)).toBe('started delta… done');
+    expect(events[0]?.data).toEqual({ queue_ms: expect.any(Number) });
+    const done = events.at(-1)?.data ?? {};
+    expect(Object.keys(done)).toEqual(Object.keys(plain.body));
+    expect(done).toMatchObject({ success: true, response: plain.body.response, model: plain.body.model });
+    expect(done.request_id).toBe(answer.headers.get('x-request-id'));
+    expect(textOf(events)).toBe(done.response);
+    expect(namesOf(events).filter((name) => name === 'delta').length).toBeGreaterThan(3);
+  });
+
+  it('comes as it is written, not when all of it is', async () => {
+    await using service = await startConverser();
+    await using answer = await stream(service, '/ask', { prompt: 'hang' });
+    await answer.next('started');
+    expect(await answer.next('delta')).toEqual({ text: 'Well' });
+    await untilProcesses(service, { busy: 1 });
+  });
+
+  it('has whole characters, however the program cuts them', async () => {
+    const prompt = 'Ä€😀 \u2028 ё 日本 👩‍👩‍👧 "\\n"';
+    await using service = await startWithProgram(script('splits-utf8.pl'));
+    const events = await (await stream(service, '/ask', { prompt })).rest();
+    expect(textOf(events)).toBe(prompt);
+    const deltas = events.filter(({ event }) => event === 'delta').map(({ data }) => data.text as string);
+    expect(deltas.length).toBeGreaterThan(10);
+    for (const text of deltas) expect(Buffer.from(text).toString()).toBe(text);
+  });
+
+  it('is asked for by the body, or by Accept where the body says nothing', async () => {
+    await using service = await startService();
+    const typeOf = async (accept: string, body: object) => {
+      const answer = await service.post('/ask', { prompt: 'Hi', ...body }, { accept });
+      expect(answer.status).toBe(200);
+      return answer.headers.get('content-type')?.split(';')[0];
+    };
+    const [events, json] = ['text/event-stream', 'application/json'];
+    expect(await typeOf('*/*', { stream: true })).toBe(events);
+    expect(await typeOf(json, { stream: true })).toBe(events);
+    expect(await typeOf(events, {})).toBe(events);
+    expect(await typeOf(`${json}, ${events};q=0.5`, {})).toBe(json);
+    expect(await typeOf('*/*', {})).toBe(json);
+    expect(await typeOf(events, { stream: false })).toBe(json);
+  });
+});
+
+describe('A job that waits', () => {
+  it('is told its position, again whenever it changes, and when it starts', async () => {
+    await using folder = await temporaryFolder();
+    const gates = ['a', 'b', 'c'].map((name) => join(folder.path, name));
+    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1' });
+    const answers: StreamAnswer[] = [];
+    for (const gate of gates) {
+      answers.push(await stream(service, '/ask', { prompt: `wait ${gate}` }));
+      await untilJobs(service, 1, answers.length - 1);
+    }
+    const [first, second, third] = answers as [StreamAnswer, StreamAnswer, StreamAnswer];
+    expect(await second.next('queued')).toEqual({ position: 1, reason: 'slot' });
+    expect(await third.next('queued')).toEqual({ position: 2, reason: 'slot' });
+    await writeFile(gates[0] as string, '');
+    expect(await third.next('queued')).toEqual({ position: 1, reason: 'slot' });
+    for (const gate of gates) await writeFile(gate, '');
+    for (const answer of [first, second, third])
+      expect(namesOf(await answer.rest())).toEqual(['started', 'delta', 'done']);
+  });
+
+  it('is told its position, too, where it waits for the turn before', async () => {
+    await using folder = await temporaryFolder();
+    const gate = join(folder.path, 'gate');
+    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '4' });
+    const { conversation_id } = (await service.post('/chat', { message: 'hello' })).body;
+    await untilJobs(service, 0, 0);
+    const first = service.post('/chat', { message: `wait ${gate}`, conversation_id });
+    await untilJobs(service, 1, 0);
+    const second = await stream(service, '/chat', { message: 'then', conversation_id });
+    expect(await second.next('queued')).toEqual({ position: 1, reason: 'conversation' });
+    await untilJobs(service, 1, 1);
+    await writeFile(gate, '');
+    const events = await second.rest();
+    expect(namesOf(events)).toEqual(['started', 'delta', 'done']);
+    expect(events[0]?.data.queue_ms).toBeGreaterThan(0);
+    expect((await first).status).toBe(200);
+    expect(events.at(-1)?.data).toMatchObject({ message_count: 6 });
+  });
+});
+
+describe('What is refused', () => {
+  async function refusal(service: Service, body: object, headers = {}) {
+    const answer = await stream(service, '/ask', body, headers);
+    expect(answer.headers.get('content-type')).toBe('application/json; charset=utf-8');
+    return { status: answer.status, ...(await answer.body()) };
+  }
+
+  it('keeps its HTTP status: no key, a bad body, a full queue, a shutdown', async () => {
+    const key = { 'x-api-key': 'open-sesame' };
+    await using service = await startConverser({
+      MODEL_API_KEY: 'open-sesame',
+      MODEL_API_MAX_CONCURRENT: '1',
+      MODEL_API_MAX_QUEUE: '0',
+    });
+    expect(await refusal(service, { prompt: 'hi' })).toMatchObject({ status: 401, error: 'unauthorized' });
+    expect(await refusal(service, { prompt: '' }, key)).toMatchObject({ status: 400, error: 'validation_error' });
+    expect(await refusal(service, { prompt: 'hi', model: 'nope' }, key)).toMatchObject({ status: 400 });
+    const running = await stream(service, '/ask', { prompt: 'hang' }, key);
+    await running.next('started');
+    expect(await refusal(service, { prompt: 'hi' }, key)).toMatchObject({
+      status: 429,
+      error: 'concurrency_limited',
+      retry_after_seconds: expect.any(Number),
+    });
+    service.process.kill('SIGTERM');
+    await service.log('shutdown_start');
+    await until(async () => (await service.get('/health')).status === 503, 'the worker to know of the drain');
+    expect(await refusal(service, { prompt: 'hi' }, key)).toMatchObject({ status: 503, error: 'shutting_down' });
+    running.leave();
+    expect(await service.exited).toBe(0);
+  });
+});
+
+describe('What fails after it was admitted', () => {
+  async function failing(service: Service, prompt: string): Promise<Record<string, unknown>> {
+    const answer = await stream(service, '/ask', { prompt });
+    expect(answer.status).toBe(200);
+    const events = await answer.rest();
+    await recovers(service);
+    return { order: orderOf(events), ...failureOf(events) };
+  }
+
+  it('is told as the last event, with the very error body', async () => {
+    await using service = await startConverser({ MODEL_API_TIMEOUT: '1.5' });
+    expect(await failing(service, 'silent')).toEqual({
+      order: 'started error',
+      error: 'timeout',
+      message: 'the model took longer than 1500 ms (MODEL_API_TIMEOUT)',
+      request_id: expect.any(String),
+    });
+    expect(await failing(service, 'hang')).toMatchObject({ order: 'started delta… error', error: 'timeout' });
+    expect(await failing(service, 'die')).toMatchObject({
+      order: 'started delta… error',
+      error: 'cli_error',
+      reason: 'crashed',
+    });
+    const last = await failing(service, 'auth');
+    expect(last).toMatchObject({ order: 'started error', error: 'cli_error' });
+    const record = await service.log('http_request_completed', ({ request_id }) => request_id === last.request_id);
+    expect(record).toMatchObject({ status_code: 200, error: 'cli_error', outcome: 'cli_error' });
+    expect(await metric(service, 'errors_total{route="/ask",error="timeout"}')).toBe(2);
+    expect(await metric(service, 'errors_total{route="/ask",error="cli_error"}')).toBe(2);
+  });
+
+  it('is told where the program cannot be started', async () => {
+    await using service = await startWithProgram('/no/such/program');
+    expect(await failing(service, 'hi')).toMatchObject({ order: 'started error', error: 'spawn_error' });
+  });
+
+  it('is told where the wait was too long', async () => {
+    await using service = await startConverser({ MODEL_API_MAX_CONCURRENT: '1', MODEL_API_QUEUE_TIMEOUT_MS: '300' });
+    await using running = await stream(service, '/ask', { prompt: 'hang' });
+    await running.next('started');
+    const events = await (await stream(service, '/ask', { prompt: 'hi' })).rest();
+    expect(orderOf(events)).toBe('queued error');
+    expect(failureOf(events)).toMatchObject({
+      error: 'queue_timeout',
+      message: 'waited 300 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
+    });
+  });
+
+  it('is told where a shutdown cuts it', async () => {
+    const service = await startConverser({ MODEL_API_DRAIN_TIMEOUT_SECONDS: '0.3' });
+    const answer = await stream(service, '/ask', { prompt: 'hang' });
+    await answer.next('started');
+    service.process.kill('SIGTERM');
+    expect(failureOf(await answer.rest())).toMatchObject({ error: 'shutting_down', retry_after_seconds: 1 });
+    expect(await service.stop()).toBe(1);
+  });
+});

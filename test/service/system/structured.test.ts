@@ -1,0 +1,94 @@
+import { fixture, type Service, startService, startWithProgram, twoWorkers } from '../../support/service.js';
+
+const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'] };
+const png = Buffer.from('89504e470d0a1a0a0000000d', 'hex').toString('base64');
+const images = [{ media_type: 'image/png', data: png }];
+
+/** The events of a streamed answer: their names, and what they tell. */
+async function streamed(service: Service, path: string, body: object) {
+  const { text } = await service.post(path, { ...body, stream: true });
+  const events = text.split('\n\n').filter((event) => event.startsWith('event: '));
+  return events.map((event) => {
+    const [name = '', data = ''] = event.split('\n');
+    return { name: name.slice('event: '.length), data: JSON.parse(data.slice('data: '.length)) };
+  });
+}
+
+describe('With the demo model, which knows schemas and images', () => {
+  let service: Service;
+  beforeAll(async () => {
+    service = await startService({ env: twoWorkers });
+  });
+  afterAll(() => service.stop());
+
+  it.each([
+    ['/ask', 'prompt'],
+    ['/chat', 'message'],
+  ])('POST %s answers with a value that fits the schema', async (path, field) => {
+    const { status, body } = await service.post(path, { [field]: 'Where?', schema });
+    expect(status).toBe(200);
+    expect(body.structured).toEqual({ city: expect.any(String) });
+    expect(body.structured).toEqual(JSON.parse(body.response as string));
+  });
+
+  it('has the value in one piece in a stream, and in its end', async () => {
+    const events = await streamed(service, '/ask', { prompt: 'Where?', schema });
+    expect(events.map(({ name }) => name)).toEqual(['started', 'delta', 'done']);
+    expect(JSON.parse(events[1]?.data.text)).toEqual(events[2]?.data.structured);
+  });
+
+  it('takes images, also in a conversation, and goes on with it', async () => {
+    const { body } = await service.post('/ask', { prompt: 'What is this?', images });
+    expect(body.response).toContain('I was given an image (image/png, 12 bytes)');
+    const chat = await service.post('/chat', { message: 'My name is Ada', images: [...images, ...images] });
+    expect((chat.body.response as string).match(/I was given an image/g)).toHaveLength(2);
+    const { conversation_id } = chat.body;
+    const next = await service.post('/chat', { message: 'What is my name?', conversation_id });
+    expect(next.body).toMatchObject({ response: expect.stringContaining('Ada'), message_count: 4 });
+  });
+
+  it.each([
+    ['a text that is called an image', { images: [{ media_type: 'image/png', data: 'aGVsbG8=' }] }, 'images.0.data'],
+    ['an image type that is not known', { images: [{ media_type: 'image/bmp', data: png }] }, 'images.0.media_type'],
+    ['an effort, of which it knows nothing', { effort: 'low' }, 'effort'],
+    ['an effort that is none', { effort: 'max' }, 'effort'],
+    ['a schema that is none', { schema: { type: 'object', properties: 5 } }, 'schema'],
+    ['a schema of lists', { schema: { type: 'array' } }, 'schema'],
+    ['a schema that refers to another host', { schema: { $ref: 'http://127.0.0.1:1/' } }, 'schema'],
+  ])('refuses %s', async (_, fields, path) => {
+    const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });
+    expect([status, body.error]).toEqual([400, 'validation_error']);
+    expect(body.details).toMatchObject([{ path }]);
+  });
+});
+
+describe('With a program that knows only text', () => {
+  it.each([
+    ['answers with it', 'good', 200],
+    ['answers with it when it is asked to repair its answer', 'repairs', 200],
+    ['never does', 'never', 500],
+  ])('a value is checked where the program %s', async (_, mood, expected) => {
+    await using service = await startWithProgram(fixture('answers-json.js', mood));
+    const asked = await service.post('/ask', { prompt: 'Which city?', schema });
+    const said = await service.post('/chat', { message: 'Which city?', schema });
+    for (const { status, body } of [asked, said]) {
+      expect(status).toBe(expected);
+      if (status === 200) expect(body).toMatchObject({ structured: { city: 'Ulm' }, response: '{"city":"Ulm"}' });
+      else expect(body).toMatchObject({ error: 'cli_error', reason: 'schema_mismatch' });
+    }
+    if (mood === 'never') return;
+    const { conversation_id } = said.body;
+    const next = await service.post('/chat', { message: 'And now in words.', conversation_id });
+    expect(next.body).toMatchObject({ response: 'The city is Ulm.', message_count: 4 });
+    expect(next.body).not.toHaveProperty('structured');
+  });
+
+  it('images and an effort are refused before it is started', async () => {
+    await using service = await startWithProgram(fixture('answers-json.js', 'good'));
+    for (const [path, fields] of Object.entries({ images: { images }, effort: { effort: 'high' } })) {
+      const { status, body } = await service.post('/ask', { prompt: 'Hi', ...fields });
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+      expect(body.details).toEqual([{ path, message: 'the model CLI of this service takes none' }]);
+    }
+  });
+});

@@ -1,0 +1,81 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { envFor, runCommand } from '../../support/command.js';
+import { temporaryFolder } from '../../support/folder.js';
+import { type Service, startService, twoWorkers } from '../../support/service.js';
+
+const alice = { 'x-api-key': 'key-of-alice' };
+const bob = { authorization: 'Bearer key-of-bob' };
+const today = () => new Date().toISOString().slice(0, 10);
+
+interface Row {
+  readonly client: string;
+  readonly kind: string;
+  readonly refused: number;
+  readonly jobs: Readonly<Record<string, number>>;
+}
+
+async function usageOf(service: Service, query = '', headers: Record<string, string> = {}): Promise<Row[]> {
+  const { status, body } = await service.get(`/usage${query}`, headers);
+  expect(status).toBe(200);
+  return body.usage as Row[];
+}
+
+describe('GET /usage with API keys', () => {
+  it('shows every client to every key, by what came of its jobs', async () => {
+    await using folder = await temporaryFolder();
+    const file = join(folder.path, 'keys');
+    await writeFile(file, 'alice key-of-alice\nbob key-of-bob\n');
+    await using service = await startService({
+      env: { ...twoWorkers, MODEL_API_KEY_FILE: file, MODEL_API_RATE_LIMIT_MAX_REQUESTS: '3' },
+    });
+    for (const prompt of ['one', 'two', 'three']) await service.post('/ask', { prompt }, alice);
+    await service.post('/chat', { message: 'four' }, bob);
+    await service.post('/ask', { prompt: '' }, bob); // no job, and no refusal of one
+    await service.post('/ask', { prompt: 'five' }, bob);
+    expect((await service.post('/ask', { prompt: 'six' }, bob)).status).toBe(429);
+    expect((await service.get('/usage')).status).toBe(401);
+
+    const rows = await usageOf(service, `?since=${today()}`, bob);
+    const tokens = { input: expect.any(Number), output: expect.any(Number) };
+    const row = { day: today(), kind: 'key', tokens, cost_usd: null, model_seconds: expect.any(Number) };
+    expect(rows).toMatchObject([
+      { ...row, client: 'alice', jobs: { ok: 3, cancelled: 0 }, refused: 0 },
+      { ...row, client: 'bob', jobs: { ok: 2 }, refused: 1 },
+    ]);
+    expect(await usageOf(service, '?until=2026-01-31', alice)).toEqual([]);
+    const scrape = (await service.get('/metrics')).text;
+    expect(scrape).toMatch(/^model_api_client_jobs_total\{client="alice",outcome="ok"\} 3$/m);
+    expect(scrape).toMatch(/^model_api_client_refused_total\{client="bob"\} 1$/m);
+
+    const env = { ...envFor(service), MODEL_API_KEY: 'key-of-alice' };
+    const { code, stdout } = await runCommand(['usage', '--since', today()], { env });
+    expect([code, stdout.split('\n')[0]]).toEqual([0, expect.stringMatching(/^day +client +jobs +failed/)]);
+    expect(stdout).toMatch(new RegExp(`^${today()} +alice +3 +0 +0 +0 `, 'm'));
+    expect(JSON.parse((await runCommand(['usage', '--json'], { env })).stdout)).toMatchObject({ usage: rows });
+    expect(await runCommand(['usage', '--since', 'today'], { env })).toMatchObject({ code: 64, stdout: '' });
+    expect(await runCommand(['usage'], { env: envFor(service) })).toMatchObject({ code: 77, stdout: '' });
+  });
+});
+
+describe('GET /usage without API keys', () => {
+  it('shows everybody only themselves, and refuses what is no day', async () => {
+    await using service = await startService({ env: { MODEL_API_TRUST_PROXY: '127.0.0.1' } });
+    const [one, other] = ['192.0.2.1', '192.0.2.2'].map((address) => ({ 'x-forwarded-for': address }));
+    expect(await usageOf(service, '', one)).toEqual([]);
+    expect((await runCommand(['usage'], { env: envFor(service) })).stdout).toBe('No jobs yet.\n');
+    for (const client of [one, one, other]) await service.post('/ask', { prompt: 'Hi' }, client);
+    for (const [headers, ok] of [
+      [one, 2],
+      [other, 1],
+    ] as const) {
+      const rows = await usageOf(service, '', headers);
+      expect(rows).toMatchObject([{ client: headers?.['x-forwarded-for'], kind: 'address', jobs: { ok } }]);
+    }
+    const bad = ['?since=yesterday', '?since=2026-13-01', '?until=', '?since=2026-01-01&since=2026-01-02'];
+    for (const query of [...bad, '?since=2026-01-02&until=2026-01-01']) {
+      const { status, body } = await service.get(`/usage${query}`);
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+    }
+  });
+});

@@ -1,0 +1,106 @@
+import { addressFrom, storeSettings } from '../../../../src/command/base/environment.js';
+import { CommandError } from '../../../../src/command/base/errors.js';
+
+const noFile = () => Promise.reject(new Error('ENOENT: no such file'));
+
+async function exitCodeOf(promise: Promise<unknown>): Promise<number | null> {
+  return promise.then(
+    () => null,
+    (error: unknown) => (error instanceof CommandError ? error.exitCode : Promise.reject(error)),
+  );
+}
+
+describe('the address of the service', () => {
+  it.each<[Record<string, string>, string]>([
+    [{}, 'http://127.0.0.1:5051'],
+    [{ MODEL_API_PORT: '6000', MODEL_API_HOST: '0.0.0.0' }, 'http://127.0.0.1:6000'],
+    [{ MODEL_API_HOST: '::' }, 'http://[::1]:5051'],
+    [{ MODEL_API_HOST: 'Relay.Example.Org' }, 'http://relay.example.org:5051'],
+  ])('with the environment %j is %s', async (env, url) => {
+    expect(await addressFrom({}, env, noFile)).toEqual({ url, key: null });
+  });
+
+  it('is taken from the flags first', async () => {
+    const env = { MODEL_API_PORT: '0', MODEL_API_KEY: 'other' };
+    const address = await addressFrom({ url: 'https://relay.example.org/v1/', key: 'mine' }, env, noFile);
+    expect(address).toEqual({ url: 'https://relay.example.org/v1', key: 'mine' });
+  });
+
+  it.each([
+    ['localhost', 'http://localhost:5051'],
+    ['localhost:6000', 'http://localhost:6000'],
+    ['relay.example.org/v1/', 'http://relay.example.org:5051/v1'],
+    ['192.0.2.7:80', 'http://192.0.2.7'],
+    ['[::1]:6000', 'http://[::1]:6000'],
+    ['::1', 'http://[::1]:5051'],
+  ])('may be given without a scheme: %s', async (given, url) => {
+    expect(await addressFrom({ url: given }, {}, noFile)).toEqual({ url, key: null });
+  });
+
+  it('has the port of the environment where a host is given alone', async () => {
+    expect((await addressFrom({ url: 'localhost' }, { MODEL_API_PORT: '6001' }, noFile)).url).toBe(
+      'http://localhost:6001',
+    );
+  });
+
+  it.each(['unix:/run/relay.sock', 'unix:///run/relay.sock'])('may be a Unix socket: %s', async (given) => {
+    const address = { url: 'unix:/run/relay.sock', socketPath: '/run/relay.sock', key: null };
+    expect(await addressFrom({ url: given }, {}, noFile)).toEqual(address);
+  });
+
+  it('includes the first key of the key file', async () => {
+    const file = async () => '# keys\nada first-key\nbo second-key\n';
+    expect((await addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, file)).key).toBe('first-key');
+  });
+
+  it.each<[string, { key?: string }, Record<string, string>, number]>([
+    ['MODEL_API_KEY', {}, { MODEL_API_KEY: 'my-secret\nother-secret' }, 78],
+    ['MODEL_API_KEY', {}, { MODEL_API_KEY: 'my-secret ' }, 78],
+    ['--key', { key: 'my-sécret' }, {}, 64],
+    ['--key', { key: '' }, {}, 64],
+  ])('rejects a key that does not fit into a header, without showing it (%s)', async (source, flags, env, exitCode) => {
+    const message = `${source}: the key may hold printable ASCII only, and no spaces`;
+    await expect(addressFrom(flags, env, noFile)).rejects.toMatchObject({ exitCode, message });
+  });
+
+  it('cannot be determined from an invalid variable or flag', async () => {
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '0' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_PORT: '1e3' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({}, { MODEL_API_KEY_FILE: 'keys' }, noFile))).toBe(78);
+    expect(await exitCodeOf(addressFrom({ url: 'ftp://relay' }, {}, noFile))).toBe(64);
+    expect(await exitCodeOf(addressFrom({ url: 'a b' }, {}, noFile))).toBe(64);
+  });
+});
+
+const ttls = { conversationTtlMs: 86_400_000, jobTtlMs: 86_400_000 };
+
+describe('The store that a command works on', () => {
+  it.each<[string | undefined, string | undefined, string | null, boolean]>([
+    [undefined, undefined, null, false],
+    [undefined, 'sqlite:/var/store.db', '/var/store.db', false],
+    ['sqlite:/other.db', 'sqlite:/var/store.db', '/other.db', false],
+    ['memory', 'sqlite:/var/store.db', null, false],
+    [undefined, 'redis://localhost', null, true],
+    ['rediss://localhost', undefined, null, true],
+  ])('is that of the flag, else of the environment: %j, %j', (flag, variable, path, isRedis) => {
+    expect(storeSettings(flag, { MODEL_API_STORE: variable })).toEqual({ path, isRedis, ...ttls });
+  });
+
+  it('has the ages of the environment', () => {
+    const env = { MODEL_API_CONVERSATION_TTL_SECONDS: '60', MODEL_API_JOB_TTL_SECONDS: '30' };
+    expect(storeSettings(undefined, env)).toMatchObject({ conversationTtlMs: 60_000, jobTtlMs: 30_000 });
+  });
+
+  it('is a place, and nothing else', () => {
+    const codeOf = (flag: string | undefined, env: Record<string, string>) => {
+      try {
+        return storeSettings(flag, env);
+      } catch (error) {
+        return (error as CommandError).exitCode;
+      }
+    };
+    expect(codeOf('store.db', {})).toBe(64);
+    expect(codeOf(undefined, { MODEL_API_STORE: 'store.db' })).toBe(78);
+    expect(codeOf(undefined, { MODEL_API_JOB_TTL_SECONDS: 'soon' })).toBe(78);
+  });
+});

@@ -1,0 +1,25 @@
+import { ServiceError } from '../../../../src/command/base/errors.js';
+import type { ErrorBody } from '../../../../src/shared/api/error.js';
+
+function told(body: Partial<ErrorBody>): string {
+  return new ServiceError({ error: 'internal_error', message: 'm', request_id: 'r', ...body }).message;
+}
+
+describe('an error of the service', () => {
+  it.each<[Partial<ErrorBody>, string]>([
+    [{ error: 'unauthorized' }, '--key'],
+    [{ error: 'cli_error', reason: 'auth' }, 'prompt-relay check'],
+    [{ error: 'spawn_error' }, 'prompt-relay check'],
+    [{ error: 'cli_error', reason: 'model_unknown' }, 'prompt-relay models'],
+    [{ error: 'validation_error', details: [{ path: 'model', message: 'm' }] }, 'prompt-relay models'],
+    [{ error: 'concurrency_limited', retry_after_seconds: 7 }, 'try again in 7 s'],
+    [{ error: 'internal_error' }, '(request r)'],
+  ])('tells the way out: %j', (body, way) => {
+    expect(told(body)).toContain(way);
+  });
+
+  it('does not say twice what the message says', () => {
+    expect(told({ error: 'unauthorized', message: 'set MODEL_API_KEY' })).toBe('unauthorized: set MODEL_API_KEY');
+    expect(told({ error: 'validation_error' })).toBe('validation_error: m');
+  });
+});

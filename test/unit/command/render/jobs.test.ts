@@ -1,0 +1,102 @@
+import { renderJobs, renderOwnJobs, renderShownJob } from '../../../../src/command/render/jobs.js';
+import { paintFor } from '../../../../src/shared/text/paint.js';
+
+const now = Date.UTC(2026, 0, 1, 12);
+const paint = paintFor(false);
+
+function ago(seconds: number): string {
+  return new Date(now - seconds * 1000).toISOString();
+}
+
+describe('the list of jobs', () => {
+  it('shows those that run with client, operation, model and age, and who waits', () => {
+    const job = { job: 7, client: 'user ada', operation: 'ask' as const, model: 'opus', started_at: ago(12) };
+    const slots = { max: 4, running: [job, { ...job, job: 12, client: null, model: null, started_at: ago(1) }] };
+    const clients = [{ client: 'key bob', waiting: 3, oldest_since: ago(70), reason: 'slot' as const }];
+    const queue = { max: 100, waiting: 3, clients };
+    const background = { max: 1000, waiting: 12, running: 1 };
+    expect(renderJobs({ slots, queue, background_jobs: background }, now, paint)).toEqual([
+      'running  2 of 4 slots',
+      '  job  client    operation  model    for',
+      '  7    user ada  ask        opus     12 s',
+      '  12   –         ask        default  1 s',
+      'waiting  3 of 100',
+      '  client   jobs  oldest for',
+      '  key bob  3     1 min 10 s',
+      'background  12 of 1,000 waiting, 1 running',
+    ]);
+  });
+
+  it('says so where there are none, and nothing of what an older service does not tell', () => {
+    const none = { slots: { max: 1, running: [] }, queue: { max: 0, waiting: 0, clients: [] } };
+    expect(renderJobs(none, now, paint)).toEqual(['running  0 of 1 slot', 'waiting  0 of 0']);
+  });
+
+  it('keeps one job in one line, whatever the server calls its client', () => {
+    const job = {
+      job: 7,
+      client: 'user a\n  8    key admin',
+      operation: 'ask' as const,
+      model: 'x\ny',
+      started_at: ago(1),
+    };
+    const queue = { max: 100, waiting: 0, clients: [] };
+    const lines = renderJobs({ slots: { max: 4, running: [job] }, queue }, now, paint);
+    expect(lines.join('\n').split('\n')).toHaveLength(lines.length);
+    expect(lines.filter((line) => line.includes('key admin'))).toHaveLength(1);
+  });
+});
+
+const waits = {
+  job_id: 'abc',
+  operation: 'ask' as const,
+  status: 'queued' as const,
+  position: 3,
+  created_at: ago(70),
+  started_at: null,
+  ended_at: null,
+};
+const ended = {
+  ...waits,
+  job_id: 'def',
+  operation: 'chat' as const,
+  status: 'succeeded' as const,
+  position: null,
+  created_at: ago(100),
+  started_at: ago(90),
+  ended_at: ago(50),
+};
+
+describe('the background jobs of the caller', () => {
+  it('are a line each, with the place of those that wait', () => {
+    expect(renderOwnJobs([waits, ended], true, now, paint)).toEqual([
+      'yours  2 or more, 1 of them open',
+      '  id   operation  status           age',
+      '  abc  ask        queued, place 3  1 min 10 s',
+      '  def  chat       succeeded        1 min 40 s',
+    ]);
+  });
+
+  it('are not spoken of where there are none', () => {
+    expect(renderOwnJobs([], false, now, paint)).toEqual([]);
+  });
+
+  it('keep to their lines, whatever the server calls them', () => {
+    const lines = renderOwnJobs([{ ...waits, job_id: 'a\n  x  \u001b[2J' }], false, now, paint);
+    expect(lines.join('\n').split('\n')).toHaveLength(3);
+    expect(lines.join('')).not.toContain('\u001b');
+  });
+});
+
+it('one background job is shown with its times', () => {
+  const request_id = 'r';
+  expect(renderShownJob({ ...ended, request_id }, now, paint)).toEqual([
+    'id         def',
+    'operation  chat',
+    'status     succeeded',
+    'sent       1 min 40 s ago',
+    'waited     10 s',
+    'ran        40 s',
+  ]);
+  expect(renderShownJob({ ...waits, request_id }, now, paint).at(-1)).toBe('waited     1 min 10 s');
+});

@@ -1,0 +1,231 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { ServiceSnapshot } from '../../../../src/command/base/snapshot.js';
+import { failureLines, gauge, readinessStrip, renderStatus } from '../../../../src/command/render/status.js';
+import type { ReadinessBody } from '../../../../src/shared/api/health.js';
+import { colourCodes, paintFor } from '../../../../src/shared/text/paint.js';
+import { root } from '../../../support/sources.js';
+
+const paint = paintFor(false);
+const coloured = paintFor(true);
+const startedAt = '2026-01-31T12:00:00.000Z';
+
+function check(fields: Partial<ReadinessBody> = {}): ReadinessBody {
+  return {
+    status: 'ready',
+    checked_at: startedAt,
+    duration_ms: 41,
+    trigger: 'interval',
+    adapter: 'claude',
+    version: '2.1.328',
+    ...fields,
+  };
+}
+
+const totals = {
+  requests: 1234,
+  jobs: 45,
+  failed: 0,
+  cancelled: 2,
+  refused: 0,
+  tokensOut: 900,
+  firsts: 0,
+  firstSeconds: 0,
+};
+
+const snapshot: ServiceSnapshot = {
+  url: 'http://127.0.0.1:5051',
+  command: ['/opt/claude', '-p', 'a b'],
+  takenAt: Date.parse('2026-01-31T12:00:12.000Z'),
+  version: {
+    name: 'prompt-relay',
+    version: '0.1.0',
+    commit: null,
+    node: 'v20.20.2',
+    model_cli: { adapter: 'claude', version: '2.1.328' },
+    termination: 'cgroup',
+    uptime_seconds: 11_520,
+  },
+  health: {
+    status: 'ok',
+    strict_mode: false,
+    readiness: { model_cli: check() },
+    observability: {
+      started_at: startedAt,
+      uptime_seconds: 11_520,
+      model_runtime: {
+        active_requests: 4,
+        queued_requests: 17,
+        max_concurrent: 4,
+        max_queue: 100,
+        rejected_total: 0,
+        queue_timeouts_total: 0,
+      },
+      cli_processes: { standby: 1, live: 2, busy: 4, stopping: 0 },
+      workers: [
+        { id: 1, pid: 4711, state: 'ready', restarts: 0 },
+        { id: 2, pid: null, state: 'starting', restarts: 3 },
+      ],
+    },
+  },
+  checks: [check({ status: 'not_ready', error: 'not logged in' }), check()],
+  totals,
+  lastHour: null,
+  change: null,
+};
+
+describe('the output of status', () => {
+  it('has one line for each kind of state', () => {
+    expect(renderStatus(snapshot, paint)).toEqual([
+      'prompt-relay 0.1.0  ok  http://127.0.0.1:5051, up 3 h 12 min',
+      'model CLI  claude 2.1.328: ready (checked 12 s ago in 41 ms, trigger: interval)',
+      "command    /opt/claude -p 'a b'",
+      'checks     ✗▪  1 of 2 checks ready',
+      'slots      4 of 4     ████',
+      'queue      17 of 100  ███░░░░░░░░░░░░░░░░░',
+      'processes  4 busy, 2 kept for conversations, 1 on standby, 0 stopping',
+      'workers    ● 4711   ○ – starting, 3 restarts',
+      'total      1,234 requests · 45 jobs · 0 failed · 2 cancelled · 0 refused · 900 output tokens',
+    ]);
+  });
+
+  it('shows how long each job has held its slot, longest first', () => {
+    const { observability } = snapshot.health;
+    const runtime = { ...observability.model_runtime, active_ages_ms: [61_000, 1500, ...Array(9).fill(40)] };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    const ages = renderStatus({ ...snapshot, health }, paint).find((line) => line.startsWith('job ages'));
+    expect(ages).toMatch(/^job ages {3}1 min.* {2}1\.5 s {2}40 ms( {2}40 ms){5} and 3 more$/);
+  });
+
+  it('shows what is known of the account, where anything is', () => {
+    const { observability } = snapshot.health;
+    const breaker = { state: 'half_open', reason: 'auth', models: [], windows: [] } as const;
+    const runtime = { ...observability.model_runtime, breaker: { ...breaker, models: [], windows: [] } };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    expect(renderStatus({ ...snapshot, health }, paint)[3]).toBe('account    auth: the next job decides');
+  });
+
+  it('has the same labels as the example in the documentation', () => {
+    const page = readFileSync(join(root, 'docs', 'command.md'), 'utf8');
+    const [, shown = ''] = /^\$ prompt-relay status --watch\n(.*?)\nPress Ctrl-C to exit\.$/ms.exec(page) ?? [];
+    const { observability } = snapshot.health;
+    const runtime = { ...observability.model_runtime, active_ages_ms: [2400, 2300] };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    const change = { ...totals, seconds: 2 };
+    const labels = (lines: readonly string[]) => lines.slice(1).map((line) => line.slice(0, 11).trimEnd());
+    expect(labels(shown.split('\n'))).toEqual(labels(renderStatus({ ...snapshot, health, change }, paint)));
+  });
+
+  it('names the program, and says nothing of it where the service does not tell', () => {
+    expect(renderStatus(snapshot, paint)).toContain("command    /opt/claude -p 'a b'");
+    expect(renderStatus({ ...snapshot, command: null }, paint).join()).not.toContain('command');
+  });
+
+  it.each([60, 80])('fits into %s columns', (columns) => {
+    const change = { ...totals, seconds: 2, firsts: 1, firstSeconds: 1 };
+    const plainLines = renderStatus({ ...snapshot, change }, paint, columns);
+    expect(plainLines.filter((line) => line.length > columns)).toEqual([]);
+    const shown = renderStatus({ ...snapshot, change }, coloured, columns).map((line) => line.replace(colourCodes, ''));
+    expect(shown).toEqual(plainLines);
+  });
+
+  it('shows rates from the second snapshot on', () => {
+    const change = {
+      ...totals,
+      seconds: 2,
+      requests: 5,
+      jobs: 3,
+      failed: 1,
+      tokensOut: 300,
+      firsts: 2,
+      firstSeconds: 0.1,
+    };
+    expect(renderStatus({ ...snapshot, change }, paint).at(-1)).toBe(
+      'now        2.5/s requests · 1.5/s jobs · 0.5/s failed · 0/s refused · 150/s output tokens · first text after 50 ms',
+    );
+  });
+
+  it('shows why the model CLI is not ready, control characters as their codes', () => {
+    const found = check({ status: 'not_ready', error: 'not \u001b[2Jlogged in' });
+    const health = { ...snapshot.health, status: 'degraded' as const, readiness: { model_cli: found } };
+    const [head, line] = renderStatus({ ...snapshot, health }, paint);
+    expect(head).toContain('degraded');
+    expect(line).toContain('claude 2.1.328: not ready: not \\x1b[2Jlogged in (checked');
+  });
+
+  it('says first why the service is degraded, and for how long no job is started', () => {
+    const reasons = [
+      { part: 'cli' as const, name: 'codex', message: 'the model CLI codex is not ready: \u001b[2Jno' },
+      { part: 'quota' as const, name: 'claude', message: 'no quota', until: '2026-01-31T12:05:12.000Z' },
+    ];
+    const health = { ...snapshot.health, status: 'degraded' as const, reasons };
+    expect(renderStatus({ ...snapshot, health }, paint).slice(1, 3)).toEqual([
+      'why        the model CLI codex is not ready: \\x1b[2Jno',
+      'why        no quota; no job is started for 5 min',
+    ]);
+  });
+
+  it('shows since when the queue is full, and how many were refused', () => {
+    const { observability } = snapshot.health;
+    const pressure = { queue_full_since: '2026-01-31T11:59:38.000Z', refused_last_5_minutes: 1200 };
+    const runtime = { ...observability.model_runtime, queued_requests: 100, ...pressure };
+    const health = { ...snapshot.health, observability: { ...observability, model_runtime: runtime } };
+    expect(renderStatus({ ...snapshot, health }, paint)).toEqual(
+      expect.arrayContaining([
+        `queue      100 of 100  ${'█'.repeat(20)}  full for 34 s`,
+        'refused    1,200 in the last 5 minutes',
+      ]),
+    );
+  });
+
+  it('shows the last hour of an older service, which has no totals', () => {
+    const lastHour = { requests: 1300, jobs: 1234, failed: 2, refused: 1 };
+    const lines = renderStatus({ ...snapshot, totals: null, lastHour }, paint);
+    expect(lines).toContain('last hour  1,300 requests · 1,234 jobs · 2 failed · 1 refused');
+    expect(lines.filter((line) => line.startsWith('total'))).toEqual([]);
+  });
+
+  it('shows that no check has been made yet', () => {
+    const found = check({ status: 'unknown', checked_at: null, version: null });
+    const health = { ...snapshot.health, readiness: { model_cli: found } };
+    expect(renderStatus({ ...snapshot, health, checks: [], command: null }, paint).slice(1, 3)).toEqual([
+      'model CLI  claude: not checked yet',
+      'slots      4 of 4     ████',
+    ]);
+  });
+});
+
+describe('the elements of status', () => {
+  it('show the last forty checks, the newest at the right', () => {
+    const checks = [...Array.from({ length: 60 }, () => check()), check({ status: 'not_ready' })];
+    expect(readinessStrip(checks, paint)).toBe(`${'▪'.repeat(39)}✗  60 of 61 checks ready`);
+  });
+
+  it.each([
+    [0, 100, '░'.repeat(20)],
+    [1, 100, `█${'░'.repeat(19)}`],
+    [99, 100, `${'█'.repeat(19)}░`],
+    [100, 100, '█'.repeat(20)],
+    [1, 2, '█░'],
+    [0, 0, '░'.repeat(20)],
+    [5, 4, '████'],
+  ])('show %d of %d as a bar', (used, limit, bar) => {
+    expect(gauge(used, limit, paint)).toBe(bar);
+  });
+
+  it('turn yellow at three quarters and red when full', () => {
+    expect([1, 3, 4].map((used) => gauge(used, 4, coloured).slice(0, 5))).toEqual([
+      '\u001b[32m',
+      '\u001b[33m',
+      '\u001b[31m',
+    ]);
+  });
+});
+
+describe('What keeps a status from being shown', () => {
+  it('is shown line by line, and cannot steer the terminal', () => {
+    const hostile = 'unauthorized: \u001b]0;title\u0007\u009b2J\nSet the key';
+    expect(failureLines(hostile, paint)).toEqual(['unauthorized: ]0;title2J', 'Set the key']);
+    expect(failureLines('a\nb', coloured)).toEqual([coloured.red('a'), coloured.red('b')]);
+  });
+});

@@ -1,0 +1,55 @@
+import type { NamedFiles } from '../../../../src/command/base/command.js';
+import { readEffort, readImages, readSchema } from '../../../../src/command/verbs/ask.js';
+
+const png = Buffer.from('89504e470d0a1a0a0000000d49484452', 'hex');
+const jpeg = Buffer.from('ffd8ffe000104a464946000101000001', 'hex');
+
+function filesWith(contents: Readonly<Record<string, Buffer | string>>): NamedFiles {
+  return {
+    read: async (path) => {
+      const content = contents[path];
+      if (content === undefined) throw new Error(`ENOENT: no such file, open '${path}'`);
+      return Buffer.from(content);
+    },
+    create: async () => {},
+  };
+}
+
+describe('the images of a question', () => {
+  it('are told by their content, whatever their names', async () => {
+    const files = filesWith({ 'a.jpg': png, b: jpeg });
+    expect(await readImages(['a.jpg', 'b'], files)).toEqual([
+      { media_type: 'image/png', data: png.toString('base64') },
+      { media_type: 'image/jpeg', data: jpeg.toString('base64') },
+    ]);
+    expect(await readImages([], files)).toBeUndefined();
+  });
+
+  it.each([
+    ['text.png', '--image: text.png is no PNG, JPEG, GIF or WebP'],
+    ['empty.png', '--image: empty.png is no PNG, JPEG, GIF or WebP'],
+    ['gone.png', "--image: ENOENT: no such file, open 'gone.png'"],
+  ])('are refused before anything is sent: %s', async (path, message) => {
+    const files = filesWith({ 'text.png': 'hello', 'empty.png': '' });
+    await expect(readImages([path], files)).rejects.toMatchObject({ exitCode: 64, message });
+  });
+});
+
+describe('the schema of an answer', () => {
+  it('is JSON itself, or a file', async () => {
+    const files = filesWith({ 'answer.json': '{"type":"object"}' });
+    for (const given of [' {"type":"object"}', 'answer.json'])
+      expect(await readSchema(given, files)).toEqual({ type: 'object' });
+    expect(await readSchema(undefined, files)).toBeUndefined();
+  });
+
+  it.each(['{', 'not.json', 'gone.json'])('is refused where it can not be read: %s', async (given) => {
+    const files = filesWith({ 'not.json': 'type: object' });
+    await expect(readSchema(given, files)).rejects.toMatchObject({ exitCode: 64, message: /^--schema: / });
+  });
+});
+
+it('knows the efforts', () => {
+  expect([readEffort(undefined), readEffort('high')]).toEqual([undefined, 'high']);
+  expect(() => readEffort('huge')).toThrow('--effort: must be low, medium or high');
+});

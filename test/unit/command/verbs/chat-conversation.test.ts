@@ -1,0 +1,40 @@
+import type { Client } from '../../../../src/command/base/client.js';
+import type { CommandArguments, CommandContext } from '../../../../src/command/base/command.js';
+import { ChatConversation, readLine } from '../../../../src/command/verbs/chat-conversation.js';
+
+describe('a line of a chat', () => {
+  it.each([
+    ['hello', { type: 'message', text: 'hello' }],
+    ['  two  words ', { type: 'message', text: '  two  words ' }],
+    ['//etc/passwd is a file', { type: 'message', text: '/etc/passwd is a file' }],
+    ['', { type: 'nothing' }],
+    ['  ', { type: 'nothing' }],
+    ['/exit', { type: 'leave' }],
+    [' /quit ', { type: 'leave' }],
+    ['/model', { type: 'word', word: '/model', argument: '' }],
+    ['/model  opus', { type: 'word', word: '/model', argument: 'opus' }],
+    ['/save my talk.md', { type: 'word', word: '/save', argument: 'my talk.md' }],
+    ['/sav', { type: 'unknown', word: '/sav' }],
+    ['/etc/passwd is a file', { type: 'unknown', word: '/etc/passwd' }],
+    ['/', { type: 'unknown', word: '/' }],
+  ])('is understood: %j', (line, meant) => {
+    expect(readLine(line)).toEqual(meant);
+  });
+});
+
+function hintFor(id: string | undefined): string {
+  const args = { value: (name: string) => (name === 'conversation' ? id : undefined) };
+  return new ChatConversation({} as Client, args as CommandArguments, {} as CommandContext).resumeHint;
+}
+
+describe('The hint how to go on with a conversation', () => {
+  it('can be pasted into a shell, whatever the server calls the conversation', () => {
+    expect(hintFor('V1StGXR8_Z5jdHi6B-myT')).toBe(
+      'To continue: prompt-relay chat --conversation V1StGXR8_Z5jdHi6B-myT',
+    );
+    expect(hintFor("x'; rm -rf ~\u001b[8m")).toBe(
+      "To continue: prompt-relay chat --conversation 'x'\\''; rm -rf ~[8m'",
+    );
+    expect(hintFor(undefined)).toBe('There is no conversation to continue.');
+  });
+});

@@ -1,0 +1,68 @@
+import { consolePart } from '../../support/console-parts.js';
+
+interface StreamEvent {
+  readonly event: string;
+  readonly data: string;
+}
+interface Events {
+  readonly EventParser: new () => { push(text: string): StreamEvent[] };
+  readEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<StreamEvent>;
+}
+
+const parts = consolePart<Events>('base/api.mjs');
+
+const text =
+  '\uFEFF: ping\r\n\r\nevent: queued\ndata: {"position":2}\n\nevent:delta\rdata:a\rdata: b\r\rdata\n\n' +
+  'id: 7\nretry: 10\nevent: delta\ndata: Grüße 🙂: "x"\n\nevent: lost\n\ndata: no end\n';
+const events: StreamEvent[] = [
+  { event: 'queued', data: '{"position":2}' },
+  { event: 'delta', data: 'a\nb' },
+  { event: 'message', data: '' },
+  { event: 'delta', data: 'Grüße 🙂: "x"' },
+];
+
+function bodyOf(chunks: readonly Uint8Array[], onCancel = () => {}): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    start: (controller) => {
+      for (const chunk of chunks) controller.enqueue(chunk);
+      controller.close();
+    },
+    cancel: onCancel,
+  });
+}
+
+describe('Server-sent events', () => {
+  it('are read as they are, wherever the text is cut', async () => {
+    const { EventParser } = await parts;
+    for (let size = 1; size <= text.length; size++) {
+      const parser = new EventParser();
+      const found: StreamEvent[] = [];
+      for (let at = 0; at < text.length; at += size) found.push(...parser.push(text.slice(at, at + size)));
+      expect([size, found]).toEqual([size, events]);
+    }
+  });
+
+  it('are read from bytes that are cut within a character', async () => {
+    const { readEvents } = await parts;
+    const bytes = new TextEncoder().encode(text);
+    const found: StreamEvent[] = [];
+    for await (const event of readEvents(bodyOf(Array.from(bytes, (byte) => Uint8Array.of(byte))))) found.push(event);
+    expect(found).toEqual(events);
+  });
+
+  it('cancel their response when the reader has enough', async () => {
+    const { readEvents } = await parts;
+    let isCancelled = false;
+    const endless = new ReadableStream<Uint8Array>({
+      pull: (controller) => controller.enqueue(new TextEncoder().encode('data: a\n\n')),
+      cancel: () => {
+        isCancelled = true;
+      },
+    });
+    for await (const { data } of readEvents(endless)) {
+      expect(data).toBe('a');
+      break;
+    }
+    expect(isCancelled).toBe(true);
+  });
+});

@@ -1,0 +1,32 @@
+import { consolePart } from '../../support/console-parts.js';
+
+interface WordsPart {
+  timesText(job: object): string;
+  answerOf(result: object): object;
+}
+
+describe('What is said of a background job', () => {
+  it('is how long it waited and ran, as far as it has come', async () => {
+    const { timesText } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    const at = (second: number) => new Date(second * 1000).toISOString();
+    const times = { created_at: at(0), started_at: null, ended_at: null };
+    expect(timesText(times)).toBe('');
+    expect(timesText({ ...times, started_at: at(2) })).toBe('waited 2.0 s');
+    expect(timesText({ ...times, started_at: at(2), ended_at: at(42) })).toBe('waited 2.0 s, ran 40 s');
+    expect(timesText({ ...times, ended_at: at(2) })).toBe('waited 2.0 s');
+  });
+
+  it('is its answer, in whichever form that is told', async () => {
+    const { answerOf } = await consolePart<WordsPart>('jobs/followed-job.mjs');
+    const none = { value: undefined, conversationId: null };
+    expect(answerOf({ response: 'Hello', conversation_id: 'c' })).toEqual({
+      ...none,
+      text: 'Hello',
+      conversationId: 'c',
+    });
+    expect(answerOf({ response: '{}', structured: {} })).toEqual({ ...none, text: '{}', value: {} });
+    const message = { object: 'response', output: [{ content: [{ text: 'Hel' }, { text: 'lo' }] }] };
+    expect(answerOf(message)).toEqual({ ...none, text: 'Hello' });
+    expect(answerOf({ object: 'response', output: [{ arguments: '{"a":1}' }] })).toEqual({ ...none, text: '{"a":1}' });
+  });
+});

@@ -1,0 +1,238 @@
+import { consolePart, type DrawnNode, drawn } from '../../support/console-parts.js';
+
+interface Block {
+  readonly raw: string;
+  readonly token: unknown;
+}
+interface Reader {
+  growing(text: string): readonly Block[];
+  whole(text: string): readonly Block[];
+}
+
+const parts = Promise.all([
+  consolePart<{ MarkdownReader: new () => Reader }>('ask/markdown-blocks.mjs'),
+  consolePart<{ blockNode(token: unknown, depth: number): unknown }>('ask/markdown.mjs'),
+]);
+
+/** What Markdown is drawn as. Code blocks stand as `CodeBlock`. */
+async function markdown(text: string): Promise<DrawnNode[]> {
+  const [{ MarkdownReader }, { blockNode }] = await parts;
+  return new MarkdownReader().whole(text).flatMap(({ token }) => drawn(blockNode(token, 0)));
+}
+
+/** Every element of a drawing, at any depth. */
+function elementsOf(nodes: readonly DrawnNode[]): { tag: string; attributes: Readonly<Record<string, unknown>> }[] {
+  return nodes.flatMap((node) => {
+    if (typeof node === 'string') return [];
+    const [tag, attributes, ...children] = node;
+    return [{ tag, attributes }, ...elementsOf(children)];
+  });
+}
+
+function textOf(nodes: readonly DrawnNode[]): string {
+  return nodes
+    .map((node) => (typeof node === 'string' ? node : textOf(node.slice(2) as readonly DrawnNode[])))
+    .join('');
+}
+
+describe('Markdown in an answer', () => {
+  it.each<[string, string, DrawnNode[]]>([
+    ['text', 'Hello\nthere', [['p', {}, 'Hello\nthere']]],
+    [
+      'emphasis',
+      '*a* **b** ~~c~~ `d<e`',
+      [['p', {}, ['em', {}, 'a'], ' ', ['strong', {}, 'b'], ' ', ['del', {}, 'c'], ' ', ['code', {}, 'd<e']]],
+    ],
+    [
+      'headings, below those of the page',
+      '# a\n\n###### b',
+      [
+        ['h3', {}, 'a'],
+        ['h6', {}, 'b'],
+      ],
+    ],
+    ['a line', '---', [['hr', {}]]],
+    ['a quote', '> a', [['blockquote', {}, ['p', {}, 'a']]]],
+    ['code', '```js x\na < b\n```', [['CodeBlock', { code: 'a < b', language: 'js' }]]],
+    ['code that has not ended', '```\na', [['CodeBlock', { code: 'a', language: '' }]]],
+    ['lists in lists', '3. a\n   - b\n', [['ol', { start: 3 }, ['li', {}, 'a', ['ul', {}, ['li', {}, 'b']]]]]],
+    [
+      'tasks',
+      '- [x] a',
+      [['ul', {}, ['li', { class: 'task' }, ['span', { role: 'img', 'aria-label': 'done' }, '☑ '], 'a']]],
+    ],
+    ['character references', '&lt;b&gt; &amp;amp; &#65;&#x42; &nope; &#0;', [['p', {}, '<b> &amp; AB &nope; \uFFFD']]],
+    ['escapes', '\\*a\\* \\<b>', [['p', {}, '*a* <b>']]],
+    ['breaks', 'a  \nb<br>c', [['p', {}, 'a', ['br', {}], 'b', ['br', {}], 'c']]],
+  ])('can be %s', async (_, text, expected) => {
+    expect(await markdown(text)).toEqual(expected);
+  });
+
+  it('can be a table, with its columns at their side', async () => {
+    const nodes = await markdown('|a|b|\n|-:|-|\n|1|*2*|');
+    const tags = elementsOf(nodes).map(({ tag, attributes }) => [tag, attributes.class].filter(Boolean).join('.'));
+    expect(tags).toEqual([
+      'div.table',
+      'table',
+      'thead',
+      'tr',
+      'th.to-right',
+      'th',
+      'tbody',
+      'tr',
+      'td.to-right',
+      'td',
+      'em',
+    ]);
+    expect(textOf(nodes)).toBe('ab12');
+  });
+
+  it.each(['http://a.example/', 'https://a.example/?a=1&b=2', 'mailto:ada@a.example'])(
+    'links to %s, and tells nobody where from',
+    async (href) => {
+      const link = { href, target: '_blank', rel: 'noopener noreferrer' };
+      expect(await markdown(`[a](${href})`)).toEqual([['p', {}, ['a', link, 'a']]]);
+    },
+  );
+
+  it('never loads an image: it is a link', async () => {
+    const link = { href: 'https://a.example/x.png', target: '_blank', rel: 'noopener noreferrer' };
+    expect(await markdown('![a cat](https://a.example/x.png)')).toEqual([['p', {}, ['a', link, 'Image: a cat']]]);
+  });
+});
+
+describe('An attack by Markdown', () => {
+  const attacks = [
+    '<script>alert(1)</script>',
+    '<img src=x onerror=alert(1)>',
+    'a <img src=x onerror=alert(1)> b',
+    '<svg onload=alert(1)>',
+    '<iframe srcdoc="<script>alert(1)</script>"></iframe>',
+    '<a href="javascript:alert(1)">a</a>',
+    '<style>@import "https://evil.example/x.css"</style>',
+    '<details open ontoggle=alert(1)>',
+    '<!-- <script>alert(1)</script> -->',
+    '<![CDATA[<script>alert(1)</script>]]>',
+    '[a](javascript:alert(1))',
+    '[a](JaVaScRiPt:alert(1))',
+    '[a]( javascript:alert(1))',
+    '[a](<java\tscript:alert(1)>)',
+    '[a](javascript&#58;alert(1))',
+    '[a](javascript&colon;alert(1))',
+    '[a](&#x6A;avascript:alert(1))',
+    '[a](\u0001javascript:alert(1))',
+    '[a](data:text/html,<script>alert(1)</script>)',
+    '[a](vbscript:alert(1))',
+    '[a](file:///etc/passwd)',
+    '[a](blob:https://a.example/1)',
+    '[a](//evil.example)',
+    '[a](/usage)',
+    '[a](#/ask?conversation=x)',
+    '[a](\\\\evil.example)',
+    '[a]: javascript:alert(1)\n\n[a]',
+    '<javascript:alert(1)>',
+    '![a](javascript:alert(1))',
+    '![a](data:image/svg+xml;base64,PHN2Zz4=)',
+    '![" onerror="alert(1)](https://a.example/" onerror="alert(1))',
+    '[a](https://a.example "\\" onmouseover=\\"alert(1)")',
+    '```"><script>alert(1)</script>\na\n```',
+    '`<script>alert(1)</script>`',
+    '| <script>alert(1)</script> |\n|-|\n| <img src=x onerror=alert(1)> |',
+    '# <img src=x onerror=alert(1)>',
+    '- <img src=x onerror=alert(1)>',
+    '> <script>alert(1)</script>',
+    '&lt;script&gt;alert(1)&lt;/script&gt;',
+    '[<img src=x onerror=alert(1)>](https://a.example)',
+    '<https://a.example/"onmouseover="alert(1)>',
+    'https://a.example/"onmouseover=alert(1)',
+  ];
+
+  const tags =
+    'p h3 h4 h5 h6 ul ol li blockquote hr br strong em del code span a div table thead tbody tr th td CodeBlock';
+  const names = [
+    'href',
+    'target',
+    'rel',
+    'class',
+    'start',
+    'title',
+    'role',
+    'aria-label',
+    'tabindex',
+    'code',
+    'language',
+  ];
+
+  it.each(attacks)('is text, or a link that may be: %s', async (attack) => {
+    for (const { tag, attributes } of elementsOf(await markdown(attack))) {
+      expect(tags.split(' ')).toContain(tag);
+      for (const [name, value] of Object.entries(attributes)) {
+        expect(names).toContain(name);
+        if (name === 'href') expect(value).toMatch(/^(https?|mailto):/);
+        if (name === 'href') expect(new URL(String(value)).origin).not.toContain('evil');
+      }
+    }
+  });
+
+  it.each([
+    ['quotes', '>'.repeat(20_000)],
+    ['lists', Array.from({ length: 300 }, (_, depth) => `${'  '.repeat(depth)}- a`).join('\n')],
+    ['brackets', '['.repeat(5000)],
+    ['emphasis', '*a '.repeat(3000)],
+  ])('of deep nesting or endless search is over soon: %s', async (_, text) => {
+    const started = performance.now();
+    expect(textOf(await markdown(text)).length).toBeGreaterThan(0);
+    expect(performance.now() - started).toBeLessThan(3000);
+  });
+});
+
+describe('Markdown that grows', () => {
+  const text =
+    '# A\n\ntext *a*\n\n- one\n- two\n\n  more\n\n```js\ncode\n\ncode\n```\n\n|a|b|\n|-|-|\n|1|2|\n\nThe **end**.\n';
+
+  it('is what the whole is, wherever it is cut', async () => {
+    const [{ MarkdownReader }] = await parts;
+    const whole = new MarkdownReader().whole(text).map(({ raw }) => raw);
+    const reader = new MarkdownReader();
+    let blocks: readonly Block[] = [];
+    for (let length = 1; length <= text.length; length++) blocks = reader.growing(text.slice(0, length));
+    expect(blocks.map(({ raw }) => raw)).toEqual(whole);
+  });
+
+  it('is read from its last block on, so that a long answer stays fast', async () => {
+    const [{ MarkdownReader }] = await parts;
+    const reader = new MarkdownReader();
+    const first = reader.growing(text)[0];
+    expect(reader.growing(`${text}\n\nAnd on.`)[0]).toBe(first);
+    const started = performance.now();
+    let long = '';
+    for (let count = 0; count < 2000; count++) {
+      long += `Paragraph ${count} with *emphasis* and \`code\`.\n\n`;
+      reader.growing(long);
+    }
+    expect(performance.now() - started).toBeLessThan(3000);
+  });
+});
+
+describe('Markdown that would take for ever', () => {
+  const hostile: Readonly<Record<string, string>> = {
+    'an address that never ends': `${'a.'.repeat(50_000)}@`,
+    'emphasis in words': '_a'.repeat(50_000),
+    'emphasis on both sides': `${'*'.repeat(50_000)}a${'*'.repeat(50_000)}`,
+    'lists in lists': `${'- '.repeat(50_000)}a`,
+    'numbers in numbers': `${'1. '.repeat(30_000)}a`,
+    'quotes in quotes': `${'> '.repeat(100_000)}a`,
+    'lists in quotes': `${'> - '.repeat(25_000)}a`,
+    'pieces as long as may be': `${'_a'.repeat(2900)}\n\n`.repeat(10),
+  };
+
+  it.each(Object.keys(hostile))('is drawn soon, and all of it: %s', async (name) => {
+    const text = hostile[name] as string;
+    const { MarkdownReader } = (await parts)[0];
+    const before = performance.now();
+    const blocks = new MarkdownReader().whole(text);
+    expect(performance.now() - before).toBeLessThan(5000);
+    expect(blocks.map(({ raw }) => raw).join('')).toBe(text);
+    expect(textOf(await markdown(text))).toContain('a');
+  });
+});

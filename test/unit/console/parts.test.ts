@@ -1,0 +1,115 @@
+import { consolePart } from '../../support/console-parts.js';
+
+describe('A place in the console', () => {
+  interface Router {
+    placeOf(hash: string): { page: string; params: Record<string, string> };
+    hrefOf(page: string, params?: Record<string, string>): string;
+  }
+  const router = consolePart<Router>('base/router.mjs');
+
+  it.each([
+    ['', '', {}],
+    ['#', '', {}],
+    ['#/', '', {}],
+    ['#/ask', 'ask', {}],
+    ['#/ask/', 'ask', {}],
+    ['#ask', 'ask', {}],
+    ['#/ask?conversation=a%20b&x=%3F', 'ask', { conversation: 'a b', x: '?' }],
+    ['#/ask?conversation=a?b', 'ask', { conversation: 'a' }],
+    ['#/%', '%', {}],
+  ])('is read from "%s"', async (hash, page, params) => {
+    expect((await router).placeOf(hash)).toEqual({ page, params });
+  });
+
+  it('is written so that it can be read', async () => {
+    const { hrefOf, placeOf } = await router;
+    expect(hrefOf('now')).toBe('#/now');
+    const params = { conversation: 'a/b?c=d&e#f%', note: 'ü 🙂' };
+    expect(placeOf(hrefOf('ask', params))).toEqual({ page: 'ask', params });
+  });
+});
+
+describe('Figures', () => {
+  interface Format {
+    durationText(ms: number): string;
+    costText(dollars: number): string;
+    bytesText(bytes: number): string;
+    plural(count: number, one: string): string;
+  }
+  const format = consolePart<Format>('base/format.mjs');
+
+  it.each([
+    [0, '0 ms'],
+    [99, '99 ms'],
+    [100, '0.1 s'],
+    [9940, '9.9 s'],
+    [9960, '10 s'],
+    [59_400, '59 s'],
+    [59_600, '1 min'],
+    [125_000, '2 min 5 s'],
+    [3_600_000, '1 h'],
+    [7_500_000, '2 h 5 min'],
+    [93_600_000, '1 d 2 h'],
+  ])('tell %d ms as %s', async (ms, text) => {
+    expect((await format).durationText(ms)).toBe(text);
+  });
+
+  it('are short, and have the places that are worth reading', async () => {
+    const { costText, bytesText, plural } = await format;
+    expect([0, 0.0042, 1.5, 1234].map(costText)).toEqual(['$0.00', '$0.0042', '$1.50', '$1,234.00']);
+    expect([12, 1500, 99_900, 15_500_000].map(bytesText)).toEqual(['12 B', '1.5 KB', '100 KB', '16 MB']);
+    expect([plural(1, 'job'), plural(1234, 'job')]).toEqual(['1 job', '1,234 jobs']);
+  });
+});
+
+describe('A pasted schema', () => {
+  interface Pasted {
+    readonly kind: string;
+    readonly message?: string;
+  }
+  const schema = consolePart<{ readSchema(text: string): Pasted }>('ask/draft.mjs');
+
+  it.each([
+    ['', 'none'],
+    [' \n', 'none'],
+    ['{"type":"object"}', 'schema'],
+    ['{"properties":{}}', 'schema'],
+    ['{"$ref":"#/$defs/a"}', 'schema'],
+    ['{', 'fault'],
+    ['[]', 'fault'],
+    ['null', 'fault'],
+    ['"object"', 'fault'],
+    ['{"type":"string"}', 'fault'],
+    ['{}', 'fault'],
+    [`{"type":"object","description":"${'x'.repeat(70_000)}"}`, 'fault'],
+  ])('is taken as the API takes it: %.40s', async (text, kind) => {
+    expect((await schema).readSchema(text)).toMatchObject({ kind });
+  });
+});
+
+describe('An image', () => {
+  interface Images {
+    mediaTypeOf(begin: Uint8Array): string | null;
+    tooMany(images: readonly { data: string }[]): string | null;
+  }
+  const images = consolePart<Images>('ask/images.mjs');
+
+  it.each([
+    ['89504e470d0a1a0a00000000', 'image/png'],
+    ['ffd8ffe000104a4649460001', 'image/jpeg'],
+    ['474946383961010001008000', 'image/gif'],
+    ['524946461a00000057454250', 'image/webp'],
+    ['524946461a00000057415645', null],
+    ['3c7376672078', null],
+    ['', null],
+  ])('is what its bytes say: %s', async (hex, type) => {
+    expect((await images).mediaTypeOf(new Uint8Array(Buffer.from(hex, 'hex')))).toBe(type);
+  });
+
+  it('goes with a message as long as there are not too many, or too large ones', async () => {
+    const { tooMany } = await images;
+    expect(tooMany(Array(100).fill({ data: 'x' }))).toBeNull();
+    expect(tooMany(Array(101).fill({ data: 'x' }))).toContain('100 images');
+    expect(tooMany([{ data: 'x'.repeat(15_500_001) }])).toContain('MB');
+  });
+});

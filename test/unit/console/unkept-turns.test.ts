@@ -1,0 +1,144 @@
+import { consolePart } from '../../support/console-parts.js';
+
+interface Turn {
+  readonly id: number;
+  readonly asked: { readonly text: string; readonly images: readonly object[] };
+  readonly state: { readonly value: { readonly kind: string } };
+  readonly text: { readonly value: string };
+}
+
+interface Memory {
+  forget(): void;
+  recall(name: string): unknown;
+}
+
+interface Parts {
+  readonly TabMemory: new (storage: TabStorage) => Memory;
+  readonly ChatTurn: new (id: number, asked: object, state: object, text?: string) => Turn;
+  rememberTurns(memory: Memory, conversationId: string | null, turns: readonly Turn[]): void;
+  withRemembered(memory: Memory, id: string | null, kept: readonly Turn[], nextId: () => number): readonly Turn[];
+}
+
+async function parts(): Promise<Parts> {
+  const names = ['base/tab-memory.mjs', 'ask/turn.mjs', 'ask/unkept-turns.mjs'];
+  return Object.assign({}, ...(await Promise.all(names.map((name) => consolePart<object>(name))))) as Parts;
+}
+
+/** What a tab has, with room for so many characters. */
+class TabStorage {
+  readonly items = new Map<string, string>();
+  readonly #room: number;
+
+  constructor(room = Number.POSITIVE_INFINITY) {
+    this.#room = room;
+  }
+
+  getItem(name: string): string | null {
+    return this.items.get(name) ?? null;
+  }
+
+  setItem(name: string, value: string): void {
+    if (value.length > this.#room) throw new Error('QuotaExceededError');
+    this.items.set(name, value);
+  }
+
+  removeItem(name: string): void {
+    this.items.delete(name);
+  }
+}
+
+const done = { kind: 'done', result: null };
+const running = { kind: 'running', sinceMs: 0 };
+const stopped = { kind: 'stopped' };
+
+async function tab(room?: number) {
+  const all = await parts();
+  const storage = new TabStorage(room);
+  const memory = new all.TabMemory(storage);
+  const turn = (text: string, state: object, answer = '', images: readonly object[] = []) =>
+    new all.ChatTurn(1, { text, images }, state, answer);
+  let lastId = 100;
+  const reloaded = (id: string | null, kept: readonly Turn[]) =>
+    all
+      .withRemembered(memory, id, kept, () => ++lastId)
+      .map(({ asked, state, text }) => [asked.text, state.value.kind, text.value]);
+  return { ...all, storage, memory, turn, reloaded };
+}
+
+describe('After a reload', () => {
+  it('a question stands where it stood, with the part of its answer that had come', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    const [one, two] = [turn('one', done, '1'), turn('two', done, '2')];
+    rememberTurns(memory, 'a', [one, turn('left', stopped, 'le'), two, turn('open', running, 'op')]);
+    expect(reloaded('a', [one, two])).toEqual([
+      ['one', 'done', '1'],
+      ['left', 'unfinished', 'le'],
+      ['two', 'done', '2'],
+      ['open', 'unfinished', 'op'],
+    ]);
+  });
+
+  it('a first question is there, though it has no conversation yet', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    rememberTurns(memory, null, [turn('first', running, 'an')]);
+    expect(reloaded(null, [])).toEqual([['first', 'unfinished', 'an']]);
+  });
+
+  it('nothing of another conversation is shown', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    expect([reloaded('b', []), reloaded(null, [])]).toEqual([[], []]);
+  });
+
+  it('a turn that the service has kept after all is there once; one that was stopped, and asked again, twice', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    const kept = turn('one', done, '1');
+    rememberTurns(memory, 'a', [turn('one', running, 'o')]);
+    expect(reloaded('a', [kept])).toEqual([['one', 'done', '1']]);
+    rememberTurns(memory, 'a', [turn('one', stopped, 'o'), kept]);
+    expect(reloaded('a', [kept])).toEqual([
+      ['one', 'unfinished', 'o'],
+      ['one', 'done', '1'],
+    ]);
+  });
+
+  it('all of it is shown where the conversation can not be read back', async () => {
+    const { rememberTurns, memory, turn, reloaded } = await tab();
+    rememberTurns(memory, 'a', [turn('one', done, '1'), turn('left', stopped, 'le')]);
+    expect(reloaded('a', [])).toEqual([['left', 'unfinished', 'le']]);
+  });
+});
+
+describe('A tab', () => {
+  it('remembers nothing once every turn is kept', async () => {
+    const { rememberTurns, memory, turn, storage } = await tab();
+    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    expect(storage.items.size).toBe(1);
+    rememberTurns(memory, 'a', [turn('one', done)]);
+    expect(storage.items.size).toBe(0);
+  });
+
+  it('leaves out images where there is no room for them, and all where there is none for the text', async () => {
+    const image = { name: 'a.png', mediaType: 'image/png', data: 'A'.repeat(5000) };
+    const small = await tab(1000);
+    small.rememberTurns(small.memory, 'a', [small.turn('left', stopped, 'le', [image])]);
+    expect(small.reloaded('a', [])).toEqual([['left', 'unfinished', 'le']]);
+    const full = await tab(10);
+    full.rememberTurns(full.memory, 'a', [full.turn('left', stopped, 'le')]);
+    expect(full.reloaded('a', [])).toEqual([]);
+  });
+
+  it('is not kept from working by what it can not read', async () => {
+    const { storage, reloaded } = await tab();
+    storage.setItem('prompt-relay-turns-1', '{"conversationId":');
+    expect(reloaded('a', [])).toEqual([]);
+  });
+
+  it('forgets with its key, and remembers nothing more', async () => {
+    const { rememberTurns, memory, turn, storage } = await tab();
+    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    memory.forget();
+    rememberTurns(memory, 'a', [turn('left', stopped)]);
+    expect([storage.items.size, memory.recall('turns-1')]).toEqual([0, null]);
+  });
+});

@@ -1,0 +1,86 @@
+import * as atTerminal from '../../../src/command/render/shell.js';
+import { consolePart } from '../../support/console-parts.js';
+
+interface Figures {
+  sumOf(rows: readonly object[]): object;
+  byClient(rows: readonly object[]): readonly object[];
+  byDay(rows: readonly object[], days: readonly string[]): readonly object[];
+  lastDays(nowMs: number, count: number): string[];
+}
+
+const parts = consolePart<Figures>('usage/usage-figures.mjs');
+
+const row = (day: string, client: string, values: object = {}) => ({
+  ...{ day, client, kind: 'key', jobs: { ok: 1 }, refused: 0, tokens: { input: 10, output: 2 } },
+  ...{ cost_usd: null, model_seconds: 1.5, ...values },
+});
+
+describe('Usage', () => {
+  it('is added up: jobs of every outcome, failed ones without those that were cancelled, cost where it is told', async () => {
+    const { sumOf } = await parts;
+    const rows = [
+      row('2026-03-01', 'a', { jobs: { ok: 3, cancelled: 1, timeout: 2, cli_error: 1 }, refused: 4 }),
+      row('2026-03-02', 'a', { cost_usd: 0.25 }),
+      row('2026-03-02', 'b', { jobs: {}, cost_usd: 0.5 }),
+    ];
+    expect(sumOf(rows)).toEqual({
+      ...{ jobs: 8, failed: 3, refused: 4, input: 30, output: 6, cost: 0.75, seconds: 4.5 },
+    });
+    expect(sumOf([])).toMatchObject({ jobs: 0, cost: null });
+  });
+
+  it('is told by client: a key and a user of the same name are two', async () => {
+    const { byClient } = await parts;
+    const rows = [row('2026-03-01', 'a'), row('2026-03-01', 'a', { kind: 'user' }), row('2026-03-02', 'a')];
+    expect(byClient(rows)).toMatchObject([
+      { client: 'a', kind: 'key', jobs: 2, input: 20 },
+      { client: 'a', kind: 'user', jobs: 1 },
+    ]);
+  });
+
+  it('is told by day, also of days without any, up to today in UTC', async () => {
+    const { byDay, lastDays } = await parts;
+    const days = lastDays(Date.parse('2026-03-02T23:30:00-01:00'), 3);
+    expect(days).toEqual(['2026-03-01', '2026-03-02', '2026-03-03']);
+    const rows = [row('2026-03-01', 'a'), row('2026-03-03', 'a'), row('2026-03-03', 'b')];
+    expect(byDay(rows, days)).toMatchObject([
+      { day: '2026-03-01', jobs: 1 },
+      { day: '2026-03-02', jobs: 0, cost: null },
+      { day: '2026-03-03', jobs: 2 },
+    ]);
+  });
+});
+
+describe('The texts of the set-up', () => {
+  interface Texts {
+    accessText(setup: { keys: readonly string[]; needs_key: boolean }): string;
+    terminationText(termination: { means: string; no_cgroup: string | null }): string;
+  }
+  const texts = consolePart<Texts>('setup/page.mjs');
+
+  it('say who is let in', async () => {
+    const { accessText } = await texts;
+    expect(accessText({ keys: [], needs_key: false })).toBe('none: requests need no key');
+    expect(accessText({ keys: [], needs_key: true })).toContain('nobody is let in');
+    expect(accessText({ keys: ['a'], needs_key: true })).toContain('one, and');
+    expect(accessText({ keys: ['a', 'b'], needs_key: true })).toContain('2, and');
+  });
+
+  it('say how processes are held together', async () => {
+    const { terminationText } = await texts;
+    expect(terminationText({ means: 'cgroup', no_cgroup: null })).toBe('a cgroup for each job');
+    expect(terminationText({ means: 'process-group', no_cgroup: 'no right' })).toContain('no cgroups: no right');
+  });
+
+  it('show a command as it would be typed, in the browser and at a terminal', async () => {
+    const shell = await consolePart<typeof atTerminal>('base/format.mjs');
+    for (const { shellWord } of [shell, atTerminal])
+      expect(['a-b', '{model}', "it's", 'a b', ''].map(shellWord)).toEqual([
+        'a-b',
+        '{model}',
+        `'it'\\''s'`,
+        "'a b'",
+        "''",
+      ]);
+  });
+});

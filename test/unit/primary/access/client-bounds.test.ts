@@ -1,0 +1,34 @@
+import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/access/client-bounds.js';
+
+const none = { maxConcurrent: null, maxQueued: null };
+
+describe('the bounds of a client', () => {
+  it('are those of its key first', () => {
+    const optionsOf = (client: string) => (client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3 } : none);
+    const boundsOf = clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, optionsOf);
+    expect(boundsOf('key alice')).toEqual({ maxRunning: 1, maxQueued: 3 });
+    expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: 20 });
+  });
+
+  it('are those of the configuration, where 0 at once is no bound', () => {
+    const [set, unset] = [
+      clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, () => none),
+      clientBounds({ clientMaxConcurrent: 0, clientMaxQueue: null }, () => none),
+    ];
+    expect(set('key alice')).toEqual({ maxRunning: 2, maxQueued: 20 });
+    expect(unset('key alice')).toEqual(noBounds('key alice'));
+    expect(noBounds('key alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null });
+  });
+});
+
+describe('a quarter', () => {
+  it.each([
+    [0, 1],
+    [1, 1],
+    [4, 1],
+    [5, 2],
+    [100, 25],
+  ])('of %d is %d', (whole, quarter) => {
+    expect(quarterOf(whole)).toBe(quarter);
+  });
+});

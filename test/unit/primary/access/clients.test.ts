@@ -1,0 +1,73 @@
+import { Clients } from '../../../../src/primary/access/clients.js';
+import { type ApiKey, digestOf, plainOptions } from '../../../../src/shared/config/api-keys.js';
+
+function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
+  return { name, digest: digestOf(name), ...plainOptions, ...options };
+}
+
+const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, models: ['a'] };
+const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
+const none = { rate: null, maxConcurrent: null, maxQueued: null, models: null };
+
+function clientsWith(namedKeys: ApiKey[]): Clients {
+  return new Clients({ ...cap, apiKeys: [keyOf('default')], namedKeys, needsKey: true });
+}
+
+describe('The options of a client', () => {
+  it('are those of its key', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    expect(clients.optionsOf('key ada')).toMatchObject(own);
+    expect(clients.optionsOf('key default')).toMatchObject(none);
+  });
+
+  it('are none where it has no key, whatever it is called', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    for (const client of ['user ada', 'address ada', 'ada', 'key bob', '']) {
+      expect(clients.optionsOf(client)).toMatchObject(none);
+    }
+  });
+
+  it('hold a rate of its own, or that of the service', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    expect(clients.rateOf('key ada')).toEqual(own.rate);
+    expect(clients.rateOf('user ada')).toEqual({ maxRequests: 9, windowMs: 60_000 });
+  });
+
+  it('change with the keys file', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(true);
+    expect(clients.optionsOf('key ada')).toMatchObject(none);
+    expect(clients.optionsOf('key bob')).toMatchObject(own);
+    expect(clients.names).toEqual(['default', 'ada', 'bob']);
+    expect(clients.replaceNamed([keyOf('ada'), keyOf('bob', own)])).toBe(false);
+  });
+});
+
+describe('A sub-client of a key', () => {
+  it('has what the key has, and is a client of its own', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    expect(clients.optionsOf('key ada/grace')).toEqual(clients.optionsOf('key ada'));
+    expect(clients.optionsOf('user ada/grace')).toEqual(clients.optionsOf('user nobody'));
+    expect(clients.optionsOf('key adam/grace')).toEqual(clients.optionsOf('user nobody'));
+  });
+});
+
+describe('The keys for the workers', () => {
+  it('are none at all where requests need no key', () => {
+    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: false }).forWorkers).toBeNull();
+  });
+
+  it('are an empty list where the keys file holds none: nobody is let in', () => {
+    expect(new Clients({ ...cap, apiKeys: [], namedKeys: [], needsKey: true }).forWorkers).toEqual([]);
+  });
+
+  it('are the fixed ones and those of the keys file', () => {
+    const clients = clientsWith([keyOf('ada', own)]);
+    const common = { scopes: ['ask', 'chat'], hasSubclients: false, expiresAt: null };
+    const fixed = { name: 'default', digest: digestOf('default'), isCapped: false, ...common };
+    expect(clients.forWorkers).toEqual([fixed, { name: 'ada', digest: digestOf('ada'), isCapped: true, ...common }]);
+    clients.replaceNamed([]);
+    expect(clients.forWorkers).toEqual([fixed]);
+    expect(clients.count).toBe(1);
+  });
+});

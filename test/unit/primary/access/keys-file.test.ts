@@ -1,0 +1,59 @@
+import { Clients } from '../../../../src/primary/access/clients.js';
+import { keysListener } from '../../../../src/primary/access/keys-file.js';
+import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+import { LogBook } from '../../../support/log-book.js';
+
+const uncapped = { rateMaxRequests: 0, rateWindowMs: 1000 };
+const lineOf = (name: string) => `${name}:sha256:${digestOf(name)}\n`;
+
+function createListener() {
+  const clients = new Clients({
+    ...uncapped,
+    apiKeys: [],
+    namedKeys: readKeysFile(lineOf('ada')).keys,
+    needsKey: true,
+  });
+  const log = new LogBook();
+  const told: (string[] | undefined)[] = [];
+  const names = () => clients.forWorkers?.map(({ name }) => name);
+  const listener = keysListener(clients, () => told.push(names()), log);
+  return { listener, log, told, names };
+}
+
+describe('The keys file, read again', () => {
+  it('puts its keys in force and says so', () => {
+    const { listener, log, told } = createListener();
+    listener.read(lineOf('ada') + lineOf('bob'));
+    listener.read('');
+    expect(told).toEqual([['ada', 'bob'], []]);
+    expect(log.entries.map(({ event, fields }) => [event, fields])).toEqual([
+      ['keys_loaded', { keys: 2 }],
+      ['keys_loaded', { keys: 0 }],
+    ]);
+  });
+
+  it('says nothing where nothing has changed', () => {
+    const { listener, log, told } = createListener();
+    listener.read(`# a comment\n${lineOf('ada')}`);
+    expect([told, log.entries]).toEqual([[], []]);
+  });
+
+  it('leaves the keys as they were where it is broken, and says why', () => {
+    const { listener, log, told, names } = createListener();
+    listener.read(`${lineOf('bob')}joe\nmax\n`);
+    listener.unreadable(new Error('EACCES: permission denied'));
+    expect([names(), told]).toEqual([['ada'], []]);
+    expect(log.entries.map(({ level, event, fields }) => [level, event, fields.error])).toEqual([
+      ['error', 'keys_rejected', 'line 2: must begin with name:sha256:; line 3: must begin with name:sha256:'],
+      ['error', 'keys_rejected', 'EACCES: permission denied'],
+    ]);
+  });
+
+  it('says that it is well again, also with the keys of before', () => {
+    const { listener, log } = createListener();
+    listener.read('joe');
+    listener.read(lineOf('ada'));
+    expect(log.events).toEqual(['keys_rejected', 'keys_loaded']);
+  });
+});

@@ -1,0 +1,77 @@
+import { mkdir, rename, rm, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { WatchedFile } from '../../../../src/primary/access/keys-file.js';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
+import { until } from '../../../support/until.js';
+
+let folder: TemporaryFolder;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+});
+
+afterEach(() => folder[Symbol.asyncDispose]());
+
+function open(name = 'keys') {
+  const path = join(folder.path, name);
+  const seen: string[] = [];
+  const file = new WatchedFile(
+    path,
+    {
+      read: (text) => seen.push(text),
+      unreadable: (error) => seen.push(`unreadable: ${(error as NodeJS.ErrnoException).code}`),
+    },
+    systemClock,
+  );
+  file.start();
+  const sees = (...texts: string[]) => until(() => seen.join('|') === texts.join('|'), `${texts.join('|')} to be seen`);
+  return { path, file, seen, sees, [Symbol.dispose]: () => file.stop() };
+}
+
+describe('A watched file', () => {
+  it('is read at the start, and when it is written, replaced, removed and made again', async () => {
+    await writeFile(join(folder.path, 'keys'), 'one');
+    using watched = open();
+    await watched.sees('one');
+    await writeFile(watched.path, 'two');
+    await watched.sees('one', 'two');
+    await writeFile(`${watched.path}.new`, 'six');
+    await rename(`${watched.path}.new`, watched.path);
+    await watched.sees('one', 'two', 'six');
+    await unlink(watched.path);
+    await watched.sees('one', 'two', 'six', 'unreadable: ENOENT');
+    await writeFile(watched.path, 'ten');
+    await watched.sees('one', 'two', 'six', 'unreadable: ENOENT', 'ten');
+  });
+
+  it('is read soon enough where its folder is replaced, which no watch over the folder tells', async () => {
+    await mkdir(join(folder.path, 'a'));
+    await writeFile(join(folder.path, 'a', 'keys'), 'one');
+    using watched = open('a/keys');
+    await watched.sees('one');
+    const startedMs = performance.now();
+    await mkdir(join(folder.path, 'b'));
+    await writeFile(join(folder.path, 'b', 'keys'), 'two');
+    await rename(join(folder.path, 'a'), join(folder.path, 'old'));
+    await rename(join(folder.path, 'b'), join(folder.path, 'a'));
+    await until(() => watched.seen.at(-1) === 'two', 'the new file to be seen');
+    expect(performance.now() - startedMs).toBeLessThan(1000);
+  });
+
+  it('is read again on demand, changed or not', async () => {
+    await writeFile(join(folder.path, 'keys'), 'one');
+    using watched = open();
+    await watched.sees('one');
+    await watched.file.look();
+    expect(watched.seen).toEqual(['one']);
+    await watched.file.reread();
+    expect(watched.seen).toEqual(['one', 'one']);
+  });
+
+  it('need not have a folder', async () => {
+    await rm(folder.path, { recursive: true });
+    using watched = open();
+    await watched.sees('unreadable: ENOENT');
+  });
+});

@@ -1,0 +1,180 @@
+import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
+import { invalid, RelayError } from '../../../../src/shared/errors.js';
+import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import { phases } from '../../../../src/shared/phase.js';
+import { jobRequest } from '../../../support/job-records.js';
+
+const signal = new AbortController().signal;
+
+/** Handlers over these services, which record what is counted and done, in order. */
+function createHandlers(services: object = {}) {
+  const told: string[] = [];
+  const jobMetrics = { refusedDraining: () => told.push('refused'), rateLimited: () => told.push('rate limited') };
+  const usage = { refused: (client: string) => told.push(`refused ${client}`) };
+  const clientMetrics = { refused: () => told.push('refused client') };
+  const lastHour = { refused: () => told.push('refused lately') };
+  const catalog = { targeted: (request: JobRequest) => request };
+  const figures = { jobMetrics, usage, clientMetrics, lastHour };
+  const all = { phase: () => 'ready', worked: () => {}, catalog, ...figures, ...services };
+  return { handlers: apiHandlers(all as unknown as Services), told };
+}
+
+describe('a job that a worker asks for', () => {
+  it('is run, with the signal of its caller', () => {
+    const calls: unknown[] = [];
+    const runner = { run: (...call: unknown[]) => calls.push(call) };
+    const { handlers, told } = createHandlers({ runner });
+    const request = jobRequest();
+    handlers.run(request, signal);
+    expect(calls).toEqual([[request, signal]]);
+    expect(told).toEqual([]);
+  });
+
+  it.each(phases)('is refused, and counted, only where the service drains or has stopped: %s', (phase) => {
+    const runner = { run: () => told.push('run') };
+    const { handlers, told } = createHandlers({ phase: () => phase, drainSecondsLeft: () => 7, runner });
+    const run = () => handlers.run(jobRequest(), signal);
+    if (phase === 'starting' || phase === 'ready') {
+      run();
+      expect(told).toEqual(['run']);
+    } else {
+      expect(run).toThrow(expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 7 }));
+      expect(told).toEqual(['refused', 'refused lately', 'refused a', 'refused client']);
+    }
+  });
+
+  it('is counted where a worker has refused it', async () => {
+    const { handlers, told } = createHandlers({ drainSecondsLeft: () => 7 });
+    expect(await handlers.refusedDraining({ client: 'key alice' })).toEqual({ retryAfterSeconds: 7 });
+    expect(told).toEqual(['refused', 'refused lately', 'refused key alice', 'refused client']);
+  });
+
+  it.each([
+    [new RelayError('concurrency_limited', 'full'), ['refused lately', 'refused a', 'refused client']],
+    [invalid('prompt', 'is too long'), []],
+  ])('is counted for its client where there is no room for it, and only there: %s', (failure, counted) => {
+    const run = () => {
+      throw failure;
+    };
+    const { handlers, told } = createHandlers({ runner: { run } });
+    expect(() => handlers.run(jobRequest(), signal)).toThrow(failure);
+    expect(told).toEqual(counted);
+  });
+
+  it('is refused with the names of the models that there are, in the background too', async () => {
+    const failure = invalid('model', 'is not known');
+    const refuse = () => {
+      throw failure;
+    };
+    const knownModels = {
+      explain: async ({ code, message }: RelayError, client: string) => new RelayError(code, `${message} to ${client}`),
+    };
+    const background = { accept: async () => refuse() };
+    const { handlers } = createHandlers({ runner: { run: refuse }, background, knownModels });
+    const events = handlers.run(jobRequest(), signal) as AsyncIterable<JobEvent>;
+    const reading = async () => {
+      for await (const event of events) throw new Error(event.type);
+    };
+    await expect(reading()).rejects.toThrow('model: is not known to a');
+    const accepting = handlers.accept({
+      job: jobRequest(),
+      form: { route: '/ask', model: null, tool: null, isStructured: false },
+    });
+    await expect(accepting).rejects.toThrow('model: is not known to a');
+  });
+});
+
+describe('a request of an address', () => {
+  it.each([
+    [true, []],
+    [false, ['rate limited', 'refused lately', 'refused address 192.0.2.1', 'refused client']],
+  ])('is counted where its window is used up (allowed: %p)', async (isAllowed, counted) => {
+    const verdict = { isAllowed, remaining: 0, resetSeconds: 9 };
+    const { handlers, told } = createHandlers({ rateLimit: { take: async () => verdict } });
+    expect(await handlers.rate({ client: 'address 192.0.2.1' })).toEqual(verdict);
+    expect(told).toEqual(counted);
+  });
+});
+
+it('a wrong key is counted for its caller', async () => {
+  const { handlers } = createHandlers({ keyAttempts: { failed: (caller: string) => caller.length } });
+  expect(await handlers.wrongKey({ caller: 'user ada' })).toEqual({ blockedSeconds: 8 });
+});
+
+describe('the health', () => {
+  it('is told as text, with whether the service can be used', async () => {
+    const { handlers } = createHandlers({ status: { health: () => ({ status: 'ok' }), isUsable: true } });
+    expect(await handlers.health({ withPids: true })).toEqual({ text: '{"status":"ok"}', isUsable: true });
+  });
+
+  it('is that after the check where one is forced', async () => {
+    const status = { health: () => ({ status: status.isUsable ? 'ok' : 'degraded' }), isUsable: false };
+    const recheck = async () => {
+      status.isUsable = true;
+    };
+    const { handlers } = createHandlers({ status, recheck });
+    expect(await handlers.recheck({})).toEqual({ text: '{"status":"ok"}', isUsable: true });
+  });
+
+  it('has a history, from a moment on', async () => {
+    const { handlers } = createHandlers({ status: { history: (since: number | null) => ({ since }) } });
+    expect(await handlers.history({ since: 5, withPids: true })).toEqual({ since: 5 });
+  });
+});
+
+describe('the live status', () => {
+  const live = {
+    named: { sections: { slots: () => 'alice' }, feed: { watch: () => ['named'] } },
+    nameless: { sections: { slots: () => null }, feed: { watch: () => ['nameless'] } },
+  };
+
+  it('is told once, with names or without', async () => {
+    const { handlers } = createHandlers({ live, countRequests: async () => {} });
+    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
+    expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
+  });
+
+  it('counts what the workers have answered until now', async () => {
+    const counted = { requests: 0 };
+    const sections = { totals: () => counted.requests };
+    const countRequests = async () => {
+      counted.requests = 7;
+    };
+    const { handlers } = createHandlers({ live: { named: { sections } }, countRequests });
+    expect(await handlers.status({ withNames: true })).toEqual({ text: '{"totals":7}' });
+  });
+
+  it('is told as it changes, with names or without', () => {
+    const { handlers } = createHandlers({ live });
+    const feeds = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
+    expect(feeds).toEqual([['named'], ['nameless']]);
+  });
+});
+
+describe('the usage', () => {
+  it.each([
+    [true, null],
+    [false, 'user bob'],
+  ])('is that of all clients for an admin, else of the one who asks (admin: %p)', async (isAdmin, client) => {
+    const usage = { report: (...call: unknown[]) => [call] };
+    const { handlers } = createHandlers({ usage });
+    const order = { client: 'user bob', isAdmin, since: '2026-01-01', until: null };
+    const { text } = await handlers.usage(order);
+    expect(JSON.parse(text)).toEqual({ usage: [[client, { since: '2026-01-01', until: null }]] });
+  });
+});
+
+describe('a conversation', () => {
+  it('is looked up and deleted for its client', async () => {
+    const calls: unknown[] = [];
+    const conversations = {
+      snapshot: (...call: unknown[]) => ({ snapshotOf: call }),
+    };
+    const kept = { remove: async (...call: unknown[]) => calls.push(call) };
+    const { handlers } = createHandlers({ conversations, kept });
+    const key = { id: 'id', client: 'key alice' };
+    expect(await handlers.conversation(key)).toEqual({ snapshotOf: ['id', 'key alice'] });
+    await handlers.deleteConversation(key);
+    expect(calls).toEqual([['id', 'key alice']]);
+  });
+});

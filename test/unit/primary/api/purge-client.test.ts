@@ -1,0 +1,54 @@
+import { type PurgedParts, purgeClient } from '../../../../src/primary/api/purge-client.js';
+import type { StoreUpkeep } from '../../../../src/primary/store/contract/store.js';
+import { memoryUpkeep } from '../../../../src/primary/store/memory/memory-store.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { StoreHarness } from '../../../support/conversations.js';
+
+function createParts(upkeep: StoreUpkeep) {
+  const harness = new StoreHarness({ maxConversations: 1000 });
+  const done: string[] = [];
+  const parts: PurgedParts = {
+    conversations: harness.store,
+    background: { removeOf: async () => 3 },
+    usage: {
+      forget: () => {
+        done.push('forget');
+        return 1;
+      },
+    },
+    usageJournal: { add: async () => void done.push('add') },
+    store: { upkeep: { ...upkeep, copies: async () => ['old.db'] } },
+  };
+  return { parts, harness, done };
+}
+
+const answers = { removeOf: () => 2 };
+
+describe('A client that is purged', () => {
+  it('is gone from memory and the store, and others are not', async () => {
+    const { parts, harness, done } = createParts(memoryUpkeep(answers));
+    for (let count = 0; count < 250; count++) harness.chat();
+    const report = await purgeClient(parts, 'alice');
+    expect(report).toEqual({
+      client: 'alice',
+      removed: { conversations: 250, jobs: 3, idempotency: 2, usage: 1 },
+      copies: ['old.db'],
+    });
+    expect(harness.store.counts.conversations).toBe(0);
+    expect(done).toEqual(['add', 'forget']);
+    harness.chat();
+    expect((await purgeClient(parts, 'bob')).removed.conversations).toBe(0);
+    expect(harness.store.counts.conversations).toBe(1);
+  });
+
+  it('is said to be there still where the store does not forget it', async () => {
+    const broken = { ...memoryUpkeep(answers), purge: () => Promise.reject(storeUnavailable()) };
+    await expect(purgeClient(createParts(broken).parts, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
+  });
+
+  it('counts what only the store had, of other hosts', async () => {
+    const shared = { ...memoryUpkeep(answers), purge: async () => ({ conversations: 7, usage: 0 }) };
+    const { removed } = await purgeClient(createParts(shared).parts, 'alice');
+    expect(removed).toEqual({ conversations: 7, jobs: 3, usage: 1 });
+  });
+});

@@ -1,0 +1,57 @@
+import { workerSettings } from '../../../../src/primary/api/handlers.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import { workerSettingsSchema } from '../../../../src/shared/ipc/protocol.js';
+
+const keys = [
+  { name: 'ada', digest: 'ab12', scopes: ['ask' as const], isCapped: false, hasSubclients: false, expiresAt: null },
+];
+const traces = { runtimeParent: '/run', cgroupParent: null };
+
+async function settingsOf(env: Record<string, string> = {}, addressCount = 1) {
+  return workerSettings(
+    await loadConfig(env, async () => ''),
+    keys,
+    addressCount,
+    { traces, logStyle: 'plain' },
+    'starting',
+  );
+}
+
+describe('the settings of a worker', () => {
+  it('are what a worker expects', async () => {
+    const settings = await settingsOf();
+    expect(workerSettingsSchema.parse(settings)).toEqual(settings);
+    expect(settings).toMatchObject({ phase: 'starting', traces, logStyle: 'plain' });
+  });
+
+  it('name the inherited addresses: the numbers after its streams and its channel', async () => {
+    expect((await settingsOf({}, 1)).fds).toEqual([4]);
+    expect((await settingsOf({}, 3)).fds).toEqual([4, 5, 6]);
+  });
+
+  it('hold no key in clear text, and no credential of the CLI', async () => {
+    const secrets = { MODEL_API_KEY: 'a-long-secret-key', MODEL_CODE_OAUTH_TOKEN: 'a-long-secret-token' };
+    const settings = await settingsOf(secrets);
+    expect(settings.keys).toBe(keys);
+    expect(JSON.stringify(settings)).not.toContain('secret');
+  });
+
+  it.each([
+    ['30', 10_000],
+    ['1', 1000],
+    ['0', 1000],
+  ])('say for how long an answer may be left in a drain of %s s', async (MODEL_API_DRAIN_TIMEOUT_SECONDS, ms) => {
+    expect((await settingsOf({ MODEL_API_DRAIN_TIMEOUT_SECONDS })).drainUnreadMs).toBe(ms);
+  });
+
+  it('say whether a cap is configured', async () => {
+    expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '0' })).isCapped).toBe(false);
+    expect((await settingsOf({ MODEL_API_RATE_LIMIT_MAX_REQUESTS: '30' })).isCapped).toBe(true);
+  });
+
+  it('name the allowed hosts, or none where any will do', async () => {
+    expect((await settingsOf()).allowedHosts).toEqual(['localhost', '127.0.0.1', '::1']);
+    const open = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: 'a-long-secret-key' };
+    expect((await settingsOf(open)).allowedHosts).toBeNull();
+  });
+});

@@ -1,0 +1,245 @@
+import { RelayError } from '../../../../src/shared/errors.js';
+import { BackgroundHarness, plainForm } from '../../../support/background-harness.js';
+import { all, barrier, hangs } from '../../../support/job-harness.js';
+import { jobRequest } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+const missing = expect.objectContaining({ code: 'not_found', message: 'no such job' });
+const full = expect.objectContaining({ code: 'concurrency_limited', retryAfterSeconds: 30 });
+
+/** One that runs and never ends, and one that waits. */
+async function busy(limits: { maxJobs?: number } = {}) {
+  const harness = new BackgroundHarness({ script: hangs }, limits);
+  const running = await harness.accept();
+  await settled();
+  return { harness, running, waiting: await harness.accept() };
+}
+
+describe('Background jobs', () => {
+  it('are accepted at once, and told whether they outlive the service', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const accepted = await harness.jobs.accept(jobRequest(), plainForm);
+    expect(accepted).toEqual({ id: expect.any(String), createdAt: harness.clock.now(), isDurable: false });
+    await settled();
+    expect(harness.jobs.counts).toEqual({ queued: 0, running: 1 });
+    expect(harness.jobs.load).toEqual({ max: 100, waiting: 0, running: 1 });
+  });
+
+  it('exist for their own client alone: for everything', async () => {
+    const { harness, running, waiting } = await busy();
+    const done = await new BackgroundHarness().accept();
+    for (const id of [running, waiting, done, 'unknown']) {
+      await expect(harness.jobs.view(id, 'b')).rejects.toEqual(missing);
+      await expect(harness.jobs.delete(id, 'b')).rejects.toEqual(missing);
+      await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
+    }
+    expect((await harness.jobs.list({ client: 'b', status: null, before: null, limit: 10 })).jobs).toEqual([]);
+    expect([await harness.statusOf(running), await harness.statusOf(waiting)]).toEqual(['running', 'queued']);
+  });
+
+  it('that have ended belong to their client, too', async () => {
+    const harness = new BackgroundHarness();
+    const id = await harness.accept();
+    await settled();
+    await expect(harness.jobs.view(id, 'b')).rejects.toEqual(missing);
+    await expect(harness.jobs.delete(id, 'b')).rejects.toEqual(missing);
+    await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
+    expect(await harness.statusOf(id)).toBe('succeeded');
+  });
+
+  it('are told again after their end, text and all, to who comes late', async () => {
+    const harness = new BackgroundHarness();
+    const id = await harness.accept();
+    const live = await all(harness.events(id));
+    await settled();
+    const late = await all(harness.events(id));
+    expect(late.map(({ type }) => type)).toEqual(['job-start', 'text-delta', 'job-end']);
+    expect(late[1]).toEqual({ type: 'text-delta', text: 'Hello' });
+    expect(live.at(-1)).toMatchObject({ outcome: 'ok', queueMs: 0 });
+  });
+
+  it('end their telling with an error where one is forgotten meanwhile: the rest must not look like the end', async () => {
+    const harness = new BackgroundHarness();
+    const id = await harness.accept();
+    await settled();
+    const events = harness.events(id);
+    await events.next();
+    await harness.jobs.delete(id, 'a');
+    await expect(all(events)).rejects.toEqual(missing);
+  });
+
+  it('list what waits and runs with what is known of it now, and filter by it', async () => {
+    const { harness, running, waiting } = await busy();
+    const list = async (status: 'queued' | 'running' | null) => {
+      const { jobs } = await harness.jobs.list({ client: 'a', status, before: null, limit: 10 });
+      return jobs.map((job) => [job.id, job.status, job.position]);
+    };
+    expect(await list(null)).toEqual([
+      [waiting, 'queued', 1],
+      [running, 'running', null],
+    ]);
+    expect(await list('queued')).toEqual([[waiting, 'queued', 1]]);
+    expect(await list('running')).toEqual([[running, 'running', null]]);
+  });
+});
+
+describe('A background job is cancelled', () => {
+  it('while it waits: nothing is started for it', async () => {
+    const { harness, running, waiting } = await busy();
+    const events = all(harness.events(waiting));
+    expect(await harness.jobs.delete(waiting, 'a')).toMatchObject({ id: waiting, status: 'cancelled' });
+    expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
+    expect(harness.store.starts).toEqual([running]);
+    expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
+  });
+
+  it('while it waits among the callers', async () => {
+    const { harness, waiting } = await busy();
+    await harness.clock.advance(61_000);
+    expect(harness.inner.room.hasPromoted).toBe(true);
+    expect(await harness.jobs.delete(waiting, 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(harness.inner.room.waitingInBackground).toEqual([]);
+    expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
+  });
+
+  it('while it runs: its processes end, and the next one starts', async () => {
+    const { harness, running, waiting } = await busy();
+    expect(await harness.jobs.delete(running, 'a')).toMatchObject({
+      status: 'cancelled',
+      startedAt: expect.any(Number),
+    });
+    await settled();
+    expect(harness.inner.processes[0]?.released).toHaveLength(1);
+    expect(await harness.statusOf(waiting)).toBe('running');
+  });
+
+  it('and is forgotten by a second call', async () => {
+    const { harness, waiting } = await busy();
+    await harness.jobs.delete(waiting, 'a');
+    expect(await harness.jobs.delete(waiting, 'a')).toBeNull();
+    await expect(harness.view(waiting)).rejects.toEqual(missing);
+  });
+
+  it('by several at the same time, with one end', async () => {
+    const { harness, running, waiting } = await busy();
+    const views = await Promise.all([running, waiting, running, waiting].map((id) => harness.jobs.delete(id, 'a')));
+    expect(views.map((view) => view?.status)).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
+    expect(harness.outcomes).toEqual(['cancelled', 'cancelled']);
+  });
+
+  it('also where the store takes nothing: that is told after a while, and it ends all the same', async () => {
+    const { harness, waiting } = await busy();
+    harness.store.isAway = true;
+    const deleted = expect(harness.jobs.delete(waiting, 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await harness.clock.advance(6000);
+    await deleted;
+    harness.store.isAway = false;
+    await harness.clock.advance(1000);
+    expect(await harness.statusOf(waiting)).toBe('cancelled');
+  });
+});
+
+describe('The room for background jobs', () => {
+  it('is bounded by their number', async () => {
+    const { harness } = await busy({ maxJobs: 4 });
+    for (const client of ['b', 'c', 'd']) await harness.accept({ client });
+    await expect(harness.accept({ client: 'e' })).rejects.toEqual(full);
+    expect(harness.jobs.counts).toEqual({ queued: 4, running: 1 });
+  });
+
+  it('is three quarters at most for one client, whatever it sends at once', async () => {
+    const { harness } = await busy({ maxJobs: 8 });
+    const sent = await Promise.allSettled(Array.from({ length: 20 }, () => harness.accept()));
+    expect(sent.filter(({ status }) => status === 'fulfilled')).toHaveLength(5); // one waits already
+    await harness.accept({ client: 'b' });
+  });
+
+  it('is three quarters for a key with all that it speaks for, and three quarters of those for one name', async () => {
+    const { harness } = await busy({ maxJobs: 17 }); // one waits already
+    const accepted = async (client: string, count: number) => {
+      const sent = await Promise.allSettled(Array.from({ length: count }, () => harness.accept({ client })));
+      return sent.filter(({ status }) => status === 'fulfilled').length;
+    };
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/eve'];
+    const counts = [];
+    for (const name of names) counts.push(await accepted(name, name === 'key app/bob' ? 2 : 20));
+    expect(counts).toEqual([10, 2, 1, 0]);
+    expect(await accepted('key other', 20)).toBe(3);
+  });
+
+  it('is bounded by their size, for one client too', async () => {
+    const harness = new BackgroundHarness({ script: hangs, maxActive: 1 });
+    await harness.accept();
+    await settled();
+    const text = 'x'.repeat(8 * 1024 * 1024);
+    for (let count = 0; count < 6; count++) await harness.accept({ text });
+    await expect(harness.accept({ text })).rejects.toEqual(full);
+    await harness.accept({ text, client: 'b' });
+    await harness.accept({ text: 'y'.repeat(8 * 1024 * 1024), client: 'c' });
+    await expect(harness.accept({ text: 'z', client: 'd' })).rejects.toEqual(full);
+  });
+
+  it('is none where MODEL_API_MAX_JOBS is 0', async () => {
+    await expect(new BackgroundHarness({}, { maxJobs: 0 }).accept()).rejects.toEqual(full);
+  });
+
+  it('is taken by nothing that was refused, or that the store did not take', async () => {
+    const { harness } = await busy({ maxJobs: 2 });
+    harness.store.isAway = true;
+    for (let count = 0; count < 5; count++) await expect(harness.accept()).rejects.toBeInstanceOf(RelayError);
+    const unknown = harness.accept({ operation: 'chat', conversationId: 'unknown' });
+    await expect(unknown).rejects.toMatchObject({ code: 'validation_error' });
+    harness.store.isAway = false;
+    await harness.accept({ client: 'b' });
+  });
+});
+
+describe('What has ended', () => {
+  it('is forgotten after its time, and not before', async () => {
+    const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
+    const id = await harness.accept();
+    await harness.clock.advance(9000);
+    harness.jobs.expire();
+    expect(await harness.statusOf(id)).toBe('succeeded');
+    await harness.clock.advance(2000);
+    harness.jobs.expire();
+    await expect(harness.view(id)).rejects.toEqual(missing);
+  });
+
+  it('does not exist any more after its time, whether it has been looked for what has expired or not', async () => {
+    const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
+    const id = await harness.accept();
+    await harness.clock.advance(11_000);
+    await expect(harness.view(id)).rejects.toEqual(missing);
+    await expect(harness.jobs.delete(id, 'a')).rejects.toEqual(missing);
+    await expect(harness.events(id).next()).rejects.toEqual(missing);
+    expect((await harness.jobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
+  });
+
+  it('is no job that runs, however old that is', async () => {
+    const { wait } = barrier();
+    const harness = new BackgroundHarness({ start: wait }, { jobTtlMs: 1000 });
+    const id = await harness.accept();
+    await harness.clock.advance(100_000);
+    harness.jobs.expire();
+    expect(await harness.statusOf(id)).toBe('running');
+  });
+});
+
+it('Jobs that the last service has left run after a restart, in their order', async () => {
+  const harness = new BackgroundHarness();
+  const left = ['one', 'two'].map((id) => ({
+    id,
+    form: plainForm,
+    request: jobRequest({ requestId: id }),
+    createdAt: 0,
+  }));
+  for (const job of left) await harness.store.accept(job);
+  harness.store.restore = async function* () {
+    yield* left;
+  };
+  expect(await harness.jobs.restore()).toBe(2);
+  await settled();
+  expect(harness.store.starts).toEqual(['one', 'two']);
+  expect(harness.outcomes).toEqual(['ok', 'ok']);
+});

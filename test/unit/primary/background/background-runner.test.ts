@@ -1,0 +1,283 @@
+import { noBounds } from '../../../../src/primary/access/client-bounds.js';
+import { cliError, RelayError } from '../../../../src/shared/errors.js';
+import { BackgroundHarness } from '../../../support/background-harness.js';
+import { all, answers, barrier, gone, hangs, type Script, throws } from '../../../support/job-harness.js';
+import { jobRequest } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+/** Holds every slot, until it is let go. */
+function occupy({ inner }: BackgroundHarness, count = 1) {
+  const callers = Array.from({ length: count }, () => new AbortController());
+  const jobs = callers.map(({ signal }) => all(inner.run({ client: 'caller', isStreamed: true }, signal)));
+  return {
+    leave: async () => {
+      for (const caller of callers) caller.abort(gone);
+      await Promise.all(jobs);
+    },
+  };
+}
+
+/** The jobs of the callers, which come first, hang; all others are answered. */
+function hangsFirst(count = 1): Script {
+  let begun = 0;
+  return (sink, signal) => (begun++ < count ? hangs : answers)(sink, signal);
+}
+
+describe('A background job starts', () => {
+  it('at once where a slot is free, and ends with its answer kept', async () => {
+    const harness = new BackgroundHarness();
+    const id = await harness.accept();
+    await settled();
+    expect(await harness.view(id)).toMatchObject({ status: 'succeeded', position: null, failure: null });
+    expect(await harness.store.text(id, 0)).toBe('Hello');
+    expect(harness.outcomes).toEqual(['ok']);
+    expect(harness.inner.outcomes).toEqual([['background 1', 'ok']]); // counted once
+  });
+
+  it('only when no caller waits for the slot', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const first = occupy(harness);
+    const id = await harness.accept();
+    const second = occupy(harness);
+    await harness.clock.advance(5000);
+    await first.leave();
+    await settled();
+    expect([harness.inner.room.active, harness.inner.room.waiting]).toEqual([1, 0]);
+    expect(harness.store.starts).toEqual([]);
+    expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1 });
+    await second.leave();
+    await settled();
+    expect(harness.store.starts).toEqual([id]);
+    await harness.jobs.delete(id, 'a');
+  });
+
+  it('as one of the callers after a minute: one of a client at a time lines up', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const first = occupy(harness);
+    const ids = [await harness.accept(), await harness.accept(), await harness.accept({ client: 'b' })];
+    await harness.clock.advance(59_000);
+    expect(harness.inner.room.hasPromoted).toBe(false);
+    await harness.clock.advance(2000);
+    expect([harness.inner.room.hasPromoted, harness.inner.room.waiting]).toEqual([true, 0]);
+    expect(await Promise.all(ids.map(async (id, at) => (await harness.view(id, at < 2 ? 'a' : 'b')).position))).toEqual(
+      [1, 3, 2],
+    );
+    const later = occupy(harness);
+    await first.leave();
+    await settled();
+    expect(harness.store.starts).toEqual([ids[0]]); // it came before the later caller
+    await harness.jobs.delete(ids[0] ?? '', 'a');
+    await harness.clock.advance(1000);
+    expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
+    await later.leave();
+    for (const [id, client] of [
+      [ids[1], 'a'],
+      [ids[2], 'b'],
+    ] as const)
+      await harness.jobs.delete(id ?? '', client);
+    expect(harness.outcomes).toEqual(['cancelled', 'cancelled', 'cancelled']);
+  });
+
+  it('in turn with those of other clients', async () => {
+    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const first = occupy(harness);
+    const names = ['a', 'a', 'a', 'b', 'b', 'c'];
+    const ids: string[] = [];
+    for (const client of names) ids.push(await harness.accept({ client }));
+    await first.leave();
+    await settled(200);
+    const order = harness.store.starts.map((id) => names[ids.indexOf(id)]);
+    expect(order).toEqual(['a', 'b', 'c', 'a', 'b', 'a']);
+  });
+
+  it('when its conversation is free, and holds nobody up until then', async () => {
+    let turns = 0;
+    const harness = new BackgroundHarness({
+      maxActive: 2,
+      script: (sink, signal) => (++turns === 2 ? hangs : answers)(sink, signal),
+    });
+    const conversationId = await harness.inner.turn();
+    const caller = new AbortController();
+    const busy = all(harness.inner.run({ operation: 'chat', conversationId }, caller.signal));
+    const turn = await harness.accept({ operation: 'chat', conversationId });
+    const other = await harness.accept();
+    await harness.clock.advance(5000);
+    expect([await harness.statusOf(turn), await harness.statusOf(other)]).toEqual(['queued', 'succeeded']);
+    expect(harness.inner.room.waiting).toBe(0);
+    caller.abort(gone);
+    await busy;
+    await settled();
+    expect(await harness.statusOf(turn)).toBe('succeeded');
+    expect(harness.inner.conversations.snapshot(conversationId, 'a').messageCount).toBe(4);
+  });
+
+  it('never twice, and not where the store says that it waits no longer', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    const first = occupy(harness);
+    const id = await harness.accept();
+    await harness.store.start(id, 0); // as another host would
+    await first.leave();
+    await settled();
+    expect(harness.inner.processes).toHaveLength(1); // of the caller
+    expect(harness.outcomes).toEqual(['cancelled']);
+    expect(await harness.statusOf(id)).toBe('cancelled');
+  });
+});
+
+describe('A background job that cannot start', () => {
+  it('goes back, and is tried again every second, while the store is away', async () => {
+    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const first = occupy(harness);
+    const ids = [await harness.accept(), await harness.accept()];
+    harness.store.isAway = true;
+    await first.leave();
+    await harness.clock.advance(10_000);
+    expect(harness.store.starts.length).toBeGreaterThan(8);
+    expect(harness.store.starts.length).toBeLessThan(14);
+    expect(harness.outcomes).toEqual([]);
+    expect(await Promise.all(ids.map((id) => harness.statusOf(id)))).toEqual(['queued', 'queued']);
+    harness.store.isAway = false;
+    await harness.clock.advance(1000);
+    expect(harness.outcomes).toEqual(['ok', 'ok']);
+    expect(harness.inner.outcomes.filter(([request]) => request.startsWith('background'))).toHaveLength(2);
+  });
+
+  it('waits while the breaker is open, and runs when that has closed', async () => {
+    let turns = 0;
+    const quota = { scope: 'account', resetsAt: null } as const;
+    const refused = throws(cliError('quota', 'a limit', { quota }));
+    const harness = new BackgroundHarness({
+      script: (sink, signal) => (++turns === 1 ? refused : answers)(sink, signal),
+    });
+    for (const client of ['a', 'b']) harness.inner.clients.saw(client); // else the second one would be a reason to try again
+    const failed = await harness.accept();
+    const ids = [await harness.accept(), await harness.accept({ client: 'b' })] as const;
+    await harness.clock.advance(20_000);
+    expect(harness.outcomes).toEqual(['cli_error']);
+    expect([await harness.statusOf(failed), await harness.statusOf(ids[0])]).toEqual(['failed', 'queued']);
+    harness.inner.health.circuits.tryAgain();
+    await harness.clock.advance(3000);
+    expect(harness.outcomes).toEqual(['cli_error', 'ok', 'ok']);
+    expect(harness.inner.outcomes).toHaveLength(3);
+    harness.inner.health.stop();
+  });
+
+  it('holds nobody else up where its client has no place left in the queue', async () => {
+    const boundsOf = (client: string) => (client === 'a' ? { maxRunning: 1, maxQueued: 0 } : noBounds(client));
+    const harness = new BackgroundHarness({ maxActive: 2, script: hangs, boundsOf });
+    const held = await harness.accept();
+    const stuck = await harness.accept();
+    await harness.clock.advance(61_500);
+    expect(await harness.statusOf(stuck)).toBe('queued');
+    const other = await harness.accept({ client: 'b' });
+    await settled();
+    expect(await harness.statusOf(other, 'b')).toBe('running');
+    for (const [id, client] of [
+      [held, 'a'],
+      [stuck, 'a'],
+      [other, 'b'],
+    ] as const)
+      await harness.jobs.delete(id, client);
+  });
+
+  it('ends as failed, and is no job of the model, where its conversation has been deleted', async () => {
+    let turns = 0;
+    const harness = new BackgroundHarness({
+      script: (sink, signal) => (++turns === 2 ? hangs : answers)(sink, signal),
+    });
+    const conversationId = await harness.inner.turn();
+    const first = occupy(harness);
+    const id = await harness.accept({ operation: 'chat', conversationId });
+    harness.inner.conversations.remove(conversationId, 'a');
+    await first.leave();
+    await settled();
+    expect(await harness.view(id)).toMatchObject({
+      status: 'failed',
+      startedAt: null,
+      failure: { code: 'validation_error', reason: 'conversation_unknown' },
+    });
+    expect(harness.refused).toEqual(['a']);
+    expect(harness.inner.outcomes.some(([request]) => request === 'background 1')).toBe(false);
+  });
+
+  it('is cut by the end of a drain before its start, and waits still', async () => {
+    const harness = new BackgroundHarness({ script: hangs });
+    occupy(harness);
+    const id = await harness.accept();
+    await harness.clock.advance(61_000); // it has lined up
+    harness.runner.stop();
+    harness.inner.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
+    await harness.clock.advance(5000);
+    expect(await harness.statusOf(id)).toBe('queued');
+    expect([harness.store.starts, harness.outcomes]).toEqual([[], []]);
+    await harness.runner.idle();
+  });
+});
+
+describe('The end of a background job', () => {
+  it('is told only once it is kept', async () => {
+    const { wait, open } = barrier();
+    const harness = new BackgroundHarness({ start: wait });
+    const id = await harness.accept();
+    await settled();
+    const events = all(harness.events(id));
+    harness.store.isAway = true;
+    open();
+    await harness.clock.advance(3500);
+    expect(await harness.view(id)).toMatchObject({ status: 'running', endedAt: null });
+    expect(harness.outcomes).toEqual([]);
+    harness.store.isAway = false;
+    await harness.clock.advance(1000);
+    expect(await harness.statusOf(id)).toBe('succeeded');
+    expect((await events).at(-1)).toMatchObject({ type: 'job-end', outcome: 'ok' });
+  });
+
+  it('has the time that it has waited since its acceptance', async () => {
+    const harness = new BackgroundHarness({ script: hangsFirst() });
+    const first = occupy(harness);
+    await harness.accept();
+    await harness.clock.advance(3000);
+    await first.leave();
+    await settled();
+    expect(harness.ends[0]?.end.queueMs).toBe(3000);
+  });
+
+  it.each([
+    ['a time-out', throws(new RelayError('timeout', 'too long')), 'failed', 'timeout'],
+    ['a defect', throws(new TypeError('oops')), 'failed', 'internal_error'],
+    ['a CLI that fails', throws(cliError('overloaded', 'later')), 'failed', 'cli_error'],
+  ] as const)('is kept with why it has failed: %s', async (_, script, status, code) => {
+    const harness = new BackgroundHarness({ script });
+    const id = await harness.accept();
+    await settled();
+    expect(await harness.view(id)).toMatchObject({ status, failure: { code } });
+  });
+});
+
+describe('A service that ends', () => {
+  it('waits for every job, where a restart would forget them', async () => {
+    const harness = new BackgroundHarness();
+    for (let count = 0; count < 5; count++) await harness.accept();
+    await harness.runner.idle();
+    expect(harness.outcomes).toHaveLength(5);
+  });
+
+  it('waits for those that run alone once it has been stopped', async () => {
+    const { wait, open } = barrier();
+    const harness = new BackgroundHarness({ start: wait });
+    const ids = [await harness.accept(), await harness.accept()];
+    await settled();
+    harness.runner.stop();
+    open();
+    await harness.runner.idle();
+    await harness.clock.advance(5000);
+    expect(await Promise.all(ids.map((id) => harness.statusOf(id)))).toEqual(['succeeded', 'queued']);
+    expect(harness.store.starts).toEqual([ids[0]]);
+  });
+});
+
+it('checks a job as an admission does', () => {
+  const harness = new BackgroundHarness();
+  const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
+  expect(() => harness.runner.check(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+});

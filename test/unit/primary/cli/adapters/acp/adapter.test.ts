@@ -1,0 +1,245 @@
+import { acpAdapter } from '../../../../../../src/primary/cli/adapters/acp/adapter.js';
+import { type AcpPreset, presets } from '../../../../../../src/primary/cli/adapters/acp/presets.js';
+import type { Consult, PrivateHome } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { acpAgents } from '../../../../../../src/shared/config/variables.js';
+import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
+
+const options = { extraArgs: [], given: { HOME: '/home/relay' }, homeFiles: [] };
+
+/** An agent that answers the requests it is sent, in this order. */
+function answering(...lines: readonly string[]): { consult: Consult; asked: string[] } {
+  const asked: string[] = [];
+  const hear = (text: string) => void asked.push(...text.split('\n').filter((line) => line !== ''));
+  const consult: Consult = async (_args, input = '', isEnough = () => true) => {
+    hear(input);
+    let stdout = '';
+    for (const line of lines) {
+      stdout += line;
+      const verdict = isEnough(stdout);
+      if (verdict === true) break;
+      if (verdict !== false) hear(verdict);
+    }
+    return { code: null, stdout };
+  };
+  return { consult, asked };
+}
+
+const openAi = {
+  id: 'openai',
+  name: 'OpenAI',
+  type: 'env_var',
+  vars: [{ name: 'OPENAI_API_KEY' }, { name: 'OPENAI_ORG', optional: true }],
+};
+const loginError = { code: -32000, message: 'Gemini API key is missing or not configured.' };
+
+describe('the adapter of agents', () => {
+  it('learns the version of the agent, which need not tell it', async () => {
+    expect((await learned()).version).toBe('1.2.3');
+    const adapter = acpAdapter('acp', bare, null, options);
+    const { consult, asked } = answering('a banner\n', result(0, { protocolVersion: 1 }));
+    expect((await adapter.learn(consult)).version).toBeNull();
+    expect(asked).toHaveLength(1);
+  });
+
+  it('can be shown images where the agent says so', async () => {
+    expect((await learned()).extras).toEqual({});
+    const adapter = acpAdapter('acp', bare, null, options);
+    const seeing = { ...hello, agentCapabilities: { promptCapabilities: { image: true } } };
+    const { extras } = await adapter.learn(answering(result(0, seeing)).consult);
+    expect(extras.image?.({ mediaType: 'image/png', data: 'AA', at: 0 })).toMatchObject({ type: 'image', data: 'AA' });
+  });
+
+  it.each([[''], ['usage: agent [options]\n'], [lineOf({ id: 0, error: { code: -32601, message: 'no' } })]])(
+    'can not use a program that does not speak the protocol: %j',
+    async (stdout) => {
+      const adapter = acpAdapter('acp', bare, null, options);
+      await expect(adapter.learn(async () => ({ code: 1, stdout }))).rejects.toMatchObject({ code: 'cli_error' });
+    },
+  );
+
+  it('does not wait for somebody to log in', async () => {
+    const adapter = acpAdapter('acp', bare, null, options);
+    const asking = answering('Please visit the following URL to authorize the application:\n', 'never read');
+    await expect(adapter.learn(asking.consult)).rejects.toMatchObject({ code: 'cli_error', reason: 'auth' });
+  });
+
+  it('can run jobs where the agent opens a session', async () => {
+    const { check } = await learned();
+    const opens = answering(result(0, hello), result(1, { sessionId: 's' }));
+    expect(await check(opens.consult)).toBeNull();
+    expect(opens.asked.map((line) => JSON.parse(line).method)).toEqual(['initialize', 'session/new']);
+    expect(JSON.parse(opens.asked[1] ?? '').params).toEqual({ cwd: '/proc/self/cwd', mcpServers: [] });
+  });
+
+  it('can not where it is not logged in, and says how it could be', async () => {
+    const { check } = await learned();
+    const missing = 'the model CLI is not logged in: Gemini API key is missing or not configured.';
+    const refusal = lineOf({ id: 1, error: loginError });
+    expect(await check(answering(result(0, hello), refusal).consult)).toBe(missing);
+    const ways = { ...hello, authMethods: [{ id: 'x', name: 'Log in\u001b[31m' }, openAi] };
+    expect(await check(answering(result(0, ways), refusal).consult)).toBe(
+      `${missing}; ways to log in: Log in[31m; OpenAI (MODEL_API_CLI_ENV=OPENAI_API_KEY,OPENAI_ORG)`,
+    );
+  });
+
+  it.each([
+    ['refuses it', lineOf({ id: 1, error: { code: -32603, message: 'Internal error', data: { details: 'no disk' } } })],
+    ['refuses without an id', lineOf({ id: null, error: { code: -32700, message: 'no disk' } })],
+    ['refuses as its last words', lineOf({ id: 1, error: 'no disk' }).trim()],
+  ])('can not where the agent opens no session: it %s', async (_, line) => {
+    const { check } = await learned();
+    const agent = answering(result(0, hello), line);
+    await expect(check(agent.consult)).rejects.toMatchObject({ message: 'the model CLI reports: no disk' });
+  });
+
+  it('can not where the agent ends before', async () => {
+    const { check } = await learned();
+    const ending = check(answering(result(0, hello)).consult);
+    await expect(ending).rejects.toMatchObject({ message: 'the model CLI opens no session', reason: 'other' });
+  });
+
+  it('can not where the agent has no model to offer', async () => {
+    const { check, listModels } = await learned();
+    const option = { type: 'select', id: 'o', category: 'model', currentValue: 'unknown/unknown', options: [] };
+    const session = result(1, { sessionId: 's', configOptions: [option] });
+    const agent = () => answering(result(0, hello), session).consult;
+    expect(await check(agent())).toBe('the model CLI is not logged in: it offers no model');
+    expect(await listModels(agent())).toBeNull();
+  });
+
+  it('logs in with the first method whose variables it is given, and asks again', async () => {
+    const adapter = acpAdapter('acp', bare, null, { ...options, given: { OPENAI_API_KEY: 'k' } });
+    const named = {
+      ...hello,
+      authMethods: [{ id: 'browser', name: 'Browser' }, { ...openAi, id: 'no', vars: [{ name: 'NO' }] }, openAi],
+    };
+    const { check } = await adapter.learn(answering(result(0, named)).consult);
+    const refusal = { error: loginError };
+    const agent = answering(
+      result(0, named),
+      lineOf({ id: 1, ...refusal }),
+      result(2, {}),
+      result(3, { sessionId: 's' }),
+    );
+    expect(await check(agent.consult)).toBeNull();
+    const asked = agent.asked.map((line) => JSON.parse(line));
+    expect(asked.map(({ method }) => method)).toEqual(['initialize', 'session/new', 'authenticate', 'session/new']);
+    expect(asked[2].params).toEqual({ methodId: 'openai' });
+    const again = answering(
+      result(0, named),
+      lineOf({ id: 1, ...refusal }),
+      result(2, {}),
+      lineOf({ id: 3, ...refusal }),
+    );
+    expect(await check(again.consult)).toMatch(/^the model CLI is not logged in: .*; ways to log in: Browser; /);
+  });
+
+  it('takes each answer once, whatever else the agent says', async () => {
+    const { check } = await learned();
+    const twice = result(0, hello) + result(0, hello) + result(9, {});
+    expect(await check(answering(twice, result(1, { sessionId: 's' })).consult)).toBeNull();
+    const login = { ...hello, authMethods: [{ id: 'x', description: 'Log in to continue' }] };
+    expect(await check(answering(result(0, login), result(1, { sessionId: 's' })).consult)).toBeNull();
+  });
+
+  it('can not run jobs where what the agent opens is no session', async () => {
+    const { check } = await learned();
+    const opening = check(answering(result(0, hello), result(1, {})).consult);
+    await expect(opening).rejects.toMatchObject({ message: 'the model CLI opened no session' });
+  });
+
+  it.each<[string, string, string, string]>([
+    ['speaks another version', result(0, { protocolVersion: 2 }), 'other', 'speaks version 2 of the Agent Client'],
+    ['wants a login first', lineOf({ id: 0, error: loginError }), 'auth', 'reports: Gemini API key is missing'],
+    ['can not read what it is asked', lineOf({ id: null, error: { code: -32700 } }), 'other', 'the model CLI reports'],
+  ])('can not use an agent that %s, and says so', async (_, line, reason, message) => {
+    const learning = acpAdapter('acp', bare, null, options).learn(answering(line, 'never read').consult);
+    await expect(learning).rejects.toMatchObject({ code: 'cli_error', reason });
+    await expect(learning).rejects.toThrow(message);
+  });
+
+  it('lists the models that the agent lists', async () => {
+    const { listModels } = await learned();
+    const list = (session: object) =>
+      listModels(answering(result(0, hello), result(1, { sessionId: 's', ...session })).consult);
+    const entries = [
+      { id: 'a', name: 'A', default: false },
+      { id: 'b', name: 'B', default: true, description: 'better' },
+    ];
+    const [a, b] = [{ name: 'A' }, { name: 'B', description: 'better' }];
+    const availableModels = [
+      { modelId: 'a', ...a },
+      { modelId: 'b', ...b },
+    ];
+    expect(await list({ models: { availableModels, currentModelId: 'b' } })).toEqual(entries);
+    expect(await list({ models: { availableModels: [], currentModelId: 'c' } })).toEqual([
+      { id: 'c', name: 'c', default: true },
+    ]);
+    const option = { type: 'select', id: 'o', category: 'model', currentValue: 'b' };
+    const flat = [
+      { value: 'a', ...a },
+      { value: 'b', ...b },
+    ];
+    expect(await list({ configOptions: [{ ...option, options: flat }] })).toEqual(entries);
+    expect(await list({ configOptions: [{ ...option, options: [{ group: 'g', name: 'G', options: flat }] }] })).toEqual(
+      entries,
+    );
+    expect(await list({})).toBeNull();
+  });
+
+  it('starts the agent in the same way for every launch, unless an argument holds the model', async () => {
+    const { plan } = await learned(bare, ['--verbose']);
+    const launches = [plainLaunch(null), { ...plainLaunch('m'), system: 's', schema: '{}' }];
+    for (const launch of launches) expect(plan(launch, '/x')).toEqual({ args: ['--acp', '--verbose'], files: [] });
+    const other = await learned(bare, ['--model', '{model}', '--to={model}', 'x']);
+    expect(other.plan(plainLaunch('m'), '/x').args).toEqual(['--acp', '--model', 'm', '--to=m', 'x']);
+    expect(other.plan(plainLaunch(null), '/x').args).toEqual(['--acp', 'x']);
+  });
+});
+
+describe('The private HOME of an agent', () => {
+  const preset: AcpPreset = {
+    ...bare,
+    folders: { HOME: '.', X_HOME: '.x' },
+    files: ({ KEY }) => ({ '.x/settings': KEY ?? 'none' }),
+    credentials: ['.x/auth.json'],
+  };
+
+  function homeOf(given: Readonly<Record<string, string>>, homeFiles: readonly string[] = []): PrivateHome | undefined {
+    return acpAdapter('acp', preset, null, { extraArgs: [], given, homeFiles }).home;
+  }
+
+  it('holds what its preset has written, and the login of the operator', () => {
+    expect(homeOf({ HOME: '/home/relay', KEY: 'k' }, ['.netrc'])).toEqual({
+      variables: { HOME: '.', X_HOME: '.x' },
+      files: [{ path: '.x/settings', text: 'k' }],
+      links: [
+        { path: '.x/auth.json', to: '/home/relay/.x/auth.json' },
+        { path: '.netrc', to: '/home/relay/.netrc' },
+      ],
+    });
+    expect(homeOf({})?.links).toEqual([]);
+  });
+});
+
+describe('The table of presets', () => {
+  it('has an entry for every name that may be configured', () => {
+    expect(Object.keys(presets)).toEqual([...acpAgents]);
+  });
+
+  it.each(Object.entries<AcpPreset>(presets))('writes and links below its HOME only: %s', (_, preset) => {
+    const paths = [...Object.keys(preset.files({})), ...preset.credentials, ...Object.values(preset.folders)];
+    expect(paths.filter((path) => path.startsWith('/') || path.includes('..'))).toEqual([]);
+    expect(Object.values(preset.folders)).toContain('.');
+  });
+
+  it.each([
+    ['gemini-api-key', {}],
+    ['vertex-ai', { GOOGLE_GENAI_USE_VERTEXAI: 'true' }],
+    ['oauth-personal', { GOOGLE_GENAI_USE_GCA: 'true' }],
+  ])('tells gemini how it is logged in: %s', (selectedType, given) => {
+    const settings = JSON.parse(presets.gemini.files(given)['.gemini/settings.json']);
+    expect(settings.security.auth).toEqual({ selectedType });
+  });
+});

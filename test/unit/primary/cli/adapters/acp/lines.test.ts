@@ -1,0 +1,124 @@
+import type {
+  ContentBlock,
+  InitializeRequest,
+  InitializeResponse,
+  NewSessionRequest,
+  NewSessionResponse,
+  PromptResponse,
+  RequestPermissionResponse,
+  SessionNotification,
+  StopReason,
+} from '@agentclientprotocol/sdk' with { 'resolution-mode': 'import' };
+import type { z } from 'zod';
+import { modelsOf } from '../../../../../../src/primary/cli/adapters/acp/choices.js';
+import {
+  initialize,
+  initialized,
+  newSession,
+  promptEnded,
+  refused,
+  sessionMade,
+  sessionUpdated,
+} from '../../../../../../src/primary/cli/adapters/acp/lines.js';
+import { promptBlocks, stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/turn.js';
+import { turnOf } from '../../../../../support/acp-lines.js';
+
+// The compiler holds these to the types of the official SDK: what an agent may say can be read, and what it is told is right.
+
+const told = {
+  initialize: {
+    protocolVersion: 1,
+    agentCapabilities: { loadSession: true, promptCapabilities: { image: true, audio: false, _meta: null } },
+    agentInfo: { name: 'agent', title: 'The agent', version: '1.0.0' },
+    authMethods: [{ id: 'login', name: 'Log in', description: null }],
+    _meta: null,
+  } satisfies InitializeResponse,
+  session: {
+    sessionId: 's',
+    modes: { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }] },
+    configOptions: [
+      { id: 'loud', name: 'Loud', type: 'boolean', currentValue: false },
+      { id: 'mode', name: 'Mode', category: 'mode', type: 'select', currentValue: 'a', options: [] },
+      {
+        id: 'model',
+        name: 'Model',
+        category: 'model',
+        type: 'select',
+        currentValue: 'one',
+        options: [{ value: 'one', name: 'One', description: null, _meta: null }],
+      },
+    ],
+  } satisfies NewSessionResponse,
+  prompt: { stopReason: 'end_turn', _meta: { anything: 1 } } satisfies PromptResponse,
+};
+
+const updates = [
+  { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'Hi', annotations: null } },
+  { sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: 'Hm' } },
+  { sessionUpdate: 'tool_call', toolCallId: 't', title: 'A tool', kind: 'read', status: 'pending' },
+  { sessionUpdate: 'plan', entries: [] },
+  { sessionUpdate: 'usage_update', used: 1, size: 2, cost: { amount: 0.5, currency: 'USD' } },
+] satisfies SessionNotification['update'][];
+
+const ignored = [
+  { sessionUpdate: 'agent_message_chunk', content: { type: 'image', mimeType: 'image/png', data: '' } },
+  { sessionUpdate: 'available_commands_update', availableCommands: [] },
+  { sessionUpdate: 'current_mode_update', currentModeId: 'ask' },
+] satisfies SessionNotification['update'][];
+
+/** Whether the turn that ends so is an answer, where the model has said something. */
+const answers: Readonly<Record<StopReason, boolean>> = {
+  end_turn: true,
+  max_tokens: false,
+  max_turn_requests: false,
+  refusal: false,
+  cancelled: false,
+};
+
+/** The compiler refuses these where an answer of the official type would not fit what is read. */
+const initializedFits = (value: InitializeResponse): z.input<typeof initialized> => value;
+const endFits = ({ stopReason }: PromptResponse): Pick<z.input<typeof promptEnded>, 'stopReason'> => ({ stopReason });
+
+describe('What an agent may say by the official types', () => {
+  it('is read in the answers to the requests of the relay', () => {
+    expect(initialized.parse(initializedFits(told.initialize))).toMatchObject({
+      protocolVersion: 1,
+      agentInfo: { version: '1.0.0' },
+    });
+    const session = sessionMade.parse(told.session);
+    expect(session.sessionId).toBe('s');
+    expect(modelsOf(session)).toEqual([{ id: 'one', name: 'One', default: true }]);
+    expect(promptEnded.parse(endFits(told.prompt)).stopReason).toBe('end_turn');
+  });
+
+  it('is read in its updates, as far as it matters', () => {
+    const notify = (update: SessionNotification['update']): SessionNotification => ({ sessionId: 's', update });
+    for (const update of updates) expect(sessionUpdated.safeParse(notify(update)).success).toBe(true);
+    for (const update of ignored) expect(sessionUpdated.safeParse(notify(update)).success).toBe(false);
+  });
+
+  it.each(Object.entries(answers))('ends a turn by %s: an answer is %s', (stopReason, isAnswer) => {
+    expect(stoppedBy(stopReason, true) === null).toBe(isAnswer);
+    expect(stoppedBy(stopReason, false)).not.toBeNull();
+  });
+});
+
+describe('What an agent is told by the official types', () => {
+  it('is what the protocol has', () => {
+    const [initializing, capabilities] = initialize satisfies readonly [string, InitializeRequest];
+    expect([initializing, capabilities.protocolVersion]).toEqual(['initialize', 1]);
+    const [creating, { cwd }] = newSession('/work') satisfies readonly [
+      string,
+      { readonly mcpServers: readonly never[] },
+    ];
+    expect([creating, { cwd, mcpServers: [] } satisfies NewSessionRequest]).toEqual(['session/new', expect.anything()]);
+    const blocks: readonly ContentBlock[] = promptBlocks(turnOf('Hello'), true);
+    expect(blocks).toEqual([{ type: 'text', text: 'Hello' }]);
+  });
+
+  it('permits nothing', () => {
+    const [reply] = refused({ type: 'request', id: 1, method: 'session/request_permission', params: {} });
+    const permission: RequestPermissionResponse = { outcome: { outcome: 'cancelled' } };
+    expect(JSON.parse(reply?.type === 'reply' ? reply.text : '').result).toEqual(permission);
+  });
+});

@@ -1,0 +1,71 @@
+import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { adapterLoader, importAdapterModule } from '../../../../../src/primary/cli/adapters/adapter-module.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+
+let folder: TemporaryFolder;
+let path: string;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  path = join(folder.path, 'adapter.cjs');
+  await writeFile(path, '', { mode: 0o644 });
+});
+
+afterEach(() => folder[Symbol.asyncDispose]());
+
+/** Resolves with the path of what was imported, or with why nothing was. */
+function imported(from = path): Promise<unknown> {
+  return importAdapterModule(from, async (file) => file).catch((error: Error) => error.message);
+}
+
+const asRoot = process.geteuid?.() === 0 ? it : it.skip;
+
+describe('a file with an adapter', () => {
+  it('is imported by its real path', async () => {
+    const link = join(folder.path, 'link.cjs');
+    await symlink(path, link);
+    expect([await imported(), await imported(link)]).toEqual([path, path]);
+  });
+
+  it('is refused where others can write it, or what is above it', async () => {
+    await chmod(path, 0o664);
+    expect(await imported()).toBe('can be written by other users: chmod go-w it');
+    await chmod(path, 0o646);
+    expect(await imported()).toBe('can be written by other users: chmod go-w it');
+    await chmod(path, 0o644);
+    await chmod(folder.path, 0o777);
+    expect(await imported()).toBe(`can be replaced by other users, who can write to ${folder.path}`);
+    await chmod(folder.path, 0o1777);
+    expect(await imported()).toBe(path);
+  });
+
+  asRoot('is refused where it, or a folder above it, belongs to somebody else', async () => {
+    await chown(path, 12_345, 12_345);
+    expect(await imported()).toBe('must belong to root or to the user of the service: chown it');
+    await chown(path, 0, 0);
+    await chown(folder.path, 12_345, 12_345);
+    expect(await imported()).toBe(`can be replaced by other users, who can write to ${folder.path}`);
+  });
+
+  it('is refused where it is none, or can not be loaded', async () => {
+    expect(await imported(join(folder.path, 'nowhere.cjs'))).toMatch(/^ENOENT/);
+    const other = join(folder.path, 'folder.cjs');
+    await mkdir(other);
+    expect(await imported(other)).toBe('is no file');
+    const broken = importAdapterModule(path, () => Promise.reject(new SyntaxError('Unexpected token')));
+    await expect(broken).rejects.toThrow("can't be loaded: Unexpected token");
+  });
+
+  it('is waited for, but not for ever', async () => {
+    const clock = new FakeClock();
+    const never = adapterLoader(clock, () => new Promise(() => {}))(path).catch((error: Error) => error.message);
+    await clock.advance(10_000);
+    expect(await never).toBe("can't be loaded: it takes longer than 10000 ms");
+    expect(await adapterLoader(clock, async (file) => file)(path)).toBe(path);
+    const broken = adapterLoader(clock, () => Promise.reject(new Error('is no file')))(path);
+    await expect(broken).rejects.toThrow('is no file');
+    expect(clock.pending).toBe(0);
+  });
+});

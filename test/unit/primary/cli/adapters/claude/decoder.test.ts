@@ -1,0 +1,544 @@
+import { ClaudeDecoder } from '../../../../../../src/primary/cli/adapters/claude/decoder.js';
+import { ClaudeWriter, turnIdOf } from '../../../../../../src/primary/cli/adapters/claude/writer.js';
+import {
+  type DecoderEvent,
+  type Exit,
+  plainLaunch,
+  type TurnEvent,
+} from '../../../../../../src/primary/cli/contract/adapter.js';
+
+function text(...lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+const init = { type: 'system', subtype: 'init', cwd: '/nowhere', tools: [] };
+const start = stream({ type: 'message_start', message: { id: 'msg_1', model: 'claude-test', content: [] } });
+const stop = stream({ type: 'content_block_stop', index: 0 });
+const usage = { input_tokens: 1, cache_creation_input_tokens: 20, cache_read_input_tokens: 300, output_tokens: 4 };
+const taken = { type: 'result', subtype: 'success', is_error: false, num_turns: 0, result: '', total_cost_usd: 0 };
+
+function stream(event: object) {
+  return { type: 'stream_event', event, parent_tool_use_id: null, session_id: 's' };
+}
+
+function delta(words: string) {
+  return stream({ type: 'content_block_delta', index: 0, delta: { type: 'text_delta', text: words } });
+}
+
+function assistant(words: string, more: object = {}) {
+  const message = { model: 'claude-test', content: [{ type: 'text', text: words }] };
+  return { type: 'assistant', message, parent_tool_use_id: null, ...more };
+}
+
+function open(type: string) {
+  return stream({ type: 'content_block_start', index: 0, content_block: { type } });
+}
+
+function assistantWith(block: object) {
+  return { ...assistant(''), message: { model: 'claude-test', content: [block] } };
+}
+
+function textsOf(events: readonly DecoderEvent[]) {
+  return events.map((event) => ('text' in event ? event.text : event.type));
+}
+
+/** The type is not the first field in every version. */
+function result(more: object = {}) {
+  const outcome = {
+    is_error: false,
+    num_turns: 1,
+    result: 'Hi é',
+    terminal_reason: 'completed',
+    api_error_status: null,
+  };
+  return { duration_ms: 7, ...outcome, subtype: 'success', type: 'result', total_cost_usd: 0.1, usage, ...more };
+}
+
+function failure(words: string, more: object = {}, error?: string): string {
+  const synthetic = {
+    type: 'assistant',
+    error,
+    message: { model: '<synthetic>', content: [{ type: 'text', text: words }] },
+  };
+  return text(init, synthetic, result({ is_error: true, result: words, total_cost_usd: 0, ...more }));
+}
+
+const turn = text(init, start, delta('Hi '), delta('é'), assistant('Hi é'), stop, result());
+const deltas: readonly DecoderEvent[] = [
+  { type: 'text-delta', text: 'Hi ' },
+  { type: 'text-delta', text: 'é' },
+];
+const end: TurnEvent = {
+  type: 'turn-end',
+  text: null,
+  model: 'claude-test',
+  usage: { inputTokens: 321, outputTokens: 4, costUsd: 0.1, cacheReadTokens: 300, cacheWriteTokens: 20 },
+};
+
+function read(...chunks: readonly string[]): readonly DecoderEvent[] {
+  const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+  return chunks.flatMap((chunk) => decoder.read(chunk));
+}
+
+describe('what the claude adapter reads', () => {
+  it('is the answer and its end, wherever the output is cut', () => {
+    const expected = [...deltas, end];
+    for (let at = 0; at <= turn.length; at++) expect(read(turn.slice(0, at), turn.slice(at))).toEqual(expected);
+    expect(read(...turn)).toEqual(expected);
+  });
+
+  it('is turn after turn, each with its own cost', () => {
+    const next = text(init, start, delta('Yes'), assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 }));
+    const cost = { inputTokens: 321, outputTokens: 4, costUsd: 0.2, cacheReadTokens: 300, cacheWriteTokens: 20 };
+    const second = [
+      { type: 'text-delta', text: 'Yes' },
+      { ...end, usage: cost },
+    ];
+    expect(read(turn + next)).toEqual([...deltas, end, ...second]);
+  });
+
+  it('is nothing of a line that is not known', () => {
+    const noise = [
+      'Warning: not JSON\n{"type":"stream_event"\n\n[]\nnull\n"x"\n{"type":7}\n',
+      text({ type: 'tomorrow' }, { type: 'user', message: { content: 'x' } }, { type: 'rate_limit_event' }),
+      text(stream({ type: 'tomorrow' }), stream({ type: 'content_block_delta', delta: { type: 'thinking_delta' } })),
+    ];
+    expect(read(...noise, turn)).toEqual([...deltas, end]);
+  });
+
+  it('is nothing of what a subagent says', () => {
+    const subagent = { parent_tool_use_id: 'toolu_1' };
+    expect(read(text({ ...delta('aside'), ...subagent }, assistant('aside', subagent)), turn)).toEqual([
+      ...deltas,
+      end,
+    ]);
+  });
+
+  it('is the whole answer at the end, where a broken stream was begun anew', () => {
+    const broken = text(start, delta('Hi'), stop, { type: 'system', subtype: 'api_retry' });
+    expect(read(broken, turn).at(-1)).toEqual({ ...end, text: 'Hi é' });
+  });
+
+  it('is the whole answer at the end, where nothing was streamed', () => {
+    expect(read(text(assistant('Hi é'), result()))).toEqual([{ ...end, text: 'Hi é' }]);
+    expect(read(text(start, result()))).toEqual([{ ...end, text: 'Hi é' }]);
+  });
+
+  it('is every block of an answer, though the result repeats only the last', () => {
+    const blocks = text(start, delta('one '), assistant('one '), delta('two'), assistant('two'));
+    expect(read(blocks, text(result({ result: 'two' }))).at(-1)).toEqual(end);
+  });
+
+  it('stands apart before and after a tool that was called, streamed and whole', () => {
+    const look = text(
+      start,
+      open('text'),
+      delta('Let me '),
+      delta('look.'),
+      assistant('Let me look.'),
+      open('tool_use'),
+    );
+    const used = text(assistantWith({ type: 'tool_use' }), stop, { type: 'user', message: {} });
+    const told = text(start, open('text'), delta('It says '), delta('42.'), assistant('It says 42.'));
+    const whole = 'Let me look.\n\nIt says 42.';
+    expect(textsOf(read(look, used, told, text(result())))).toEqual(['Let me ', 'look.', '\n\nIt says ', '42.', null]);
+    const messages = [assistant('Let me look.'), assistantWith({ type: 'tool_use' }), assistant('It says 42.')];
+    expect(textsOf(read(text(...messages, result())))).toEqual([whole]);
+  });
+
+  it('is not put apart where no tool was called, nor where nothing was said before it', () => {
+    const cut = text(start, open('thinking'), open('text'), delta('The cat s'), assistant('The cat s'), stop);
+    const resumed = text(start, open('text'), delta('at.'), assistant('at.'), result());
+    expect(textsOf(read(cut, resumed))).toEqual(['The cat s', 'at.', null]);
+    const silent = text(start, open('tool_use'), assistantWith({ type: 'tool_use' }), stop);
+    expect(textsOf(read(silent, resumed))).toEqual(['at.', null]);
+  });
+
+  it('is a request for more input, where a line of the history was taken in', () => {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    expect(decoder.read(text(init, taken))).toEqual([{ type: 'input-taken' }]);
+    expect(decoder.read(turn)).toEqual([...deltas, end]);
+  });
+
+  it('is no end without its details', () => {
+    const bare = { type: 'result', is_error: false, num_turns: 1 };
+    const nothing = {
+      inputTokens: null,
+      outputTokens: null,
+      costUsd: null,
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
+    expect(read(text(start, delta('Hi '), delta('é'), assistant('Hi é'), bare))).toEqual([
+      ...deltas,
+      { ...end, usage: nothing },
+    ]);
+  });
+});
+
+describe('a line of another turn', () => {
+  const of = (turn: number) => ({ user_message_uuid: turnIdOf(turn) });
+  const stray: TurnEvent = { type: 'stray' };
+  const [first, second] = [result({ ...of(1) }), result({ result: 'Yes', total_cost_usd: 0.3, ...of(2) })];
+  const answer = [{ ...start, ...of(2) }, delta('Yes'), assistant('Yes', of(2)), second];
+  const yes = [
+    { type: 'text-delta', text: 'Yes' },
+    { ...end, usage: { ...end.usage, costUsd: 0.2 } },
+  ];
+
+  /** After a first turn, which names itself in its lines or does not. */
+  function secondTurn(lines: readonly object[], names: boolean): readonly DecoderEvent[] {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    decoder.begin(1);
+    const named = names ? of(1) : {};
+    decoder.read(text(init, { ...start, ...named }, delta('Hi é'), assistant('Hi é', named), result(named)));
+    decoder.begin(2);
+    return decoder.read(text(...lines));
+  }
+
+  function unnamed(lines: readonly object[]): object[] {
+    return lines.map((line) => ({ ...line, user_message_uuid: undefined }));
+  }
+
+  it.each([
+    ['a whole message', [assistant('Hi é', of(1))]],
+    ['a result', [first]],
+    ['a result that says it failed', [result({ is_error: true, ...of(1) })]],
+  ])('is no part of this one, where the program names the turn: %s', (_, late) => {
+    expect(secondTurn([...late, ...answer], true)).toEqual([stray, ...yes]);
+  });
+
+  it('is no part of this one, in the middle of it', () => {
+    const [begun, ...rest] = answer as [object, ...object[]];
+    expect(secondTurn([begun, assistant('Hi é', of(1)), first, ...rest], true)).toEqual([stray, stray, ...yes]);
+  });
+
+  it('is no part of this one, nor are the deltas after it', () => {
+    const late = [{ ...start, ...of(1) }, open('text'), delta('Hi é')];
+    expect(secondTurn([...late, ...answer], true)).toEqual([stray, stray, stray, ...yes]);
+  });
+
+  it.each([
+    ['a whole message, where the turns before were streamed', [assistant('Hi é')]],
+    ['a result of which nothing was said', [result()]],
+    ['a delta of no message', [delta('Hi é')]],
+  ])('is no part of this one, where only the order tells: %s', (_, late) => {
+    expect(secondTurn([...late, ...unnamed(answer)], false)).toEqual([stray, ...yes]);
+  });
+
+  it('is one that names it: an id that is not ours tells nothing', () => {
+    const other = { user_message_uuid: '8b4bcb3a-30b5-4c92-9b12-3f4e9fce0b6d' };
+    expect(secondTurn([start, delta('Hi é'), assistant('Hi é', other), result(other)], true)).not.toContainEqual(stray);
+  });
+
+  it('is not one that could not be streamed', () => {
+    const whole = [assistant('Yes'), result({ result: 'Yes', total_cost_usd: 0.3 })];
+    expect(secondTurn(whole, false)).toEqual([{ ...yes[1], text: 'Yes' }]);
+  });
+
+  it('is not the failure of this one', () => {
+    expect(secondTurn([result({ is_error: true, result: 'no' })], false)).toMatchObject([{ type: 'turn-failed' }]);
+  });
+});
+
+describe('a claude process between two turns', () => {
+  /** An event tells it, or where there is none yet, the decoder. */
+  function tellsOf(...lines: readonly object[]): boolean {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    decoder.read(turn);
+    return decoder.read(text(...lines)).length > 0 || decoder.isMidAnswer;
+  }
+
+  it('is known to have said a part of an answer', () => {
+    const failedOne = { ...assistant('x', { error: 'rate_limit' }), message: { model: '<synthetic>', content: [] } };
+    expect(tellsOf()).toBe(false);
+    expect(tellsOf(init, { type: 'command_lifecycle', state: 'completed' })).toBe(false);
+    for (const line of [start, delta('Hi'), assistant('Hi'), failedOne]) expect(tellsOf(line)).toBe(true);
+  });
+});
+
+describe('the model behind claude', () => {
+  const thought = stream({ type: 'content_block_delta', delta: { type: 'thinking_delta', thinking: 'Hm' } });
+  const call = stream({ type: 'content_block_delta', delta: { type: 'input_json_delta', partial_json: '{' } });
+  const synthetic = { type: 'assistant', message: { model: '<synthetic>', content: [] } };
+
+  function hasBegunAfter(...lines: readonly object[]): boolean {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    decoder.read(text(...lines));
+    return decoder.hasBegun;
+  }
+
+  it.each([
+    ['text', delta('Hi')],
+    ['a thought', thought],
+    ['the input of a tool', call],
+    ['a whole message', assistant('Hi')],
+  ])('has begun with %s', (_, line) => {
+    expect(hasBegunAfter(init, start, line)).toBe(true);
+  });
+
+  it('has not begun while the CLI tells of itself, nor when its turn is over', () => {
+    const status = { type: 'system', subtype: 'status', status: 'requesting' };
+    expect(hasBegunAfter(init, status, { type: 'system', subtype: 'api_retry' }, synthetic, taken)).toBe(false);
+    expect(hasBegunAfter(init, start)).toBe(false);
+    expect(hasBegunAfter(init, start, delta('Hi é'), result(), init)).toBe(false);
+  });
+});
+
+describe('the reason of a failure', () => {
+  it.each([
+    ['auth', failure('Not logged in · Please run /login')],
+    ['auth', failure('Invalid API key', { api_error_status: 401 })],
+    ['auth', failure('Failed', {}, 'authentication_failed')],
+    ['quota', failure('Rejected', { api_error_status: 429 })],
+    ['quota', failure('Credit balance is too low', {}, 'billing_error')],
+    ['overloaded', failure('529', { api_error_status: 529 }, 'server_error')],
+    ['overloaded', failure('API Error: Repeated 529 Overloaded errors', {}, 'server_error')],
+    ['prompt_too_long', failure('x', { terminal_reason: 'prompt_too_long' }, 'invalid_request')],
+    ['prompt_too_long', failure('x', { terminal_reason: 'blocking_limit' })],
+    ['prompt_too_long', failure('Prompt is too long')],
+    ['model_unknown', failure('x', { api_error_status: 404 })],
+    ['output_too_large', failure('x', {}, 'max_output_tokens')],
+    ['other', failure('x', { api_error_status: 500 }, 'constructor')],
+    ['other', failure('', { result: undefined, errors: ['something else'] })],
+    ['other', text(init, result({ num_turns: 0, result: 'this is a command' }))],
+  ])('is %s (%#)', (reason, output) => {
+    const message = expect.stringMatching(/^the model CLI reports: \S/);
+    const quota = reason === 'quota' ? { quota: expect.anything() } : {};
+    const [failed, ...rest] = read(output);
+    expect(rest).toEqual([]);
+    expect(failed).toMatchObject({ type: 'turn-failed', reason, message, ...quota });
+  });
+
+  it.each([
+    ['account', '401', failure('no', { api_error_status: 401 }, 'authentication_failed')],
+    ['account', 'its own login', failure('Not logged in', {}, 'authentication_failed')],
+    ['account', 'an account on hold', failure('no', { api_error_status: 403 }, 'account_on_hold')],
+    [undefined, '403', failure('no', { api_error_status: 403 }, 'authentication_failed')],
+    [undefined, 'words', failure('Please run /login')],
+  ])('is about the account (%s) by %s', (scope, _, output) => {
+    const [failed] = read(output);
+    expect(failed).toMatchObject({ reason: 'auth' });
+    expect(failed?.type === 'turn-failed' && failed.scope).toBe(scope);
+  });
+
+  it('is not read in the words of the request', () => {
+    const writer = new ClaudeWriter(new Set(['model']));
+    const decoder = new ClaudeDecoder(writer);
+    writer.write({ ...plainLaunch('invalid-api-key'), text: 'Say /login', history: [] }, 1);
+    decoder.begin(1);
+    const words = 'API Error: model invalid-api-key can not say /login';
+    expect(decoder.read(failure(words)).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'other' });
+  });
+
+  it('is an empty account where the job names no model, else what that model costs', () => {
+    const scopeOf = (model: string | null) => {
+      const writer = new ClaudeWriter(new Set());
+      writer.write({ ...plainLaunch(model), text: 'Hello', history: [] }, 1);
+      const output = failure('Credit balance is too low', { api_error_status: 402 }, 'billing_error');
+      const failed = new ClaudeDecoder(writer).read(output).at(-1);
+      return failed?.type === 'turn-failed' && failed.quota?.scope;
+    };
+    expect([scopeOf(null), scopeOf('big')]).toEqual(['account', 'model']);
+  });
+
+  it('is an unknown model where the program does not take that', () => {
+    const writer = new ClaudeWriter(new Set(['model']));
+    writer.write({ ...plainLaunch('big'), text: 'Hello', history: [] }, 1);
+    const response = { request_id: 'model and effort', subtype: 'error', error: 'unknown: big' };
+    const line = text({ type: 'control_response', response });
+    expect(new ClaudeDecoder(writer).read(line)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
+  });
+
+  it('is told in one short line', () => {
+    const [failed] = read(failure(`first\u001b[31m line ${'x'.repeat(1000)}\nsecond line`));
+    expect(failed).toMatchObject({
+      message: expect.stringMatching(/^the model CLI reports: first\[31m line x{280,300}$/),
+    });
+  });
+
+  it('does not stay for the turn after it', () => {
+    const [failed, ...rest] = read(failure('Failed', {}, 'rate_limit'), turn, failure('x'));
+    expect([failed, rest.at(-1)]).toMatchObject([{ reason: 'quota' }, { reason: 'other' }]);
+  });
+});
+
+describe('what a claude process was told beside its turns', () => {
+  const response = (more: object) => ({
+    type: 'control_response',
+    response: { request_id: 'model and effort', ...more },
+  });
+
+  it('is no part of an answer, where it was understood', () => {
+    const models = [{ value: 'default', displayName: 'Default' }];
+    expect(read(text(response({ subtype: 'success', response: { models } })), turn)).toEqual([...deltas, end]);
+  });
+
+  it('fails the turn where it was not understood, before anything is answered', () => {
+    const [first] = read(text(response({ subtype: 'error', error: 'Unsupported\ncontrol' })), turn);
+    const message = 'the model CLI does not take the model and effort of this request: Unsupported';
+    expect(first).toEqual({ type: 'turn-failed', reason: 'other', message });
+  });
+
+  it('repeats nothing that is no name of ours', () => {
+    const odd = { subtype: 'error', request_id: `\u001b[2J\n${'x'.repeat(1000)}` };
+    const line = JSON.stringify({ type: 'control_response', response: odd });
+    const message = 'the model CLI does not take the details of this request';
+    expect(read(`${line}\n`)[0]).toMatchObject({ type: 'turn-failed', message });
+  });
+});
+
+describe('an answer with a schema', () => {
+  const value = { a: 'x', b: [1] };
+  const called = text(
+    ...[init, start, open('text'), delta('Let me see.'), assistant('Let me see.')],
+    ...[open('tool_use'), assistantWith({ type: 'tool_use' }), stop, { type: 'user', message: {} }],
+  );
+
+  it('is the value alone, whatever was said before', () => {
+    const told = result({ num_turns: 2, stop_reason: 'tool_use', result: '{"a"…', structured_output: value });
+    expect(read(called, text(told)).at(-1)).toEqual({ ...end, text: '{"a":"x","b":[1]}' });
+  });
+
+  it('is empty where it is nested deeper than anybody could write it down', () => {
+    const deep = text(result({ structured_output: 'deep' })).replace('"deep"', '['.repeat(50_000) + ']'.repeat(50_000));
+    expect(read(called, deep).at(-1)).toEqual({ ...end, text: '' });
+  });
+
+  it('is text where the model gave no value', () => {
+    expect(read(turn.replace('"num_turns":1', '"num_turns":2')).at(-1)).toEqual(end);
+  });
+
+  it.each([{ terminal_reason: 'structured_output_retry_exhausted' }, { terminal_reason: null }])(
+    'is a mismatch where every value was refused: %j',
+    (more) => {
+      const told = { is_error: true, subtype: 'error_max_structured_output_retries', result: undefined, ...more };
+      expect(read(called, text(result(told))).at(-1)).toMatchObject({ type: 'turn-failed', reason: 'schema_mismatch' });
+    },
+  );
+});
+
+describe('a refusal of the model', () => {
+  it('has a reason of its own, and the words of the CLI', () => {
+    const words = "API Error: Opus 5.5's safeguards flagged this message.\n\nTry rephrasing";
+    const told = { stop_reason: 'refusal', terminal_reason: 'api_error' };
+    expect(read(failure(words, told)).at(-1)).toEqual({
+      type: 'turn-failed',
+      reason: 'refused',
+      message: "the model CLI reports: API Error: Opus 5.5's safeguards flagged this message.",
+    });
+  });
+});
+
+describe('what claude tells of its account', () => {
+  const event = (info: object) => ({ type: 'rate_limit_event', rate_limit_info: info, uuid: 'u', session_id: 's' });
+  const rejected = { status: 'rejected', resetsAt: 1_795_325_106, rateLimitType: 'five_hour', isUsingOverage: false };
+  const resetsAt = 1_795_325_106_000;
+  const refused = (info: object | null, more: object = { api_error_status: 429 }, error = 'rate_limit') =>
+    read((info === null ? '' : text(event(info))) + failure('You have hit your limit', more, error)).at(-1);
+
+  it('is reported by window, with what is about to close', () => {
+    const line = event({
+      status: 'allowed_warning',
+      resetsAt: 1_795_325_104,
+      rateLimitType: 'five_hour',
+      utilization: 0.92,
+      isUsingOverage: false,
+      surpassedThreshold: 0.9,
+      unifiedWindows: {
+        five_hour: { utilization: 0.92, resetsAt: 1_795_325_104, status: 'allowed_warning', surpassedThreshold: 0.9 },
+        seven_day: { utilization: 0.4, resetsAt: 1_795_407_904 },
+        of_tomorrow: { utilization: 0.1, resetsAt: 1_795_407_904, status: 'of tomorrow' },
+      },
+    });
+    expect(read(text(line))).toEqual([
+      {
+        type: 'quota-report',
+        windows: [
+          { name: 'five_hour', status: 'warning', utilization: 0.92, resetsAt: 1_795_325_104_000 },
+          { name: 'seven_day', status: 'allowed', utilization: 0.4, resetsAt: 1_795_407_904_000 },
+          { name: 'other', status: 'allowed', utilization: 0.1, resetsAt: 1_795_407_904_000 },
+        ],
+      },
+    ]);
+  });
+
+  it('is reported without windows of their own, as older versions do', () => {
+    const windows = [{ name: 'five_hour', status: 'rejected', utilization: null, resetsAt }];
+    expect(read(text(event(rejected)))).toEqual([{ type: 'quota-report', windows }]);
+    expect(read(text(event({ status: 'allowed' })))).toEqual([{ type: 'quota-report', windows: [] }]);
+    expect(read(text(event({ status: 7, resetsAt: 'soon', unifiedWindows: [7] })))).toHaveLength(1);
+    expect(read(text({ type: 'rate_limit_event' }))).toEqual([]);
+  });
+
+  it.each<[string, object | null, object | undefined, string | undefined, object]>([
+    ['the whole account until its reset', rejected, undefined, undefined, { scope: 'account', resetsAt }],
+    [
+      'one model until its reset',
+      { ...rejected, rateLimitType: 'seven_day_opus' },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt },
+    ],
+    ['one model, where only the error tells', null, undefined, undefined, { scope: 'model', resetsAt: null }],
+    [
+      'one model, where no window is named',
+      { status: 'rejected' },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt: null },
+    ],
+    [
+      'one model, where the closed window is paid for',
+      { ...rejected, isUsingOverage: true },
+      undefined,
+      undefined,
+      { scope: 'model', resetsAt: null },
+    ],
+    [
+      'the whole account, where it has no money left',
+      null,
+      { api_error_status: 400 },
+      'billing_error',
+      { scope: 'account', resetsAt: null },
+    ],
+  ])('says whom a refusal concerns: %s', (_, info, more, error, quota) => {
+    expect(refused(info, more, error)).toMatchObject({ type: 'turn-failed', reason: 'quota', quota });
+  });
+
+  it('may have been told turns ago, because it is told only when it changes', () => {
+    const events = read(text(event(rejected)), failure('limit', {}, 'rate_limit'), failure('limit', {}, 'rate_limit'));
+    expect(events.at(-1)).toMatchObject({ quota: { scope: 'account', resetsAt } });
+  });
+
+  it('says nothing of other failures', () => {
+    expect(refused(rejected, { api_error_status: 529 }, 'overloaded')).not.toHaveProperty('quota');
+  });
+});
+
+describe('a claude process that exits', () => {
+  const exit = (more: Partial<Exit>): Exit => ({ code: 1, signal: null, stderr: '', ...more });
+
+  function crash(output: string, more: Partial<Exit>): readonly DecoderEvent[] {
+    const decoder = new ClaudeDecoder(new ClaudeWriter(new Set()));
+    decoder.read(output);
+    return decoder.exit(exit(more));
+  }
+
+  it('has crashed, with its stderr beside the message', () => {
+    const stderr = "Warning: x\nerror: unknown option '--x'";
+    const message = 'the model CLI exited with code 1';
+    expect(crash(text(init, start, delta('Hi')), { stderr: `${stderr}\n` })).toEqual([
+      { type: 'turn-failed', reason: 'crashed', message, stderr },
+    ]);
+  });
+
+  it('has crashed, with the signal that ended it', () => {
+    const message = 'the model CLI was ended by SIGKILL';
+    expect(crash('', { code: null, signal: 'SIGKILL' })).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+  });
+
+  it('has answered, if only the newline after its result was missing', () => {
+    expect(crash(turn.slice(0, -1), { code: 0 })).toEqual([end]);
+  });
+});

@@ -1,0 +1,262 @@
+import { type ClaudeOptions, claudeAdapter } from '../../../../../../src/primary/cli/adapters/claude/adapter.js';
+import {
+  type Consult,
+  type LaunchOptions,
+  type ProgramVersion,
+  plainLaunch,
+} from '../../../../../../src/primary/cli/contract/adapter.js';
+import { RelayError } from '../../../../../../src/shared/errors.js';
+
+const flags = [
+  ...['--print', '--input-format <format>', '--output-format <format>', '--verbose', '--tools <tools...>'],
+  ...['--strict-mcp-config', '--setting-sources <sources>', '--settings <file-or-json>', '--disable-slash-commands'],
+  ...['--include-partial-messages', '--no-session-persistence'],
+];
+
+const login: ClaudeOptions = { extraArgs: [], given: {}, hasToken: true };
+
+/** `trial`: what the program writes when it is tried out. */
+function programVersion(help: readonly string[] = flags, options = login, trial = ''): Promise<ProgramVersion> {
+  const answers: Record<string, string> = { '--version': '2.1.197 (Claude Code)\n', '--help': help.join('\n  ') };
+  return claudeAdapter(['claude'], options).learn(async ([flag = '']) => ({
+    code: 0,
+    stdout: answers[flag] ?? trial,
+  }));
+}
+
+/** What 2.1.330 answers when it is tried out, shortened. */
+const signs = {
+  settings: answer('3', { effective: {}, applied: { model: 'claude-of-the-trial', effort: 'low', advisor: null } }),
+  context: answer('4', { categories: [{ id: 'system_prompt', name: 'System prompt', tokens: 3, kind: 'used' }] }),
+  tools: { type: 'system', subtype: 'init', tools: ['StructuredOutput'], model: 'claude-of-the-trial' },
+};
+const understood = Object.values(signs);
+/** Of 2.1.197. It counts no tokens where it reaches no API. */
+const trace = {
+  type: 'user',
+  message: { role: 'user', content: '<local-command-stdout>Set model to claude-of-the-trial</local-command-stdout>' },
+};
+const uncounted = answer('4', { categories: [{ name: 'Free space', tokens: 197000 }] });
+const older = [trace, signs.settings, uncounted, signs.tools];
+
+function answer(id: string, response: object) {
+  return { type: 'control_response', response: { subtype: 'success', request_id: id, response } };
+}
+
+function written(...lines: readonly object[]): string {
+  return lines.map((line) => `${JSON.stringify(line)}\n`).join('');
+}
+
+const init = { type: 'system', subtype: 'init', cwd: '/nowhere', tools: [] };
+
+const asked: LaunchOptions = { model: 'opus', system: 'be secret', schema: '{"type":"object"}', effort: 'high' };
+
+describe('the claude adapter', () => {
+  it('learns the version', async () => {
+    expect((await programVersion()).version).toBe('2.1.197');
+  });
+
+  it('passes a flag only to a program that knows it', async () => {
+    const older = (await programVersion()).plan(plainLaunch(null), '/private/system');
+    const newer = (await programVersion([...flags, '--restricted'])).plan(plainLaunch(null), '/private/system');
+    expect(older.args).not.toContain('--restricted');
+    expect(newer.args).toContain('--restricted');
+  });
+
+  it('refuses a program that cannot be kept from using tools', async () => {
+    const inspected = programVersion(flags.filter((flag) => !flag.startsWith('--tools')));
+    await expect(inspected).rejects.toThrow('the model CLI is too old: it does not know --tools');
+    await expect(inspected).rejects.toBeInstanceOf(RelayError);
+  });
+
+  it('refuses a program that does not answer', async () => {
+    const adapter = claudeAdapter(['claude'], login);
+    const inspected = adapter.learn(async () => ({ code: 1, stdout: '' }));
+    await expect(inspected).rejects.toThrow('the model CLI does not answer --version');
+  });
+
+  it('puts the system text into a private file, never among the arguments', async () => {
+    const plan = (await programVersion()).plan({ ...plainLaunch(null), system: 'be secret' }, '/private/system');
+    expect(plan.files).toEqual([{ path: '/private/system', text: 'be secret' }]);
+    expect(plan.args.slice(-2)).toEqual(['--system-prompt-file', '/private/system']);
+    expect(JSON.stringify(plan.args)).not.toContain('secret');
+  });
+
+  it('has an empty system file where there is no system text', async () => {
+    expect((await programVersion()).plan(plainLaunch(null), '/s').files).toEqual([{ path: '/s', text: '' }]);
+  });
+
+  it.each([
+    ['x-anthropic-billing-header: free', '\nx-anthropic-billing-header: free'],
+    ['not x-anthropic-', 'not x-anthropic-'],
+  ])('never has a system text that the CLI would take for its own: %s', async (system, text) => {
+    expect((await programVersion()).plan({ ...plainLaunch(null), system }, '/s').files).toEqual([{ path: '/s', text }]);
+  });
+
+  it('names the model in one word, and the arguments of the operator last', async () => {
+    const { plan } = await programVersion(flags, { ...login, extraArgs: ['--tools', 'WebSearch'] });
+    const { args } = plan(plainLaunch('--model'), '/s');
+    expect(args.slice(-3)).toEqual(['--model=--model', '--tools', 'WebSearch']);
+  });
+
+  it('bars the ways by which a prompt could reach a file or a command', async () => {
+    const { args } = (await programVersion()).plan(plainLaunch(null), '/s');
+    const { env } = claudeAdapter(['claude'], login);
+    expect(args[args.indexOf('--tools') + 1]).toBe('');
+    expect(args[args.indexOf('--setting-sources') + 1]).toBe('');
+    expect(args[args.indexOf('--settings') + 1]).toBe('{"permissions":{"deny":["Read(//**)"]}}');
+    expect(env).toMatchObject({ CLAUDE_CODE_DISABLE_ATTACHMENTS: '1', DISABLE_COMPACT: '1' });
+  });
+});
+
+describe('a claude that takes everything over stdin', () => {
+  it('is started in the same way for every launch, so that one that waits serves everybody', async () => {
+    const { plan } = await programVersion(flags, login, written(...understood));
+    const plain = plan(plainLaunch(null), '/s');
+    expect(plain).toEqual({ args: expect.arrayContaining(['--system-prompt', '']), files: [] });
+    expect(plan(asked, '/s')).toEqual(plain);
+  });
+
+  it('takes images, schemas and efforts', async () => {
+    const { extras } = await programVersion(flags, login, written(...understood));
+    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+  });
+
+  it('is tried out where it reaches no API and knows no credential', async () => {
+    const trials: Parameters<Consult>[] = [];
+    const { given } = { given: { ANTHROPIC_API_KEY: 'sk-secret' } };
+    await claudeAdapter(['claude'], { ...login, given }).learn(async (args, input) => {
+      if (input !== undefined) trials.push([args, input]);
+      return { code: 0, stdout: args[0] === '--help' ? flags.join(' ') : '' };
+    });
+    const [args = [], input = ''] = trials[0] ?? [];
+    const settings = JSON.parse(args[args.indexOf('--settings') + 1] ?? '');
+    expect(settings.permissions).toEqual({ deny: ['Read(//**)'] });
+    expect(settings.env).toMatchObject({ ANTHROPIC_BASE_URL: 'http://127.0.0.1:1', ANTHROPIC_API_KEY: '' });
+    expect(settings.env).toMatchObject({ CLAUDE_CODE_OAUTH_TOKEN: '' });
+    expect(
+      input
+        .trimEnd()
+        .split('\n')
+        .map((line) => JSON.parse(line).request?.subtype ?? 'user'),
+    ).toEqual([...['initialize', 'apply_flag_settings', 'get_settings', 'get_context_usage', 'user']]);
+  });
+});
+
+describe('a claude that takes something at its start alone', () => {
+  it('is given the system text in a file and the model in an argument, where it leaves traces of a change', async () => {
+    const { plan, extras } = await programVersion(flags, login, written(...older));
+    const { args, files } = plan(asked, '/s');
+    expect(args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
+    expect(files).toEqual([{ path: '/s', text: 'be secret' }]);
+    expect(Object.keys(extras).toSorted()).toEqual(['effort', 'image', 'schema']);
+  });
+
+  it('is given the effort in an argument, where it knows the flag', async () => {
+    const { plan, extras } = await programVersion([...flags, '--effort <level>']);
+    expect(plan(asked, '/s').args.slice(-2)).toEqual(['--model=opus', '--effort=high']);
+    expect(plan(plainLaunch('opus'), '/s').args.at(-1)).toBe('--model=opus');
+    expect(extras.effort?.('high')).toBe('high');
+  });
+
+  it('takes no schema and no effort, where neither shows a sign', async () => {
+    expect(Object.keys((await programVersion()).extras)).toEqual(['image']);
+  });
+
+  it.each([
+    ['errors', { type: 'control_response', response: { subtype: 'error', request_id: '3', error: 'Unsupported' } }],
+    ['other settings', answer('3', { applied: { model: 'claude-opus-4-8', effort: 'high' } })],
+    ['other tools', { ...signs.tools, tools: [] }],
+    ['nothing of the kind', { type: 'tomorrow' }],
+  ])('may answer with %s', async (_, line) => {
+    const { plan } = await programVersion(flags, login, `no JSON\n${written(line)}`);
+    expect(plan(asked, '/s').args.slice(-3)).toEqual(['--system-prompt-file', '/s', '--model=opus']);
+  });
+
+  it('may give no answer at all', async () => {
+    const adapter = claudeAdapter(['claude'], login);
+    const { plan, isProvisional } = await adapter.learn(async ([flag = ''], input) => {
+      if (input !== undefined) throw new RelayError('spawn_error', 'no answer');
+      return { code: 0, stdout: flag === '--help' ? flags.join(' ') : '' };
+    });
+    expect(plan(asked, '/s').files).toHaveLength(1);
+    expect(isProvisional).toBe(true);
+  });
+});
+
+describe('--bare', () => {
+  const bareFlags = [...flags, '--bare'];
+  const key = { ANTHROPIC_API_KEY: 'sk-ant-test' };
+
+  async function isBare(options: Partial<ClaudeOptions>, help = bareFlags): Promise<boolean> {
+    const { plan } = await programVersion(help, { ...login, hasToken: false, ...options });
+    return plan(plainLaunch(null), '/s').args.includes('--bare');
+  }
+
+  it('is there with an API key alone', async () => {
+    expect(await isBare({ given: key })).toBe(true);
+    expect(await isBare({ given: {} })).toBe(false);
+    expect(await isBare({ given: { ANTHROPIC_API_KEY: '' } })).toBe(false);
+    expect(await isBare({ given: key, hasToken: true })).toBe(false);
+    expect(await isBare({ given: { ...key, CLAUDE_CODE_OAUTH_TOKEN: 'token' } })).toBe(false);
+  });
+
+  it('is not for a version that does not know it', async () => {
+    expect(await isBare({ given: key }, flags)).toBe(false);
+  });
+});
+
+describe('what the claude adapter asks the program', () => {
+  it.each([
+    ['{"loggedIn":true}', null],
+    ['{"loggedIn":false}', expect.stringContaining('is not logged in')],
+    ['error: unknown command', 'the model CLI does not say whether it is logged in'],
+    ['', 'the model CLI does not say whether it is logged in'],
+  ])('is whether it is logged in: %s', async (stdout, error) => {
+    const asked: (readonly string[])[] = [];
+    const { check } = await programVersion();
+    const verdict = await check(async (args) => {
+      asked.push(args);
+      return { code: 0, stdout };
+    });
+    expect([verdict, asked]).toEqual([error, [['auth', 'status']]]);
+  });
+
+  it('is which models it has, with the same flags as in a turn', async () => {
+    const models = [
+      { value: 'default', displayName: 'Default', description: 'the usual one' },
+      { value: 'opus', displayName: 'Opus' },
+    ];
+    const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
+    const { listModels, plan } = await programVersion();
+    const { args: usual } = plan(plainLaunch(null), '/system');
+    const listed = await listModels(async (args, input) => {
+      expect(usual).toEqual(expect.arrayContaining([...args]));
+      expect(JSON.parse(input ?? '')).toMatchObject({ type: 'control_request', request: { subtype: 'initialize' } });
+      return { code: 0, stdout: written(init, response) };
+    });
+    expect(listed).toEqual([
+      { id: 'default', name: 'Default', default: true, description: 'the usual one' },
+      { id: 'opus', name: 'Opus', default: false },
+    ]);
+  });
+
+  it('is which of them take an effort, where the version tells of any', async () => {
+    const models = [
+      { value: 'opus', displayName: 'Opus', supportsEffort: true },
+      { value: 'haiku', displayName: 'Haiku' },
+    ];
+    const response = { type: 'control_response', response: { subtype: 'success', response: { models } } };
+    const { listModels } = await programVersion();
+    const listed = await listModels(async () => ({ code: 0, stdout: written(response) }));
+    expect(listed?.map(({ id, capabilities }) => [id, capabilities?.effort])).toEqual([
+      ['opus', true],
+      ['haiku', false],
+    ]);
+  });
+
+  it('is answered by no models where the program does not know the question', async () => {
+    const { listModels } = await programVersion();
+    expect(await listModels(async () => ({ code: 1, stdout: written(init) }))).toBeNull();
+  });
+});

@@ -1,0 +1,200 @@
+import { codexAdapter } from '../../../../../../src/primary/cli/adapters/codex/adapter.js';
+import { type Consult, type Consultation, plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
+
+const features = [
+  'apps                    stable             true',
+  'shell_tool              stable             true',
+  'memories                stable             false',
+  'item_ids                removed            true',
+  'code_mode               under development  false',
+];
+const models = {
+  models: [
+    {
+      slug: 'gpt-x',
+      display_name: 'GPT X',
+      description: 'A model',
+      shell_type: 'unified_exec',
+      tool_mode: 'code_mode_only',
+    },
+    { slug: 'gpt-y', display_name: 'GPT Y', default_reasoning_level: 'low', context_window: 272_000, a_tool: {} },
+  ],
+};
+const settings = {
+  web_search: 'disabled',
+  project_doc_max_bytes: 0,
+  include_environment_context: false,
+  mcp_servers: {},
+};
+const listed = [
+  { model: 'gpt-x', displayName: 'GPT X', description: 'A model', isDefault: true },
+  { model: 'gpt-t', displayName: 'GPT T', inputModalities: ['text'], supportedReasoningEfforts: [] },
+];
+
+interface FakeCodex {
+  readonly features?: (args: readonly string[]) => readonly string[];
+  readonly models?: string;
+  readonly prompt?: (canary: string) => unknown;
+  readonly settings?: Readonly<Record<string, unknown>>;
+  readonly account?: unknown;
+  readonly needsLogin?: boolean;
+}
+
+const alone = (text: string) => [{ type: 'message', role: 'user', content: [{ type: 'input_text', text }] }];
+
+/** A codex that is consulted. It switches off what it is told to. */
+class ConsultedCodex {
+  readonly asked: (readonly string[])[] = [];
+  readonly files = new Set<string | undefined>();
+  readonly #is: FakeCodex;
+
+  constructor(is: FakeCodex = {}) {
+    this.#is = is;
+  }
+
+  readonly consult: Consult = async (args, input = '', _, file) => {
+    this.asked.push(args);
+    this.files.add(file);
+    return { code: 0, stdout: '', ...this.#answer(args, input) };
+  };
+
+  #answer(args: readonly string[], input: string): Partial<Consultation> {
+    const [command, what] = args;
+    if (command === '--version') return { stdout: 'codex-cli 0.169.0\n' };
+    if (command === 'features') return { stdout: (this.#is.features ?? remaining)(args).join('\n') };
+    if (what === 'models') return { stdout: this.#is.models ?? JSON.stringify(models) };
+    if (what === 'prompt-input') return { stdout: JSON.stringify((this.#is.prompt ?? alone)(args.at(-1) ?? '')) };
+    return {
+      code: null,
+      stdout: input
+        .split('\n')
+        .map((line) => this.#reply(line))
+        .join('\n'),
+    };
+  }
+
+  #reply(line: string): string {
+    const { id, method } = line === '' ? { id: '', method: '' } : (JSON.parse(line) as { id: string; method: string });
+    const { account = null, needsLogin = true } = this.#is;
+    const results: Readonly<Record<string, unknown>> = {
+      'config/read': { config: { ...settings, ...this.#is.settings } },
+      'account/read': { account, requiresOpenaiAuth: needsLogin },
+      'model/list': { data: listed },
+    };
+    return JSON.stringify({ id, result: results[method] ?? {} });
+  }
+}
+
+function remaining(args: readonly string[]): readonly string[] {
+  return features.filter((line) => !args.includes(line.split(' ')[0] ?? ''));
+}
+
+function learn(codex: ConsultedCodex, extraArgs: readonly string[] = []) {
+  return codexAdapter(['codex'], { extraArgs, given: {} }).learn(codex.consult);
+}
+
+describe('The adapter of codex', () => {
+  it('starts it with every feature off that is on, with models that have no tools, and with the operator last', async () => {
+    const codex = new ConsultedCodex();
+    const programVersion = await learn(codex, ['-c', 'model_provider="own"']);
+    const { args, files } = programVersion.plan(plainLaunch('gpt-x'), '/private/1.system');
+    expect(programVersion.version).toBe('0.169.0');
+    expect(args.slice(0, 5)).toEqual(['app-server', '--disable', 'apps', '--disable', 'shell_tool']);
+    expect(args).toContain('model_catalog_json="/private/1.system"');
+    expect(args.slice(-2)).toEqual(['-c', 'model_provider="own"']);
+    expect(files.map(({ path }) => path)).toEqual(['/private/1.system']);
+    const [first, second] = (JSON.parse(files[0]?.text ?? '') as typeof models).models;
+    expect(first).toMatchObject({
+      slug: 'gpt-x',
+      display_name: 'GPT X',
+      shell_type: 'disabled',
+      base_instructions: '',
+    });
+    expect(Object.keys(first ?? {})).not.toContain('tool_mode');
+    expect(second).toMatchObject({ default_reasoning_level: 'low', context_window: null });
+    expect(Object.keys(second ?? {})).not.toContain('a_tool');
+  });
+
+  it('starts it alike for every launch, so that one that waits serves everybody', async () => {
+    const programVersion = await learn(new ConsultedCodex());
+    const launch = { model: 'gpt-x', system: 'Be brief.', schema: '{}', effort: 'high' } as const;
+    expect(programVersion.plan(launch, '/1')).toEqual(programVersion.plan(plainLaunch(null), '/1'));
+  });
+
+  it('says hello as soon as it runs, and asks for a thread at the first turn', async () => {
+    const protocol = (await learn(new ConsultedCodex())).protocol();
+    const hello = protocol
+      .opening?.('/private/folder')
+      .split('\n')
+      .map((line) => /"method":"([^"]+)"/.exec(line)?.[1]);
+    expect(hello).toEqual(['initialize', 'initialized', undefined]);
+    const { text, stdin } = protocol.writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1);
+    expect([JSON.parse(text).method, stdin]).toEqual(['thread/start', 'keep-open']);
+  });
+
+  it.each<[string, FakeCodex, RegExp]>([
+    ['keeps a feature on', { features: () => features }, /does not switch off apps, shell_tool/],
+    ['lists no models', { models: 'no JSON' }, /does not list its models/],
+    [
+      'tells the model of tools',
+      { prompt: (canary) => [{ type: 'additional_tools', tools: [{}] }, ...alone(canary)] },
+      /more than the prompt/,
+    ],
+    [
+      'has a system text of its own',
+      { prompt: (canary) => [...alone('You are a coding agent'), ...alone(canary)] },
+      /more than the prompt/,
+    ],
+    ['searches the web', { settings: { web_search: 'live' } }, /ignores web_search/],
+    ['starts MCP servers', { settings: { mcp_servers: { bait: {} } } }, /MCP servers: bait/],
+  ])('does not use a version that %s', async (_, is, why) => {
+    await expect(learn(new ConsultedCodex(is))).rejects.toThrow(why);
+  });
+
+  it('does not use a version that lacks what it asks', async () => {
+    const consult: Consult = async (args) => ({ code: args[0] === 'debug' ? 2 : 0, stdout: '0.50.0' });
+    const adapter = codexAdapter(['codex'], { extraArgs: [], given: {} });
+    await expect(adapter.learn(consult)).rejects.toThrow(/not be used safely: it does not answer debug models/);
+    const mute: Consult = async () => ({ code: 1, stdout: '' });
+    await expect(adapter.learn(mute)).rejects.toThrow('does not answer --version');
+  });
+
+  it.each<[string | RegExp | null, FakeCodex]>([
+    [null, { account: { type: 'chatgpt' } }],
+    [null, { needsLogin: false }],
+    [expect.stringMatching(/not logged in/), {}],
+  ])('tells of the login: %s', async (fault, is) => {
+    const codex = new ConsultedCodex(is);
+    expect(await (await learn(codex)).check(codex.consult)).toEqual(fault);
+  });
+
+  it('lists the models to who is logged in, and none of another API', async () => {
+    const codex = new ConsultedCodex({ account: {} });
+    const all = { images: true, effort: true };
+    expect(await (await learn(codex)).listModels(codex.consult)).toEqual([
+      { id: 'gpt-x', name: 'GPT X', description: 'A model', default: true, capabilities: all },
+      { id: 'gpt-t', name: 'GPT T', default: false, capabilities: { images: false, effort: false } },
+    ]);
+    const other = new ConsultedCodex({ needsLogin: false });
+    expect(await (await learn(other)).listModels(other.consult)).toBeNull();
+  });
+});
+
+describe('The home of a codex', () => {
+  const homeOf = (given: Readonly<Record<string, string>>) => codexAdapter(['codex'], { extraArgs: [], given }).home;
+
+  it('holds the login of the service alone', () => {
+    const links = (to: string) => ({ files: [], links: [{ path: '.codex/auth.json', to }] });
+    expect(homeOf({ HOME: '/home/model' })).toMatchObject(links('/home/model/.codex/auth.json'));
+    expect(homeOf({ HOME: '/home/model', CODEX_HOME: '/srv/codex' })).toMatchObject(links('/srv/codex/auth.json'));
+  });
+
+  it('holds a key instead, where one is allowed', () => {
+    for (const name of ['OPENAI_API_KEY', 'CODEX_API_KEY']) {
+      expect(homeOf({ HOME: '/home/model', [name]: 'sk-1' })).toMatchObject({
+        files: [{ path: '.codex/auth.json', text: '{"OPENAI_API_KEY":"sk-1"}' }],
+        links: [],
+      });
+    }
+  });
+});

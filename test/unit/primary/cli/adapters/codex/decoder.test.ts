@@ -1,0 +1,278 @@
+import { CodexDecoder } from '../../../../../../src/primary/cli/adapters/codex/decoder.js';
+import { CodexThread } from '../../../../../../src/primary/cli/adapters/codex/thread.js';
+import {
+  answers,
+  codexLines,
+  eventsOf,
+  midTurn,
+  notifies,
+  plainTurn,
+  threadResult,
+} from '../../../../../support/codex-lines.js';
+
+const { begun, completed, delta, deltaOf, failed, limits, message, retries, started, tokens } = codexLines;
+
+function reasonOf(...lines: readonly string[]): string | undefined {
+  const failure = eventsOf(...lines).find(({ type }) => type === 'turn-failed');
+  return failure?.type === 'turn-failed' ? failure.reason : undefined;
+}
+
+describe('The answer of codex', () => {
+  it('is what it streams, with its model and its tokens', () => {
+    expect(eventsOf(delta('Good '), delta('day'), message('Good day'), tokens(20, 7), completed)).toEqual([
+      { type: 'text-delta', text: 'Good ' },
+      { type: 'text-delta', text: 'day' },
+      {
+        type: 'turn-end',
+        text: null,
+        model: 'gpt-5.5',
+        usage: { inputTokens: 20, outputTokens: 7, costUsd: null, cacheReadTokens: 1, cacheWriteTokens: 0 },
+      },
+    ]);
+  });
+
+  it('is read however the lines are cut', () => {
+    const { decoder } = midTurn();
+    const events = Array.from(delta('Grüße') + completed).flatMap((piece) => decoder.read(piece));
+    expect(events.map(({ type }) => type)).toEqual(['text-delta', 'turn-end']);
+  });
+
+  it('sets its messages apart, and leaves out one whose stream broke', () => {
+    const [first, second] = [delta('One', 'm1') + message('One'), delta('Two', 'm2') + message('Two')];
+    expect(eventsOf(first, second, completed).map((event) => ('text' in event ? event.text : null))).toEqual([
+      'One',
+      '\n\nTwo',
+      null,
+    ]);
+    expect(eventsOf(delta('On', 'm1'), second, completed).at(-1)).toMatchObject({ type: 'turn-end', text: 'Two' });
+  });
+
+  it('is the last message alone where a value was asked for', () => {
+    const { decoder } = midTurn({ ...plainTurn, schema: '{"type":"object"}' });
+    const events = decoder.read(message('Let me see.') + message('{"a":1}') + completed);
+    expect(events).toMatchObject([{ type: 'turn-end', text: '{"a":1}' }]);
+  });
+
+  it('has begun when the model writes or thinks, not before', () => {
+    const { decoder } = midTurn();
+    decoder.read(begun('agentMessage') + begun('reasoning'));
+    expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([false, true]);
+    decoder.read(notifies('item/reasoning/textDelta', { threadId: 'thread-1', turnId: 'turn-1', delta: 'Hm' }));
+    expect(decoder.hasBegun).toBe(true);
+    decoder.read(delta('x') + completed);
+    expect([decoder.hasBegun, decoder.isMidAnswer]).toEqual([false, false]);
+  });
+
+  it('counts the tokens of its own turn, of which the program tells the sum', () => {
+    const { thread, decoder } = midTurn();
+    decoder.read(delta('x') + tokens(20, 7) + completed);
+    thread.write(plainTurn);
+    decoder.begin();
+    const [, end] = decoder.read(started + delta('x') + tokens(50, 9) + completed);
+    expect(end).toMatchObject({ usage: { inputTokens: 30, outputTokens: 2, cacheReadTokens: 0 } });
+    decoder.begin();
+    expect(decoder.read(started + delta('x') + completed).at(-1)).toMatchObject({ usage: { inputTokens: null } });
+  });
+
+  it('names the model that has taken over', () => {
+    const rerouted = notifies('model/rerouted', { threadId: 'thread-1', turnId: 'turn-1', toModel: 'gpt-6-sol' });
+    expect(eventsOf(rerouted, delta('x'), completed).at(-1)).toMatchObject({ model: 'gpt-6-sol' });
+  });
+
+  it('may come in lines of which nothing is known', () => {
+    expect(eventsOf('no JSON\n', '{"method":"item/agentMessage/delta","params":{}}\n', '{}\n', '[]\n')).toEqual([]);
+  });
+});
+
+describe('What does not belong to the turn', () => {
+  it.each([
+    ['a part of another turn', deltaOf('turn-0')],
+    ['another turn', started],
+    ['what comes after the end', delta('x') + completed + delta('y')],
+  ])('is a stray: %s', (_, lines) => {
+    expect(eventsOf(lines).at(-1)).toEqual({ type: 'stray' });
+  });
+
+  it('fails the turn where codex does more than to answer', () => {
+    for (const type of ['commandExecution', 'fileChange', 'mcpToolCall', 'webSearch', 'a-tool-of-tomorrow']) {
+      expect(eventsOf(begun(type))).toEqual([
+        { type: 'request-refused', request: 'tool' },
+        { type: 'turn-failed', reason: 'other', message: expect.stringContaining('more than to answer') },
+      ]);
+    }
+    expect(reasonOf(begun('contextCompaction'))).toBe('prompt_too_long');
+  });
+
+  it.each([
+    ['item/commandExecution/requestApproval', 'permission'],
+    ['execCommandApproval', 'permission'],
+    ['item/tool/call', 'tool'],
+    ['fs/readFile', 'files'],
+    ['item/tool/requestUserInput', 'other'],
+    ['a/request/of/tomorrow', 'other'],
+  ])('is refused where codex asks for it: %s', (method, request) => {
+    const [reply, refusal] = eventsOf(codexLines.asks(method));
+    expect(reply).toEqual({ type: 'reply', text: expect.stringMatching(/^\{.*"id":7,"error":\{.*\}\}\n$/) });
+    expect(refusal).toEqual({ type: 'request-refused', request });
+  });
+});
+
+describe('A thread', () => {
+  it('is asked for first, and gets its turn when it is there', () => {
+    const decoder = new CodexDecoder(new CodexThread(new Map()));
+    expect(decoder.read(answers('initialize', { result: {} }))).toEqual([]);
+    const thread = new CodexThread(new Map());
+    thread.write({ ...plainTurn, history: [{ role: 'user', text: 'Before' }] });
+    const [reply] = new CodexDecoder(thread).read(answers('thread', { result: threadResult }));
+    expect(reply).toMatchObject({ type: 'reply', text: expect.stringMatching(/inject_items.*\n.*turn\/start.*\n$/) });
+  });
+
+  it.each([
+    ['sees instructions of the host', { ...threadResult, instructionSources: ['/etc/AGENTS.md'] }],
+    ['may write files', { ...threadResult, sandbox: { type: 'workspaceWrite' } }],
+    ['tells nothing of itself', {}],
+  ])('is not used where it %s', (_, result) => {
+    const thread = new CodexThread(new Map());
+    thread.write(plainTurn);
+    expect(new CodexDecoder(thread).read(answers('thread', { result }))).toMatchObject([{ type: 'turn-failed' }]);
+    expect(() => thread.write(plainTurn)).toThrow('no thread');
+  });
+
+  it.each(['initialize', 'thread', 'history', 'turn'])('fails where codex refuses the request %s', (id) => {
+    const [failure] = eventsOf(answers(id, { error: { code: -32600, message: 'it\u0007 is bad\nat line 1' } }));
+    expect(failure).toMatchObject({
+      reason: 'other',
+      message: expect.stringMatching(/does not take the .*: it is bad$/),
+    });
+  });
+});
+
+describe('A failure of codex', () => {
+  const withStatus = (httpStatusCode: number | null, additionalDetails = '') => ({
+    message: 'Reconnecting... 1/5',
+    codexErrorInfo: { responseStreamDisconnected: { httpStatusCode } },
+    additionalDetails,
+  });
+
+  it.each([
+    ['contextWindowExceeded', 'prompt_too_long'],
+    ['usageLimitExceeded', 'quota'],
+    ['serverOverloaded', 'overloaded'],
+    ['modelNotFound', 'model_unknown'],
+    ['cyberPolicy', 'refused'],
+    ['unauthorized', 'auth'],
+    ['a-word-of-tomorrow', 'other'],
+  ])('has the reason that its name tells: %s', (codexErrorInfo, reason) => {
+    expect(reasonOf(failed({ message: 'No.', codexErrorInfo, additionalDetails: null }))).toBe(reason);
+  });
+
+  it.each([
+    [401, 'auth'],
+    [403, 'auth'],
+    [413, 'prompt_too_long'],
+    [429, 'quota'],
+    [500, 'other'],
+    [503, 'overloaded'],
+  ])('ends the turn at once where no try would help: %d', (status, reason) => {
+    expect(reasonOf(retries(withStatus(status)))).toBe(reason);
+  });
+
+  it.each([
+    ['a stream broke', withStatus(null, 'stream disconnected before completion')],
+    ['a limit is over in seconds', withStatus(null, 'rate limit exceeded: Please try again in 1.5s.')],
+    ['only a WebSocket is refused', withStatus(404, 'unexpected status 404: x, url: ws://127.0.0.1:1/v1/responses')],
+  ])('is waited for where %s', (_, error) => {
+    expect(eventsOf(retries(error))).toEqual([]);
+  });
+
+  it('is told in one line, without the address of the API', () => {
+    const details = 'unexpected status 401 Unauthorized: Wrong key, url: http://10.0.0.1/v1/responses';
+    expect(eventsOf(retries(withStatus(401, details)))).toMatchObject([
+      { message: 'the model CLI reports: unexpected status 401 Unauthorized: Wrong key' },
+    ]);
+    const answer = JSON.stringify({ error: { message: 'bad schema' } });
+    expect(eventsOf(failed({ message: answer, codexErrorInfo: 'other' }))).toMatchObject([
+      { message: 'the model CLI reports: bad schema' },
+    ]);
+    expect(eventsOf(failed(null))).toMatchObject([{ message: 'the model CLI reports' }]);
+  });
+
+  it('is refused or too long where only words tell', () => {
+    const incomplete = (why: string) => ({
+      message: `Incomplete response returned, reason: ${why}`,
+      codexErrorInfo: 'other',
+    });
+    expect(reasonOf(failed(incomplete('max_output_tokens')))).toBe('output_too_large');
+    expect(reasonOf(retries({ ...withStatus(null), additionalDetails: incomplete('content_filter').message }))).toBe(
+      'refused',
+    );
+  });
+
+  it.each([
+    ['a name', 'account', { message: 'No.', codexErrorInfo: 'unauthorized' }],
+    ['401', 'account', withStatus(401)],
+    ['403, which may be about the request', undefined, withStatus(403)],
+    ['words', undefined, { message: 'Missing environment variable: `KEY`.', codexErrorInfo: 'other' }],
+  ])('of the login is about the account only where a code says so: %s', (_, scope, error) => {
+    const [failure] = eventsOf(failed(error));
+    expect(failure).toMatchObject({ type: 'turn-failed', reason: 'auth' });
+    expect(failure?.type === 'turn-failed' && failure.scope).toBe(scope);
+  });
+
+  it('is not read in the words of the request, and of the quota only by a code', () => {
+    const error = { message: 'Do not say "rate limit"', codexErrorInfo: 'other' };
+    const { decoder } = midTurn({ ...plainTurn, text: 'What is a Rate-Limit?' });
+    expect(decoder.read(failed(error))).toMatchObject([{ type: 'turn-failed', reason: 'other' }]);
+    const [inWords] = eventsOf(failed(error));
+    expect(inWords).toMatchObject({ reason: 'quota' });
+    expect(inWords).not.toHaveProperty('quota');
+  });
+
+  it('is an unknown model where its thread can not be opened with that', () => {
+    const thread = new CodexThread(new Map());
+    thread.write({ ...plainTurn, model: 'api-key' });
+    const refusal = answers('thread', { error: { code: -32600, message: 'unknown model api-key: 401' } });
+    expect(new CodexDecoder(thread).read(refusal)).toMatchObject([{ type: 'turn-failed', reason: 'model_unknown' }]);
+  });
+
+  it('of a used up subscription tells when it is over', () => {
+    const limit = failed({ message: 'You have hit it', codexErrorInfo: 'usageLimitExceeded' });
+    const quotaOf = (...lines: readonly string[]) => eventsOf(...lines, limit).at(-1);
+    expect(quotaOf(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
+    expect(quotaOf(limits(40, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: null } });
+    expect(eventsOf(retries(withStatus(429)))).toMatchObject([{ quota: { scope: 'model', resetsAt: null } }]);
+    const ofModel = (...lines: readonly string[]) =>
+      midTurn({ ...plainTurn, model: 'big' })
+        .decoder.read([...lines, limit].join(''))
+        .at(-1);
+    expect(ofModel(limits(40, 5000))).toMatchObject({ quota: { scope: 'model', resetsAt: null } });
+    expect(ofModel(limits(100, 5000))).toMatchObject({ quota: { scope: 'account', resetsAt: 5_000_000 } });
+  });
+
+  it('is an empty answer where the model has said nothing, and a crash where the program has gone', () => {
+    expect(reasonOf(completed)).toBe('empty_answer');
+    const { decoder } = midTurn();
+    expect(decoder.exit({ code: 1, signal: null, stderr: 'bad' })).toMatchObject([
+      { reason: 'crashed', stderr: 'bad' },
+    ]);
+    expect(midTurn().decoder.exit({ code: null, signal: 'SIGKILL', stderr: '' })).toMatchObject([
+      { reason: 'crashed' },
+    ]);
+  });
+});
+
+describe('The limits of an account', () => {
+  it.each([
+    [40, 'allowed'],
+    [92, 'warning'],
+    [100, 'rejected'],
+  ])('are reported whenever they are told: %d percent', (percent, status) => {
+    const windows = [{ name: 'five_hour', status, utilization: percent / 100, resetsAt: 9000 }];
+    expect(eventsOf(limits(percent, 9))).toEqual([{ type: 'quota-report', windows }]);
+  });
+
+  it('are none with a key of the API', () => {
+    const none = { primary: null, secondary: null, credits: null };
+    expect(eventsOf(notifies('account/rateLimits/updated', { rateLimits: none }))).toEqual([]);
+  });
+});

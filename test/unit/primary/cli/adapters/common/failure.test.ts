@@ -1,0 +1,90 @@
+import {
+  type FailureReport,
+  type FailureTable,
+  failedTurn,
+  wordsOfApi,
+} from '../../../../../../src/primary/cli/adapters/common/failure.js';
+import type { TurnFailed } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { turnOf } from '../../../../../support/acp-lines.js';
+
+const table: FailureTable = {
+  codes: [
+    ['why', 'no-login', 'auth', 'account'],
+    ['why', 'forbidden', 'auth'],
+    ['why', 'empty', 'quota'],
+  ],
+  words: [
+    [/rate.?limit/i, 'quota'],
+    [/api.?key/i, 'auth'],
+    [/model.{0,20}not found/i, 'model_unknown'],
+  ],
+};
+
+function failed(report: Partial<FailureReport>): TurnFailed {
+  const quota = { scope: 'account', resetsAt: 1 } as const;
+  return failedTurn(table, { codes: [], words: '', asked: null, isOfRequest: false, quota, ...report });
+}
+
+describe('The codes of a failure', () => {
+  it('give its reason, the most telling one first, whatever the words say', () => {
+    const codes = [
+      ['why', 'unheard of'],
+      ['status', 503],
+      ['why', 'no-login'],
+      ['status', null],
+    ] as const;
+    expect(failed({ codes, words: 'no API key' })).toEqual({
+      type: 'turn-failed',
+      reason: 'overloaded',
+      message: 'the model CLI reports: no API key',
+    });
+    expect(failed({ codes: [['other', 'no-login']] }).reason).toBe('other');
+  });
+
+  it.each<[string, Partial<FailureReport>, object]>([
+    ['a code of the program', { codes: [['why', 'no-login']] }, { scope: 'account' }],
+    ['the status 401', { codes: [['status', 401]] }, { scope: 'account' }],
+    ['a code that says what is used up', { codes: [['why', 'empty']] }, { quota: { scope: 'account', resetsAt: 1 } }],
+  ])('close an account: %s', (_, report, closed) => {
+    expect(failed(report)).toMatchObject(closed);
+  });
+
+  it.each<[string, Partial<FailureReport>]>([
+    ['a code that may be about the request', { codes: [['why', 'forbidden']] }],
+    ['the status 403', { codes: [['status', 403]] }],
+    ['a code that the request has brought about', { codes: [['why', 'no-login']], isOfRequest: true }],
+    ['words of a login', { words: 'no API key' }],
+    ['words of a limit', { words: 'rate limit' }],
+    ['what is so without a code', { uncoded: 'auth' }],
+  ])('close none by anything else: %s', (_, report) => {
+    const { reason, scope, quota } = failed(report);
+    expect(['auth', 'quota']).toContain(reason);
+    expect([scope, quota]).toEqual([undefined, undefined]);
+  });
+});
+
+describe('The words of a failure', () => {
+  const reasonOf = (words: string, asked: FailureReport['asked'] = null) => failed({ words, asked }).reason;
+
+  it('give the reason of the first row that fits', () => {
+    expect(reasonOf('a rate limit of this API key')).toBe('quota');
+    expect(reasonOf('it broke')).toBe('other');
+    expect(failed({ words: 'it broke', hidden: 'it broke: no API key' }).reason).toBe('auth');
+    expect(failed({ words: 'no API key', uncoded: 'model_unknown' }).reason).toBe('model_unknown');
+  });
+
+  it('mean nothing where they are those of the request', () => {
+    expect(reasonOf('no model named API-KEY', turnOf('Hi', { model: 'api-key' }))).toBe('other');
+    expect(reasonOf('near "my API key is"', turnOf('Say: my api-key is red'))).toBe('other');
+    expect(reasonOf('API key', turnOf('x'.repeat(600_000)))).toBe('other');
+  });
+
+  it('of what only the request itself can feel are read in any case', () => {
+    expect(reasonOf('the model was not found', turnOf('Why is a model not found?'))).toBe('model_unknown');
+  });
+
+  it('are those of the API where the program passes on its whole answer', () => {
+    expect(wordsOfApi('{"error":{"message":"It broke"}}')).toBe('It broke');
+    expect(['{"error":"x"}', 'It broke'].map(wordsOfApi)).toEqual(['{"error":"x"}', 'It broke']);
+  });
+});

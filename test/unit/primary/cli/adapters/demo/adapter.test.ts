@@ -1,0 +1,190 @@
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
+import { demoAdapter } from '../../../../../../src/primary/cli/adapters/demo/adapter.js';
+import {
+  type Consult,
+  type Decoder,
+  type DecoderEvent,
+  type Exit,
+  type ProgramVersion,
+  plainLaunch,
+  type TurnEvent,
+} from '../../../../../../src/primary/cli/contract/adapter.js';
+
+const program = join(__dirname, '../../../../../../src/demo/main.js');
+const adapter = demoAdapter(['node', 'demo.js']);
+const killed: Exit = { code: null, signal: 'SIGKILL', stderr: '' };
+
+const askProgram: Consult = async (args, input = '') => {
+  const { status, stdout } = spawnSync(process.execPath, [program, ...args], { input, encoding: 'utf8' });
+  return { code: status, stdout };
+};
+
+function programVersion(stdout = 'prompt-relay-demo 1.0.0\n'): Promise<ProgramVersion> {
+  return adapter.learn(async () => ({ code: 0, stdout }));
+}
+
+async function decoder(): Promise<Decoder<DecoderEvent>> {
+  return (await programVersion()).protocol().decoder;
+}
+
+function read(from: Decoder<DecoderEvent>, chunks: readonly string[]): readonly DecoderEvent[] {
+  return chunks.flatMap((chunk) => [...from.read(chunk)]);
+}
+
+function lines(...values: readonly unknown[]): string {
+  return values.map((value) => `${JSON.stringify(value)}\n`).join('');
+}
+
+const end = { type: 'end', model: 'eliza', usage: { input_tokens: 2, output_tokens: 3 } };
+const turnEnd: TurnEvent = {
+  type: 'turn-end',
+  text: null,
+  model: 'eliza',
+  usage: { inputTokens: 2, outputTokens: 3, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null },
+};
+
+describe('the demo adapter', () => {
+  it('offers the models that the program has, the default first', async () => {
+    const models = await (await programVersion()).listModels(askProgram);
+    expect(models?.map(({ id }) => id)).toEqual(adapter.models);
+    expect(models?.[0]?.default).toBe(true);
+  });
+
+  it('can run jobs where the program lists its models', async () => {
+    const { check } = await programVersion();
+    expect(await check(askProgram)).toBeNull();
+    expect(await check(async () => ({ code: 1, stdout: 'no such file' }))).toBe('the demo model does not answer');
+  });
+
+  it('learns the version, or does without one', async () => {
+    expect((await programVersion()).version).toBe('1.0.0');
+    expect((await programVersion('something else')).version).toBeNull();
+  });
+
+  it('names a model among the arguments only where the launch has one, and nothing else ever', async () => {
+    const { plan } = await programVersion();
+    const none = { files: [] };
+    expect(plan({ ...plainLaunch(null), system: 'secret' }, '/private/system')).toEqual({ args: [], ...none });
+    expect(plan({ ...plainLaunch('echo'), system: 'secret' }, '/private/system')).toEqual({
+      args: ['--model', 'echo'],
+      ...none,
+    });
+  });
+});
+
+describe('what the demo adapter writes', () => {
+  it('is one line for a first turn', async () => {
+    const { write } = (await programVersion()).protocol().writer;
+    expect(write({ ...plainLaunch(null), text: 'a\nb "c" \u2028', history: [] }, 1)).toEqual({
+      text: lines({ type: 'user', text: 'a\nb "c" \u2028', turn: 1 }),
+      stdin: 'keep-open',
+    });
+  });
+
+  it('is the system text, then the history with its roles, then the turn', async () => {
+    const { write } = (await programVersion()).protocol().writer;
+    const history = [
+      { role: 'user', text: 'one' },
+      { role: 'assistant', text: 'two' },
+    ] as const;
+    expect(write({ ...plainLaunch(null), text: 'three', system: 'zero', history }, 1).text).toBe(
+      lines(
+        { type: 'system', text: 'zero' },
+        { type: 'replay', role: 'user', text: 'one' },
+        { type: 'replay', role: 'assistant', text: 'two' },
+        { type: 'user', text: 'three', turn: 1 },
+      ),
+    );
+  });
+});
+
+describe('the demo program', () => {
+  it('repeats the number of the turn in each line of its answer', async () => {
+    const { write } = (await programVersion()).protocol().writer;
+    const { text } = write({ ...plainLaunch(null), text: 'hello', history: [] }, 7);
+    const { stdout } = await askProgram(['--model', 'echo'], text);
+    const said = stdout
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+    expect(said.map(({ type, turn }) => [type, turn])).toEqual([
+      ['delta', 7],
+      ['end', 7],
+    ]);
+  });
+});
+
+describe('the demo decoder', () => {
+  const stdout = lines({ type: 'delta', text: 'Hé ' }, { type: 'delta', text: '🦄\n' }, end);
+  const events: readonly DecoderEvent[] = [
+    { type: 'text-delta', text: 'Hé ' },
+    { type: 'text-delta', text: '🦄\n' },
+    turnEnd,
+  ];
+
+  it.each([1, 2, 3, 7, 50, 1000])('reads lines that are cut every %d characters', async (size) => {
+    const chunks = Array.from({ length: Math.ceil(stdout.length / size) }, (_, at) =>
+      stdout.slice(at * size, (at + 1) * size),
+    );
+    expect(read(await decoder(), chunks)).toEqual(events);
+  });
+
+  it('yields each event as soon as its line is whole', async () => {
+    const one = await decoder();
+    expect(read(one, ['{"type":"delta",'])).toEqual([]);
+    expect(read(one, ['"text":"a"}\n{"type"'])).toEqual([{ type: 'text-delta', text: 'a' }]);
+  });
+
+  it('reads turn after turn', async () => {
+    expect(read(await decoder(), [stdout, stdout])).toEqual([...events, ...events]);
+  });
+
+  it.each([
+    ['a type it does not know', lines({ type: 'models', models: [] })],
+    ['no JSON', 'hello\n\n'],
+    ['no object', 'null\n[]\n1\n'],
+    ['a delta without its text', lines({ type: 'delta' })],
+    ['a negative count', lines({ ...end, usage: { input_tokens: -1, output_tokens: 0 } })],
+  ])('passes over a line that has %s', async (_, noise) => {
+    expect(read(await decoder(), [noise, stdout])).toEqual(events);
+  });
+
+  it('reads no line that answers another turn', async () => {
+    const one = await decoder();
+    one.begin?.(2);
+    const late = lines({ type: 'delta', text: 'late', turn: 1 }, { ...end, turn: 1 });
+    const own = lines({ type: 'delta', text: 'a', turn: 2 }, { ...end, turn: 2 });
+    const stray: TurnEvent = { type: 'stray' };
+    expect(read(one, [late, own])).toEqual([stray, stray, { type: 'text-delta', text: 'a' }, turnEnd]);
+  });
+
+  it('ends the turn on an error, with its reason where that is a known one', async () => {
+    const failed = lines(
+      { type: 'error', reason: 'model_unknown', message: 'no such model' },
+      { type: 'error', reason: 'moon', message: 'full' },
+    );
+    expect(read(await decoder(), [failed])).toEqual([
+      { type: 'turn-failed', reason: 'model_unknown', message: 'no such model' },
+      { type: 'turn-failed', reason: 'other', message: 'full' },
+    ]);
+  });
+
+  it('fails a turn that the program did not live to end', async () => {
+    const one = await decoder();
+    read(one, [lines({ type: 'delta', text: 'Once ' }), '{"type":"del']);
+    const message = 'the model CLI was ended by SIGKILL';
+    expect([...one.exit(killed)]).toEqual([{ type: 'turn-failed', reason: 'crashed', message }]);
+  });
+
+  it('names the exit code of a program that exited by itself', async () => {
+    const [event] = (await decoder()).exit({ code: 3, signal: null, stderr: '' });
+    expect(event).toMatchObject({ reason: 'crashed', message: expect.stringContaining('exited with code 3') });
+  });
+
+  it('takes a last line without a newline for whole', async () => {
+    const one = await decoder();
+    read(one, [stdout.trimEnd()]);
+    expect([...one.exit({ code: 0, signal: null, stderr: '' })]).toEqual([turnEnd]);
+  });
+});

@@ -1,0 +1,79 @@
+import { fileAdapter } from '../../../../../../src/primary/cli/adapters/file/adapter.js';
+import { type Consult, type Protocol, plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { RelayError } from '../../../../../../src/shared/errors.js';
+import {
+  adapterWith,
+  consult,
+  failureOf,
+  faultOf,
+  ofExample,
+  options,
+  silent,
+  versionWith,
+} from '../../../../../support/adapter-files.js';
+
+describe('an adapter in a file that is mistaken', () => {
+  it('survives functions that promise where they must answer, and promises that nobody awaits', async () => {
+    const late = async () => JSON.parse('{');
+    const parts = { protocol: silent({ writer: { write: late }, decoder: { read: late, exit: late, begin: late } }) };
+    const exit = { code: 0, signal: null, stderr: '' };
+    for (const act of [
+      ({ decoder }: Protocol) => decoder.read('x'),
+      ({ decoder }: Protocol) => decoder.exit(exit),
+      ({ decoder }: Protocol) => decoder.begin?.(1),
+      ({ writer }: Protocol) => writer.write({ ...plainLaunch(null), text: 'Hi', history: [] }, 1),
+    ]) {
+      const { stderr } = await failureOf(parts, (programVersion) => act(programVersion.protocol()));
+      expect(stderr).toContain('it must answer at once, and not with a promise');
+    }
+    expect(faultOf({ createAdapter: late })).toContain('must return an adapter');
+    for (const learn of [late, async () => ({ ...(await ofExample()), plan: late })]) {
+      await expect(fileAdapter(adapterWith({ learn }), options).learn(consult)).rejects.toThrow('has failed: ');
+    }
+  });
+
+  it('may forget to await a consultation, and may not promise whether one is enough', async () => {
+    const failing: Consult = async (_args, _input, isEnough) => {
+      isEnough?.('x');
+      throw new RelayError('spawn_error', 'gone');
+    };
+    const forgetting = async (ask: Consult) => {
+      void ask(['--version']);
+      return ofExample();
+    };
+    const adapter = fileAdapter(adapterWith({ learn: forgetting }), options);
+    expect((await adapter.learn(failing)).version).toBe('0.3.1');
+    const promising = (ask: Consult) => ask([], '', (async () => JSON.parse('{')) as never);
+    const learned = fileAdapter(adapterWith({ learn: promising }), options).learn(failing);
+    await expect(learned).rejects.toThrow('it must answer at once, and not with a promise');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['nothing', null, 'null'],
+    ['a text', 'no such flag', 'no such flag'],
+  ])('says what was thrown where that is %s', async (_, thrown, words) => {
+    const fail = () => {
+      throw thrown;
+    };
+    const learned = fileAdapter(adapterWith({ learn: async () => fail() }), options).learn(consult);
+    const programVersion = await versionWith({ check: fail, listModels: async () => fail() });
+    for (const asked of [learned, programVersion.check(consult), programVersion.listModels(consult)]) {
+      await expect(asked).rejects.toMatchObject({ code: 'cli_error', message: `the adapter jay has failed: ${words}` });
+    }
+  });
+
+  it('guards what tells of more than text', async () => {
+    const schema = () => JSON.parse('{');
+    const error = await failureOf({ extras: { schema, image: async () => schema() } }, (d) => d.extras.schema?.('{}'));
+    expect(error).toMatchObject({ code: 'cli_error', message: 'the adapter jay has failed' });
+    const { extras } = await versionWith({
+      extras: {
+        high: 'x',
+        effort() {
+          return this.high;
+        },
+      },
+    });
+    expect([extras.image, extras.effort?.('high')]).toEqual([undefined, 'x']);
+  });
+});

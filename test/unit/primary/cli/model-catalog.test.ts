@@ -1,0 +1,154 @@
+import { ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
+import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
+import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
+import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import type { ModelEntry } from '../../../../src/shared/api/models.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import { jobRequest } from '../../../support/job-records.js';
+import { echoCli, modelClisOf } from '../../../support/model-clis.js';
+import { clock } from '../../../support/trees.js';
+
+async function create(clis: AtLeastOne<NamedAdapter>, env: Readonly<Record<string, string>> = {}) {
+  const made = await modelClisOf(clis, env);
+  const catalog = new ModelCatalog(made.clis, made.router, made.config.modelAliases, clock);
+  return { ...made, catalog };
+}
+
+describe('Several CLIs', () => {
+  it('list their models with their names, and one default', async () => {
+    const all = [echoCli('claude'), echoCli('codex')] as const;
+    await using made = await create(all);
+    const listed = async () => (await made.catalog.list()).models.map(({ id, default: is }) => [id, is]);
+    expect(await listed()).toEqual([
+      ['claude/big', true],
+      ['claude/small', false],
+      ['codex/big', false],
+      ['codex/small', false],
+    ]);
+    await using other = await create(all, {
+      MODEL_API_DEFAULT_MODEL: 'codex/big',
+      MODEL_API_ALLOWED_MODELS: 'codex/big',
+    });
+    const { models } = await other.catalog.list();
+    expect(models.map(({ id, default: is }) => [id, is])).toEqual([['codex/big', true]]);
+  });
+
+  it('list the default of the CLI that answers by default', async () => {
+    await using made = await create([echoCli('claude'), echoCli('codex')], { MODEL_API_DEFAULT_MODEL: 'codex' });
+    const { models } = await made.catalog.list();
+    expect(models.map(({ id, default: is }) => [id, is])).toEqual([
+      ['claude/big', false],
+      ['claude/small', false],
+      ['codex/big', true],
+      ['codex/small', false],
+    ]);
+    await using named = await create([echoCli('claude'), echoCli('codex')], { MODEL_API_ALLOWED_MODELS: 'codex,opus' });
+    const allowed = await named.catalog.list();
+    expect(allowed.models.map(({ id, default: is }) => [id, is])).toEqual([
+      ['claude/opus', false],
+      ['codex', true],
+    ]);
+  });
+
+  it('have names that stand for their models, once they have told of those', async () => {
+    const aliases = 'mini=codex/small,codex/big=opus,*=codex';
+    await using made = await create([echoCli('claude'), echoCli('codex')], { MODEL_API_MODEL_ALIASES: aliases });
+    const { catalog } = made;
+    const targets = async () => {
+      const names = ['big', 'other', 'codex/big', 'codex/huge', 'mini'];
+      return Promise.all(names.map((name) => catalog.target(name)));
+    };
+    expect(catalog.target('big')).toBeInstanceOf(Promise);
+    const known = ['big', 'codex', 'codex/big', 'codex/huge', 'codex/small'];
+    expect(await targets()).toEqual(known);
+    expect(catalog.target('big')).toBe('big'); // at once from now on
+    expect(await targets()).toEqual(known);
+    expect((await catalog.list()).models.map(({ id, alias_of: target }) => [id, target])).toEqual([
+      ['claude/big', undefined],
+      ['claude/small', undefined],
+      ['codex/big', undefined],
+      ['codex/small', undefined],
+      ['mini', 'codex/small'],
+    ]);
+    expect(await catalog.find('other')).toBeNull(); // the default of codex has no name in its list
+    expect(await catalog.find('big')).toMatchObject({ id: 'big', alias_of: 'claude/big' });
+    expect(await catalog.find('codex/big')).toMatchObject({ id: 'codex/big', name: 'Big' });
+  });
+
+  it('list what their models take beside text, once the program is known', async () => {
+    await using made = await create([echoCli('claude', { image: () => '' }), echoCli('codex')]);
+    const { models } = await made.catalog.list();
+    expect(models.map(({ id, capabilities }) => [id, capabilities])).toEqual([
+      ['claude/big', { images: true, effort: false }],
+      ['claude/small', { images: false, effort: false }],
+      ['codex/big', { images: false, effort: false }],
+      ['codex/small', { images: false, effort: false }],
+    ]);
+    await using absent = await create([echoCli('claude', {}, ['/nowhere'])], { MODEL_API_ALLOWED_MODELS: 'opus' });
+    expect((await absent.catalog.list()).models).toEqual([{ id: 'opus', name: 'opus', default: true }]);
+  });
+});
+
+describe('The list of models', () => {
+  const models = [
+    { id: 'big', name: 'Big', default: false },
+    { id: 'small', name: 'Small', default: true, description: 'fast' },
+  ];
+  const alias = (id: string, target: string) => ({ id, name: id, default: false, alias_of: target });
+
+  function stub(name: string, listed: readonly ModelEntry[] | null): ModelCli {
+    const program = { listModels: async () => listed, extras: null };
+    const publicName = (model: string | null) => (model === null ? name : `${name}/${model}`);
+    return { name, adapter: { models: null }, program, publicName } as unknown as ModelCli;
+  }
+
+  async function catalogOf(aliases: string) {
+    const config = await loadConfig({ MODEL_API_MODEL_ALIASES: aliases }, async () => '');
+    const clis = [stub('a', models), stub('b', null)] as const;
+    return new ModelCatalog(clis, new ModelRouter(config, clis), config.modelAliases, clock);
+  }
+
+  it('ends with the aliases, and what they stand for', async () => {
+    const catalog = await catalogOf('gpt-4o=big,*=big,usual=default,big=small,next=b/unlisted');
+    const own = models.map((model) => ({ ...model, id: `a/${model.id}` }));
+    const ofSilent = { id: 'b', name: 'b', default: false };
+    expect(await catalog.list()).toEqual({
+      count: 6,
+      models: [...own, ofSilent, alias('gpt-4o', 'a/big'), alias('usual', 'a/small'), alias('next', 'b/unlisted')],
+    });
+  });
+
+  it('has each name that a request may have, with what it stands for', async () => {
+    const catalog = await catalogOf('*=big');
+    expect(await catalog.find('a/small')).toEqual({ ...models[1], id: 'a/small' });
+    expect(await catalog.find('anything')).toEqual(alias('anything', 'a/big'));
+    expect(await catalog.find('default')).toEqual(alias('default', 'a/small'));
+    expect(await catalog.find('b/x')).toBeNull();
+  });
+});
+
+describe('A request', () => {
+  const catalogOf = async (listed: boolean) => {
+    const config = await loadConfig({ MODEL_API_MODEL_ALIASES: 'gpt-4o=haiku' }, async () => '');
+    const program = { listModels: async () => [] };
+    const adapter = { models: listed ? null : ['haiku'] };
+    const cli = { name: 'a', adapter, program, publicName: (model: string | null) => model } as unknown as ModelCli;
+    return new ModelCatalog([cli], new ModelRouter(config, [cli]), config.modelAliases, clock);
+  };
+  const request = jobRequest({ model: 'gpt-4o' });
+
+  it('goes on with the model that its name stands for, at once or when that is known', async () => {
+    expect((await catalogOf(false)).targeted(request)).toEqual({ ...request, model: 'haiku' });
+    const later = (await catalogOf(true)).targeted(request);
+    expect(later).toBeInstanceOf(Promise);
+    expect(await later).toEqual({ ...request, model: 'haiku' });
+  });
+
+  it('stays the same where its name stands for itself, or where it names none', async () => {
+    const [named, nameless] = [jobRequest({ model: 'haiku' }), jobRequest()];
+    for (const each of [named, nameless]) {
+      expect((await catalogOf(false)).targeted(each)).toBe(each);
+      expect(await (await catalogOf(true)).targeted(each)).toBe(each);
+    }
+  });
+});

@@ -1,0 +1,117 @@
+import { join } from 'node:path';
+import { type Adapter, plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { forgetConversation } from '../../../../src/primary/cli/model-cli.js';
+import { launchKeyOf } from '../../../../src/primary/cli/process/program.js';
+import { jobFailed, jobRequest } from '../../../support/job-records.js';
+import { echoCli, modelClisOf } from '../../../support/model-clis.js';
+import { lineVersion, TextBook, turnOf } from '../../../support/scripted-cli.js';
+
+const never = new AbortController().signal;
+
+const adapter: Adapter = {
+  name: 'test',
+  command: ['env'],
+  credentialVariable: 'MODEL_TOKEN',
+  env: { MODEL_RETRIES: '4', MODEL_UPDATES: 'off' },
+  models: ['a', 'b'],
+  learn: async () => lineVersion(),
+};
+
+async function create(env: Readonly<Record<string, string>>) {
+  const { clis, router, folder, [Symbol.asyncDispose]: dispose } = await modelClisOf([{ name: 'test', adapter }], env);
+  return { ...clis[0], models: router.choice, folder, [Symbol.asyncDispose]: dispose };
+}
+
+describe('the model CLI as a part of the service', () => {
+  it('starts programs with what its adapter sets, what the operator allows, and the credential, and nothing else', async () => {
+    await using cli = await create({
+      HOME: '/home/me',
+      MODEL_UPDATES: 'on',
+      SECRET: 'x',
+      MODEL_API_CLI_ENV: 'MODEL_UPDATES',
+      MODEL_CODE_OAUTH_TOKEN: 'token',
+    });
+    const { path } = await cli.program.find();
+    const { stdout } = await cli.pool.consult(path, []);
+    const [cookie, ...rest] = stdout.trim().split('\n');
+    expect(cookie).toMatch(/^PROMPT_RELAY_JOB=[\d.]+:1$/);
+    expect(rest.toSorted()).toEqual([
+      'HOME=/home/me',
+      'MODEL_RETRIES=4',
+      'MODEL_TOKEN=token',
+      'MODEL_UPDATES=on',
+      'PATH=/usr/local/bin:/usr/bin:/bin',
+      `TMPDIR=${join(cli.folder.path, '1')}`,
+    ]);
+  });
+
+  it('takes the launch of a request that names nothing for the usual one', async () => {
+    await using cli = await create({ MODEL_API_DEFAULT_MODEL: 'b' });
+    const program = await cli.program.find();
+    cli.history.refresh((launch) => launchKeyOf(program, launch), 0);
+    expect(cli.history.records.map(({ launch }) => launch)).toEqual([plainLaunch('b')]);
+    expect(cli.models).toEqual({ fallback: 'b', allowed: ['a', 'b'], label: 'b' });
+  });
+});
+
+describe('Several model CLIs', () => {
+  const named = [echoCli('claude'), echoCli('codex')] as const;
+
+  it('get each job with their own name of its model, and know what requests call it', async () => {
+    await using made = await modelClisOf(named);
+    for (const [asked, answered, publicName] of [
+      ['claude', 'claude-default', 'claude/claude-default'],
+      ['claude/opus', 'claude-opus', 'claude/claude-opus'],
+      ['codex/gpt-5', 'codex-gpt-5', 'codex/codex-gpt-5'],
+    ] as const) {
+      const { cli, adapterModel } = made.router.route({ model: asked, client: 'a' });
+      const launch = plainLaunch(adapterModel);
+      const lease = await cli.acquire(launch, null, never);
+      const end = await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      await lease.release(null);
+      expect([end.model, cli.publicName(end.model)]).toEqual([answered, publicName]);
+    }
+  });
+
+  it('keep the process of a conversation, until it goes on at another one', async () => {
+    await using made = await modelClisOf(named);
+    const { clis, router } = made;
+    const live = () => clis.map(({ pool }) => pool.counts().live);
+    const turn = async (model: string, messageCount: number) => {
+      const { cli, adapterModel } = router.route({ model, client: 'a' });
+      const launch = plainLaunch(adapterModel);
+      const state = { id: 'a', messageCount, launch };
+      const lease = await cli.acquire(launch, messageCount === 0 ? null : state, never);
+      await lease.turn({ ...turnOf('hello'), ...launch }, new TextBook(), never);
+      const after = { ...state, messageCount: messageCount + 2 };
+      forgetConversation(clis, 'a', cli);
+      await lease.release(after);
+      return { origin: lease.origin, isKept: cli.pool.keeps(after) };
+    };
+    expect(await turn('codex/gpt-5', 0)).toMatchObject({ origin: 'new', isKept: true });
+    expect(await turn('codex/gpt-5', 2)).toMatchObject({ origin: 'live', isKept: true });
+    expect(await turn('claude/opus', 4)).toMatchObject({ origin: 'new', isKept: true });
+    expect(live()).toEqual([1, 0]);
+    forgetConversation(clis, 'a');
+    expect(live()).toEqual([0, 0]);
+  });
+
+  it('are checked each by itself, and say which one was', async () => {
+    await using made = await modelClisOf(named);
+    const [, codex] = made.clis;
+    expect(await codex?.health.checks.check('forced')).toMatchObject({ cli: 'codex', status: 'ready' });
+    expect(made.checks.map(({ cli }) => cli)).toEqual(['codex']);
+    expect(made.clis.map(({ health }) => health.checks.current.status)).toEqual(['unknown', 'ready']);
+  });
+
+  it('have circuits each: jobs that name no model have the circuit of the default model at its CLI', async () => {
+    await using made = await modelClisOf(named, { MODEL_API_DEFAULT_MODEL: 'codex/gpt' });
+    const request = jobRequest();
+    const route = made.router.route(request);
+    const quota = { scope: 'model', resetsAt: null } as const;
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
+    route.cli.health.circuits.admitted({ request, route });
+    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+    expect(made.clis.map(({ health }) => health.circuits.isClosed)).toEqual([true, false]);
+  });
+});

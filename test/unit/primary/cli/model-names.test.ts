@@ -1,0 +1,155 @@
+import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
+import { type AtLeastOne, modelFor, type NamedAdapter, narrowed } from '../../../../src/primary/cli/models.js';
+import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+
+type Traits = Partial<Pick<Adapter, 'models' | 'modelForm' | 'needsModel'>>;
+
+function cli(name: string, traits: Traits = {}): NamedAdapter {
+  return { name, adapter: { models: null, ...traits } as unknown as Adapter };
+}
+
+const claude = cli('claude', { modelForm: /^claude-|^(opus|haiku)$/ });
+const demo = cli('demo', { models: ['eliza', 'echo'] });
+const agent = cli('agent', { modelForm: /^(?!agent\/.*\/)[^/]+\/./ });
+
+async function routerOf(
+  clis: AtLeastOne<NamedAdapter>,
+  env: Record<string, string> = {},
+  models: string[] | null = null,
+) {
+  return new ModelRouter(await loadConfig(env, async () => ''), clis, () => models);
+}
+
+async function namesOf(clis: AtLeastOne<NamedAdapter>, aliases = '', env: Record<string, string> = {}) {
+  return (await routerOf(clis, { MODEL_API_MODEL_ALIASES: aliases, ...env })).names;
+}
+
+const listed = new Set(['gpt-5', 'sonnet', 'agent/grok']);
+
+describe('With one CLI, the name of a model', () => {
+  it.each<[string, string]>([
+    ['eliza', 'eliza'],
+    ['default', 'default'],
+    ['gpt-4o', 'echo'],
+    ['demo/echo', 'echo'],
+    ['demo', 'default'],
+    ['demo/gpt-4o', 'gpt-4o'],
+    ['demo/--flag', 'eliza'],
+    ['demo/', 'eliza'],
+    ['anything', 'eliza'],
+    ['other/echo', 'eliza'],
+    ['chain', 'gpt-4o'],
+  ])('is a model of it, an alias, the CLI and a model, or any other: %s', async (name, target) => {
+    const names = await namesOf([demo], 'gpt-4o=echo,*=eliza,eliza=echo,chain=gpt-4o');
+    expect([names.needsList(name), names.of(name)]).toEqual([false, target]);
+  });
+
+  it('is left to the CLI where nothing maps it', async () => {
+    const names = await namesOf([claude], 'gpt-4o=haiku');
+    for (const name of ['gpt-4', 'claude-next', 'openai/gpt-4o', 'claudette/x', 'codex'])
+      expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
+  });
+
+  it('is one of the form that the CLI takes before it is an alias, and needs no list for that', async () => {
+    const names = await namesOf([claude], 'claude-3=haiku,opus=haiku,*=opus');
+    for (const name of ['claude-3', 'opus', 'haiku', 'claude-4'])
+      expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
+  });
+
+  it('is one that the CLI lists before it is an alias', async () => {
+    const names = await namesOf([claude], 'gpt-5=haiku,*=opus');
+    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.needsList(name))).toEqual([true, true, true]);
+    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name, listed))).toEqual(['gpt-5', 'sonnet', 'opus']);
+    expect(['gpt-5', 'sonnet', 'other'].map((name) => names.of(name))).toEqual(['haiku', 'opus', 'opus']);
+  });
+
+  it('is one that the operator names before it is any other', async () => {
+    const names = await namesOf([claude], 'gpt-4o=mine,*=haiku', { MODEL_API_DEFAULT_MODEL: 'usual' });
+    for (const name of ['mine', 'usual']) expect([names.needsList(name), names.of(name)]).toEqual([false, name]);
+    expect(names.of('gpt-4o')).toBe('mine');
+  });
+
+  it('may begin with that of the CLI and be a model all the same, as its list says', async () => {
+    const names = await namesOf([agent]);
+    expect(names.needsList('agent/grok')).toBe(true);
+    expect(names.of('agent/grok', listed)).toBe('agent/grok');
+    expect(names.of('agent/gpt-5', listed)).toBe('gpt-5');
+    expect(names.of('agent/unlisted', listed)).toBe('agent/unlisted');
+    expect(names.of('agent/maker/model')).toBe('maker/model');
+    expect([names.needsList('maker/model'), names.of('maker/model')]).toEqual([false, 'maker/model']);
+    const mapped = await namesOf([cli('codex')], 'codex/gpt-5=other');
+    expect([mapped.of('codex/gpt-5', listed), mapped.of('codex/sonnet', listed)]).toEqual(['other', 'sonnet']);
+  });
+});
+
+describe('With several CLIs, the name of a model', () => {
+  it.each<[string, string]>([
+    ['echo', 'echo'],
+    ['demo/echo', 'demo/echo'],
+    ['claude', 'claude'],
+    ['claude/opus', 'claude/opus'],
+    ['claude/claude-next', 'claude/claude-next'],
+    ['gpt-4o', 'claude/haiku'],
+    ['claude/gpt-4o', 'demo/echo'],
+    ['anything', 'default'],
+    ['other/echo', 'default'],
+    ['default', 'default'],
+  ])('is looked for at the CLI that it names, else at the first one: %s', async (name, target) => {
+    const names = await namesOf([demo, claude], 'gpt-4o=claude/haiku,claude/gpt-4o=demo/echo,*=default,claude=echo');
+    expect(names.of(name)).toBe(target);
+  });
+
+  it('needs the list of its own CLI, where an alias could take its place', async () => {
+    const names = await namesOf([demo, claude], 'claude/gpt-4o=echo,*=default');
+    expect(['claude/gpt-4o', 'claude/gpt-5', 'gpt-5', 'claude/opus'].map((name) => names.needsList(name))).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+    expect(names.of('claude/gpt-4o', new Set(['gpt-4o']))).toBe('claude/gpt-4o');
+  });
+});
+
+describe('The names that an operator gives', () => {
+  it('are aliases too, and never any other', async () => {
+    const aliases = { MODEL_API_MODEL_ALIASES: 'gpt-4o=echo,*=eliza' };
+    const router = await routerOf([demo], { ...aliases, MODEL_API_ALLOWED_MODELS: 'gpt-4o,demo/eliza' }, [
+      'gpt-4o',
+      'x',
+    ]);
+    expect([router.choice.allowed, router.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
+    expect(router.modelsOf('a')).toEqual(['echo', 'x']);
+    const own = narrowed(router.choice, router.modelsOf('a'));
+    expect(own.allowed).toEqual(['echo']);
+    expect(() => modelFor(router.names.of('anything'), own)).toThrow('must be one of echo');
+    const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
+    expect(several.modelsOf('a')).toEqual(['claude/haiku', 'demo/echo']);
+  });
+});
+
+describe('The name default', () => {
+  it('is the model of a request that names none, for its client', async () => {
+    const { choice } = await routerOf([claude], { MODEL_API_DEFAULT_MODEL: 'haiku' });
+    expect([modelFor('default', choice), modelFor(null, choice)]).toEqual(['haiku', 'haiku']);
+    expect(modelFor('default', narrowed(choice, ['opus']))).toBe('opus');
+    const plain = await routerOf([demo]);
+    expect(modelFor('default', plain.choice)).toBeNull();
+    expect(plain.route({ model: 'default', client: 'a' })).toMatchObject({ cli: demo, adapterModel: null });
+  });
+
+  it('goes to the CLI that answers by default', async () => {
+    const { choice } = await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' });
+    expect(modelFor('default', choice)).toBe('claude/haiku');
+    const router = await routerOf([demo, claude], {}, ['claude/opus']);
+    expect(router.route({ model: 'default', client: 'a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
+  });
+
+  it('is a model where the operator allows one of that name', async () => {
+    const { choice } = await routerOf([claude], { MODEL_API_ALLOWED_MODELS: 'haiku,default' });
+    expect(modelFor('default', choice)).toBe('default');
+    const all = await routerOf([claude]);
+    expect(modelFor('default', narrowed(all.choice, ['opus', 'default']))).toBe('default');
+  });
+});

@@ -1,0 +1,172 @@
+import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
+import { type ModelChoice, modelCatalog, modelChoice, modelFor, narrowed } from '../../../../src/primary/cli/models.js';
+import type { ModelEntry } from '../../../../src/shared/api/models.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const listed: readonly ModelEntry[] = [
+  { id: 'default', name: 'The default', default: true },
+  { id: 'opus', name: 'Opus', default: false, description: 'slow' },
+  { id: 'haiku', name: 'Haiku', default: false },
+];
+
+async function catalogOf(choice: Partial<ModelChoice>, models: readonly ModelEntry[] | null = listed) {
+  const whole = { fallback: null, allowed: null, label: choice.fallback ?? null, ...choice };
+  const catalog = modelCatalog(async () => models, whole, new FakeClock());
+  return await catalog();
+}
+
+/** Every id, the default one with a star. */
+async function idsOf(choice: Partial<ModelChoice>, models?: readonly ModelEntry[] | null): Promise<string[]> {
+  const { models: entries } = await catalogOf(choice, models);
+  return entries.map((model) => (model.default ? `${model.id}*` : model.id));
+}
+
+describe('the models a request may name', () => {
+  it.each<[string, Partial<ModelChoice>, readonly string[]]>([
+    ['what the CLI lists', {}, ['default*', 'opus', 'haiku']],
+    ['a default that it lists', { fallback: 'opus' }, ['default', 'opus*', 'haiku']],
+    ['a default that it does not list', { fallback: 'opus-4-1' }, ['default', 'opus', 'haiku', 'opus-4-1*']],
+    ['those allowed, listed or not', { fallback: 'opus-4-1', allowed: ['opus-4-1', 'haiku'] }, ['opus-4-1*', 'haiku']],
+    ['those allowed, none of them listed', { fallback: 'b', allowed: ['a', 'b'] }, ['a', 'b*']],
+    ['those of the adapter, the default first', { allowed: ['a', 'b'] }, ['a*', 'b']],
+    ['each of them once', { fallback: 'haiku', allowed: ['haiku', 'haiku'] }, ['haiku*']],
+  ])('are %s, and one of them is the default', async (_, choice, ids) => {
+    expect(await idsOf(choice)).toEqual(ids);
+  });
+
+  it.each<[string, Partial<ModelChoice>, readonly string[]]>([
+    ['the default', { fallback: 'opus' }, ['opus*']],
+    ['those allowed', { fallback: 'a', allowed: ['a', 'b'] }, ['a*', 'b']],
+    ['what it uses by itself', {}, ['default*']],
+  ])('are %s where the CLI lists none', async (_, choice, ids) => {
+    expect(await idsOf(choice, null)).toEqual(ids);
+    expect(await idsOf(choice, [])).toEqual(ids);
+  });
+
+  it.each([[0], [2]])('hold one default where the CLI marks %d', async (marked) => {
+    const models = listed.map((model, index) => ({ ...model, default: index < marked }));
+    expect(await idsOf({}, models)).toEqual(['default*', 'opus', 'haiku']);
+  });
+
+  it('are told with all that the CLI says of them', async () => {
+    const { count, models } = await catalogOf({ fallback: 'opus', allowed: ['opus', 'a'] });
+    expect([count, models]).toEqual([
+      2,
+      [
+        { id: 'opus', name: 'Opus', default: true, description: 'slow' },
+        { id: 'a', name: 'a', default: false },
+      ],
+    ]);
+  });
+});
+
+describe('the list of models', () => {
+  function listing(ask: () => Promise<readonly ModelEntry[] | null>) {
+    const clock = new FakeClock();
+    let asked = 0;
+    const choice: ModelChoice = { fallback: null, allowed: null, label: null };
+    const catalog = modelCatalog(
+      () => {
+        asked++;
+        return ask();
+      },
+      choice,
+      clock,
+    );
+    return { clock, catalog, asked: () => asked };
+  }
+
+  it('is asked for once in ten minutes, however many want it', async () => {
+    const { clock, catalog, asked } = listing(async () => listed);
+    await Promise.all([catalog(), catalog()]);
+    await clock.advance(10 * 60_000 - 1);
+    await catalog();
+    expect(asked()).toBe(1);
+    await clock.advance(1);
+    expect((await catalog()).count).toBe(3);
+    expect(asked()).toBe(2);
+  });
+
+  it('is asked for again after five seconds where the CLI could not tell, however many want it, and short until then', async () => {
+    let isInstalled = false;
+    const { clock, catalog, asked } = listing(async () => {
+      if (!isInstalled) throw new Error('not installed');
+      return listed;
+    });
+    expect((await catalog()).models).toEqual([{ id: 'default', name: 'default', default: true }]);
+    isInstalled = true;
+    await clock.advance(4999);
+    expect((await catalog()).count).toBe(1);
+    expect(asked()).toBe(1);
+    await clock.advance(1);
+    expect((await catalog()).count).toBe(3);
+  });
+});
+
+describe('the choice of a model', () => {
+  async function choiceOf(env: Readonly<Record<string, string>>, models: readonly string[] | null) {
+    const config = await loadConfig(env, () => Promise.reject(new Error('there is no file')));
+    return modelChoice(config, { models } as Adapter);
+  }
+
+  it.each<[Readonly<Record<string, string>>, readonly string[] | null, ModelChoice]>([
+    [{}, null, { fallback: null, allowed: null, label: null }],
+    [{}, ['a', 'b'], { fallback: null, allowed: ['a', 'b'], label: 'a' }],
+    [{ MODEL_API_DEFAULT_MODEL: 'c' }, null, { fallback: 'c', allowed: null, label: 'c' }],
+    [{ MODEL_API_DEFAULT_MODEL: 'c' }, ['a', 'b'], { fallback: 'c', allowed: ['a', 'b', 'c'], label: 'c' }],
+    [{ MODEL_API_DEFAULT_MODEL: 'b' }, ['a', 'b'], { fallback: 'b', allowed: ['a', 'b'], label: 'b' }],
+    [
+      { MODEL_API_ALLOWED_MODELS: 'x,y' },
+      ['a'],
+      { fallback: 'x', allowed: ['x', 'y'], limitedBy: 'MODEL_API_ALLOWED_MODELS', label: 'x' },
+    ],
+    [
+      { MODEL_API_ALLOWED_MODELS: 'x,y', MODEL_API_DEFAULT_MODEL: 'y' },
+      null,
+      { fallback: 'y', allowed: ['x', 'y'], limitedBy: 'MODEL_API_ALLOWED_MODELS', label: 'y' },
+    ],
+  ])('follows the operator first, then the adapter: %j, %j', async (env, models, choice) => {
+    expect(await choiceOf(env, models)).toEqual(choice);
+  });
+
+  it('is the model that a request names, where that is allowed, else the one that answers when none is named', () => {
+    const choice: ModelChoice = { fallback: 'a', allowed: ['a', 'b'], label: 'a' };
+    expect([modelFor('b', choice), modelFor(null, choice)]).toEqual(['b', 'a']);
+    expect(() => modelFor('c', choice)).toThrow(
+      expect.objectContaining({ code: 'validation_error', message: 'model: must be one of a, b' }),
+    );
+    expect(modelFor('c', { ...choice, allowed: null })).toBe('c');
+    expect(modelFor(null, { ...choice, fallback: null })).toBeNull();
+  });
+});
+
+describe('the choice of a client that may name some models only', () => {
+  const choice: ModelChoice = { fallback: 'b', allowed: ['a', 'b', 'c'], label: 'b' };
+
+  it('is that of the service where nothing limits it', () => {
+    expect(narrowed(choice, null)).toBe(choice);
+  });
+
+  it('keeps the default of the service where the client may name it', () => {
+    expect(modelFor(null, narrowed(choice, ['a', 'b']))).toBe('b');
+  });
+
+  it("has the client's first one as its default otherwise, and never one whose name is not known", () => {
+    expect(modelFor(null, narrowed(choice, ['c', 'a']))).toBe('c');
+    expect(modelFor(null, narrowed({ fallback: null, allowed: null, label: null }, ['x', 'y']))).toBe('x');
+  });
+
+  it('holds no model that the service does not allow', () => {
+    const own = narrowed(choice, ['x', 'c']);
+    expect(modelFor(null, own)).toBe('c');
+    expect(() => modelFor('x', own)).toThrow('model: must be one of c');
+    expect(() => modelFor('a', own)).toThrow('model: must be one of c');
+  });
+
+  it('may be empty, and then no request can be served', () => {
+    for (const named of [null, 'a', 'x']) {
+      expect(() => modelFor(named, narrowed(choice, ['x']))).toThrow('model: MODEL_API_ALLOWED_MODELS has none');
+    }
+  });
+});

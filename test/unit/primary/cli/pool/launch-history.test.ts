@@ -1,0 +1,123 @@
+import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
+import { LaunchHistory } from '../../../../../src/primary/cli/pool/launch-history.js';
+import { usual, withSystem } from '../../../../support/pool-house.js';
+
+class Book {
+  readonly history = new LaunchHistory(usual);
+  file = 'v1';
+  nowMs = 0;
+  readonly keyOf = ({ model, system }: LaunchOptions) => [this.file, model, system].join(' ');
+
+  use(launch: LaunchOptions, times = 1): void {
+    for (let time = 0; time < times; time++) this.history.use(this.keyOf(launch), launch, this.nowMs);
+  }
+
+  refresh(): void {
+    this.history.refresh(this.keyOf, this.nowMs);
+  }
+
+  record(launch: LaunchOptions) {
+    return this.history.records.find(({ key }) => key === this.keyOf(launch));
+  }
+
+  get systems(): (string | null)[] {
+    return this.history.records.map(({ launch }) => launch.system);
+  }
+}
+
+const brief = withSystem('Be brief.');
+
+describe('what is known of launches', () => {
+  it('is nothing before the first look, and the usual launch from then on', () => {
+    const book = new Book();
+    expect(book.systems).toEqual([]);
+    book.refresh();
+    expect(book.systems).toEqual([null]);
+    const [record] = book.history.records;
+    expect(record).toMatchObject({ uses: 0, failures: 0, notBeforeMs: 0 });
+    expect(record !== undefined && book.history.isUsual(record)).toBe(true);
+  });
+
+  it('is how often and when each was used; the job that uses it has a head start', () => {
+    const book = new Book();
+    book.refresh();
+    book.nowMs = 1000;
+    book.use(brief, 2);
+    expect(book.record(brief)).toMatchObject({ uses: 2, usedMs: 1000, notBeforeMs: 1150 });
+    expect(book.record(usual)).toMatchObject({ uses: 0, notBeforeMs: 0 });
+    expect(book.history.records.map((record) => book.history.isUsual(record))).toEqual([true, false]);
+  });
+
+  it('is the four that were used last, among them always the usual one', () => {
+    const book = new Book();
+    book.refresh();
+    for (const system of ['1', '2', '3', '4']) book.use(withSystem(system));
+    expect(book.systems).toEqual([null, '2', '3', '4']);
+    book.use(withSystem('2'));
+    book.use(withSystem('5'));
+    expect(book.systems).toEqual([null, '4', '2', '5']);
+  });
+
+  it('is bounded, however many launches there are and whether or not anybody looks', () => {
+    const book = new Book();
+    for (let count = 0; count < 1000; count++) book.use(withSystem(String(count % 500)));
+    expect(book.history.records).toHaveLength(4);
+    book.refresh();
+    expect(book.systems).toContain(null);
+    expect(book.history.records).toHaveLength(4);
+  });
+
+  it('is forgotten where the program’s file has changed: its launches have other keys now', () => {
+    const book = new Book();
+    book.refresh();
+    book.use(brief, 2);
+    book.history.failed(book.keyOf(usual), 0);
+    book.file = 'v2';
+    book.refresh();
+    expect(book.history.records).toEqual([expect.objectContaining({ key: 'v2  ', launch: usual, failures: 0 })]);
+    book.refresh();
+    expect(book.systems).toEqual([null]);
+  });
+});
+
+describe('a launch that fails', () => {
+  function notBefore(book: Book): number | undefined {
+    return book.record(usual)?.notBeforeMs;
+  }
+
+  it('is not tried before a pause that doubles each time, up to a minute', () => {
+    const book = new Book();
+    book.refresh();
+    const pauses: (number | undefined)[] = [];
+    for (let failure = 0; failure < 9; failure++) {
+      book.history.failed(book.keyOf(usual), 0);
+      pauses.push(notBefore(book));
+    }
+    expect(pauses).toEqual([1000, 2000, 4000, 8000, 16_000, 32_000, 60_000, 60_000, 60_000]);
+  });
+
+  it('is forgiven when a process of it was of use', () => {
+    const book = new Book();
+    book.refresh();
+    for (let failure = 0; failure < 5; failure++) book.history.failed(book.keyOf(usual), 0);
+    book.history.succeeded(book.keyOf(usual));
+    book.history.failed(book.keyOf(usual), 100_000);
+    expect(notBefore(book)).toBe(101_000);
+  });
+
+  it('is not tried sooner because a job asks for it', () => {
+    const book = new Book();
+    book.refresh();
+    for (let failure = 0; failure < 3; failure++) book.history.failed(book.keyOf(usual), 0);
+    book.use(usual);
+    expect(notBefore(book)).toBe(4000);
+  });
+
+  it('does not matter where it is no longer known', () => {
+    const book = new Book();
+    book.refresh();
+    book.history.failed('unknown', 0);
+    book.history.succeeded('unknown');
+    expect(book.systems).toEqual([null]);
+  });
+});

@@ -1,0 +1,78 @@
+import { PoolHouse } from '../../../../support/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
+
+const never = new AbortController().signal;
+
+/** A job has its process, and another process has just been started in advance. */
+async function createHouse() {
+  const house = new PoolHouse();
+  const lease = await house.acquire();
+  const starting = house.treeOf({ process: await house.startAhead() });
+  const begin = () => lease.turn(turnOf('hello'), new TextBook(), never);
+  return { house, lease, starting, begin };
+}
+
+describe('a program that is being started in advance', () => {
+  it('pauses while a turn begins, and no longer', async () => {
+    const { house, starting, begin } = await createHouse();
+    void begin();
+    expect(starting.pauses).toEqual(['pause']);
+    await house.clock.advance(149);
+    expect(starting.pauses).toEqual(['pause']);
+    await house.clock.advance(1);
+    expect(starting.pauses).toEqual(['pause', 'resume']);
+    await house.clock.advance(1000);
+    expect(starting.pauses).toEqual(['pause', 'resume']);
+  });
+
+  it('goes on when the turn has ended sooner', async () => {
+    const { house, lease, starting, begin } = await createHouse();
+    const end = begin();
+    await house.treeOf(lease).say('end\n');
+    await end;
+    expect(starting.pauses).toEqual(['pause', 'resume']);
+  });
+
+  it('pauses also when it comes in the middle of the beginning', async () => {
+    const { house, begin } = await createHouse();
+    void begin();
+    await house.clock.advance(100);
+    const late = house.treeOf({ process: await house.startAhead() });
+    expect(late.pauses).toEqual(['pause']);
+    await house.clock.advance(50);
+    expect(late.pauses).toEqual(['pause', 'resume']);
+  });
+
+  it('goes on when a job takes it', async () => {
+    const { house, starting, begin } = await createHouse();
+    void begin();
+    expect((await house.acquire()).origin).toBe('standby');
+    expect(starting.pauses).toEqual(['pause', 'resume']);
+  });
+
+  it('goes on when it is ended, so that it can end by itself', async () => {
+    const { house, starting, begin } = await createHouse();
+    void begin();
+    await house.pool.flush();
+    expect([starting.pauses, starting.ends]).toEqual([['pause', 'resume'], ['retired']]);
+  });
+
+  it('is held up for a short time only, however many turns begin', async () => {
+    const house = new PoolHouse();
+    const leases = [];
+    for (let turn = 0; turn < 20; turn++) leases.push(await house.acquire());
+    const starting = house.treeOf({ process: await house.startAhead() });
+    for (const lease of leases) {
+      void lease.turn(turnOf('hello'), new TextBook(), new AbortController().signal);
+      await house.clock.advance(100);
+    }
+    expect(starting.pauses).toEqual(['pause', 'resume']);
+  });
+
+  it('that has started already is left alone', async () => {
+    const { house, starting, begin } = await createHouse();
+    await house.clock.advance(500);
+    void begin();
+    expect(starting.pauses).toEqual([]);
+  });
+});

@@ -1,0 +1,450 @@
+import { type LaunchOptions, plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
+import { launchKeyOf } from '../../../../../src/primary/cli/process/program.js';
+import { cancelled, RelayError } from '../../../../../src/shared/errors.js';
+import { PoolHouse, usual, withSystem } from '../../../../support/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
+import { settled } from '../../../../support/settled.js';
+
+const never = new AbortController().signal;
+const withSchema: LaunchOptions = { ...plainLaunch(null), schema: '{"type":"object"}' };
+const none = { standby: 0, live: 0, busy: 0, stopping: 0 };
+
+describe('a process for a job', () => {
+  it('is a new one where none waits, and one that waits where there is one', async () => {
+    const house = new PoolHouse();
+    const first = await house.acquire();
+    expect([first.origin, house.pool.counts()]).toEqual(['new', { ...none, busy: 1 }]);
+    const waiting = await house.startAhead();
+    expect(house.pool.counts()).toEqual({ ...none, busy: 1, standby: 1 });
+    const second = await house.acquire();
+    expect([second.origin, second.process === waiting, house.trees.length]).toEqual(['standby', true, 2]);
+    expect(house.counted).toEqual({ hit: 1, miss: 1, live: 0, replay: 0 });
+    expect(house.pool.counts()).toEqual({ ...none, busy: 2 });
+  });
+
+  it('is started by its program’s path, with the leading arguments and those of its launch', async () => {
+    const house = new PoolHouse();
+    await house.acquire(undefined, 0, { ...plainLaunch('fast'), system: 'Be brief.' });
+    expect(house.orders).toEqual([{ program: '/opt/model', args: ['--lead', 'fast', 'Be brief.'] }]);
+  });
+
+  it('is one that was started for its very launch', async () => {
+    const house = new PoolHouse();
+    await house.startAhead();
+    for (const launch of [withSystem('Be brief.'), plainLaunch('echo')]) {
+      expect((await house.acquire(undefined, 0, launch)).origin).toBe('new');
+    }
+    house.file = 'v2';
+    expect((await house.acquire()).origin).toBe('new');
+    expect(house.pool.counts()).toEqual({ ...none, standby: 1, busy: 3 });
+  });
+
+  it('is nobody else’s: it is claimed before anything is awaited', async () => {
+    const house = new PoolHouse();
+    const waiting = await house.startAhead();
+    const taken = house.acquire();
+    expect(waiting.state.name).toBe('busy');
+    const other = house.acquire();
+    expect([(await taken).process === waiting, (await other).origin]).toEqual([true, 'new']);
+  });
+
+  it('is none where the caller has gone', async () => {
+    const house = new PoolHouse();
+    const gone = cancelled('the client has gone');
+    await expect(house.acquire(undefined, 0, usual, AbortSignal.abort(gone))).rejects.toBe(gone);
+    await settled();
+    expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
+  });
+
+  it('is none where it can’t be started', async () => {
+    const house = new PoolHouse();
+    const fault = new RelayError('spawn_error', 'no such program');
+    house.onStart = () => Promise.reject(fault);
+    await expect(house.acquire()).rejects.toBe(fault);
+    await settled();
+    expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
+  });
+
+  it('is not one that has died unnoticed on standby', async () => {
+    const house = new PoolHouse();
+    const [dead, alive] = [await house.startAhead(), await house.startAhead()];
+    house.treeOf({ process: dead }).dieUnnoticed();
+    const lease = await house.acquire();
+    expect(lease.process).toBe(alive);
+    await settled();
+    expect(house.treeOf({ process: dead }).ends).toEqual(['retired']);
+    expect(house.counted).toMatchObject({ hit: 1, miss: 0 });
+  });
+});
+
+describe('a process for a further turn', () => {
+  it('is the conversation’s own, without the history', async () => {
+    const house = new PoolHouse();
+    const first = await house.turn('a');
+    expect([first.heard, house.pool.counts()]).toEqual(['earlier\nhello\n', { ...none, live: 1 }]);
+    const second = await house.turn('a', 2);
+    expect([second === first, first.heard]).toEqual([true, 'earlier\nhello\nhello\n']);
+    expect(house.counted).toEqual({ hit: 0, miss: 1, live: 1, replay: 0 });
+  });
+
+  it('is nobody else’s, and the conversation’s own only once', async () => {
+    const house = new PoolHouse();
+    await house.turn('a');
+    const [b] = house.pool.sessions;
+    expect((await house.acquire('b')).origin).toBe('new');
+    expect(b?.process.state.name).toBe('idle');
+    const own = house.acquire('a');
+    expect(b?.process.state.name).toBe('busy');
+    expect([(await house.acquire('a')).origin, (await own).origin]).toEqual(['new', 'live']);
+  });
+
+  it.each([
+    ['stands before the last turn', 4, usual],
+    ['stands after the last turn', 0, usual],
+    ['was started for another model', 2, plainLaunch('other')],
+  ])('is another one, with the history, where the old one %s', async (_, messageCount, launch) => {
+    const house = new PoolHouse();
+    const old = await house.turn('a');
+    const lease = await house.acquire('a', messageCount, launch);
+    const tree = await house.answer(lease);
+    expect([lease.origin, tree.heard, old.ends]).toEqual(['new', 'earlier\nhello\n', ['retired']]);
+    expect(house.counted).toMatchObject({ live: 0, replay: 1 });
+  });
+
+  it.each<[string, LaunchOptions | undefined, boolean]>([
+    ['the same', withSchema, true],
+    ['another model', { ...withSchema, model: 'other' }, false],
+    ['another schema', { ...withSchema, schema: '{}' }, false],
+    ['no schema', plainLaunch(null), false],
+    ['another effort, which can be told anew', { ...withSchema, effort: 'high' }, true],
+  ])('is kept for a turn that is to tell it %s, or is not', async (_, launch, isKept) => {
+    const house = new PoolHouse();
+    const lease = await house.acquire();
+    await house.answer(lease);
+    await lease.release({ id: 'a', messageCount: 2, launch: withSchema });
+    const state = { id: 'a', messageCount: 2, ...(launch && { launch }) };
+    expect(house.pool.keeps(state)).toBe(isKept);
+    expect([house.pool.keeps({ ...state, id: 'b' }), house.pool.keeps({ ...state, messageCount: 4 })]).toEqual([
+      false,
+      false,
+    ]);
+    const next = await house.pool.acquire(house.program, usual, state, never);
+    expect(next.origin).toBe(isKept ? 'live' : 'new');
+    expect(house.pool.keeps(state)).toBe(false);
+  });
+
+  it('is another one where the program’s file has changed', async () => {
+    const house = new PoolHouse();
+    const old = await house.turn('a');
+    house.file = 'v2';
+    expect([(await house.acquire('a')).origin, old.ends]).toEqual(['new', ['retired']]);
+  });
+
+  it('is another one where the old one has died, noticed or not', async () => {
+    const house = new PoolHouse();
+    const [a, b] = [await house.turn('a'), await house.turn('b')];
+    a.dieUnnoticed();
+    await b.exit(1);
+    expect([(await house.acquire('a')).origin, (await house.acquire('b')).origin]).toEqual(['new', 'new']);
+    expect([a.ends, b.ends]).toEqual([['retired'], ['retired']]);
+    expect(house.counted).toMatchObject({ live: 0, replay: 2 });
+  });
+
+  it('may be one that waits for anybody: then the history is replayed to it', async () => {
+    const house = new PoolHouse();
+    await house.startAhead();
+    const lease = await house.acquire('a', 2);
+    const tree = await house.answer(lease);
+    expect([lease.origin, tree.heard]).toEqual(['standby', 'earlier\nhello\n']);
+    expect(house.counted).toEqual({ hit: 1, miss: 0, live: 0, replay: 1 });
+  });
+});
+
+describe('a process that is given back', () => {
+  /** A job whose turn is over, and its program. */
+  async function answered(house: PoolHouse) {
+    const lease = await house.acquire();
+    return { lease, tree: await house.answer(lease) };
+  }
+
+  /** Whether it is back, told at any time. */
+  function watch(back: Promise<void>): () => boolean {
+    let isBack = false;
+    void back.then(() => {
+      isBack = true;
+    });
+    return () => isBack;
+  }
+
+  it('is ended where its turn belongs to no conversation, or came to nothing', async () => {
+    const house = new PoolHouse();
+    const cli = await house.turn();
+    expect([cli.ends, house.pool.counts()]).toEqual([['done'], none]);
+    await house.turn('a');
+    const lease = await house.acquire('a');
+    await lease.release(null);
+    expect([house.treeOf(lease).ends, house.pool.counts()]).toEqual([['done'], none]);
+  });
+
+  it('is ended, and waited for, where no session may live', async () => {
+    const house = new PoolHouse({ maxSessions: 0 });
+    const { lease, tree } = await answered(house);
+    const release = tree.linger();
+    const isBack = watch(lease.release({ id: 'a', messageCount: 2 }));
+    await settled();
+    expect([isBack(), tree.ends, house.pool.counts()]).toEqual([false, ['done'], { ...none, stopping: 1 }]);
+    release();
+    await settled();
+    expect([isBack(), house.pool.counts()]).toEqual([true, none]);
+  });
+
+  it.each([
+    ['has exited', (house: PoolHouse) => house.trees[0]?.exit(0)],
+    ['has spoken out of turn', (house: PoolHouse) => house.trees[0]?.say('+late\n')],
+  ])('is ended where its program %s', async (_, act) => {
+    const house = new PoolHouse();
+    const { lease, tree } = await answered(house);
+    await act(house);
+    await lease.release({ id: 'a', messageCount: 2 });
+    expect([tree.ends, house.pool.sessions]).toEqual([['done'], []]);
+  });
+
+  it('is kept at once, and back only when the session whose place it takes is gone', async () => {
+    const house = new PoolHouse({ maxSessions: 1 });
+    const first = await house.turn('a');
+    const release = first.linger();
+    const { lease } = await answered(house);
+    await house.clock.advance(1);
+    const isBack = watch(lease.release({ id: 'b', messageCount: 2 }));
+    await settled();
+    expect([isBack(), first.ends, first.graces]).toEqual([false, ['retired'], [400]]);
+    expect(house.pool.counts()).toEqual({ ...none, live: 1, stopping: 1 });
+    release();
+    await settled();
+    expect([isBack(), house.pool.counts()]).toEqual([true, { ...none, live: 1 }]);
+  });
+
+  it('takes the place of the process that its conversation had before', async () => {
+    const house = new PoolHouse();
+    const old = await house.turn('a');
+    const { lease, tree } = await answered(house);
+    await lease.release({ id: 'a', messageCount: 4 });
+    expect([old.ends, tree.ends]).toEqual([['retired'], []]);
+    expect(house.pool.sessions.map(({ conversation }) => conversation)).toEqual([{ id: 'a', messageCount: 4 }]);
+  });
+
+  it('makes the least recently used session end where there are too many', async () => {
+    const house = new PoolHouse({ maxSessions: 2 });
+    for (const [id, messageCount] of [
+      ['a', 0],
+      ['b', 0],
+      ['a', 2],
+      ['c', 0],
+    ] as const) {
+      await house.clock.advance(1);
+      await house.turn(id, messageCount);
+    }
+    expect(house.pool.sessions.map(({ conversation }) => conversation.id).toSorted()).toEqual(['a', 'c']);
+    expect(house.trees.map(({ ends }) => ends)).toEqual([[], ['retired'], []]);
+  });
+
+  it('tells how long its start took where its job had to wait for that', async () => {
+    const house = new PoolHouse();
+    await house.startAhead();
+    const waiting = await house.acquire();
+    await house.answer(waiting);
+    await waiting.release(null);
+    expect(house.startups).toEqual([]);
+    const fresh = await house.acquire();
+    const end = fresh.turn(turnOf('hello'), new TextBook(), never);
+    await house.clock.advance(120);
+    await house.treeOf(fresh).say('end\n');
+    await end;
+    await fresh.release(null);
+    expect(house.startups).toEqual([120]);
+  });
+
+  it('tells what its turn has used', async () => {
+    const house = new PoolHouse();
+    const lease = await house.acquire();
+    house.treeOf(lease).used = { processorMs: 12, peakMemoryBytes: null };
+    expect(lease.usage()).toEqual({ processorMs: 12, peakMemoryBytes: null });
+  });
+});
+
+describe('a session', () => {
+  it('ends with its conversation', async () => {
+    const house = new PoolHouse();
+    const [a, b] = [await house.turn('a'), await house.turn('b')];
+    house.pool.forget('a');
+    house.pool.forget('unknown');
+    await settled();
+    expect([a.ends, b.ends]).toEqual([['retired'], []]);
+  });
+
+  it('ends when it is idle for too long, and it is told when that will be', async () => {
+    const house = new PoolHouse({ idleMs: 1000 });
+    const a = await house.turn('a');
+    await house.clock.advance(500);
+    const b = await house.turn('b');
+    expect(house.pool.endSpentSessions()).toBe(1000);
+    await house.clock.advance(500);
+    expect(house.pool.endSpentSessions()).toBe(1500);
+    await settled();
+    expect([a.ends, b.ends]).toEqual([['retired'], []]);
+  });
+
+  it('is no more where its program has died', async () => {
+    const house = new PoolHouse();
+    const cli = await house.turn('a');
+    await cli.exit(1);
+    expect([house.pool.sessions, cli.ends, house.pool.counts()]).toEqual([[], ['retired'], none]);
+  });
+});
+
+describe('a process that is started in advance', () => {
+  it('has failed its launch where it dies while it waits: another one is tried later', async () => {
+    const house = new PoolHouse();
+    house.history.refresh((launch) => keyOf(house, launch), 0);
+    const process = await house.startAhead();
+    await house.treeOf({ process }).exit(1);
+    await house.clock.advance(100);
+    expect(house.history.records).toMatchObject([{ failures: 1, notBeforeMs: 1100 }]);
+    expect(house.treeOf({ process }).ends).toEqual(['retired']);
+  });
+
+  it('has not failed it where it is ended', async () => {
+    const house = new PoolHouse();
+    house.history.refresh((launch) => keyOf(house, launch), 0);
+    await (await house.startAhead()).retire();
+    expect(house.history.records).toMatchObject([{ failures: 0 }]);
+  });
+
+  it('makes up for the failures before it where it is of use', async () => {
+    const house = new PoolHouse();
+    house.history.refresh((launch) => keyOf(house, launch), 0);
+    const dead = await house.startAhead();
+    await house.treeOf({ process: dead }).exit(1);
+    await house.clock.advance(100);
+    expect(house.history.records).toMatchObject([{ failures: 1 }]);
+    await house.startAhead();
+    await house.acquire();
+    expect(house.history.records).toMatchObject([{ failures: 0, uses: 1 }]);
+  });
+
+  it('is not there where it can’t be started', async () => {
+    const house = new PoolHouse();
+    house.onStart = () => Promise.reject(new RelayError('spawn_error', 'no such program'));
+    await expect(house.startAhead()).rejects.toMatchObject({ code: 'spawn_error' });
+    expect(house.pool.counts()).toEqual(none);
+  });
+});
+
+describe('a consultation', () => {
+  it('has a process of its own, which counts for nothing and is gone when it has answered', async () => {
+    const house = new PoolHouse();
+    const answer = house.pool.consult('/opt/model', ['--version'], 'input');
+    await settled();
+    expect([house.orders, house.pool.counts(), house.pool.processes]).toEqual([
+      [{ program: '/opt/model', args: ['--version'] }],
+      none,
+      [],
+    ]);
+    const [tree] = house.trees;
+    await tree?.say('1.2.3\n');
+    await tree?.exit(0);
+    expect([await answer, tree?.heard, tree?.ends]).toEqual([{ code: 0, stdout: '1.2.3\n' }, 'input', ['done']]);
+  });
+
+  it('has its own limit of time, not the limits of silence of a turn', async () => {
+    const house = new PoolHouse({ limits: { firstOutputMs: 100, stallMs: 100 } });
+    const answer = house.pool.consult('/opt/model', ['--version']);
+    await house.clock.advance(5000);
+    const [tree] = house.trees;
+    await tree?.say('1.2.3\n');
+    await house.clock.advance(4000);
+    await tree?.exit(0);
+    expect(await answer).toEqual({ code: 0, stdout: '1.2.3\n' });
+  });
+
+  it('is none where the program can’t be started', async () => {
+    const house = new PoolHouse();
+    const fault = new RelayError('spawn_error', 'no such program');
+    house.onStart = () => Promise.reject(fault);
+    await expect(house.pool.consult('/opt/model', [])).rejects.toBe(fault);
+  });
+});
+
+describe('the pool', () => {
+  it('tells of every change, once it has happened', async () => {
+    const house = new PoolHouse();
+    const seen: object[] = [];
+    house.pool.onChange(() => seen.push(house.pool.counts()));
+    await house.startAhead();
+    const lease = await house.acquire();
+    await lease.release(null);
+    expect(seen).toEqual([{ ...none, standby: 1 }, { ...none, busy: 1 }, { ...none, stopping: 1 }, none]);
+  });
+
+  it('counts a process that is ended until nothing of it is left', async () => {
+    const house = new PoolHouse();
+    const process = await house.startAhead();
+    const release = house.treeOf({ process }).linger();
+    void process.retire();
+    await settled();
+    expect(house.pool.counts()).toEqual({ ...none, stopping: 1 });
+    release();
+    await settled();
+    expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
+  });
+
+  it('loses all that waits at a flush, what is on its way too, and only that', async () => {
+    const house = new PoolHouse();
+    const session = await house.turn('a');
+    const busy = await house.acquire();
+    const waiting = await house.startAhead();
+    let arrive = () => {};
+    house.onStart = () =>
+      new Promise((resolve) => {
+        arrive = resolve;
+      });
+    const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
+    const flushed = house.pool.flush();
+    expect(waiting.state.name).toBe('stopping');
+    arrive();
+    await Promise.all([flushed, onItsWay]);
+    expect(house.pool.counts()).toEqual({ ...none, busy: 1 });
+    const trees = [session, house.treeOf({ process: waiting }), house.trees.at(-1)];
+    expect(trees.map((tree) => tree?.ends)).toEqual([['retired'], ['retired'], ['retired']]);
+    expect(house.treeOf(busy).ends).toEqual([]);
+  });
+
+  it('is empty once it is closed: jobs, sessions, what waits, what is on its way, and consultations', async () => {
+    const house = new PoolHouse();
+    await house.turn('a');
+    await house.startAhead();
+    const busy = await house.acquire(undefined, 0, withSystem('Be brief.'));
+    const turn = expect(busy.turn(turnOf('hello'), new TextBook(), never)).rejects.toMatchObject({
+      code: 'shutting_down',
+    });
+    const consultation = expect(house.pool.consult('/opt/model', [])).rejects.toMatchObject({ code: 'shutting_down' });
+    await settled();
+    let arrive = () => {};
+    house.onStart = () =>
+      new Promise((resolve) => {
+        arrive = resolve;
+      });
+    const onItsWay = expect(house.startAhead()).rejects.toMatchObject({ code: 'shutting_down' });
+    const closed = house.pool.close();
+    expect(house.isStopped).toBe(true);
+    arrive();
+    await Promise.all([closed, turn, consultation, onItsWay]);
+    expect([house.pool.counts(), house.pool.processes]).toEqual([none, []]);
+    expect(house.trees.map(({ ends }) => ends)).toEqual(house.trees.map(() => ['shutting_down']));
+    expect(house.clock.pending).toBe(0);
+  });
+});
+
+function keyOf(house: PoolHouse, launch: typeof usual): string {
+  return launchKeyOf(house.program, launch);
+}

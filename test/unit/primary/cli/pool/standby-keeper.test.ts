@@ -1,0 +1,434 @@
+import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
+import { StandbyKeeper, type WaitingJob } from '../../../../../src/primary/cli/pool/standby-keeper.js';
+import { PoolHouse, type PoolOptions, usual, withSystem } from '../../../../support/pool-house.js';
+import { TextBook, turnOf } from '../../../../support/scripted-cli.js';
+
+const never = new AbortController().signal;
+const minute = 60_000;
+const settleMs = 20;
+
+/** A pool, and who takes care of it. */
+class House extends PoolHouse {
+  readonly keeper: StandbyKeeper;
+  isReady = true;
+  hasMemory = true;
+  isInstalled = true;
+  idleProcessors: number | null = null;
+  waitingJobs: readonly WaitingJob[] = [];
+  /** How often the pool was looked at. */
+  looks = 0;
+  /** Awaited at each look. */
+  onLook: () => Promise<void> = async () => {};
+
+  constructor(perLaunch: number, options: PoolOptions = {}) {
+    super(options);
+    const { pool, history, clock } = this;
+    const hasMemory = () => this.hasMemory;
+    const load = {
+      get hasMemory() {
+        return hasMemory();
+      },
+      idleProcessors: async () => this.idleProcessors,
+    };
+    this.keeper = new StandbyKeeper(perLaunch, {
+      pool,
+      history,
+      load,
+      clock,
+      findProgram: () => this.#find(),
+      waitingJobs: () => this.waitingJobs,
+      isReady: () => this.isReady,
+    });
+  }
+
+  static started(perLaunch: number, options: PoolOptions = {}): House {
+    const house = new House(perLaunch, options);
+    house.keeper.start();
+    return house;
+  }
+
+  /** Uses a launch often enough to be worth a process, and waits until it has one. */
+  async warm(launch: LaunchOptions): Promise<void> {
+    for (let use = 0; use < 2; use++) await (await this.acquire(undefined, 0, launch)).release(null);
+    await this.clock.advance(1000);
+  }
+
+  /** Takes what waits and gives it back, as a job does. */
+  async use(launch: LaunchOptions = usual): Promise<void> {
+    await (await this.acquire(undefined, 0, launch)).release(null);
+  }
+
+  /** System texts that those were started for which wait now. */
+  get systems(): (string | null)[] {
+    const waiting = this.trees.map(({ ends }, index) =>
+      ends.length === 0 ? (this.orders[index]?.args[2] ?? null) : null,
+    );
+    return waiting.flatMap((system) => (system === null ? [] : [system]));
+  }
+
+  async #find() {
+    this.looks++;
+    await this.onLook();
+    if (!this.isInstalled) throw new Error('not installed');
+    return this.program;
+  }
+}
+
+function standbyOf(house: House): number {
+  return house.pool.counts().standby;
+}
+
+describe('a keeper', () => {
+  it('does nothing before it is started', async () => {
+    const house = new House(1);
+    house.keeper.changed();
+    await house.clock.advance(minute);
+    expect([house.looks, house.trees.length, house.clock.pending]).toEqual([0, 0, 0]);
+  });
+
+  it('starts a process in advance soon after that, and another when that is taken', async () => {
+    const house = House.started(1);
+    await house.clock.advance(settleMs);
+    expect(standbyOf(house)).toBe(1);
+    const lease = await house.acquire();
+    expect(lease.origin).toBe('standby');
+    await lease.release(null);
+    await house.clock.advance(149);
+    expect(standbyOf(house)).toBe(0); // the job that took it has a head start
+    await house.clock.advance(100);
+    expect([standbyOf(house), house.trees.length]).toEqual([1, 2]);
+  });
+
+  it('starts them one after the other, up to the number for each launch', async () => {
+    const house = House.started(3);
+    let arrive = () => {};
+    house.onStart = () =>
+      new Promise((resolve) => {
+        arrive = resolve;
+      });
+    await house.clock.advance(1000);
+    expect(house.pool.processes).toHaveLength(1);
+    for (let count = 1; count <= 3; count++) {
+      arrive();
+      await house.clock.advance(1000);
+      expect([standbyOf(house), house.pool.processes.length]).toEqual([count, Math.min(count + 1, 3)]);
+    }
+  });
+
+  it('keeps nothing at 0, and has no timer then', async () => {
+    const house = House.started(0);
+    await house.use();
+    await house.use();
+    await house.clock.advance(minute);
+    expect([standbyOf(house), house.looks, house.clock.pending]).toEqual([0, 0, 0]);
+  });
+
+  it('keeps one for another launch from its second use on', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    await house.use(withSystem('Be brief.'));
+    await house.clock.advance(1000);
+    expect(house.systems).toEqual(['']);
+    await house.use(withSystem('Be brief.'));
+    await house.clock.advance(1000);
+    expect(house.systems).toEqual(['', 'Be brief.']);
+  });
+});
+
+describe('while nothing changes, a keeper', () => {
+  it('sleeps: it has one timer, a minute ahead', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    const { looks } = house;
+    await house.clock.advance(50_000);
+    expect([house.looks, house.clock.pending]).toEqual([looks, 1]);
+    await house.clock.advance(10_000);
+    expect([house.looks, house.clock.pending]).toEqual([looks + 1, 1]);
+  });
+
+  it('looks once at changes that come together', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    const { looks } = house;
+    for (let change = 0; change < 10; change++) {
+      house.keeper.changed();
+      await house.clock.advance(1);
+    }
+    await house.clock.advance(settleMs);
+    expect([house.looks, house.clock.pending]).toEqual([looks + 1, 1]);
+  });
+
+  it('looks again where something has changed while it looked', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    const { looks } = house;
+    let answer = () => {};
+    house.onLook = () =>
+      new Promise((resolve) => {
+        answer = resolve;
+      });
+    house.keeper.changed();
+    await house.clock.advance(settleMs);
+    house.keeper.changed();
+    await house.clock.advance(10_000);
+    expect(house.looks).toBe(looks + 1);
+    house.onLook = async () => {};
+    answer();
+    await house.clock.advance(settleMs);
+    expect(house.looks).toBe(looks + 2);
+  });
+
+  it('has no timer once it is stopped, and starts nothing more', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    house.keeper.stop();
+    await house.pool.close();
+    await house.clock.advance(minute);
+    expect([house.clock.pending, house.trees.length, house.pool.processes]).toEqual([0, 1, []]);
+  });
+
+  it('is stopped in the middle of a look, too', async () => {
+    const house = House.started(1);
+    const waits = house.clock.advance(settleMs);
+    house.keeper.stop();
+    await waits;
+    await house.clock.advance(minute);
+    expect(house.clock.pending).toBe(0);
+  });
+});
+
+describe('a keeper waits', () => {
+  it.each<[string, 'isReady' | 'hasMemory']>([
+    ['until the service takes jobs', 'isReady'],
+    ['until there is memory', 'hasMemory'],
+  ])('%s, and looks again each second', async (_, condition) => {
+    const house = new House(1);
+    house[condition] = false;
+    house.keeper.start();
+    await house.clock.advance(10_000);
+    expect([house.trees.length, house.looks]).toEqual([0, 10]);
+    house[condition] = true;
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(1);
+  });
+
+  it('until the program can be used, and looks ever less often, once a minute at last', async () => {
+    const house = new House(1);
+    house.isInstalled = false;
+    house.keeper.start();
+    await house.clock.advance(10_000);
+    expect(house.looks).toBe(4); // after 0, 1, 3 and 7 s
+    await house.clock.advance(10 * minute);
+    expect(house.looks).toBeLessThan(20);
+    house.isInstalled = true;
+    await house.clock.advance(minute);
+    expect(standbyOf(house)).toBe(1);
+  });
+
+  it('where looking consults a program that fails: what it starts for that causes no other look', async () => {
+    const house = new House(1);
+    house.isInstalled = false;
+    house.onLook = async () => void house.pool.consult('/opt/model', ['--version']);
+    house.keeper.start();
+    for (let second = 0; second < 10; second++) {
+      await house.clock.advance(1000);
+      for (const tree of house.trees.splice(0)) await tree.exit(1);
+    }
+    expect(house.looks).toBe(4);
+  });
+
+  it('for a program that a job is waiting for, but not for a model that thinks', async () => {
+    const house = new House(1);
+    const lease = await house.acquire();
+    void lease.turn(turnOf('hello'), new TextBook(), never);
+    house.keeper.start();
+    await house.clock.advance(999);
+    expect(standbyOf(house)).toBe(0);
+    await house.clock.advance(200);
+    expect(standbyOf(house)).toBe(1);
+  });
+
+  it('for nobody where the program of the job has begun to write', async () => {
+    const house = new House(1);
+    const lease = await house.acquire();
+    void lease.turn(turnOf('hello'), new TextBook(), never);
+    await house.treeOf(lease).say(': I have started\n');
+    await house.clock.advance(150);
+    house.keeper.start();
+    await house.clock.advance(settleMs);
+    expect(standbyOf(house)).toBe(1);
+  });
+});
+
+describe('a process that dies on standby', () => {
+  it('is replaced after a pause that doubles each time', async () => {
+    const house = House.started(1);
+    await house.clock.advance(settleMs);
+    const pauses: number[] = [];
+    for (let death = 0; death < 8; death++) {
+      await house.trees[death]?.exitAndLeave(1);
+      await house.clock.advance(100); // its death is told
+      const diedMs = house.clock.monotonicMs();
+      while (house.trees.length === death + 1) await house.clock.advance(250);
+      pauses.push((house.clock.monotonicMs() - diedMs) / 1000);
+    }
+    expect(pauses).toEqual([1, 2, 4, 8, 16, 32, 60, 60]);
+    expect(house.trees.slice(0, -1).map(({ ends }) => ends)).toEqual(Array.from({ length: 8 }, () => ['retired']));
+  });
+
+  it('is forgiven once another one was of use', async () => {
+    const house = House.started(1);
+    await house.clock.advance(settleMs);
+    for (let death = 0; death < 4; death++) {
+      await house.trees.at(-1)?.exitAndLeave(1);
+      await house.clock.advance(minute);
+    }
+    await house.use();
+    await house.clock.advance(1000);
+    await house.trees.at(-1)?.exitAndLeave(1);
+    await house.clock.advance(1500);
+    expect(standbyOf(house)).toBe(1);
+  });
+
+  it('does not keep others from being started', async () => {
+    const house = House.started(1);
+    await house.clock.advance(settleMs);
+    for (let death = 0; death < 4; death++) {
+      await house.trees.at(-1)?.exitAndLeave(1);
+      await house.clock.advance(death < 3 ? minute : 100);
+    }
+    await house.warm(withSystem('Be brief.'));
+    expect(house.systems).toEqual(['Be brief.']);
+  });
+});
+
+describe('a launch that can’t be started', () => {
+  it('is tried again after a pause that doubles each time', async () => {
+    const house = House.started(1);
+    const tries: number[] = [];
+    house.onStart = async () => {
+      tries.push(house.clock.monotonicMs());
+      throw new Error('no such program');
+    };
+    await house.clock.advance(16_000);
+    const pauses = tries.slice(1).map((triedMs, index) => triedMs - (tries[index] ?? 0));
+    expect(pauses).toEqual([1000, 2000, 4000, 8000]);
+  });
+});
+
+describe('what is out of date', () => {
+  it('is replaced: a process that has waited for too long', async () => {
+    const house = House.started(1);
+    await house.clock.advance(15 * minute);
+    expect(house.trees.map(({ ends }) => ends)).toEqual([[]]);
+    await house.clock.advance(minute + 1000);
+    expect(house.trees.map(({ ends }) => ends)).toEqual([['retired'], []]);
+  });
+
+  it('is replaced: every process of a program whose file has changed', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    await house.warm(withSystem('Be brief.'));
+    house.file = 'v2';
+    house.keeper.changed();
+    await house.clock.advance(1000);
+    expect(house.trees.slice(0, -1).filter(({ ends }) => ends.length === 0)).toEqual([]);
+    expect([standbyOf(house), house.systems]).toEqual([1, ['']]);
+  });
+
+  it('is let go: a launch that nobody has used for long, but never the usual one', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    await house.warm(withSystem('Be brief.'));
+    expect(house.systems).toEqual(['', 'Be brief.']);
+    await house.clock.advance(11 * minute);
+    expect(house.systems).toEqual(['']);
+  });
+
+  it('is let go: the least recently used of too many launches, but never the usual one', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    for (const system of ['1', '2', '3', '4', '5']) await house.warm(withSystem(system));
+    await house.clock.advance(1000);
+    expect(house.systems).toEqual(['', '3', '4', '5']);
+  });
+
+  it('is ended with the whole grace: nobody waits for it', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    house.file = 'v2';
+    house.keeper.changed();
+    await house.clock.advance(settleMs);
+    expect(house.trees[0]?.graces).toEqual([2000]);
+  });
+
+  it('is replaced after a flush', async () => {
+    const house = House.started(2);
+    await house.clock.advance(1000);
+    await house.pool.flush();
+    expect(standbyOf(house)).toBe(0);
+    await house.clock.advance(1000);
+    expect([standbyOf(house), house.trees.length]).toEqual([2, 4]);
+  });
+});
+
+describe('while jobs wait, a keeper', () => {
+  function jobs(count: number): WaitingJob[] {
+    return Array.from({ length: count }, () => ({ launch: usual, conversation: null }));
+  }
+
+  it('starts processes for them one after the other, up to their number, while processors are idle', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    house.waitingJobs = jobs(3);
+    house.idleProcessors = 0.5;
+    house.keeper.changed();
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(1);
+    house.idleProcessors = 1;
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(3);
+  });
+
+  it('lets go of what is too many after a while, once they are gone', async () => {
+    const house = House.started(1);
+    await house.clock.advance(1000);
+    house.waitingJobs = jobs(3);
+    house.idleProcessors = 2;
+    house.keeper.changed();
+    await house.clock.advance(1000);
+    house.waitingJobs = [];
+    house.keeper.changed();
+    await house.clock.advance(5000);
+    expect(standbyOf(house)).toBe(3);
+    await house.clock.advance(20_000);
+    expect([standbyOf(house), house.trees.map(({ ends }) => ends.length)]).toEqual([1, [1, 1, 0]]);
+  });
+
+  it('starts none for a job whose conversation keeps its own process', async () => {
+    const house = House.started(1);
+    await house.turn('a');
+    await house.clock.advance(1000);
+    house.idleProcessors = 2;
+    const conversation = { id: 'a', messageCount: 2 };
+    house.waitingJobs = [...jobs(1), { launch: usual, conversation }];
+    house.keeper.changed();
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(1);
+    house.waitingJobs = [...jobs(1), { launch: usual, conversation: { ...conversation, id: 'b' } }];
+    house.keeper.changed();
+    await house.clock.advance(1000);
+    expect(standbyOf(house)).toBe(2);
+  });
+});
+
+describe('sessions', () => {
+  it('are ended when they are idle for too long, without any other change, and with no standby either', async () => {
+    const house = House.started(0, { idleMs: 10_000 });
+    await house.turn('a');
+    await house.clock.advance(9999);
+    expect(house.pool.counts().live).toBe(1);
+    await house.clock.advance(100);
+    expect([house.pool.counts().live, house.trees[0]?.ends, house.clock.pending]).toEqual([0, ['retired'], 0]);
+  });
+});

@@ -1,0 +1,546 @@
+import { getEventListeners } from 'node:events';
+import {
+  type DecoderEvent,
+  type ProgramVersion,
+  type TurnEvent,
+  unknownUsage,
+} from '../../../../../src/primary/cli/contract/adapter.js';
+import { type CliLimits, CliProcess } from '../../../../../src/primary/cli/process/cli-process.js';
+import type { CliState } from '../../../../../src/primary/cli/process/cli-state.js';
+import { cancelled, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import {
+  lineDecoder,
+  lineVersion,
+  noLimits,
+  noSecrets,
+  type ScriptedOptions,
+  ScriptedTree,
+  scriptedCli,
+  silentObserver,
+  TextBook,
+  turnOf,
+  withDecoder,
+} from '../../../../support/scripted-cli.js';
+import { settled } from '../../../../support/settled.js';
+
+const never = new AbortController().signal;
+const turnEnd: TurnEvent = { type: 'turn-end', text: null, model: null, usage: unknownUsage };
+const gone = cancelled('the client has gone');
+
+/** A process with a book for its answers, and the states it goes through. */
+async function start(options: ScriptedOptions = {}) {
+  const clock = new FakeClock();
+  const states: CliState['name'][] = [];
+  const cli = await scriptedCli(clock, { ...options, onChange: ({ state }) => states.push(state.name) });
+  const book = new TextBook();
+  const turn = (text = 'hello', signal = never) => cli.process.turn(turnOf(text), book, signal);
+  return { ...cli, clock, states, book, turn };
+}
+
+function unstarted(next: 'standby' | 'busy' = 'busy', limits: CliLimits = noLimits): CliProcess {
+  return new CliProcess(
+    { programVersion: lineVersion(), limits, clock: new FakeClock(), observer: silentObserver, redactor: noSecrets },
+    next,
+  );
+}
+
+describe('a CLI process', () => {
+  it('goes from its start over its turns to its end, and tells of each change', async () => {
+    const { process, tree, states, turn } = await start({ next: 'standby' });
+    process.claim();
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    process.keepFor({ id: 'a', messageCount: 2 });
+    expect(process.state).toEqual({ name: 'idle', conversation: { id: 'a', messageCount: 2 } });
+    await process.end('done');
+    expect(states).toEqual(['standby', 'busy', 'busy', 'busy', 'idle', 'stopping', 'gone']);
+  });
+
+  it('answers turn after turn where the program reads on', async () => {
+    const { process, tree, book, turn } = await start();
+    for (const prompt of ['one', 'two']) {
+      const answer = turn(prompt);
+      await tree.say(`+${prompt}?\nend\n`);
+      expect((await answer).type).toBe('turn-end');
+    }
+    expect([tree.heard, book.texts, tree.ends]).toEqual(['one\ntwo\n', ['one?', 'two?'], []]);
+    expect(process.keepFor({ id: 'a', messageCount: 4 })).toBe(true);
+  });
+
+  it('can’t be kept where the program reads to the end of its stdin: it is done after one turn', async () => {
+    const { process, tree, book, turn } = await start({ programVersion: lineVersion('end') });
+    const answer = turn();
+    await tree.say('+hello?\n');
+    await tree.exit(0);
+    expect([(await answer).type, book.text, tree.stdin.writableEnded]).toEqual(['turn-end', 'hello?', true]);
+    expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
+  });
+
+  it('is alive until its program has died, whether or not its death was told', async () => {
+    const told = await start();
+    expect(told.process.isAlive).toBe(true);
+    await told.tree.exit(1);
+    await told.clock.advance(100);
+    expect(told.process.isAlive).toBe(false);
+    const untold = await start();
+    untold.tree.dieUnnoticed();
+    expect(untold.process.isAlive).toBe(false);
+    expect(unstarted().isAlive).toBe(false);
+  });
+
+  it('tells since when it has been in its state', async () => {
+    const { process, clock } = await start({ next: 'standby' });
+    await clock.advance(500);
+    expect([process.startedMs, process.sinceMs]).toEqual([0, 0]);
+    process.claim();
+    expect([process.startedMs, process.sinceMs]).toEqual([0, 500]);
+  });
+
+  it('tells how long it took from its start to the first byte that a turn reads, whatever that is', async () => {
+    const { process, tree, clock, turn } = await start();
+    const answer = turn();
+    await clock.advance(120);
+    expect(process.startupMs).toBeNull();
+    await tree.say('init\n');
+    await clock.advance(5000);
+    await tree.say('+one\nend\n');
+    await answer;
+    expect(process.startupMs).toBe(120);
+  });
+
+  it('reports what was used since it was last asked', async () => {
+    const { process, tree } = await start();
+    expect(await process.takeUsage()).toBeNull();
+    tree.used = { processorMs: 100.4, peakMemoryBytes: 7000 };
+    expect(await process.takeUsage()).toEqual({ processorMs: 100, peakMemoryBytes: 7000 });
+    tree.used = { processorMs: 350.2, peakMemoryBytes: 9000 };
+    expect(await process.takeUsage()).toEqual({ processorMs: 250, peakMemoryBytes: 9000 });
+  });
+});
+
+describe('a transition that makes no sense', () => {
+  const keep = (process: CliProcess) => process.keepFor({ id: 'a', messageCount: 2 });
+
+  it('throws: nothing that is being ended can be claimed', async () => {
+    const { process, tree } = await start({ next: 'standby' });
+    const release = tree.linger();
+    const ended = process.end('done');
+    expect(() => process.claim()).toThrow("a CLI process can't go from stopping to busy");
+    release();
+    await ended;
+    expect(() => process.claim()).toThrow("a CLI process can't go from gone to busy");
+  });
+
+  it('throws: nobody else can claim a process that has been claimed', async () => {
+    const { process } = await start({ next: 'standby' });
+    process.claim();
+    expect(() => process.claim()).toThrow('a CLI process was claimed twice');
+  });
+
+  it('throws: no second turn can begin while one is open', async () => {
+    const { tree, turn, book } = await start();
+    const first = turn('one');
+    await expect(turn('two')).rejects.toThrow('one turn at a time');
+    await tree.say('+one?\nend\n');
+    expect([(await first).type, book.text, tree.heard]).toEqual(['turn-end', 'one?', 'one\n']);
+  });
+
+  it('throws: a program that was never started gets no turn', async () => {
+    await expect(unstarted().turn(turnOf('hello'), new TextBook(), never)).rejects.toThrow('before its start');
+  });
+
+  it('does not happen where nothing is there to be kept', async () => {
+    expect(keep(unstarted())).toBe(false);
+    const waiting = await start({ next: 'standby' });
+    expect(keep(waiting.process)).toBe(false);
+    const ended = await start();
+    await ended.process.end('done');
+    expect(keep(ended.process)).toBe(false);
+  });
+});
+
+describe('the start of a CLI process', () => {
+  it('fails as that of its tree does, and nothing of it is left', async () => {
+    const process = unstarted();
+    const fault = new RelayError('spawn_error', 'no such program');
+    await expect(process.start(Promise.reject(fault))).rejects.toBe(fault);
+    await process.gone;
+    expect(process.state.name).toBe('gone');
+  });
+
+  it('is cut short by its end: the tree is ended once it is there', async () => {
+    const process = unstarted('standby');
+    const tree = new ScriptedTree();
+    let arrive = (_: ScriptedTree) => {};
+    const started = process.start(
+      new Promise((resolve) => {
+        arrive = resolve;
+      }),
+    );
+    const ended = process.end('shutting_down');
+    await settled();
+    expect([process.state.name, tree.ends]).toEqual(['stopping', []]);
+    arrive(tree);
+    await expect(started).rejects.toMatchObject({ code: 'shutting_down' });
+    await ended;
+    expect([process.state.name, tree.ends]).toEqual(['gone', ['shutting_down']]);
+  });
+});
+
+describe('the end of a CLI process', () => {
+  it('happens once, for the first reason: a job has a short grace', async () => {
+    const { process, tree } = await start();
+    await Promise.all([process.end('done'), process.end('cancelled'), process.retire()]);
+    expect([tree.ends, tree.graces]).toEqual([['done'], [400]]);
+  });
+
+  it('has the whole grace where nobody waits for it', async () => {
+    const { process, tree } = await start();
+    await process.retire();
+    expect([tree.ends, tree.graces]).toEqual([['retired'], [2000]]);
+  });
+
+  it('never has more grace than is configured', async () => {
+    const { process, tree } = await start({ limits: { graceMs: 100 } });
+    await process.end('done');
+    expect(tree.graces).toEqual([100]);
+  });
+
+  it('is told only when nothing of it is left', async () => {
+    const { process, tree } = await start();
+    const release = tree.linger();
+    let isGone = false;
+    void process.gone.then(() => {
+      isGone = true;
+    });
+    const ended = process.end('done');
+    await settled();
+    expect([process.state.name, isGone]).toEqual(['stopping', false]);
+    release();
+    await ended;
+    await settled();
+    expect([process.state.name, isGone]).toEqual(['gone', true]);
+  });
+
+  it('is the end of the turn that is open', async () => {
+    const { process, turn } = await start();
+    const answer = turn();
+    void process.end('shutting_down');
+    await expect(answer).rejects.toEqual(shuttingDown());
+  });
+});
+
+describe('a program that dies while it waits', () => {
+  it('is ended with all that it has left, on standby and between two turns', async () => {
+    const standby = await start({ next: 'standby' });
+    await standby.tree.exit(1);
+    await standby.clock.advance(100);
+    expect([standby.tree.ends, standby.process.state.name]).toEqual([['retired'], 'gone']);
+    const idle = await startIdle();
+    await idle.tree.exit(1);
+    expect([idle.tree.ends, idle.process.state.name]).toEqual([['retired'], 'gone']);
+  });
+
+  it('is told from one that was ended', async () => {
+    const died = await start({ next: 'standby' });
+    const release = died.tree.linger();
+    await died.tree.exitAndLeave(1);
+    await died.clock.advance(100);
+    expect(died.process.state).toEqual({ name: 'stopping', hasDied: true });
+    release();
+    const retired = await start({ next: 'standby' });
+    retired.tree.linger();
+    void retired.process.retire();
+    expect(retired.process.state).toEqual({ name: 'stopping', hasDied: false });
+  });
+
+  it('fails the turn that comes after its death, with what it said', async () => {
+    const { tree, clock, turn } = await start();
+    tree.stderr.write('out of luck');
+    await settled();
+    await tree.exitAndLeave(3);
+    await clock.advance(100);
+    await expect(turn()).rejects.toMatchObject({ code: 'cli_error', message: 'exit 3: out of luck' });
+  });
+
+  it('can’t be kept for a conversation after its last turn', async () => {
+    const { process, tree, turn } = await start();
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    await tree.exit(0);
+    expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
+  });
+});
+
+/** A process that has had a turn, and waits for the next one of its conversation. */
+async function startIdle() {
+  const started = await start();
+  const answer = started.turn();
+  await started.tree.say('end\n');
+  await answer;
+  started.process.keepFor({ id: 'a', messageCount: 2 });
+  return started;
+}
+
+describe('what a program says between two turns', () => {
+  it.each([
+    ['a piece of an answer', '+late\n'],
+    ['the end of an answer', 'end\n'],
+    ['a failure', 'fail\n'],
+    ['a line that never ends', 'x'.repeat(100_001)],
+  ])('ends it, because it would enter the next answer: %s', async (_, text) => {
+    const { process, tree } = await startIdle();
+    await tree.say(text);
+    expect([tree.ends, process.state.name]).toEqual([['retired'], 'gone']);
+  });
+
+  it('keeps it from being used again where its job has not given it back yet', async () => {
+    const { process, tree, turn, book } = await start();
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    await tree.say('+late\n');
+    expect([process.state.name, book.texts]).toEqual(['busy', []]);
+    expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
+  });
+
+  it('ends it where no event tells of it yet', async () => {
+    let isMidAnswer = false;
+    const decoder = {
+      hasBegun: true,
+      get isMidAnswer() {
+        return isMidAnswer;
+      },
+      read: (text: string): TurnEvent[] => {
+        isMidAnswer = text.includes('silent part');
+        return text.includes('end') ? [turnEnd] : [];
+      },
+      exit: () => [],
+    };
+    const { process, tree, turn } = await start({ programVersion: withDecoder(decoder) });
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    process.keepFor({ id: 'a', messageCount: 2 });
+    await tree.say('silent part\n');
+    expect([tree.ends, process.state.name]).toEqual([['retired'], 'gone']);
+  });
+
+  it.each([
+    ['a second end', 'end\nend\n'],
+    ['a piece of an answer', 'end\n+late\n'],
+    ['a line of another turn, before the end', 'stray\nend\n'],
+  ])('keeps it from being used again, where it came with the end of the turn: %s', async (_, text) => {
+    const { process, tree, turn, book } = await start();
+    const answer = turn();
+    await tree.say(text);
+    expect([(await answer).type, book.texts]).toEqual(['turn-end', []]);
+    expect(process.keepFor({ id: 'a', messageCount: 2 })).toBe(false);
+  });
+
+  it('does not matter where it is no part of an answer', async () => {
+    const { process, tree } = await startIdle();
+    await tree.say(': I am still here\n');
+    expect([tree.ends, process.state.name]).toEqual([[], 'idle']);
+  });
+
+  it('belongs to the first turn where it came before that', async () => {
+    const { process, tree, book, turn } = await start({ next: 'standby' });
+    await tree.say('+early\n');
+    expect(process.state.name).toBe('standby');
+    process.claim();
+    const answer = turn();
+    await tree.say('end\n');
+    await answer;
+    expect(book.texts).toEqual(['early']);
+  });
+});
+
+describe('a turn that is cut', () => {
+  it('ends the program at once for the reason of its signal', async () => {
+    const controller = new AbortController();
+    const { process, tree, book, turn } = await start();
+    const answer = turn('one', controller.signal);
+    await tree.say('+one\n+two\n');
+    const failure = expect(answer).rejects.toBe(gone);
+    controller.abort(gone);
+    await failure;
+    await process.gone;
+    expect([book.texts, tree.ends]).toEqual([['one', 'two'], ['cancelled']]);
+  });
+
+  it.each([
+    ['timeout', new RelayError('timeout', 'too late')],
+    ['shutting_down', shuttingDown()],
+    ['cancelled', gone],
+    ['done', new RelayError('concurrency_limited', 'something else')],
+    ['done', new Error('a defect')],
+  ])('ends the program as %s where that is the reason', async (endReason, reason) => {
+    const { tree, turn } = await start();
+    await expect(turn('one', AbortSignal.abort(reason))).rejects.toBe(reason);
+    expect(tree.ends).toEqual([endReason]);
+  });
+
+  it('is not even told to the program where the caller has gone before it', async () => {
+    const { tree, turn } = await start();
+    await expect(turn('secret', AbortSignal.abort(gone))).rejects.toBe(gone);
+    await settled();
+    expect([tree.heard, tree.ends]).toEqual(['', ['cancelled']]);
+  });
+
+  it.each([
+    ['fails', 'fail\n', 'done'],
+    ['is too long', `+${'x'.repeat(101)}\n`, 'done'],
+  ])('ends the program where it %s', async (_, output, reason) => {
+    const { process, tree, turn } = await start({ limits: { maxOutputBytes: 100 } });
+    const failure = expect(turn()).rejects.toMatchObject({ code: 'cli_error' });
+    await tree.say(output);
+    await failure;
+    expect([tree.ends, process.keepFor({ id: 'a', messageCount: 2 })]).toEqual([[reason], false]);
+  });
+
+  it('ends the program where it has been silent for too long, in each turn anew', async () => {
+    const { tree, clock, turn } = await start({ limits: { firstOutputMs: 300, stallMs: 20 } });
+    const first = turn('one');
+    await clock.advance(299);
+    await tree.say('+one\nend\n');
+    await first;
+    await clock.advance(10_000); // nothing is expected of it between two turns
+    const second = turn('two');
+    const message = 'the model CLI was silent for 20 ms between two outputs (MODEL_API_STALL_TIMEOUT)';
+    const failure = expect(second).rejects.toMatchObject({ code: 'timeout', message });
+    await clock.advance(299);
+    await tree.say('+two\n');
+    await clock.advance(19);
+    expect(tree.ends).toEqual([]);
+    await clock.advance(1);
+    await failure;
+    expect(tree.ends).toEqual(['timeout']);
+  });
+
+  it('leaves no timer and no listener behind, however it ends', async () => {
+    const limits = { firstOutputMs: 1000, stallMs: 1000 };
+    const controller = new AbortController();
+    const { process, tree, clock, turn } = await start({ limits });
+    const answer = turn('one', controller.signal);
+    await tree.say('end\n');
+    await answer;
+    expect([clock.pending, getEventListeners(controller.signal, 'abort')]).toEqual([0, []]);
+    controller.abort(gone);
+    expect([tree.ends, process.state.name]).toEqual([[], 'busy']);
+  });
+});
+
+/** Says hello first. Its program asks `?`, is answered at once, and asks for files. */
+function talkative(): ProgramVersion {
+  const lines = lineDecoder();
+  const asides: Readonly<Record<string, DecoderEvent[]>> = {
+    '?\n': [{ type: 'reply', text: 'yes\n' }],
+    'files\n': [{ type: 'request-refused', request: 'files' }],
+  };
+  const programVersion = withDecoder({ ...lines, read: (chunk) => asides[chunk] ?? lines.read(chunk) });
+  return {
+    ...programVersion,
+    protocol: () => ({ ...programVersion.protocol(), opening: (folder) => `hello from ${folder}\n` }),
+  };
+}
+
+describe('a program that is spoken to before its first turn', () => {
+  it('is told the opening at its start, and answered, while it waits and in a turn', async () => {
+    const { process, tree, book, turn } = await start({ next: 'standby', programVersion: talkative() });
+    await tree.say('?\n');
+    expect([tree.heard, process.state.name]).toEqual(['hello from /private/folder\nyes\n', 'standby']);
+    await tree.say('files\n');
+    process.claim();
+    const answer = turn('one');
+    await tree.say('?\n');
+    await tree.say('+Hi\nend\n');
+    expect([(await answer).type, book.text, tree.heard]).toEqual([
+      'turn-end',
+      'Hi',
+      'hello from /private/folder\nyes\none\nyes\n',
+    ]);
+  });
+
+  it('is ended where it asks without end for what it is not given, on standby and in a turn', async () => {
+    const refusals: DecoderEvent[] = Array.from({ length: 101 }, () => ({ type: 'request-refused', request: 'files' }));
+    const lines = lineDecoder();
+    const programVersion = withDecoder({
+      ...lines,
+      read: (chunk) => (chunk === 'files\n' ? refusals : lines.read(chunk)),
+    });
+    const waiting = await start({
+      next: 'standby',
+      programVersion: { ...programVersion, protocol: () => ({ ...programVersion.protocol(), opening: () => '' }) },
+    });
+    await waiting.tree.say('files\n');
+    expect(waiting.tree.ends).toEqual(['retired']);
+    const busy = await start({ programVersion });
+    const failure = expect(busy.turn('one')).rejects.toMatchObject({ code: 'cli_error', reason: 'other' });
+    await busy.tree.say('files\n');
+    await failure;
+  });
+
+  it('counts as dead where its opening fails', async () => {
+    const { process, tree, states } = await start({ next: 'standby', programVersion: talkative() });
+    await tree.say('fail\n');
+    expect([tree.ends, states]).toEqual([['retired'], ['standby', 'stopping', 'gone']]);
+    expect(process.isAlive).toBe(false);
+  });
+});
+
+describe('the history of a turn', () => {
+  const inTwoParts: ProgramVersion = {
+    ...lineVersion(),
+    protocol: () => ({
+      writer: { write: ({ text }) => ({ text: `${text}\n`, rest: ['again\n'], stdin: 'keep-open' }) },
+      decoder: lineDecoder(),
+    }),
+  };
+
+  it('is taken in piece by piece, which is no output of the model', async () => {
+    const { tree, clock, turn } = await start({
+      limits: { firstOutputMs: 300, stallMs: 20 },
+      programVersion: inTwoParts,
+    });
+    const failure = expect(turn('one')).rejects.toMatchObject({ code: 'timeout' });
+    await clock.advance(100);
+    await tree.say(': I have started\nmore\n');
+    await clock.advance(199);
+    expect([tree.heard, tree.ends]).toEqual(['one\nagain\n', []]);
+    await clock.advance(1);
+    await failure;
+  });
+});
+
+describe('a sink that wants no more', () => {
+  it('pauses the program’s stdout and the limit of silence', async () => {
+    const { tree, clock, book, turn } = await start({ limits: { stallMs: 50 } });
+    const answer = turn();
+    book.isFull = true;
+    await tree.say('+1\n');
+    await tree.say('+2\n');
+    expect([tree.stdout.isPaused(), book.texts]).toEqual([true, ['1']]);
+    await clock.advance(10_000);
+    expect(tree.ends).toEqual([]);
+    await book.catchUp();
+    await tree.say('end\n');
+    await answer;
+    expect([tree.stdout.isPaused(), book.texts]).toEqual([false, ['1', '2']]);
+  });
+
+  it('loses nothing of a program that has exited meanwhile', async () => {
+    const { tree, clock, book, turn } = await start();
+    const answer = turn();
+    book.isFull = true;
+    await tree.say('+1\n');
+    await tree.say('+2\n+3\n');
+    await tree.exit(0);
+    await clock.advance(10_000);
+    await book.catchUp();
+    expect([(await answer).type, book.texts]).toEqual(['turn-end', ['1', '2', '3']]);
+  });
+});

@@ -1,0 +1,97 @@
+import { ConsultedProgram, consultation, consultPlan } from '../../../../../src/primary/cli/process/consult.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { scriptedCli } from '../../../../support/scripted-cli.js';
+import { settled } from '../../../../support/settled.js';
+
+async function consult(input = '', isEnough?: (stdout: string) => boolean | string) {
+  const clock = new FakeClock();
+  const programVersion = new ConsultedProgram(isEnough);
+  const { tree, process } = await scriptedCli(clock, { programVersion });
+  const answer = consultation(process, programVersion, input, clock);
+  await settled();
+  return { clock, tree, process, answer };
+}
+
+describe('a consultation', () => {
+  it('gives the program its whole stdin, and returns what it prints and its exit code', async () => {
+    const { clock, tree, process, answer } = await consult('{"type":"models"}\n');
+    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['{"type":"models"}\n', true]);
+    await tree.say('one ');
+    await tree.say('two\n');
+    await tree.exit(3);
+    expect(await answer).toEqual({ code: 3, stdout: 'one two\n' });
+    expect([tree.ends, process.state.name, clock.pending]).toEqual([['done'], 'gone', 0]);
+  });
+
+  it('has no code where the program was ended by a signal', async () => {
+    const { tree, answer } = await consult();
+    await tree.exit(null, 'SIGKILL');
+    expect(await answer).toEqual({ code: null, stdout: '' });
+  });
+
+  it('has 10 s, and is a failure to start where no answer comes', async () => {
+    const { clock, tree, process, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({
+      code: 'spawn_error',
+      message: 'the model CLI does not answer questions about itself',
+    });
+    await tree.say('I am thinking');
+    await clock.advance(9999);
+    expect(tree.ends).toEqual([]);
+    await clock.advance(1);
+    await failure;
+    expect([process.state.name, clock.pending]).toEqual(['gone', 0]);
+  });
+
+  it('has 20 s where stdin stays open until enough was said', () => {
+    expect(new ConsultedProgram(() => false).limitMs).toBe(20_000);
+  });
+
+  it('writes what is to be said next, until enough was said', async () => {
+    const lines = (stdout: string) => stdout.split('\n').length - 1;
+    const isEnough = (stdout: string) =>
+      lines(stdout) === 3 ? true : stdout.endsWith('?\n') && `line ${lines(stdout)}\n`;
+    const { tree, answer } = await consult('begin\n', isEnough);
+    await tree.say('what?\n');
+    await tree.say('well\n');
+    expect([tree.heard, tree.stdin.writableEnded]).toEqual(['begin\nline 1\n', false]);
+    await tree.say('and?\n');
+    expect(await answer).toEqual({ code: null, stdout: 'what?\nwell\nand?\n' });
+    expect(tree.heard).toBe('begin\nline 1\n');
+  });
+
+  it('is a failure to start where the program can’t be executed', async () => {
+    const { tree, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({ code: 'spawn_error' });
+    tree.stderr.write('prompt-relay-sh: cannot enter its cgroup\n');
+    await settled();
+    await tree.exit(126);
+    await failure;
+  });
+
+  it('keeps four megabytes of what the program prints, and reads the rest away', async () => {
+    const { tree, answer } = await consult();
+    for (let count = 0; count < 40; count++) await tree.say('x'.repeat(200_000));
+    await tree.exit(0);
+    const { stdout } = await answer;
+    expect(stdout.length).toBeGreaterThanOrEqual(4 * 1024 * 1024);
+    expect(stdout.length).toBeLessThan(4 * 1024 * 1024 + 400_000);
+  });
+
+  it('is cut short by a shutdown', async () => {
+    const { process, answer } = await consult();
+    const failure = expect(answer).rejects.toMatchObject({ code: 'shutting_down' });
+    await process.end('shutting_down');
+    await failure;
+  });
+});
+
+describe('the start for a consultation', () => {
+  it('is by the arguments, with a private file where one is to be read', () => {
+    expect(consultPlan(['--version'], undefined, '/private/1')).toEqual({ args: ['--version'], files: [] });
+    expect(consultPlan(['-c', 'list="{file}"'], 'a list', '/private/1')).toEqual({
+      args: ['-c', 'list="/private/1"'],
+      files: [{ path: '/private/1', text: 'a list' }],
+    });
+  });
+});

@@ -1,0 +1,290 @@
+import { PassThrough } from 'node:stream';
+import {
+  type Decoder,
+  LineTooLong,
+  type TurnInput,
+  unknownUsage,
+} from '../../../../../src/primary/cli/contract/adapter.js';
+import { OpenTurn, type TurnLimits } from '../../../../../src/primary/cli/process/open-turn.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { lineDecoder, noLimits, TextBook } from '../../../../support/scripted-cli.js';
+import { settled } from '../../../../support/settled.js';
+
+const oneLine: TurnInput = { text: 'hello\n', stdin: 'keep-open' };
+
+interface Options {
+  readonly limits?: Partial<TurnLimits>;
+  readonly decoder?: Decoder;
+  readonly input?: TurnInput;
+}
+
+/** A turn that has begun, its program's stdin, and whether its output is read. */
+function begin({ limits = {}, decoder = lineDecoder(), input = oneLine }: Options = {}) {
+  const clock = new FakeClock();
+  const sink = new TextBook();
+  const stdin = new PassThrough();
+  const output = { flow: 'unread', read: () => (output.flow = 'reading'), pause: () => (output.flow = 'paused') };
+  const turn = new OpenTurn({ stdin, output, decoder }, sink, { ...noLimits, ...limits }, clock);
+  turn.begin(input);
+  const heard = () => String(stdin.read() ?? '');
+  return { clock, sink, stdin, output, turn, heard };
+}
+
+/** Rejects later than this, so that a test can look on. */
+async function outcomeOf({ ended }: OpenTurn): Promise<string> {
+  return ended.then(
+    ({ type }) => type,
+    ({ code, message }) => `${code}: ${message}`,
+  );
+}
+
+describe('the input of a turn', () => {
+  it('is written at once, and stdin stays open or is ended as the program wants it', () => {
+    const open = begin();
+    expect([open.heard(), open.stdin.writableEnded, open.output.flow]).toEqual(['hello\n', false, 'reading']);
+    const once = begin({ input: { text: 'hello', stdin: 'end' } });
+    expect([once.heard(), once.stdin.writableEnded]).toEqual(['hello', true]);
+  });
+
+  it('is written piece by piece, each when the program has taken in the one before', () => {
+    const { turn, heard } = begin({ input: { text: 'one\n', rest: ['two\n', 'three\n'], stdin: 'keep-open' } });
+    expect(heard()).toBe('one\n');
+    turn.read('more\n');
+    expect(heard()).toBe('two\n');
+    turn.read('more\n');
+    expect(heard()).toBe('three\n');
+  });
+
+  it('is a failure where the program asks for more than there is', async () => {
+    const { turn, sink } = begin();
+    turn.read('more\n+too late\n');
+    expect(await outcomeOf(turn)).toBe('cli_error: the model CLI asked for more than a turn has');
+    expect(sink.texts).toEqual([]);
+  });
+});
+
+describe('the answer of a turn', () => {
+  it('goes to the sink piece by piece, and its end is the end of the turn', async () => {
+    const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
+    turn.read('+one\n+t');
+    turn.read('wo\nend\n');
+    expect(await turn.ended).toEqual({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
+    expect([sink.texts, clock.pending]).toEqual([['one', 'two'], 0]);
+  });
+
+  it('has nothing of what comes after the end', async () => {
+    const { turn, sink } = begin();
+    turn.read('+one\nend\n+two\nfail\nend\n');
+    turn.read('+three\n');
+    expect(await outcomeOf(turn)).toBe('turn-end');
+    expect(sink.texts).toEqual(['one']);
+  });
+
+  it('is a failure that the program tells of', async () => {
+    const { turn, sink } = begin();
+    turn.read('+one\nfail\n+two\nend\n');
+    expect(await outcomeOf(turn)).toBe('cli_error: it failed');
+    expect(sink.texts).toEqual(['one']);
+  });
+
+  const tooLong = 'cli_error: the answer is longer than 100 bytes (MODEL_API_MAX_OUTPUT_BYTES)';
+
+  it.each([
+    ['in one piece', `+${'x'.repeat(101)}\n`],
+    ['in its bytes', `+${'é'.repeat(51)}\n`],
+    ['in all', `+${'x'.repeat(60)}\n+${'x'.repeat(60)}\n`],
+  ])('is refused where it is too long %s', async (_, text) => {
+    const { turn, sink } = begin({ limits: { maxOutputBytes: 100 } });
+    turn.read(text);
+    await expect(turn.ended).rejects.toMatchObject({ reason: 'output_too_large' });
+    expect(await outcomeOf(turn)).toBe(tooLong);
+    expect(Buffer.byteLength(sink.text)).toBeLessThanOrEqual(100);
+  });
+
+  it('may be exactly as long as is allowed, and what its end repeats counts once', async () => {
+    const text = 'é'.repeat(50);
+    const { turn, sink } = begin({ limits: { maxOutputBytes: 100 }, decoder: repeatsItself });
+    turn.read(text);
+    expect([await outcomeOf(turn), sink.text]).toEqual(['turn-end', text]);
+  });
+
+  it('is refused where only its end tells that it is too long', async () => {
+    const { turn } = begin({ limits: { maxOutputBytes: 100 }, decoder: onlyEnds });
+    turn.read('x'.repeat(101));
+    expect(await outcomeOf(turn)).toBe(tooLong);
+  });
+
+  it('is refused where a line of the program never ends', async () => {
+    const { turn } = begin();
+    turn.read('x'.repeat(100_001));
+    await expect(turn.ended).rejects.toMatchObject({ code: 'cli_error', reason: 'output_too_large' });
+  });
+
+  it('is a defect of ours where the decoder fails', async () => {
+    const defect = new TypeError('not a function');
+    const throwing: Decoder = {
+      ...lineDecoder(),
+      read: () => {
+        throw defect;
+      },
+    };
+    const { turn } = begin({ decoder: throwing });
+    turn.read('anything');
+    await expect(turn.ended).rejects.toBe(defect);
+  });
+});
+
+const repeatsItself: Decoder = {
+  hasBegun: true,
+  read: (text) => [
+    { type: 'text-delta', text },
+    { type: 'turn-end', text, model: null, usage: unknownUsage },
+  ],
+  exit: () => [],
+};
+
+const onlyEnds: Decoder = {
+  hasBegun: true,
+  read: (text) => [{ type: 'turn-end', text, model: null, usage: unknownUsage }],
+  exit: () => [],
+};
+
+describe('a turn whose program exits', () => {
+  it('ends with what the program’s exit says', async () => {
+    const good = begin();
+    good.turn.exited({ code: 0, signal: null, stderr: '' });
+    expect(await outcomeOf(good.turn)).toBe('turn-end');
+    const bad = begin();
+    bad.turn.exited({ code: 3, signal: null, stderr: 'out of luck' });
+    await expect(bad.turn.ended).rejects.toMatchObject({ reason: 'crashed', message: 'exit 3: out of luck' });
+  });
+
+  it('has failed where nothing says how it ended', async () => {
+    const { turn } = begin({ decoder: onlyEnds });
+    turn.exited({ code: 0, signal: null, stderr: '' });
+    expect(await outcomeOf(turn)).toBe('cli_error: the model CLI ended without an answer');
+  });
+
+  it('is a failure, and no crash of the service, where its last line can not be read', async () => {
+    const exit = (): never => {
+      throw new LineTooLong('a line is too long');
+    };
+    const { turn } = begin({ decoder: { ...lineDecoder(), exit } });
+    turn.exited({ code: 0, signal: null, stderr: '' });
+    expect(await outcomeOf(turn)).toMatch(/^cli_error: /);
+  });
+
+  it.each([
+    [126, 'setpriv: failed to execute model: Exec format error'],
+    [127, 'prompt-relay-sh: 1: exec: /opt/model: not found'],
+  ])('could not be started where its helper exits with %d and says so', async (code, stderr) => {
+    const { turn } = begin();
+    turn.exited({ code, signal: null, stderr });
+    expect(await outcomeOf(turn)).toBe('spawn_error: the model CLI could not be started: it cannot be executed');
+  });
+
+  it('has crashed where the program itself exits with the code of a helper', async () => {
+    const { turn } = begin();
+    turn.exited({ code: 127, signal: null, stderr: 'sh: 1: claude: not found' });
+    expect(await outcomeOf(turn)).toContain('cli_error: exit 127');
+  });
+});
+
+describe('a turn that is cut', () => {
+  it('ends for the first reason, whatever comes later', async () => {
+    const { turn, sink, clock } = begin({ limits: { firstOutputMs: 100 } });
+    const reason = new Error('the client has gone');
+    turn.fail(reason);
+    turn.fail(new Error('too late'));
+    turn.read('+late\nend\n');
+    turn.exited({ code: 0, signal: null, stderr: '' });
+    await expect(turn.ended).rejects.toBe(reason);
+    expect([sink.texts, clock.pending]).toEqual([[], 0]);
+  });
+
+  it('leaves no timer behind where nobody waits for its end any more', () => {
+    const { turn, clock } = begin({ limits: { firstOutputMs: 100, stallMs: 100 } });
+    turn[Symbol.dispose]();
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('a turn whose reader is slow', () => {
+  it('leaves the program’s output unread, without counting that as silence, until there is room', async () => {
+    const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
+    sink.isFull = true;
+    turn.read('+one\n');
+    expect([sink.texts, output.flow]).toEqual([['one'], 'paused']);
+    await clock.advance(10_000);
+    expect([clock.pending, output.flow]).toEqual([0, 'paused']);
+    await sink.catchUp();
+    expect([clock.pending, output.flow]).toEqual([1, 'reading']);
+    turn.read('+two\nend\n');
+    expect([await outcomeOf(turn), sink.texts]).toEqual(['turn-end', ['one', 'two']]);
+  });
+
+  it('counts the silence of its program anew once there is room', async () => {
+    const { turn, sink, clock } = begin({ limits: { stallMs: 50 } });
+    sink.isFull = true;
+    turn.read('+one\n');
+    await clock.advance(49);
+    await sink.catchUp();
+    const outcome = outcomeOf(turn);
+    await clock.advance(49);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    expect(await outcome).toBe(
+      'timeout: the model CLI was silent for 50 ms between two outputs (MODEL_API_STALL_TIMEOUT)',
+    );
+  });
+
+  it.each([
+    ['it has ended', (turn: OpenTurn) => turn.read('end\n')],
+    ['it was cut', (turn: OpenTurn) => turn.fail(new Error('cut'))],
+  ])('reads on once %s, so that the program can finish, and stays so when there is room', async (_, end) => {
+    const { turn, sink, output, clock } = begin({ limits: { stallMs: 50 } });
+    void outcomeOf(turn);
+    sink.isFull = true;
+    turn.read('+one\n');
+    end(turn);
+    expect([output.flow, clock.pending]).toEqual(['reading', 0]);
+    await sink.catchUp();
+    expect([output.flow, clock.pending]).toEqual(['reading', 0]);
+  });
+
+  it('does not pause for the last piece of an answer', async () => {
+    const { turn, sink, output } = begin();
+    sink.isFull = true;
+    turn.read('+one\nend\n');
+    await settled();
+    expect(output.flow).toBe('reading');
+  });
+});
+
+describe('a turn whose program is silent', () => {
+  it('waits for the model’s first output, whatever the program writes of itself', async () => {
+    const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
+    const outcome = outcomeOf(turn);
+    await clock.advance(200);
+    turn.read(': I have started\n');
+    await clock.advance(99);
+    expect(clock.pending).toBe(1);
+    await clock.advance(1);
+    expect(await outcome).toBe(
+      'timeout: the model was silent for 300 ms before its first output (MODEL_API_FIRST_OUTPUT_TIMEOUT)',
+    );
+  });
+
+  it('gives the program time with each output, once its model has begun', async () => {
+    const { turn, clock } = begin({ limits: { firstOutputMs: 300, stallMs: 20 } });
+    await clock.advance(299);
+    turn.read('+one\n');
+    for (let count = 0; count < 3; count++) {
+      await clock.advance(19);
+      turn.read(': a tool runs\n');
+    }
+    await clock.advance(19);
+    turn.read('end\n');
+    expect(await outcomeOf(turn)).toBe('turn-end');
+  });
+});

@@ -1,0 +1,227 @@
+import type { Exit } from '../../../../../src/primary/cli/contract/adapter.js';
+import { ProgramOutput, printable } from '../../../../../src/primary/cli/process/output.js';
+import { Redactor } from '../../../../../src/primary/cli/process/redactor.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { noSecrets, ScriptedTree, silentObserver } from '../../../../support/scripted-cli.js';
+import { settled } from '../../../../support/settled.js';
+
+function listen(clock = new FakeClock(), redactor = noSecrets) {
+  const tree = new ScriptedTree();
+  const texts: string[] = [];
+  const exits: Exit[] = [];
+  const counted = { stdout: 0, stderr: 0 };
+  const listener = { text: (text: string) => texts.push(text), end: (exit: Exit) => exits.push(exit) };
+  const observer = {
+    ...silentObserver,
+    output: (stream: 'stdout' | 'stderr', bytes: number) => {
+      counted[stream] += bytes;
+    },
+  };
+  const output = new ProgramOutput(tree.child, listener, { clock, observer, redactor });
+  return { clock, tree, output, texts, exits, counted };
+}
+
+describe('the output of a program', () => {
+  it('is left unread until it is wanted, and nothing of it is lost', async () => {
+    const { tree, output, texts } = listen();
+    await tree.say('hello ');
+    await tree.say('again');
+    expect(texts).toEqual([]);
+    output.read();
+    await settled();
+    expect(texts.join('')).toBe('hello again');
+  });
+
+  it('is left unread while it is paused, and goes on after that', async () => {
+    const { tree, output, texts } = listen();
+    output.read();
+    await tree.say('1');
+    output.pause();
+    await tree.say('2');
+    await tree.say('3');
+    expect([texts, tree.stdout.readableLength]).toEqual([['1'], 2]);
+    output.read();
+    await settled();
+    expect(texts.join('')).toBe('123');
+  });
+
+  it('has no character cut in two, however it comes', async () => {
+    const { tree, output, texts } = listen();
+    output.read();
+    for (const byte of Buffer.from('ä€😀\n')) await tree.say(Buffer.of(byte));
+    expect(texts).toEqual(['ä', '€', '😀', '\n']);
+  });
+
+  it('has half a character as a replacement character where the program ends with it', async () => {
+    const { tree, output, texts } = listen();
+    output.read();
+    await tree.say(Buffer.from('a€').subarray(0, 3));
+    await tree.exit(0);
+    expect(texts.join('')).toBe('a\ufffd');
+  });
+
+  it('is counted in bytes, each stream for itself', async () => {
+    const { tree, output, counted } = listen();
+    output.read();
+    tree.stderr.write('warning');
+    await tree.say('€');
+    expect(counted).toEqual({ stdout: 3, stderr: 7 });
+  });
+
+  it('tells when its first byte was read', async () => {
+    const { clock, tree, output } = listen();
+    output.read();
+    await clock.advance(120);
+    expect(output.firstByteMs).toBeNull();
+    await tree.say('a');
+    await clock.advance(1000);
+    await tree.say('b');
+    expect(output.firstByteMs).toBe(120);
+  });
+
+  it('does not suffer from a stdin that the program has closed', async () => {
+    const { tree, output, texts } = listen();
+    output.read();
+    tree.stdin.destroy(new Error('write EPIPE'));
+    await tree.say('still here');
+    expect(texts).toEqual(['still here']);
+  });
+});
+
+describe('the exit of a program', () => {
+  it('is told once, after all of its output, with what it said on stderr', async () => {
+    const { clock, tree, output, texts, exits } = listen();
+    output.read();
+    tree.stderr.write('out of luck');
+    tree.stdout.write('half an answer');
+    await tree.exit(3);
+    expect([texts, exits]).toEqual([['half an answer'], [{ code: 3, signal: null, stderr: 'out of luck' }]]);
+    await clock.advance(10_000);
+    expect([exits.length, clock.pending]).toEqual([1, 0]);
+  });
+
+  it('waits for a slow reader: nothing of what was written is lost', async () => {
+    const { clock, tree, output, texts, exits } = listen();
+    output.read();
+    await tree.say('1');
+    output.pause();
+    await tree.say('2');
+    await tree.exit(0);
+    await clock.advance(10_000);
+    expect([texts, exits]).toEqual([['1'], []]);
+    output.read();
+    await settled();
+    expect([texts, exits]).toEqual([['1', '2'], [{ code: 0, signal: null, stderr: '' }]]);
+  });
+
+  it('waits for a slow reader who pauses after the exit, too', async () => {
+    const { clock, tree, output, exits } = listen();
+    output.read();
+    await tree.exitAndLeave(0);
+    await clock.advance(99);
+    output.pause();
+    await clock.advance(10_000);
+    expect([exits, clock.pending]).toEqual([[], 0]);
+    output.read();
+    await clock.advance(100);
+    expect(exits).toHaveLength(1);
+  });
+
+  it('counts after a moment of quiet where somebody else holds stdout, and what comes then is nobody’s', async () => {
+    const { clock, tree, output, texts, exits } = listen();
+    output.read();
+    await tree.exitAndLeave(0);
+    await clock.advance(99);
+    await tree.say('almost');
+    await clock.advance(99);
+    await tree.say('quite');
+    expect(exits).toEqual([]);
+    await clock.advance(100);
+    expect([texts, exits.length, clock.pending]).toEqual([['almost', 'quite'], 1, 0]);
+    await tree.say('a daemon speaks');
+    expect([texts.length, exits.length]).toEqual([2, 1]);
+  });
+
+  it('is looked for once more when the moment is over: on a busy host the timer comes before what was written', async () => {
+    const timers: (() => void)[] = [];
+    class HeldClock extends FakeClock {
+      override after(_ms: number, action: () => void) {
+        timers.push(action);
+        return () => {};
+      }
+    }
+    const { tree, output, texts, exits } = listen(new HeldClock());
+    output.read();
+    await tree.exitAndLeave(0);
+    timers.at(-1)?.();
+    tree.stdout.write('the answer');
+    await settled();
+    expect([texts, exits]).toEqual([['the answer'], []]);
+    timers.at(-1)?.();
+    await settled();
+    expect(exits).toHaveLength(1);
+  });
+
+  it('is told of a program whose output nobody has wanted yet', async () => {
+    const { clock, tree, exits } = listen();
+    await tree.say('a greeting');
+    await tree.exit(null, 'SIGSEGV');
+    await clock.advance(100);
+    expect(exits).toEqual([{ code: null, signal: 'SIGSEGV', stderr: '' }]);
+  });
+});
+
+describe('what a program says on stderr', () => {
+  const secret = { name: 'TOKEN', value: 'a-secret-of-the-operator' };
+
+  async function stderrOf(...chunks: readonly (string | Buffer)[]): Promise<string | undefined> {
+    const { tree, output, exits } = listen(new FakeClock(), new Redactor([secret], () => false));
+    output.read();
+    for (const chunk of chunks) tree.stderr.write(chunk);
+    await settled();
+    await tree.exit(1);
+    return exits[0]?.stderr;
+  }
+
+  it('is kept whole as long as there is room', async () => {
+    expect(await stderrOf()).toBe('');
+    expect(await stderrOf('abc', 'def')).toBe('abcdef');
+  });
+
+  it('is kept up to its last 4096 bytes, however they come', async () => {
+    expect(await stderrOf('ab', 'x'.repeat(100_000), 'yz')).toBe(`${'x'.repeat(4094)}yz`);
+    expect(await stderrOf('x'.repeat(4095), 'a', 'b')).toBe(`${'x'.repeat(4094)}ab`);
+  });
+
+  it.each([
+    [['it is a-secret-of-', 'the-operator', ', no?'], 'it is [TOKEN], no?'],
+    [['it is a-secret-\x1b[1mof-the-operator'], 'it is [TOKEN]'],
+    [['it is a-secret-of-the-oper'], 'it is [TOKEN]'],
+    [['a-secret-of-the-operator', 'x'.repeat(4090)], `[TOKEN]${'x'.repeat(4090)}`],
+    [['a-secret-of-the-operator', 'x'.repeat(4096)], 'x'.repeat(4096)],
+    [['y'.repeat(10_000), 'a-secret-of-the-operator'.repeat(300)], '[TOKEN]'.repeat(171)],
+  ])('has no secret in it, however it comes: %#', async (chunks, stderr) => {
+    expect(await stderrOf(...chunks)).toBe(stderr);
+  });
+
+  it('has a character whole that was cut between two chunks', async () => {
+    expect(await stderrOf(...Array.from(Buffer.from('grüße 🚀'), (byte) => Buffer.of(byte)))).toBe('grüße 🚀');
+  });
+});
+
+describe('printable text', () => {
+  const spinner = '\x1b[?2026h\x1b[?25l\x1b[1Gpulling ⠋ \x1b[K\x1b[?25h\x1b[?2026l\rpulling ⠙ \x1b[K\r';
+
+  it.each([
+    ['colours and control characters, but line ends', '\x1b[1;31mred\x1b[0m\r\nnext\0\x07\x7f\u009b\n', 'red\nnext\n'],
+    ['what turns a spinner and hides the cursor', spinner, 'pulling ⠋ \npulling ⠙ \n'],
+    [
+      'what sets a title or chooses a character set',
+      '\x1b]0;a title\x07\x1b(BError: no such model\n',
+      'Error: no such model\n',
+    ],
+    ['a title that ends the other way', '\x1b]2;a title\x1b\\hello', 'hello'],
+  ])('leaves out %s', (_, text, printed) => {
+    expect(printable(Buffer.from(text))).toBe(printed);
+  });
+});

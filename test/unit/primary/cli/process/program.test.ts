@@ -1,0 +1,201 @@
+import { chmod, mkdir, rm, symlink, writeFile } from 'node:fs/promises';
+import { join, relative } from 'node:path';
+import {
+  type Adapter,
+  type Consult,
+  type LaunchOptions,
+  plainLaunch,
+} from '../../../../../src/primary/cli/contract/adapter.js';
+import {
+  CliProgram,
+  type FoundProgram,
+  findProgram,
+  launchKeyOf,
+} from '../../../../../src/primary/cli/process/program.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
+import { lineVersion } from '../../../../support/scripted-cli.js';
+
+let folder: TemporaryFolder;
+let path: string;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  path = join(folder.path, 'model');
+  await writeFile(path, 'one', { mode: 0o755 });
+});
+afterEach(() => folder[Symbol.asyncDispose]());
+
+function fingerprintOf(found: FoundProgram): string {
+  if (found.kind !== 'found') throw new Error(found.kind);
+  return found.fingerprint;
+}
+
+describe('a program', () => {
+  it('is found along PATH, or by its path', async () => {
+    const found = { kind: 'found', path };
+    expect(await findProgram('model', `/nowhere:${folder.path}:/bin`)).toMatchObject(found);
+    expect(await findProgram(path, '/nowhere')).toMatchObject(found);
+    expect(await findProgram(relative(process.cwd(), path), '/nowhere')).toMatchObject(found); // absolute, for another folder
+  });
+
+  it('is the first along PATH that may be executed', async () => {
+    const other = join(folder.path, 'other');
+    await mkdir(other);
+    await writeFile(join(other, 'model'), '', { mode: 0o644 });
+    expect(await findProgram('model', `${other}:${folder.path}`)).toMatchObject({ kind: 'found', path });
+    expect(await findProgram('model', other)).toEqual({ kind: 'not-executable' });
+  });
+
+  it('is missing where there is no file of its name: a folder, or a link that leads nowhere, is none', async () => {
+    await mkdir(join(folder.path, 'folder'));
+    await symlink('/no/such/file', join(folder.path, 'link'));
+    for (const name of ['none', 'folder', 'link', './none']) {
+      expect(await findProgram(name, folder.path)).toEqual({ kind: 'missing' });
+    }
+  });
+
+  it('has another fingerprint when its file has changed', async () => {
+    const before = fingerprintOf(await findProgram('model', folder.path));
+    expect(fingerprintOf(await findProgram('model', folder.path))).toBe(before);
+    await writeFile(path, 'another one');
+    const after = fingerprintOf(await findProgram('model', folder.path));
+    expect(after).not.toBe(before);
+    await chmod(path, 0o644);
+    expect(await findProgram('model', folder.path, after)).toEqual({ kind: 'not-executable' });
+  });
+});
+
+describe('the key of a launch', () => {
+  const launch: LaunchOptions = { ...plainLaunch('a'), system: 'Be brief.' };
+
+  it('stands for the program’s file, its arguments and its files', () => {
+    const programVersion = lineVersion();
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
+    const key = launchKeyOf(program, launch);
+    expect(launchKeyOf({ ...program, keys: new WeakMap() }, { ...launch })).toBe(key);
+    expect(launchKeyOf({ ...program, fingerprint: 'v2', keys: new WeakMap() }, launch)).not.toBe(key);
+    expect(launchKeyOf(program, { ...launch, model: 'b' })).not.toBe(key);
+    expect(launchKeyOf(program, { ...launch, system: 'Be long.' })).not.toBe(key);
+  });
+
+  it('is the same for launches that the program is started alike for', () => {
+    const programVersion = { ...lineVersion(), plan: () => ({ args: ['--print'], files: [] }) };
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
+    expect(launchKeyOf(program, launch)).toBe(launchKeyOf(program, plainLaunch('b')));
+  });
+
+  it('is short, and made once for a launch, however long its system text is', () => {
+    let plans = 0;
+    const { plan } = lineVersion();
+    const programVersion = {
+      ...lineVersion(),
+      plan: (...args: Parameters<typeof plan>) => {
+        plans++;
+        return plan(...args);
+      },
+    };
+    const program = { path, leading: [], programVersion, fingerprint: 'v1', keys: new WeakMap() };
+    const long = { ...plainLaunch(null), system: 'x'.repeat(1_000_000) };
+    const keys = new Set([launchKeyOf(program, long), launchKeyOf(program, long), launchKeyOf({ ...program }, long)]);
+    expect([keys.size, plans]).toEqual([1, 1]);
+    expect([...keys][0]?.length).toBeLessThan(100);
+  });
+});
+
+describe('what is known of the model CLI', () => {
+  /** Asks the program for its version, and for nothing else. */
+  const adapter: Adapter = {
+    name: 'test',
+    command: ['model', '--lead'],
+    credentialVariable: null,
+    env: {},
+    models: null,
+    learn: async (consult) => {
+      const { stdout } = await consult(['--version']);
+      const list = async (ask: Consult) => [{ id: (await ask(['models'], 'all')).stdout, name: 'm', default: true }];
+      const check = async (ask: Consult) => ((await ask(['check'])).code === 0 ? null : 'not logged in');
+      return { ...lineVersion(), version: stdout, isProvisional: stdout === 'busy', listModels: list, check };
+    },
+  };
+
+  function program() {
+    const asked: (readonly string[])[] = [];
+    const answers = { code: 0 as number | null, stdout: '1.0.0', fault: null as Error | null };
+    const known = new CliProgram(adapter, folder.path, async (at, args, input = '') => {
+      asked.push([at, ...args, input]);
+      if (answers.fault !== null) throw answers.fault;
+      return { code: answers.code, stdout: answers.stdout };
+    });
+    return { known, asked, answers };
+  }
+
+  it('is learned once for each file, however many ask at once', async () => {
+    const { known, asked } = program();
+    expect(known.version).toBeNull();
+    const found = await Promise.all([known.find(), known.find(), known.find()]);
+    expect(found[0]).toMatchObject({ path, leading: ['--lead'] });
+    expect(new Set(found.map(({ programVersion }) => programVersion)).size).toBe(1);
+    await known.find();
+    expect([asked, known.version]).toEqual([[[path, '--lead', '--version', '']], '1.0.0']);
+  });
+
+  it('is learned anew when the file has changed', async () => {
+    const { known, asked, answers } = program();
+    const before = await known.find();
+    answers.stdout = '2.0.0';
+    await writeFile(path, 'a newer one');
+    const after = await known.find();
+    expect([asked.length, known.version]).toEqual([2, '2.0.0']);
+    expect(after.fingerprint).not.toBe(before.fingerprint);
+  });
+
+  it('is learned anew where it could not be learned: it may work for the next job', async () => {
+    const { known, asked, answers } = program();
+    answers.fault = new Error('not now');
+    await expect(known.find()).rejects.toThrow('not now');
+    answers.fault = null;
+    await known.find();
+    expect([asked.length, known.version]).toEqual([2, '1.0.0']);
+  });
+
+  it('is learned anew at the next check where not all could be learned', async () => {
+    const { known, asked, answers } = program();
+    answers.stdout = 'busy';
+    await known.find();
+    await known.find();
+    answers.stdout = '1.0.0';
+    await known.check();
+    await known.check();
+    expect(asked.filter(([, , first]) => first === '--version')).toHaveLength(2);
+    expect(known.version).toBe('1.0.0');
+  });
+
+  it('is nothing where the program can’t be started, and it is told why without its path', async () => {
+    const { known } = program();
+    await chmod(path, 0o644);
+    const message = (why: string) => ({ code: 'spawn_error', message: `the model CLI model ${why}` });
+    await expect(known.find()).rejects.toMatchObject(
+      message('may not be executed by the service (MODEL_API_CLI_COMMAND)'),
+    );
+    await rm(path);
+    await expect(known.find()).rejects.toMatchObject(
+      message('is not installed on this host (MODEL_API_CLI, MODEL_API_CLI_COMMAND)'),
+    );
+    await expect(known.check()).rejects.toMatchObject({ code: 'spawn_error' });
+    await expect(known.listModels()).rejects.toMatchObject({ code: 'spawn_error' });
+  });
+
+  it('is whether jobs can be run now', async () => {
+    const { known, asked, answers } = program();
+    expect(await known.check()).toEqual({ version: '1.0.0', error: null });
+    answers.code = 1;
+    expect(await known.check()).toEqual({ version: '1.0.0', error: 'not logged in' });
+    expect(asked.slice(1)).toEqual(Array.from({ length: 2 }, () => [path, '--lead', 'check', '']));
+  });
+
+  it('is which models it can use', async () => {
+    const { known, asked } = program();
+    expect(await known.listModels()).toEqual([{ id: '1.0.0', name: 'm', default: true }]);
+    expect(asked.at(-1)).toEqual([path, '--lead', 'models', 'all']);
+  });
+});

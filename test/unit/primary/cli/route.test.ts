@@ -1,0 +1,122 @@
+import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
+import { type AtLeastOne, modelFor, type NamedAdapter } from '../../../../src/primary/cli/models.js';
+import { ModelRouter, type ModelsOf } from '../../../../src/primary/cli/route.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+
+function cli(name: string, models: readonly string[] | null = null, needsModel = false): NamedAdapter {
+  return { name, adapter: { models, needsModel } as unknown as Adapter };
+}
+
+const [claude, codex, local] = [cli('claude'), cli('codex', ['gpt-5', 'mini']), cli('local', null, true)];
+const three = [claude, codex, local] as const;
+
+async function routerOf(clis: AtLeastOne<NamedAdapter>, env: Record<string, string> = {}, modelsOf?: ModelsOf) {
+  return new ModelRouter(await loadConfig(env, async () => ''), clis, modelsOf);
+}
+
+describe('The name of a model', () => {
+  it('is as its CLI has it where there is but one', async () => {
+    const router = await routerOf([claude]);
+    expect(['opus', 'claude/opus', 'codex'].map((name) => router.canonical(name))).toEqual([
+      'opus',
+      'claude/opus',
+      'codex',
+    ]);
+    expect(router.split('claude/opus')).toEqual({ cli: claude, model: 'claude/opus' });
+    expect([router.publicName(claude, 'opus'), router.publicName(claude, null)]).toEqual(['opus', null]);
+  });
+
+  it.each([
+    ['claude/opus', claude, 'opus', 'claude/opus'],
+    ['opus', claude, 'opus', 'claude/opus'],
+    ['openai/gpt-oss', claude, 'openai/gpt-oss', 'claude/openai/gpt-oss'],
+    ['codex/gpt-5', codex, 'gpt-5', 'codex/gpt-5'],
+    ['codex', codex, null, 'codex'],
+    ['codex/', codex, null, 'codex'],
+    ['local/library/llama3', local, 'library/llama3', 'local/library/llama3'],
+  ])('has that of its CLI before it where there are several: %s', async (name, cli, model, canonical) => {
+    const router = await routerOf(three);
+    expect([router.split(name), router.canonical(name)]).toEqual([{ cli, model }, canonical]);
+  });
+});
+
+describe('A request to several CLIs', () => {
+  it('goes to the first one where it names no model, or to where the operator says', async () => {
+    const request = { model: null, client: 'a' };
+    const plain = await routerOf(three);
+    const first = { cli: claude, adapterModel: null, publicModel: 'claude', label: 'claude', circuit: '' };
+    expect([modelFor(null, plain.choice), plain.route(request)]).toEqual(['claude', first]);
+    const said = await routerOf(three, { MODEL_API_DEFAULT_MODEL: 'codex/mini' });
+    const second = {
+      cli: codex,
+      adapterModel: 'mini',
+      publicModel: 'codex/mini',
+      label: 'codex/mini',
+      circuit: 'mini',
+    };
+    expect([modelFor(null, said.choice), said.route(request)]).toEqual(['codex/mini', second]);
+  });
+
+  it('goes to a model of its API key, and may name no other', async () => {
+    const router = await routerOf(three, {}, () => ['codex/mini']);
+    const route = { cli: codex, adapterModel: 'mini', publicModel: 'codex/mini' };
+    expect(router.route({ model: null, client: 'a' })).toMatchObject(route);
+    expect(() => router.check({ model: null, client: 'a' })).not.toThrow();
+    expect(() => router.check({ model: 'opus', client: 'a' })).toThrow(
+      'must be one of codex/mini (the models of its API key)',
+    );
+  });
+
+  it('has a route though its model may not be named', async () => {
+    const router = await routerOf(three);
+    const request = { model: 'codex/gpt-6', client: 'a' };
+    expect(router.route(request)).toMatchObject({ cli: codex, adapterModel: 'gpt-6' });
+    expect(() => router.check(request)).toThrow('must be one of codex/gpt-5, codex/mini');
+  });
+
+  it('may name what its CLI knows, and a CLI alone where that has a default', async () => {
+    const { choice } = await routerOf(three);
+    expect(['opus', 'codex/gpt-5', 'codex', 'local/x'].map((name) => modelFor(name, choice))).toEqual([
+      'claude/opus',
+      'codex/gpt-5',
+      'codex',
+      'local/x',
+    ]);
+    expect(() => modelFor('codex/gpt-6', choice)).toThrow('model: must be one of codex/gpt-5, codex/mini');
+    expect(() => modelFor('local', choice)).toThrow('model: must name a model of local, as in local/NAME');
+  });
+
+  it('may hold nothing that a CLI reads as a flag or a path', async () => {
+    const { choice } = await routerOf(three);
+    for (const name of ['local/-rf', 'local/--yes', 'local//etc/passwd', 'local/@file', 'claude/-p', 'claude//x']) {
+      expect(() => modelFor(name, choice)).toThrow('must have a letter or a digit after');
+    }
+  });
+
+  it('may name no more than the operator allows, in either spelling', async () => {
+    const { choice } = await routerOf(three, { MODEL_API_ALLOWED_MODELS: 'opus,codex/mini' });
+    expect(['opus', 'claude/opus'].map((name) => modelFor(name, choice))).toEqual(['claude/opus', 'claude/opus']);
+    expect(() => modelFor('codex/gpt-5', choice)).toThrow('must be one of claude/opus, codex/mini');
+    expect(modelFor(null, choice)).toBe('claude/opus');
+  });
+});
+
+describe('A request to one CLI', () => {
+  const route = async (model: string | null, env = {}, models: readonly string[] | null = null) => {
+    const router = await routerOf([claude], env, () => models);
+    return router.route({ model, client: 'a' });
+  };
+
+  it('is run with its default, which has no name, or with that of the operator', async () => {
+    const nameless = { cli: claude, adapterModel: null, publicModel: null, label: null, circuit: '' };
+    expect([await route(null), await route('default')]).toEqual([nameless, nameless]);
+    const said = { adapterModel: 'opus', publicModel: 'opus', label: 'opus' };
+    expect(await route(null, { MODEL_API_DEFAULT_MODEL: 'opus' })).toMatchObject({ ...said, circuit: '' });
+  });
+
+  it('that names the default model has another circuit than one that names none', async () => {
+    const env = { MODEL_API_DEFAULT_MODEL: 'opus' };
+    const circuits = [await route('opus', env), await route(null, env), await route(null, env, ['haiku'])];
+    expect(circuits.map(({ circuit }) => circuit)).toEqual(['opus', '', 'haiku']);
+  });
+});

@@ -1,0 +1,145 @@
+import { execFile } from 'node:child_process';
+import { readFile, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import { couldNotExecute } from '../../../../../src/primary/cli/process/spawn.js';
+import { CgroupContainments, entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
+import { Cgroup } from '../../../../../src/shared/process/cgroup.js';
+import { temporaryFolder } from '../../../../support/folder.js';
+import {
+  cgroupTrees,
+  clock,
+  describeWithCgroups,
+  freshMark,
+  marked,
+  temporaryCgroup,
+  untilMarked,
+} from '../../../../support/trees.js';
+
+interface Ran {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+function run(program: string, args: readonly string[], env: Readonly<Record<string, string>> = {}): Promise<Ran> {
+  return promisify(execFile)(program, [...args], { env: { ...env } }).then(
+    ({ stdout, stderr }) => ({ code: 0, stdout, stderr }),
+    ({ code, stdout, stderr }) => ({ code, stdout, stderr }),
+  );
+}
+
+const unlimited = { hasMemory: false, maxMemoryBytes: null, maxProcesses: null };
+
+/** Stands for a cgroup where only what is written to its files matters. */
+async function folderAsCgroup() {
+  const folder = await temporaryFolder();
+  return { home: new Cgroup(folder.path), [Symbol.asyncDispose]: () => folder[Symbol.asyncDispose]() };
+}
+
+describeWithCgroups('a program that is started in a cgroup', () => {
+  it('is in it, with its own arguments and environment, and with nothing of the shell that brought it there', async () => {
+    await using cgroup = await temporaryCgroup();
+    const words = ['', 'two words', '$HOME', "it's", '-c', '*'];
+    const own = await run(...entering(cgroup, '/usr/bin/printf', ['<%s>', ...words]));
+    expect([own.code, own.stdout]).toEqual([0, words.map((word) => `<${word}>`).join('')]);
+    const env = await run(...entering(cgroup, '/usr/bin/env', []), { LANG: 'C', PROMPT_RELAY_JOB: '1' });
+    expect(env.stdout.trim().split('\n').toSorted()).toEqual(['LANG=C', 'PROMPT_RELAY_JOB=1']);
+    const { stdout } = await run(...entering(cgroup, '/bin/cat', ['/proc/self/cgroup']));
+    expect(
+      stdout
+        .trim()
+        .split('\n')
+        .at(-1)
+        ?.endsWith(cgroup.path.split('/').at(-1) ?? '?'),
+    ).toBe(true);
+  });
+
+  it('has a cgroup of its own, which serves another program when nothing is left in it', async () => {
+    await using home = await temporaryCgroup();
+    const containments = new CgroupContainments(home, unlimited, clock);
+    const [one, two] = [await containments.create(1), await containments.create(2)];
+    expect(home.child('1').pids).toEqual([]);
+    expect([await one.isQuiet(0), await one.clear()]).toEqual([true, { killed: 0, left: [] }]);
+    await containments.create(3);
+    await expect(stat(home.child('3').path)).rejects.toMatchObject({ code: 'ENOENT' }); // it has that of the first
+    expect((await stat(home.child('2').path)).isDirectory()).toBe(true);
+    await two.clear();
+    await containments.close();
+  });
+
+  it('can’t hide in a cgroup that it makes itself', async () => {
+    await using trees = await cgroupTrees();
+    const mark = freshMark();
+    const inner = `own=$(sed -n s/^0:://p /proc/self/cgroup); mount=$(sed -n 's/^[^ ]* [^ ]* [^ ]* [^ ]* \\([^ ]*\\) .* - cgroup2 .*/\\1/p' /proc/self/mountinfo)`;
+    const tree = await trees.shell(
+      `${inner}; mkdir "$mount$own/inner" && echo 0 >"$mount$own/inner/cgroup.procs" && exec sleep ${mark}`,
+    );
+    await untilMarked(mark, 1);
+    await tree.end(0, 'done');
+    expect([await marked(mark), trees.log.events]).toEqual([[], []]);
+  });
+
+  it('is measured, with all that it starts', async () => {
+    await using trees = await cgroupTrees();
+    const tree = await trees.shell('n=0; (while [ $n -lt 20000 ]; do n=$((n+1)); done); exec cat');
+    tree.child.stdin.write('hello');
+    await new Promise((resolve) => tree.child.stdout.once('data', resolve));
+    const usage = tree.usage();
+    expect(usage?.processorMs).toBeGreaterThan(1);
+    expect(usage?.peakMemoryBytes).toBeNull();
+  });
+
+  it('is ended when its home is closed', async () => {
+    await using home = await temporaryCgroup();
+    const containments = new CgroupContainments(home, unlimited, clock);
+    const containment = await containments.create(1);
+    const mark = freshMark();
+    const running = run(...containment.enter('/bin/sleep', [mark]));
+    await untilMarked(mark, 1);
+    await containments.close();
+    await running;
+    expect(await marked(mark)).toEqual([]);
+    await expect(stat(home.path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe('a program whose cgroup can not be entered', () => {
+  it('is not started, and that is told from a failure of the program', async () => {
+    const { code, stdout, stderr } = await run(...entering(new Cgroup('/no/such/cgroup'), '/bin/echo', ['hello']));
+    expect([code, stdout, stderr]).toEqual([126, '', 'prompt-relay-sh: cannot enter its cgroup\n']);
+    expect(couldNotExecute({ code, stderr })).toBe(true);
+  });
+});
+
+describe('a program that can not be executed', () => {
+  it('is told from one that fails', async () => {
+    await using fake = await folderAsCgroup();
+    const missing = await run(...entering(fake.home, '/no/such/program', []));
+    expect([missing.code, couldNotExecute(missing)]).toEqual([127, true]);
+    const failing = await run(...entering(fake.home, '/bin/sh', ['-c', 'echo no >&2; exit 127']));
+    expect([failing.code, couldNotExecute(failing)]).toEqual([127, false]);
+  });
+});
+
+describe('the limits of a cgroup', () => {
+  it('are set before the program is started: all of the tree goes when its memory runs out', async () => {
+    await using fake = await folderAsCgroup();
+    const settings = { hasMemory: true, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 };
+    await new CgroupContainments(fake.home, settings, clock).create(7);
+    const value = (file: string) => readFile(join(fake.home.path, '7', file), 'utf8');
+    expect(await Promise.all(['memory.max', 'memory.swap.max', 'memory.oom.group', 'pids.max'].map(value))).toEqual([
+      '1073741824',
+      '0',
+      '1',
+      '100',
+    ]);
+  });
+
+  it('are left alone where there is none', async () => {
+    await using fake = await folderAsCgroup();
+    await new CgroupContainments(fake.home, unlimited, clock).create(7);
+    await expect(stat(join(fake.home.path, '7', 'memory.max'))).rejects.toMatchObject({ code: 'ENOENT' });
+    await expect(stat(join(fake.home.path, '7', 'pids.max'))).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});

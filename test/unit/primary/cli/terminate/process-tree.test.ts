@@ -1,0 +1,299 @@
+import { readFileSync } from 'node:fs';
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { EndReason } from '../../../../../src/primary/cli/contract/observer.js';
+import { spawnProgram } from '../../../../../src/primary/cli/process/spawn.js';
+import type { Containment, ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
+import { ProcessTree } from '../../../../../src/primary/cli/terminate/process-tree.js';
+import type { Swept } from '../../../../../src/shared/process/scanner.js';
+import { temporaryFolder } from '../../../../support/folder.js';
+import { LogBook } from '../../../../support/log-book.js';
+import { isAlive, killIfAlive } from '../../../../support/processes.js';
+import { silentObserver } from '../../../../support/scripted-cli.js';
+import { programs } from '../../../../support/service.js';
+import {
+  cgroupTrees,
+  clock,
+  describeEachMeans,
+  describeWithCgroups,
+  freshMark,
+  marked,
+  sleeping,
+  Trees,
+  temporaryInstance,
+  untilMarked,
+  untilSleeping,
+} from '../../../../support/trees.js';
+import { until } from '../../../../support/until.js';
+
+/** So long that a test fails where it is waited for. */
+const longGraceMs = 60_000;
+
+/** Programs that never answer, and how many processes each grows to. */
+const endless: readonly [program: string, processes: number][] = [
+  ['forever.pl', 1],
+  ['forks-child.pl', 2],
+  ['forks-grandchild.pl', 3],
+  ['setsid-child.pl', 2],
+  ['double-fork.pl', 2],
+  ['double-fork-setsid.pl', 2],
+  ['ignores-sigterm.pl', 2],
+  ['leader-exits.pl', 1],
+  ['fork-storm.pl', 100],
+];
+
+function startFixture(trees: Trees, name: string, mark: string): Promise<ProcessTree> {
+  return trees.start('/usr/bin/perl', [join(programs, name), mark]);
+}
+
+describeEachMeans('the end of a process tree', (open) => {
+  it.each(
+    endless.flatMap(([program, processes]) =>
+      (['done', 'cancelled'] as const).map((reason) => [program, reason, processes] as const),
+    ),
+  )('leaves nothing of %s that is %s', async (program, reason, processes) => {
+    await using trees = await open();
+    const mark = freshMark();
+    const tree = await startFixture(trees, program, mark);
+    await untilMarked(mark, processes);
+    await tree.end(50, reason);
+    expect(await marked(mark)).toEqual([]);
+    expect(trees.log.events).toEqual([]);
+  });
+
+  it('comes as soon as all have gone by themselves, and needs no force', async () => {
+    await using trees = await open();
+    const mark = freshMark();
+    const tree = await startFixture(trees, 'forks-child.pl', mark);
+    await untilMarked(mark, 2);
+    await tree.end(longGraceMs, 'done');
+    expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['SIGTERM done', 'signal'], 0]);
+  });
+
+  it('leaves a child the grace to clean up, even when its parent has gone', async () => {
+    await using folder = await temporaryFolder();
+    await using trees = await open();
+    const [ready, cleaned] = [join(folder.path, 'ready'), join(folder.path, 'cleaned')];
+    const mark = freshMark();
+    const cleansUp = `trap 'sleep 0.3; : >${cleaned}; exit' TERM; : >${ready}; while :; do sleep 0.05; done`;
+    const tree = await trees.shell(`(${cleansUp}) & exec sleep ${mark}`);
+    await until(() => stat(ready).catch(() => null), 'the child');
+    await tree.end(longGraceMs, 'done');
+    expect((await stat(cleaned)).isFile()).toBe(true);
+    expect(trees.orphans).toBe(0);
+  });
+
+  it('kills what ignores SIGTERM when the grace is over, and tells of it', async () => {
+    await using trees = await open();
+    const mark = freshMark();
+    const tree = await startFixture(trees, 'ignores-sigterm.pl', mark);
+    await untilMarked(mark, 2);
+    await tree.end(50, 'timeout');
+    expect(await marked(mark)).toEqual([]);
+    await tree.child.exited;
+    expect(trees.told.toSorted()).toEqual(['SIGKILL timeout', 'SIGTERM timeout', 'signal']);
+    expect(trees.orphans).toBe(1);
+  });
+
+  it('kills what a program has left behind when it exited by itself, without a grace', async () => {
+    await using trees = await open();
+    const mark = freshMark();
+    const tree = await startFixture(trees, 'leaves-children.pl', mark);
+    tree.child.stdin.end('hello');
+    tree.child.stdout.resume();
+    await tree.child.exited;
+    await untilMarked(mark, 2);
+    await tree.end(longGraceMs, 'done');
+    expect([await marked(mark), trees.told, trees.orphans]).toEqual([[], ['ok'], 2]);
+  });
+
+  it('happens once, and is told only when all is gone', async () => {
+    await using trees = await open();
+    const mark = freshMark();
+    let left: number[] | null = null;
+    const tree = await trees.start('/bin/sleep', [mark], async () => {
+      left = await marked(mark);
+    });
+    const first = tree.end(longGraceMs, 'done');
+    expect(tree.end(0, 'cancelled')).toBe(first);
+    await first;
+    expect([left, trees.told]).toEqual([[], ['SIGTERM done', 'signal']]);
+    expect([tree.child.stdin, tree.child.stdout, tree.child.stderr].map(({ destroyed }) => destroyed)).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
+  it('does not touch the tree beside it', async () => {
+    await using trees = await open();
+    const [mark, other] = [freshMark(), freshMark()];
+    const tree = await trees.shell(`setsid sleep ${mark} & exec sleep ${mark}`);
+    await trees.shell(`setsid sleep ${other} & exec sleep ${other}`);
+    await Promise.all([untilSleeping(mark, 2), untilSleeping(other, 2)]);
+    await tree.end(50, 'done');
+    expect([(await marked(mark)).length, (await sleeping(other)).length]).toEqual([0, 2]);
+  });
+});
+
+describeWithCgroups('a process that sheds environment, group and parent', () => {
+  it('is ended with its tree all the same', async () => {
+    await using trees = await cgroupTrees();
+    const mark = freshMark();
+    const tree = await trees.shell(`setsid env -i sh -c 'sleep ${mark} & :' & exec sleep ${mark}`);
+    await untilSleeping(mark, 2);
+    await tree.end(50, 'done');
+    expect(await marked(mark)).toEqual([]);
+  });
+
+  it('is ended with its tree where the program has exited long ago', async () => {
+    await using trees = await cgroupTrees();
+    const mark = freshMark();
+    const tree = await trees.shell(`setsid env -i sleep ${mark} >/dev/null 2>&1 &`);
+    await tree.child.exited;
+    await untilSleeping(mark, 1);
+    await tree.end(longGraceMs, 'done');
+    expect([await marked(mark), trees.orphans]).toEqual([[], 1]);
+  });
+});
+
+/** A containment that holds nothing, and says what the test wants. */
+class EmptyContainment implements Containment {
+  members: readonly number[] = [];
+  cleared: Swept = { killed: 0, left: [] };
+  whenAsked: () => Promise<void> = async () => {};
+
+  enter(program: string, args: readonly string[]) {
+    return [program, args] as const;
+  }
+
+  async pids(): Promise<readonly number[]> {
+    await this.whenAsked();
+    return this.members;
+  }
+
+  async isQuiet(): Promise<boolean> {
+    return true;
+  }
+
+  async clear(): Promise<Swept> {
+    return this.cleared;
+  }
+
+  usage() {
+    return { processorMs: 12, peakMemoryBytes: null };
+  }
+}
+
+/** A tree whose containment does nothing, so that only what the tree does itself is seen. */
+async function bareTree(script: string, containment = new EmptyContainment()) {
+  const log = new LogBook();
+  const treeKilled: number[] = [];
+  const start = { program: '/bin/sh', args: ['-c', script], env: {}, workingDirectory: '/', cookie: 'none' };
+  const child = await spawnProgram(start, containment, silentObserver);
+  const killTree = async (pid: number) => void treeKilled.push(pid);
+  const context = { killTree, clock, log, observer: silentObserver };
+  const tree = new ProcessTree(child, containment, async () => {}, context);
+  const dispose = async () => {
+    if (!tree.hasExited) killIfAlive(child.pid);
+    await child.exited;
+  };
+  return { tree, child, log, containment, treeKilled, [Symbol.asyncDispose]: dispose };
+}
+
+describe('a program that has been reaped', () => {
+  it('is not signalled by its number: neither it, nor its group', async () => {
+    const mark = freshMark();
+    await using bare = await bareTree(`sleep ${mark} >/dev/null 2>&1 & exit 0`);
+    await bare.child.exited;
+    const [member = 0] = await untilSleeping(mark, 1);
+    await bare.tree.end(longGraceMs, 'cancelled');
+    expect([bare.treeKilled, isAlive(member)]).toEqual([[], true]); // the member of the group would have got the signal
+  });
+
+  it('is not signalled by its number where it exits while its end begins', async () => {
+    const mark = freshMark();
+    await using bare = await bareTree(`sleep ${mark} </dev/null >/dev/null 2>&1 & exec cat`);
+    const [member = 0] = await untilSleeping(mark, 1);
+    bare.containment.whenAsked = async () => {
+      bare.child.stdin.end();
+      await bare.child.exited;
+    };
+    await bare.tree.end(longGraceMs, 'cancelled');
+    expect([bare.treeKilled, isAlive(member)]).toEqual([[], true]);
+  });
+});
+
+describe('tree-kill', () => {
+  it.each<[EndReason, boolean]>([
+    ['timeout', true],
+    ['cancelled', true],
+    ['shutting_down', true],
+    ['done', false],
+    ['retired', false],
+  ])('goes down the tree only of a job that was cut short: %s', async (reason, isAsked) => {
+    await using bare = await bareTree('exec sleep 60');
+    await bare.tree.end(longGraceMs, reason);
+    expect(bare.treeKilled).toEqual(isAsked ? [bare.child.pid] : []);
+  });
+
+  it.each([
+    [16, true],
+    [17, false],
+  ])('is left out for a large tree, because it starts a ps for each process: %d', async (count, isAsked) => {
+    await using bare = await bareTree('exec sleep 60');
+    bare.containment.members = Array.from({ length: count }, (_, index) => index);
+    await bare.tree.end(longGraceMs, 'timeout');
+    expect(bare.treeKilled).toEqual(isAsked ? [bare.child.pid] : []);
+  });
+});
+
+describe('a process tree', () => {
+  it('tells in the log what could not be ended', async () => {
+    await using bare = await bareTree('exit 0');
+    await bare.child.exited;
+    bare.containment.cleared = { killed: 2, left: [4, 5] };
+    await bare.tree.end(0, 'done');
+    expect(bare.log.entries).toEqual([{ level: 'error', event: 'tree_not_gone', fields: { processes: '4 5' } }]);
+  });
+
+  it('tells what its containment has measured', async () => {
+    await using bare = await bareTree('exit 0');
+    expect(bare.tree.usage()).toEqual({ processorMs: 12, peakMemoryBytes: null });
+  });
+
+  it('knows that its program lives', async () => {
+    await using bare = await bareTree('exec sleep 60');
+    expect([bare.tree.hasExited, bare.tree.hasDied]).toEqual([false, false]);
+  });
+
+  it('knows that its program has died, even in the moment in which Node learns of it', async () => {
+    for (let count = 0; count < 20; count++) {
+      await using bare = await bareTree('exec sleep 60');
+      process.kill(bare.child.pid, 'SIGKILL');
+      while (!/\) Z /.test(readFileSync(`/proc/${bare.child.pid}/stat`, 'utf8')));
+      expect(bare.tree.hasExited).toBe(false);
+      expect(bare.tree.hasDied).toBe(true);
+    }
+  });
+});
+
+it('is over only when the program has gone, also where that has not entered its cgroup yet', async () => {
+  const mark = freshMark();
+  const outside: ContainmentFactory = {
+    means: 'cgroup',
+    create: async () => ({
+      enter: (program, args) => [program, args],
+      pids: async () => [],
+      isQuiet: async () => true,
+      usage: () => null,
+      clear: async () => ({ killed: 0, left: [] }),
+    }),
+    close: async () => {},
+  };
+  await using trees = new Trees(outside, await temporaryInstance());
+  const tree = await trees.shell(`trap '' TERM; exec sleep ${mark}`);
+  await untilSleeping(mark, 1);
+  await tree.end(0, 'done');
+  expect([tree.hasExited, await marked(mark)]).toEqual([true, []]);
+});

@@ -1,0 +1,65 @@
+import { chooseTermination, type HostTools } from '../../../../../src/primary/cli/terminate/termination.js';
+import { systemClock as clock } from '../../../../../src/shared/clock.js';
+import type { Instance } from '../../../../../src/shared/process/instance.js';
+import { describeWithCgroups, temporaryCgroup } from '../../../../support/trees.js';
+
+const instance: Instance = { pid: 1, startTicks: '2', pidNamespace: '3' };
+const noTools: HostTools = { setpriv: null, hasPs: false };
+
+interface Options {
+  readonly cgroup?: string;
+  readonly maxMemoryBytes?: number | null;
+  readonly maxProcesses?: number | null;
+  readonly tools?: HostTools;
+}
+
+async function choose({ cgroup = 'off', maxMemoryBytes = null, maxProcesses = null, tools = noTools }: Options) {
+  const settings = { cgroup, maxMemoryBytes, maxProcesses };
+  const { containments, warnings, fault } = await chooseTermination(settings, tools, instance, false, clock);
+  await containments.close();
+  return { means: containments.means, warnings, fault };
+}
+
+describe('how processes are ended', () => {
+  it('is by process group where cgroups are switched off: nothing is wrong with that', async () => {
+    const chosen = await choose({ tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
+    expect(chosen).toEqual({ means: 'process-group', warnings: [], fault: null });
+  });
+
+  it('is not chosen for the operator where the cgroup that is named can’t be used', async () => {
+    const faults = ['MODEL_API_CGROUP: /no/such/cgroup: ENOENT'];
+    await expect(choose({ cgroup: '/no/such/cgroup' })).rejects.toMatchObject({ name: 'ConfigFault', faults });
+  });
+
+  it('warns where nothing ties a program to the life of the service', async () => {
+    const { warnings } = await choose({});
+    expect(warnings).toEqual([expect.stringMatching(/^no setpriv on PATH/)]);
+  });
+
+  it.each([
+    [{ maxMemoryBytes: 1024 ** 3 }, ['MODEL_API_CLI_MEMORY_MB']],
+    [{ maxProcesses: 100 }, ['MODEL_API_CLI_PROCESSES']],
+    [{ maxMemoryBytes: 1024 ** 3, maxProcesses: 100 }, ['MODEL_API_CLI_MEMORY_MB', 'MODEL_API_CLI_PROCESSES']],
+  ])('warns of a limit that can’t be held without a cgroup: %j', async (limits, names) => {
+    const { warnings } = await choose({ ...limits, tools: { setpriv: '/usr/bin/setpriv', hasPs: false } });
+    expect(warnings).toEqual(names.map((name) => expect.stringContaining(`${name} has no effect`)));
+  });
+});
+
+describeWithCgroups('how processes are ended where cgroups can be made', () => {
+  it('is by cgroup, which needs no other tool', async () => {
+    await using parent = await temporaryCgroup();
+    expect(await choose({ cgroup: parent.path })).toEqual({ means: 'cgroup', warnings: [], fault: null });
+  });
+
+  it('warns of a limit whose controller is not available, and only of that', async () => {
+    await using parent = await temporaryCgroup();
+    const available = parent.controllers();
+    const { warnings } = await choose({ cgroup: parent.path, maxMemoryBytes: 1024 ** 3, maxProcesses: 100 });
+    const missing = [
+      ...(available.has('memory') ? [] : ['MODEL_API_CLI_MEMORY_MB']),
+      ...(available.has('pids') ? [] : ['MODEL_API_CLI_PROCESSES']),
+    ];
+    expect(warnings).toEqual(missing.map((name) => expect.stringContaining(name)));
+  });
+});

@@ -1,0 +1,295 @@
+import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
+import { randomNumbers } from '../../../support/random.js';
+
+const everyOneInUse = {
+  code: 'concurrency_limited',
+  message: 'every conversation is in use (MODEL_API_MAX_CONVERSATIONS)',
+  retryAfterSeconds: 1,
+};
+
+describe('the count of conversations', () => {
+  it('is kept by taking away exactly the least recently active', () => {
+    const harness = new StoreHarness({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => harness.chat());
+    const revived = ids.filter((_, number) => number % 3 === 0);
+    for (const id of revived) harness.chat(id);
+    const later = Array.from({ length: 500 }, () => harness.chat());
+    const idle = ids.filter((id) => !revived.includes(id));
+    const expected = [...idle.slice(500), ...revived, ...later];
+    expect([...ids, ...later].filter((id) => harness.has(id)).sort()).toEqual(expected.sort());
+    expect(harness.removed).toEqual(Array.from({ length: 500 }, () => 'evicted'));
+    expect(harness.store.counts).toMatchObject({ conversations: 1000, created: 1500 });
+  });
+
+  it('is kept over twice as many, and none in use is taken', () => {
+    const harness = new StoreHarness({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => harness.chat());
+    const busy = ids.filter((_, number) => number % 100 === 7);
+    const turns = busy.map((id) => harness.open(id));
+    const later = Array.from({ length: 1000 }, () => harness.chat());
+    expect(ids.filter((id) => harness.has(id))).toEqual(busy);
+    expect(later.filter((id) => harness.has(id))).toEqual(later.slice(busy.length));
+    for (const turn of turns) turn[Symbol.dispose]();
+    harness.chat();
+    expect(busy.filter((id) => harness.has(id))).toEqual(busy.slice(1)); // as old as they ever were
+  });
+
+  it('costs no conversation when the first turn of another one fails', () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    const ids = [harness.chat(), harness.chat()];
+    for (let round = 0; round < 10; round++) harness.open(null)[Symbol.dispose]();
+    expect(ids.filter((id) => harness.has(id))).toEqual(ids);
+  });
+
+  it('passes over what a failed turn has left as old as it was', async () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    const old = harness.chat();
+    await harness.clock.advance(1);
+    const young = harness.chat();
+    harness.open(old)[Symbol.dispose]();
+    harness.chat();
+    expect([harness.has(old), harness.has(young)]).toEqual([false, true]);
+  });
+
+  it('leaves no place when as many are in use, until a turn ends', () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    const [id, other] = [harness.chat(), harness.chat()];
+    const turns = [harness.open(null), harness.open(id)];
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
+    expect(failureOf(() => harness.open(other))).toMatchObject(everyOneInUse);
+    expect(harness.store.refused).toBe(2);
+    using second = harness.open(id); // a place of its own is not needed
+    expect(second.mustWait).toBe(true);
+    const begun = turns[0]?.commit('Hi', 'Hello', 1).id as string;
+    turns[0]?.[Symbol.dispose]();
+    expect([harness.has(id), harness.has(other), harness.has(begun)]).toEqual([true, false, true]);
+    expect(harness.has(harness.chat())).toBe(true);
+  });
+
+  it('has a place again when a conversation in use is deleted', () => {
+    const harness = new StoreHarness({ maxConversations: 1 });
+    const id = harness.chat();
+    const turn = harness.open(id);
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse);
+    harness.store.remove(id, 'alice');
+    const next = harness.chat();
+    turn.commit('More', 'Yes', 1);
+    turn[Symbol.dispose]();
+    expect(harness.has(next)).toBe(true);
+    expect(failureOf(() => harness.chat())).toBeNull();
+    using _one = harness.open(null);
+    expect(failureOf(() => harness.open(null))).toMatchObject(everyOneInUse); // no place was given back twice
+  });
+});
+
+describe('the text of all conversations', () => {
+  const text = 'x'.repeat(95); // and `Hello`: 100 bytes a turn
+
+  it('is kept within its limit by taking away the least recently active', () => {
+    const harness = new StoreHarness({ maxBytes: 1000, maxConversations: 100 });
+    const ids = Array.from({ length: 15 }, () => harness.chat(null, 'alice', text));
+    expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(5));
+    expect(harness.store.counts.bytes).toBe(1000);
+    harness.chat(ids[14], 'alice', text);
+    expect(ids.filter((id) => harness.has(id))).toEqual(ids.slice(6));
+  });
+
+  it('is counted in bytes of UTF-8, the system text among them, and given back', async () => {
+    const harness = new StoreHarness();
+    const turn = harness.store.turn(null, 'alice', 'grüß', 2);
+    turn.open();
+    turn.commit('ü', '🚀', 1);
+    turn[Symbol.dispose]();
+    expect(harness.store.counts.bytes).toBe(6 + 2 + 4);
+    await harness.clock.advance(ttlMs);
+    harness.store.expire();
+    expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
+  });
+
+  it('never takes one in use, and refuses a message that could not be kept at all', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const ids = Array.from({ length: 10 }, () => harness.chat(null, 'alice', text));
+    const turn = harness.open(ids[0] as string, 'alice', 800);
+    turn.commit('y'.repeat(800), 'Hello', 1);
+    expect(ids.filter((id) => harness.has(id))).toEqual([ids[0]]);
+    const larger = () => harness.store.turn(ids[0] as string, 'alice', null, 100);
+    expect(failureOf(larger)).toMatchObject({ code: 'validation_error', details: [{ path: 'message' }] });
+    turn[Symbol.dispose]();
+    expect(harness.store.counts).toMatchObject({ conversations: 1, bytes: 905 });
+  });
+
+  it('is back within its limit as soon as one is idle again, where all were in use', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const [first, second] = [
+      harness.chat(null, 'alice', 'x'.repeat(395)),
+      harness.chat(null, 'alice', 'x'.repeat(495)),
+    ];
+    const turns = [harness.open(first), harness.open(second)];
+    turns[1]?.commit('y'.repeat(195), 'Hello', 1);
+    expect(harness.store.counts.bytes).toBe(1100);
+    for (const turn of turns) turn[Symbol.dispose]();
+    expect([harness.has(first), harness.has(second)]).toEqual([false, true]);
+    expect(harness.store.counts.bytes).toBe(700);
+  });
+
+  it('has room for a new conversation of the whole size, its system text counted once', () => {
+    const harness = new StoreHarness({ maxBytes: 1000 });
+    const begin = (bytes: number) => harness.store.turn(null, 'alice', 's'.repeat(600), bytes);
+    expect(failureOf(() => begin(400))).toBeNull();
+    expect(failureOf(() => begin(401))).toMatchObject({ code: 'validation_error' });
+  });
+});
+
+describe('the share of a client', () => {
+  function idsOf(harness: StoreHarness, owner: string, count: number): string[] {
+    return Array.from({ length: count }, () => harness.chat(null, owner));
+  }
+
+  it('is safe from one with more, which pushes out its own, the least recently active first', () => {
+    const harness = new StoreHarness({ maxConversations: 100 });
+    const modest = idsOf(harness, 'modest', 25);
+    const greedy = idsOf(harness, 'greedy', 1000);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toEqual(greedy.slice(-75));
+  });
+
+  it('is had back from those with more, from the one that is furthest beyond its own first', () => {
+    const harness = new StoreHarness({ maxConversations: 100 });
+    const [greedy, other] = [idsOf(harness, 'greedy', 60), idsOf(harness, 'other', 40)];
+    const modest = idsOf(harness, 'modest', 25);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(greedy.filter((id) => harness.has(id, 'greedy'))).toHaveLength(37);
+    expect(other.filter((id) => harness.has(id, 'other'))).toHaveLength(38);
+  });
+
+  it('is a quarter, and counts text as well', () => {
+    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 1000 });
+    const modest = idsOf(harness, 'modest', 5);
+    const [large, later] = [
+      harness.chat(null, 'greedy', 'x'.repeat(600)),
+      harness.chat(null, 'greedy', 'x'.repeat(600)),
+    ];
+    expect([harness.has(large, 'greedy'), harness.has(later, 'greedy')]).toEqual([false, true]);
+    idsOf(harness, 'greedy', 40);
+    expect(modest.filter((id) => harness.has(id, 'modest'))).toEqual(modest);
+    expect(harness.store.counts.conversations).toBe(20);
+  });
+
+  it('passes over those in use, also of one with more', () => {
+    const harness = new StoreHarness({ maxConversations: 4 });
+    const greedy = idsOf(harness, 'greedy', 4);
+    const turns = greedy.slice(0, 2).map((id) => harness.open(id, 'greedy'));
+    harness.chat(null, 'modest');
+    expect(greedy.map((id) => harness.has(id, 'greedy'))).toEqual([true, true, false, true]);
+    for (const turn of turns) turn[Symbol.dispose]();
+  });
+
+  it('protects nobody where all hold no more than their own: the least recently active goes', () => {
+    const harness = new StoreHarness({ maxConversations: 4 });
+    const ids = ['a', 'b', 'c', 'd', 'e'].map((owner) => [harness.chat(null, owner), owner] as const);
+    expect(ids.map(([id, owner]) => harness.has(id, owner))).toEqual([false, true, true, true, true]);
+  });
+
+  it.each([1, 2])('is counted right whatever happens (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const kept = new Map<string, string>();
+    const harness = new StoreHarness({ maxConversations: 20, maxBytes: 5000 }, (id) => kept.delete(id));
+    const countOf = (owner: string) => [...kept.values()].filter((other) => other === owner).length;
+    for (let step = 0; step < 1500; step++) {
+      const owner = `client ${Math.floor(random() ** 2 * 4)}`;
+      const [known, itsOwner] = [...kept][Math.floor(random() * kept.size)] ?? [];
+      const before = new Map(kept);
+      const dice = random();
+      if (known === undefined || itsOwner === undefined || dice < 0.5) {
+        const fair = [...new Set(kept.values())].filter((other) => other !== owner && countOf(other) <= 5);
+        const small = fair.map((other) => [other, countOf(other)] as const);
+        kept.set(harness.chat(null, owner, 'x'.repeat(20)), owner);
+        const isAnyBeyond = [...new Set(before.values())].some((other) => countOf(other) >= 5 && !fair.includes(other));
+        if (isAnyBeyond) for (const [other, count] of small) expect(countOf(other)).toBe(count);
+      } else if (dice < 0.75) harness.chat(known, itsOwner, 'y'.repeat(20));
+      else harness.store.remove(known, itsOwner);
+      if (random() < 0.01) await harness.clock.advance(ttlMs / 2);
+      harness.store.expire();
+      expect(harness.store.counts.conversations).toBe(kept.size);
+      expect(kept.size).toBeLessThanOrEqual(20);
+    }
+  });
+});
+
+describe('the text of one conversation', () => {
+  const tooLarge = {
+    code: 'validation_error',
+    details: [{ path: 'message', message: expect.stringContaining('start a new conversation') }],
+  };
+
+  it('is limited: a turn that would go beyond is refused, and the conversation stays readable', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const id = harness.chat(null, 'alice', 'x'.repeat(45)); // and `Hello`
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 51))).toMatchObject(tooLarge);
+    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
+    expect(failureOf(() => harness.store.turn(null, 'alice', 's'.repeat(60), 41))).toMatchObject(tooLarge);
+    expect(harness.chat(id, 'alice', 'x'.repeat(50))).toBe(id);
+  });
+
+  it('counts images, as long as the conversation lives', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const image = { mediaType: 'image/png', data: 'A'.repeat(60), at: 0 } as const;
+    const turn = harness.open(null, 'alice', 62);
+    const { id } = turn.commit('Hi', 'Hello', 3, [image]);
+    turn[Symbol.dispose]();
+    expect(harness.store.counts.bytes).toBe('HiHello'.length + 60);
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 34))).toMatchObject(tooLarge);
+    harness.store.remove(id, 'alice');
+    expect(harness.store.counts.bytes).toBe(0);
+  });
+
+  it('is named in the refusal, in MB', () => {
+    const harness = new StoreHarness({ maxBytes: 10_000_000, maxBytesEach: 2.5 * 1024 ** 2 });
+    const { message } = failureOf(() => harness.store.turn(null, 'alice', null, 3_000_000)) ?? {};
+    expect(message).toContain('larger than 2.5 MB');
+  });
+
+  it('may go beyond by an answer, which is kept, and by no further turn', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const turn = harness.open(null, 'alice', 2);
+    const { id } = turn.commit('Hi', 'y'.repeat(200), 1);
+    turn[Symbol.dispose]();
+    expect(harness.store.counts.bytes).toBe(202);
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 1))).toMatchObject(tooLarge);
+    harness.store.remove(id, 'alice');
+    expect(harness.store.counts.bytes).toBe(0);
+  });
+
+  it('counts what the turns in line will add, for as long as they are there', () => {
+    const harness = new StoreHarness({ maxBytesEach: 100 });
+    const id = harness.chat();
+    const turns = [harness.open(id, 'alice', 40), harness.open(id, 'alice', 40)];
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toMatchObject(tooLarge);
+    turns[1]?.[Symbol.dispose]();
+    expect(failureOf(() => harness.store.turn(id, 'alice', null, 20))).toBeNull();
+  });
+});
+
+describe('expiry', () => {
+  it('takes what has expired and nothing else, whatever stands before it', async () => {
+    const harness = new StoreHarness();
+    const [first, second] = [harness.chat(), harness.chat()];
+    await harness.clock.advance(ttlMs / 2);
+    const third = harness.chat();
+    using turn = harness.open(first);
+    await harness.clock.advance(ttlMs / 2);
+    harness.store.expire();
+    expect([first, second, third].map((id) => harness.has(id))).toEqual([true, false, true]);
+    expect(turn.history).toHaveLength(2);
+    expect(harness.removed).toEqual(['expired']);
+  });
+
+  it('makes room before anything that has not expired is evicted', async () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    harness.chat();
+    await harness.clock.advance(ttlMs);
+    const young = [harness.chat(), harness.chat()];
+    expect(young.filter((id) => harness.has(id))).toEqual(young);
+    expect(harness.removed).toEqual(['expired']);
+  });
+});

@@ -1,0 +1,168 @@
+import { failureOf, StoreHarness, ttlMs } from '../../../support/conversations.js';
+import { settled } from '../../../support/settled.js';
+
+/** The signal of a caller that stays. */
+const calm = () => new AbortController().signal;
+const elsewhere = 'A'.repeat(24);
+
+describe('a conversation', () => {
+  it('has an id of 128 random bits at least, fit for a path', () => {
+    const harness = new StoreHarness({ maxConversations: 1000 });
+    const ids = Array.from({ length: 1000 }, () => harness.chat());
+    expect(new Set(ids).size).toBe(1000);
+    expect(ids.filter((id) => !/^[A-Za-z0-9_-]{22,}$/.test(id))).toEqual([]);
+    for (let at = 0; at < (ids[0] as string).length; at++) {
+      expect(new Set(ids.map((id) => id[at])).size).toBeGreaterThan(40); // no character stands still
+    }
+  });
+
+  it('holds the turns that were committed, and their times and figures', async () => {
+    const { clock, store } = new StoreHarness();
+    const first = store.turn(null, 'alice', 'Be brief.', 2);
+    first.open();
+    const { id } = first.commit('Hi', 'Hello', 5);
+    first[Symbol.dispose]();
+    await clock.advance(250);
+    using second = store.turn(id, 'alice', null, 5);
+    expect(second.system).toBe('Be brief.');
+    expect(second.history).toEqual([
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: 'Hello' },
+    ]);
+    second.open();
+    const createdAt = clock.now() - 250;
+    const lastActivityAt = clock.now();
+    const expiresAt = lastActivityAt + ttlMs;
+    const expected = { id, messageCount: 4, tokensUsed: 7, createdAt, lastActivityAt, expiresAt };
+    expect(second.commit('There?', 'Yes', 2)).toEqual(expected);
+    expect(store.snapshot(id, 'alice')).toEqual(expected);
+    expect(store.counts).toEqual({ conversations: 1, bytes: 25, tokens: 7, created: 1 });
+  });
+
+  it('is as it was after a turn that was not committed, and none after such a first turn', () => {
+    const harness = new StoreHarness();
+    const { store } = harness;
+    const id = harness.chat();
+    const before = store.snapshot(id, 'alice');
+    harness.open(id)[Symbol.dispose]();
+    harness.open(null)[Symbol.dispose]();
+    expect(store.snapshot(id, 'alice')).toEqual(before);
+    expect(store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 1 });
+  });
+
+  it('is the same error for a stranger, after its end, and where it never was', async () => {
+    const harness = new StoreHarness({ maxConversations: 2 });
+    const { store, clock } = harness;
+    const [first, last] = [harness.chat(null, 'bob'), harness.chat(null, 'bob')];
+    const gone = [first, harness.chat(), harness.chat(), last];
+    store.remove(gone[2] as string, 'alice');
+    await clock.advance(ttlMs);
+    store.expire();
+    expect(harness.removed).toEqual(['evicted', 'evicted', 'deleted', 'expired']);
+    expect(harness.removedIds).toEqual(gone);
+    const foreign = harness.chat(null, 'bob');
+    const ids = [...gone, foreign, elsewhere, '', '__proto__', 'x'.repeat(10_240)];
+    const known = new Set(ids.flatMap((id) => reactionsTo(harness, id).map((reaction) => JSON.stringify(reaction))));
+    expect([...known].map((text) => JSON.parse(text))).toEqual([
+      { code: 'not_found', message: 'no such conversation' },
+      {
+        code: 'validation_error',
+        message: 'conversation_id: no such conversation',
+        reason: 'conversation_unknown',
+        details: [{ path: 'conversation_id', message: 'no such conversation' }],
+      },
+    ]);
+    expect(harness.has(foreign, 'bob')).toBe(true);
+  });
+
+  it('lives until its time after the last activity is over, by a clock that never jumps', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    await harness.clock.advance(ttlMs - 1);
+    harness.clock.now = () => 0; // someone sets the wall clock back
+    harness.chat(id);
+    await harness.clock.advance(ttlMs - 1);
+    expect(harness.has(id)).toBe(true); // looking at it is no activity
+    await harness.clock.advance(1);
+    expect([harness.has(id), harness.removed]).toEqual([false, ['expired']]);
+  });
+
+  it('does not expire while a turn runs or waits, and is gone after one that changed nothing', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const turn = harness.open(id);
+    await harness.clock.advance(2 * ttlMs);
+    harness.store.expire();
+    expect(harness.has(id)).toBe(true);
+    turn[Symbol.dispose]();
+    expect(harness.has(id)).toBe(false);
+  });
+
+  it('stays deleted when a turn on it ends, and the turns that wait still have its text', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const [running, waiting] = [harness.open(id), harness.open(id)];
+    harness.store.remove(id, 'alice');
+    const mine = waiting.ready(calm(), () => {});
+    expect(running.commit('More', 'Yes', 2)).toMatchObject({ id, messageCount: 4 });
+    running[Symbol.dispose]();
+    await mine;
+    expect(waiting.history).toHaveLength(4);
+    waiting.commit('Even more', 'Yes', 2);
+    waiting[Symbol.dispose]();
+    expect(harness.has(id)).toBe(false);
+    expect(harness.store.counts).toEqual({ conversations: 0, bytes: 0, tokens: 0, created: 1 });
+    expect(harness.removed).toEqual(['deleted']);
+  });
+});
+
+describe('turns on one conversation', () => {
+  it('have it one after the other, in the order they came', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const turns = Array.from({ length: 20 }, () => harness.open(id));
+    const order: number[] = [];
+    await Promise.all(
+      turns.map(async (turn, number) => {
+        expect(turn.mustWait).toBe(number > 0);
+        await turn.ready(calm(), () => {});
+        await settled(2);
+        order.push(number);
+        turn.commit(`turn ${number}`, `after ${turn.history.length}`, 1);
+        turn[Symbol.dispose]();
+      }),
+    );
+    expect(order).toEqual([...turns.keys()]);
+    using last = harness.open(id);
+    expect(last.history).toHaveLength(42);
+    expect(last.history.at(-1)).toEqual({ role: 'assistant', text: 'after 40' });
+  });
+
+  it('may leave from anywhere in the line, and hold nobody up', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    const [first, second, third] = [harness.open(id), harness.open(id), harness.open(id)];
+    const caller = new AbortController();
+    const given = second.ready(caller.signal, () => {});
+    const patient = third.ready(calm(), () => {});
+    caller.abort(new Error('gone'));
+    await expect(given).rejects.toThrow('gone');
+    second[Symbol.dispose]();
+    second[Symbol.dispose]();
+    expect(third.mustWait).toBe(true);
+    first[Symbol.dispose]();
+    await patient;
+    third[Symbol.dispose]();
+    expect(harness.store.turn(id, 'alice', null, 1).mustWait).toBe(false);
+  });
+});
+
+/** What a caller is told who looks up, removes or continues a conversation that can't be used. */
+function reactionsTo({ store }: StoreHarness, id: string) {
+  const attempts = [
+    () => store.snapshot(id, 'alice'),
+    () => store.remove(id, 'alice'),
+    () => store.turn(id, 'alice', null, 2),
+  ];
+  return attempts.map(failureOf);
+}

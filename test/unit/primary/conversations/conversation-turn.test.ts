@@ -1,0 +1,85 @@
+import { failureOf, StoreHarness } from '../../../support/conversations.js';
+
+describe('the state that a turn finds its conversation in', () => {
+  it('is none before the first turn has ended', () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(null);
+    expect([turn.state, turn.stateAt(undefined), turn.stateAt(0)]).toEqual([null, null, null]);
+  });
+
+  it('is how many messages it has by now, with those of the turn itself once it is committed', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    expect(turn.state).toEqual({ id, messageCount: 2 });
+    turn.commit('More', 'Yes', 1);
+    expect(turn.state).toEqual({ id, messageCount: 4 });
+  });
+
+  it('is asked for at a number of messages: a guess after the first turn, none where the conversation has gone on since', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    const guess = { kind: 'question', client: 'alice' };
+    expect(turn.stateAt(2)).toEqual({ id, messageCount: 2, guess });
+    turn.commit('More', 'Yes', 1);
+    expect([turn.stateAt(2), turn.stateAt(4)]).toEqual([null, { id, messageCount: 4 }]);
+  });
+
+  it('is none once the conversation is deleted, even if the turn is committed after that', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    harness.store.remove(id, 'alice');
+    expect([turn.state, turn.stateAt(2)]).toEqual([null, null]);
+    const { messageCount } = turn.commit('More', 'Yes', 1);
+    expect([messageCount, turn.stateAt(messageCount)]).toEqual([4, null]);
+  });
+});
+
+describe('a turn', () => {
+  it('that was never opened takes nothing and gives nothing back', () => {
+    const harness = new StoreHarness({ maxConversations: 1 });
+    const id = harness.chat();
+    harness.store.turn(id, 'alice', null, 1)[Symbol.dispose]();
+    using turn = harness.open(id);
+    expect(turn.mustWait).toBe(false);
+    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited'); // the one place is still counted once
+  });
+
+  it('gives back what it took once, however often it is closed', () => {
+    const harness = new StoreHarness({ maxConversations: 1 });
+    const turn = harness.open(null);
+    for (let times = 0; times < 3; times++) turn[Symbol.dispose]();
+    using _next = harness.open(null);
+    expect(failureOf(() => harness.open(null))?.code).toBe('concurrency_limited');
+  });
+
+  it('finds who said what, and the system text or none', () => {
+    const harness = new StoreHarness();
+    const id = harness.chat(harness.chat());
+    using turn = harness.open(id);
+    expect(turn.history.map(({ role }) => role)).toEqual(['user', 'assistant', 'user', 'assistant']);
+    expect(turn.system).toBeNull();
+    expect(harness.store.turn(null, 'alice', 'Sei kurz, süß…', 1).system).toBe('Sei kurz, süß…');
+  });
+
+  it('finds the images of each message where they were', () => {
+    const harness = new StoreHarness();
+    const image = { mediaType: 'image/png', data: 'AAAA', at: 2 } as const;
+    const id = harness.chat();
+    using turn = harness.open(id);
+    turn.commit('Look', 'Nice', 1, [image, image]);
+    turn[Symbol.dispose]();
+    harness.chat(id);
+    using next = harness.open(id);
+    const images = next.history.map((message) => message.images ?? []);
+    expect(images).toEqual([[], [], [image, image], [], [], []]);
+  });
+
+  it('can not wait with a signal that was aborted before', async () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(harness.chat());
+    await expect(turn.ready(AbortSignal.abort(new Error('gone')), () => {})).rejects.toThrow('gone');
+  });
+});

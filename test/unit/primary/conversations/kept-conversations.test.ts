@@ -1,0 +1,144 @@
+import { KeptConversations } from '../../../../src/primary/conversations/kept-conversations.js';
+import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
+import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { StoreHarness, ttlMs } from '../../../support/conversations.js';
+
+/** A journal that tells what it was asked, and fails where it is to. */
+class Listener {
+  readonly asked: unknown[] = [];
+  isBroken = false;
+  readonly restore = noJournal.restore;
+  readonly forget = noJournal.forget;
+
+  commit = (change: ConversationChange) => this.#take([change.type, change.messageCount]);
+  remove = (id: string) => this.#take(['remove', id]);
+
+  async #take(what: unknown): Promise<void> {
+    if (this.isBroken) throw storeUnavailable();
+    this.asked.push(what);
+  }
+}
+
+function createKept(limits = {}) {
+  const harness = new StoreHarness(limits);
+  const journal = new Listener();
+  const kept = new KeptConversations(harness.store, journal, harness.clock);
+  return { harness, journal, kept };
+}
+
+describe('A conversation that is kept', () => {
+  it('is removed from the journal, then from memory', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat();
+    const removed = kept.remove(id, 'alice');
+    expect(harness.has(id)).toBe(true);
+    await removed;
+    expect(harness.has(id)).toBe(false);
+    expect(journal.asked).toEqual([['remove', id]]);
+  });
+
+  it('is removed once only, whoever asks at the same time', async () => {
+    const { harness, kept } = createKept();
+    const id = harness.chat();
+    const both = await Promise.allSettled([kept.remove(id, 'alice'), kept.remove(id, 'alice')]);
+    expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected']);
+    expect(harness.removed).toEqual(['deleted']);
+  });
+
+  it('is not removed by others', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat();
+    await expect(kept.remove(id, 'bob')).rejects.toMatchObject({ code: 'not_found' });
+    expect(journal.asked).toEqual([]);
+  });
+
+  it('stays as it was where the journal fails', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat();
+    journal.isBroken = true;
+    await expect(kept.remove(id, 'alice')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await expect(kept.fork(id, 'alice', null)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(harness.store.counts).toMatchObject({ conversations: 1, created: 1 });
+    expect(harness.store.list('alice', null, 10).conversations.map((each) => each.id)).toEqual([id]);
+  });
+
+  it('is forked in the journal, then in memory', async () => {
+    const { harness, journal, kept } = createKept();
+    const id = harness.chat(harness.chat());
+    const fork = await kept.fork(id, 'alice', 2);
+    expect(journal.asked).toEqual([['fork', 2]]);
+    expect(fork.messageCount).toBe(2);
+    expect(harness.store.counts.conversations).toBe(2);
+  });
+});
+
+describe('A crowd of forks', () => {
+  it('is written one after the other, each within the limits before the next', async () => {
+    const { harness, journal, kept } = createKept({ maxConversations: 3 });
+    const id = harness.chat();
+    const counts: number[] = [];
+    let open = 0;
+    journal.commit = async () => {
+      counts.push(++open);
+      await new Promise(setImmediate);
+      open--;
+    };
+    const forks = Array.from({ length: 3 }, () => kept.fork(id, 'alice', null));
+    const refused = kept.fork(id, 'bob', null);
+    await expect(refused).rejects.toMatchObject({ code: 'not_found' });
+    expect((await Promise.allSettled(forks)).map(({ status }) => status)).toEqual([
+      'fulfilled',
+      'fulfilled',
+      'fulfilled',
+    ]);
+    expect(counts).toEqual([1, 1, 1]);
+    expect(harness.store.counts.conversations).toBe(3);
+  });
+});
+
+describe('What is restored', () => {
+  const turns = [{ texts: ['Hi', 'Hello'] as const, images: [], totalTokens: 3 }];
+
+  async function restored(agesMs: readonly number[], limits = {}) {
+    const { harness, journal } = createKept(limits);
+    const now = harness.clock.now();
+    const restore = async function* () {
+      for (const [index, ageMs] of agesMs.entries()) {
+        const times = { createdAt: now - ageMs, lastActivityAt: now - ageMs };
+        yield { id: `${index}`, client: 'alice', system: null, ...times, turns };
+      }
+    };
+    const kept = new KeptConversations(harness.store, Object.assign(journal, { restore }), harness.clock);
+    return { harness, count: await kept.restore() };
+  }
+
+  it('is there with its texts, tokens and times, and counts as created by nobody', async () => {
+    const { harness, count } = await restored([500]);
+    expect(count).toBe(1);
+    expect(harness.store.counts).toEqual({ conversations: 1, bytes: 7, tokens: 3, created: 0 });
+    expect(harness.open('0').history.map(({ text }) => text)).toEqual(['Hi', 'Hello']);
+  });
+
+  it('expires by the time that has passed without the service', async () => {
+    const { harness } = await restored([ttlMs - 10, 100]);
+    await harness.clock.advance(20);
+    harness.store.expire();
+    expect(harness.removedIds).toEqual(['0']);
+  });
+
+  it('keeps its order, though a clock was put back meanwhile', async () => {
+    const { harness } = await restored([-5000, 800, 100]);
+    expect(harness.store.list('alice', null, 9).conversations.map(({ id }) => id)).toEqual(['2', '1', '0']);
+    await harness.clock.advance(ttlMs);
+    harness.store.expire();
+    expect(harness.removedIds).toEqual(['0', '1', '2']);
+  });
+
+  it('stays within the limits: the least recently active goes', async () => {
+    const { harness, count } = await restored([300, 200, 100], { maxConversations: 2 });
+    expect(count).toBe(2);
+    expect(harness.removed).toEqual(['evicted']);
+    expect(harness.removedIds).toEqual(['0']);
+  });
+});

@@ -1,0 +1,125 @@
+import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../../src/shared/ipc/transcript.js';
+import type { Image } from '../../../../src/shared/job.js';
+import { failureOf, StoreHarness } from '../../../support/conversations.js';
+
+const pieceBytes = 16 * 1024;
+
+/** Every character of the text is one to four bytes long, so that pieces end in the middle of some. */
+const mixed = (length: number) => 'aé…😀'.repeat(Math.ceil(length / 10));
+
+function begun(harness: StoreHarness, user: string, assistant = 'Hello', images: readonly Image[] = []): string {
+  using turn = harness.store.turn(null, 'alice', 'Be kind.', user.length);
+  turn.open();
+  return turn.commit(user, assistant, 1, images).id;
+}
+
+const large = { maxBytes: 100_000_000, maxBytesEach: 100_000_000 };
+
+/** All pieces, one after the other. */
+function* piecesOf({ store }: StoreHarness, id: string, withImages = true) {
+  let from: TranscriptPlace | null = null;
+  do {
+    const { parts, next }: TranscriptItem = store.read({ id, client: 'alice', withImages, from });
+    yield parts;
+    from = next;
+  } while (from !== null);
+}
+
+/** Messages with their whole texts, and images with theirs. */
+function joined(items: Iterable<readonly TranscriptPart[]>): string[] {
+  const told: string[] = [];
+  for (const part of [...items].flat()) {
+    if (part.type === 'message') told.push(`${part.role}: `);
+    else if (part.type === 'image') told.push(`${part.mediaType} of ${part.bytes}: `);
+    else told.push(`${told.pop()}${part.type === 'text' ? part.text : part.data}`);
+  }
+  return told;
+}
+
+describe('what was said in a conversation', () => {
+  it('is told from the system text to the last answer', () => {
+    const harness = new StoreHarness();
+    const id = begun(harness, 'one');
+    harness.chat(id, 'alice', 'two');
+    const told = joined(piecesOf(harness, id));
+    expect(told).toEqual(['system: Be kind.', 'user: one', 'assistant: Hello', 'user: two', 'assistant: Hello']);
+  });
+
+  it('comes in pieces that fit into messages of the channel, with whole characters', () => {
+    const harness = new StoreHarness(large);
+    const [user, assistant] = [mixed(1_000_000), mixed(200_003)];
+    const items = [...piecesOf(harness, begun(harness, user, assistant))];
+    expect(joined(items)).toEqual(['system: Be kind.', `user: ${user}`, `assistant: ${assistant}`]);
+    const lengths = items.map((parts) => JSON.stringify(parts).length);
+    expect(Math.max(...lengths)).toBeLessThan(2 * pieceBytes + 1000);
+    for (const part of items.flat()) if (part.type === 'text') expect(part.text).not.toContain('\ufffd');
+  });
+
+  it('comes in few items, though of many messages', () => {
+    const harness = new StoreHarness(large);
+    const id = begun(harness, 'begin');
+    for (let turn = 1; turn < 1000; turn++) harness.chat(id, 'alice', `message ${turn}`);
+    const items = [...piecesOf(harness, id)];
+    expect(joined(items)).toHaveLength(2001);
+    expect(items.length).toBeLessThan(40);
+  });
+
+  it('has the images of a message, or only their types and sizes', () => {
+    const harness = new StoreHarness(large);
+    const data = 'QUJD'.repeat(10_000);
+    const images: Image[] = [
+      { mediaType: 'image/png', data, at: 0 },
+      { mediaType: 'image/webp', data: 'QQ==', at: 0 },
+    ];
+    const id = begun(harness, 'look', 'seen', images);
+    const whole = [
+      'system: Be kind.',
+      'user: look',
+      `image/png of 30000: ${data}`,
+      'image/webp of 1: QQ==',
+      'assistant: seen',
+    ];
+    expect(joined(piecesOf(harness, id))).toEqual(whole);
+    const named = [...whole.slice(0, 2), 'image/png of 30000: ', 'image/webp of 1: ', 'assistant: seen'];
+    expect(joined(piecesOf(harness, id, false))).toEqual(named);
+  });
+
+  it('is what it was before a turn that runs', () => {
+    const harness = new StoreHarness();
+    const id = begun(harness, 'one');
+    using turn = harness.open(id);
+    expect(joined(piecesOf(harness, id))).toHaveLength(3);
+    turn.commit('two', 'zwei', 1);
+  });
+
+  it('does not grow while it is read', () => {
+    const harness = new StoreHarness(large);
+    const id = begun(harness, mixed(100_000));
+    const reading = piecesOf(harness, id);
+    const items = [reading.next().value ?? []];
+    harness.chat(id);
+    for (const item of reading) items.push(item);
+    expect(joined(items)).toHaveLength(3);
+  });
+
+  it('is told no further when the conversation is removed', () => {
+    const harness = new StoreHarness(large);
+    const id = begun(harness, mixed(100_000));
+    const reading = piecesOf(harness, id);
+    reading.next();
+    harness.store.remove(id, 'alice');
+    expect(failureOf(() => reading.next())).toMatchObject({ code: 'not_found' });
+    expect(reading.next().done).toBe(true);
+  });
+
+  it('is told to nobody else', () => {
+    const harness = new StoreHarness();
+    const id = begun(harness, 'mine');
+    const failures = [id, 'A'.repeat(24)].map((asked) =>
+      failureOf(() => harness.store.read({ id: asked, client: 'bob', withImages: true, from: null })),
+    );
+    expect(failures).toEqual(
+      failures.map(() => expect.objectContaining({ code: 'not_found', message: 'no such conversation' })),
+    );
+  });
+});

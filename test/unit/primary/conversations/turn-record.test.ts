@@ -1,0 +1,123 @@
+import { TurnRecord } from '../../../../src/primary/conversations/turn-record.js';
+import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
+import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { StoreHarness } from '../../../support/conversations.js';
+import { jobRequest } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+const calm = new AbortController().signal;
+/** UTF-16 units up to which a question is counted with its answer. */
+const maxShortLength = 4096;
+
+/** A turn that is recorded, and what was counted of it, in order. One character is one token. */
+function createRecord(question: string, system: string | null = null) {
+  const harness = new StoreHarness();
+  const turn = harness.open(null);
+  const counted: string[][] = [];
+  const countTokens = async (texts: readonly string[]) => {
+    counted.push([...texts]);
+    return texts.join('').length;
+  };
+  const record = new TurnRecord(turn, jobRequest({ text: question, system }), { countTokens, journal: noJournal });
+  return { store: harness.store, turn, record, counted };
+}
+
+describe('the record of a turn', () => {
+  it('commits the question and the sum of what was added', async () => {
+    const { store, turn, record } = createRecord('Hi');
+    record.add('Hel');
+    record.add('lo');
+    const { id } = await record.commit(null, calm);
+    turn[Symbol.dispose]();
+    expect(store.turn(id, 'alice', null, 0).history).toEqual([
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: 'Hello' },
+    ]);
+  });
+
+  it('commits the whole answer where that differs from what was added', async () => {
+    const { store, turn, record } = createRecord('Hi');
+    record.add('Helo');
+    const { id } = await record.commit('Hello', calm);
+    turn[Symbol.dispose]();
+    expect(store.turn(id, 'alice', null, 0).history.at(-1)?.text).toBe('Hello');
+  });
+
+  it('counts the tokens of system text, question and answer, together where they are short', async () => {
+    const { record, counted } = createRecord('Hi', 'Be brief.');
+    record.add('Hello');
+    expect(counted).toEqual([]);
+    expect(await record.commit(null, calm)).toMatchObject({ tokensUsed: 16 });
+    expect(counted).toEqual([['Be brief.', 'Hi', 'Hello']]);
+  });
+
+  it('counts a long question while the model thinks, and the answer after that', async () => {
+    const question = 'x'.repeat(maxShortLength + 1);
+    const { record, counted } = createRecord(question);
+    expect(counted).toEqual([['', question]]);
+    record.add('Hello');
+    expect(await record.commit(null, calm)).toMatchObject({ tokensUsed: maxShortLength + 6 });
+    expect(counted.at(-1)).toEqual(['Hello']);
+  });
+
+  it('commits nothing where the job is cut while its tokens are counted', async () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(null);
+    const record = new TurnRecord(turn, jobRequest(), {
+      countTokens: () => new Promise(() => {}),
+      journal: noJournal,
+    });
+    const caller = new AbortController();
+    const committed = record.commit('Hello', caller.signal);
+    caller.abort(new Error('gone'));
+    await expect(committed).rejects.toThrow('gone');
+    expect(harness.store.counts).toMatchObject({ conversations: 0, created: 0 });
+  });
+
+  it('goes to the journal first, and to memory only once it is there', async () => {
+    const harness = new StoreHarness();
+    using turn = harness.open(null);
+    const { promise, resolve } = withResolvers();
+    const changes: ConversationChange[] = [];
+    const commit = (change: ConversationChange) => {
+      changes.push(change);
+      return promise;
+    };
+    const caller = new AbortController();
+    const record = new TurnRecord(turn, jobRequest({ text: 'Hi' }), {
+      countTokens: async () => 7,
+      journal: { commit },
+    });
+    const committed = record.commit('Hello', caller.signal);
+    await settled();
+    caller.abort(new Error('gone')); // too late: it may be on its disk already
+    expect(harness.store.counts.conversations).toBe(0);
+    resolve();
+    const { id } = await committed;
+    expect(harness.has(id)).toBe(true);
+    const turnOf = { type: 'turn', client: 'alice', messageCount: 2, totalTokens: 7, user: 'Hi', assistant: 'Hello' };
+    expect(changes).toEqual([expect.objectContaining({ id, ...turnOf })]);
+  });
+
+  it('leaves the conversation as it was where the journal fails', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    const journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
+    await expect(record.commit('Hello', calm)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(harness.store.snapshot(id, 'alice').messageCount).toBe(2);
+  });
+
+  it('tells the journal nothing of a conversation that has been deleted', async () => {
+    const harness = new StoreHarness();
+    const id = harness.chat();
+    using turn = harness.open(id);
+    harness.store.remove(id, 'alice');
+    const journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const record = new TurnRecord(turn, jobRequest(), { countTokens: async () => 1, journal });
+    expect(await record.commit('Hello', calm)).toMatchObject({ messageCount: 4 });
+  });
+});

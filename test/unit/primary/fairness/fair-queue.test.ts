@@ -1,0 +1,365 @@
+import { FairQueue, type Member } from '../../../../src/primary/fairness/fair-queue.js';
+import { holderOf } from '../../../../src/shared/client.js';
+import { randomNumbers } from '../../../support/random.js';
+
+interface Named<T> extends Member {
+  readonly name: T;
+}
+
+/** A fair queue of names. */
+class Order<T> {
+  readonly #queue: FairQueue<Named<T>>;
+  readonly #members = new Map<T, Named<T>>();
+  readonly #held = new Set<string>();
+
+  constructor(weightOf: (holder: string) => number = () => 1) {
+    this.#queue = new FairQueue<Named<T>>({ weightOf, mustWait: (holder) => this.#held.has(holder) });
+  }
+
+  get size(): number {
+    return this.#queue.size;
+  }
+
+  [Symbol.iterator](): Iterator<T> {
+    return [...this.#queue].map(({ name }) => name)[Symbol.iterator]();
+  }
+
+  add(client: string, name: T, lane = ''): void {
+    this.#queue.add(this.#member(client, name, lane));
+  }
+
+  addFirst(client: string, name: T, lane = ''): void {
+    this.#queue.addFirst(this.#member(client, name, lane));
+  }
+
+  #member(client: string, name: T, lane: string): Named<T> {
+    const member = { client, name, lane };
+    this.#members.set(name, member);
+    return member;
+  }
+
+  takeNext(mayGo: (name: T) => boolean = () => true): T | null {
+    return this.#queue.takeNext(({ name }) => mayGo(name))?.name ?? null;
+  }
+
+  remove(_client: string, name: T): boolean {
+    const member = this.#members.get(name);
+    return member !== undefined && this.#queue.remove(member);
+  }
+
+  positionOf(_client: string, name: T): number {
+    const member = this.#members.get(name);
+    return member === undefined ? 0 : this.#queue.positionOf(member);
+  }
+
+  hold(client: string): void {
+    this.#held.add(holderOf(client));
+  }
+
+  resume(client: string): boolean {
+    const wasHeld = this.#held.delete(holderOf(client));
+    if (wasHeld) this.#queue.toEnd(client);
+    return wasHeld;
+  }
+}
+
+function order(...members: readonly (readonly [client: string, member: string])[]): Order<string> {
+  const waiting = new Order<string>();
+  for (const [client, member] of members) waiting.add(client, member);
+  return waiting;
+}
+
+function takeAll<T>(waiting: Order<T>, mayGo?: (name: T) => boolean): T[] {
+  const taken: T[] = [];
+  for (let name = waiting.takeNext(mayGo); name !== null; name = waiting.takeNext(mayGo)) taken.push(name);
+  return taken;
+}
+
+describe('the fair queue', () => {
+  it('is first come first served for one client', () => {
+    expect(takeAll(order(['a', '1'], ['a', '2'], ['a', '3']))).toEqual(['1', '2', '3']);
+  });
+
+  it('goes round between clients, so that a long line starves nobody', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['a', 'a3'], ['b', 'b1'], ['c', 'c1'], ['c', 'c2']);
+    expect(takeAll(waiting)).toEqual(['a1', 'b1', 'c1', 'a2', 'c2', 'a3']);
+  });
+
+  it('goes round between keys, and for one key between the names that it speaks for', () => {
+    const names = ['key app/ada', 'key app/bob', 'key app', 'key app/ada', 'key app/eve', 'key app/ada'];
+    const waiting = order(...names.map((name, index) => [name, `app ${index}`] as const));
+    for (const number of [1, 2, 3]) waiting.add('key other', `other ${number}`);
+    const expected = [...waiting];
+    const positions = names.map((name, index) => waiting.positionOf(name, `app ${index}`));
+    const taken = takeAll(waiting);
+    expect(taken).toEqual(['app 0', 'other 1', 'app 1', 'other 2', 'app 2', 'other 3', 'app 4', 'app 3', 'app 5']);
+    expect(expected).toEqual(taken);
+    expect(positions).toEqual(names.map((_, index) => taken.indexOf(`app ${index}`) + 1));
+  });
+
+  it('holds back all names of a key at once', () => {
+    const waiting = order(['key app/ada', 'ada'], ['key app/bob', 'bob'], ['key other', 'other']);
+    waiting.hold('key app/eve');
+    expect([waiting.takeNext(), waiting.takeNext()]).toEqual(['other', null]);
+    expect([waiting.resume('key app'), waiting.resume('key app/ada')]).toEqual([true, false]);
+    expect(takeAll(waiting)).toEqual(['ada', 'bob']);
+  });
+
+  it('lets a client that comes back wait for the others first', () => {
+    const waiting = order(['a', 'a1'], ['b', 'b1'], ['b', 'b2']);
+    expect(waiting.takeNext()).toBe('a1');
+    waiting.add('a', 'a2');
+    expect(takeAll(waiting)).toEqual(['b1', 'a2', 'b2']);
+  });
+
+  it('serves a modest client after one turn of a greedy one, whenever it comes', () => {
+    const waiting = new Order<string>();
+    for (let number = 0; number < 1000; number++) waiting.add('greedy', `greedy ${number}`);
+    for (let turn = 0; turn < 10; turn++) waiting.takeNext();
+    waiting.add('modest', 'modest');
+    expect([waiting.takeNext(), waiting.takeNext()]).toContain('modest');
+  });
+
+  it('counts its members', () => {
+    const waiting = order(['a', '1'], ['b', '2']);
+    expect(waiting.size).toBe(2);
+    waiting.add('a', '3');
+    expect(waiting.remove('a', '3')).toBe(true);
+    expect(waiting.remove('a', '3')).toBe(false);
+    expect(waiting.size).toBe(2);
+    takeAll(waiting);
+    expect(waiting.size).toBe(0);
+    expect(waiting.takeNext()).toBeNull();
+    expect(waiting.size).toBe(0);
+  });
+
+  it.each([0, 1, 2])('forgets the one who is removed and no other: number %d of a line', (index) => {
+    const waiting = order(['b', 'b']);
+    for (const member of ['a0', 'a1', 'a2']) waiting.add('a', member);
+    waiting.remove('a', `a${index}`);
+    expect(takeAll(waiting)).toEqual(['b', 'a0', 'a1', 'a2'].filter((member) => member !== `a${index}`));
+  });
+
+  it('forgets a client with its last member, and takes it in again', () => {
+    const waiting = order(['b', 'b1']);
+    waiting.add('a', 'a1');
+    waiting.remove('a', 'a1');
+    waiting.add('a', 'a2');
+    expect(takeAll(waiting)).toEqual(['b1', 'a2']);
+  });
+
+  it('keeps the turn of a client whose first member is removed', () => {
+    const waiting = new Order<string>();
+    waiting.add('a', 'a1');
+    waiting.add('b', 'b1');
+    waiting.add('a', 'a2');
+    waiting.remove('a', 'a1');
+    expect(takeAll(waiting)).toEqual(['a2', 'b1']);
+  });
+
+  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', (seed) => {
+    const random = randomNumbers(seed);
+    const waiting = new Order<number>();
+    const model = new PlainOrder();
+    const clients = new Map<number, string>();
+    for (let step = 0; step < 3000; step++) {
+      const dice = random();
+      const client = `client ${Math.floor(random() * 6)}`;
+      const turn = random();
+      if (turn < 0.1) for (const either of [waiting, model]) either.hold(client);
+      if (turn > 0.9) for (const either of [waiting, model]) either.resume(client);
+      if (dice < 0.5) {
+        waiting.add(client, step);
+        clients.set(step, client);
+        model.add(client, step);
+      } else if (dice < 0.75) {
+        const taken = waiting.takeNext();
+        expect(taken).toBe(model.takeNext());
+        if (taken !== null) clients.delete(taken);
+      } else {
+        const [member, itsClient] = [...clients][Math.floor(random() * clients.size)] ?? [];
+        if (member === undefined || itsClient === undefined) continue;
+        expect(waiting.remove(itsClient, member)).toBe(true);
+        model.remove(member);
+        clients.delete(member);
+      }
+      expect(waiting.size).toBe(clients.size);
+    }
+    for (let number = 0; number < 6; number++) waiting.resume(`client ${number}`);
+    expect(takeAll(waiting)).toHaveLength(clients.size);
+  });
+
+  it.each([1, 2, 3])(
+    'lists its members in the order in which it takes them, each at its position (seed %d)',
+    (seed) => {
+      const random = randomNumbers(seed);
+      const waiting = new Order<number>();
+      const clients = new Map<number, string>();
+      for (let step = 0; step < 300; step++) {
+        if (random() < 0.7) {
+          const client = `client ${Math.floor(random() ** 2 * 8)}`;
+          waiting.add(client, step);
+          clients.set(step, client);
+        } else clients.delete(waiting.takeNext() ?? -1);
+        const one = `client ${Math.floor(random() * 8)}`;
+        const turn = random();
+        if (turn < 0.1) waiting.hold(one);
+        if (turn > 0.8) waiting.resume(one);
+        if (step % 20 !== 0) continue;
+        const listed = [...waiting];
+        expect(listed).toHaveLength(waiting.size);
+        expect(listed.map((member) => waiting.positionOf(String(clients.get(member)), member))).toEqual(
+          listed.map((_, index) => index + 1),
+        );
+      }
+      const heldBack = Array.from({ length: 8 }, (_, number) => `client ${number}`);
+      for (const client of heldBack) waiting.resume(client);
+      const listed = [...waiting];
+      expect(listed.length).toBeGreaterThan(50);
+      expect(takeAll(waiting)).toEqual(listed);
+    },
+  );
+
+  it('takes nobody of a client that is held back, and lets it take part again behind the others', () => {
+    const waiting = order(['a', 'a1'], ['b', 'b1'], ['a', 'a2'], ['b', 'b2'], ['b', 'b3']);
+    waiting.hold('a');
+    waiting.add('a', 'a3');
+    expect(waiting.takeNext()).toBe('b1');
+    expect([...waiting]).toEqual(['b2', 'a1', 'b3', 'a2', 'a3']);
+    expect(waiting.remove('a', 'a2')).toBe(true);
+    waiting.resume('a');
+    expect(takeAll(waiting)).toEqual(['b2', 'a1', 'b3', 'a3']);
+  });
+
+  it('has nobody to take where all clients are held back, and still counts them', () => {
+    const waiting = order(['a', 'a1']);
+    for (const client of ['a', 'a', 'b']) waiting.hold(client);
+    waiting.add('b', 'b1');
+    expect([waiting.takeNext(), waiting.size]).toEqual([null, 2]);
+    for (const client of ['b', 'b', 'never held']) waiting.resume(client);
+    expect(takeAll(waiting)).toEqual(['b1']);
+    waiting.resume('a');
+    expect(takeAll(waiting)).toEqual(['a1']);
+  });
+
+  it('passes over a lane whose first member may not go, and keeps its order', () => {
+    const waiting = new Order<string>();
+    for (const [name, lane] of [
+      ['a1', 'x'],
+      ['a2', 'x'],
+      ['a3', 'y'],
+      ['a4', 'z'],
+    ] as const)
+      waiting.add('a', name, lane);
+    waiting.add('b', 'b1', 'x');
+    expect(takeAll(waiting, (name) => name !== 'a1')).toEqual(['a3', 'b1', 'a4']);
+    expect(takeAll(waiting)).toEqual(['a1', 'a2']);
+  });
+
+  it('takes one back before the others of its client', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const first = waiting.takeNext() ?? '';
+    waiting.addFirst('a', first);
+    expect(takeAll(waiting)).toEqual(['b1', 'a1', 'a2']);
+  });
+
+  it('has as many turns for a holder as its weight says, whatever its names are', () => {
+    const waiting = new Order<string>((holder) => (holder === 'key app' ? 2 : 1));
+    const names = ['key app/ada', 'key app/ada', 'key app/ada', 'key app/bob', 'key b', 'key b', 'key b'];
+    for (const [index, name] of names.entries()) waiting.add(name, `${index}`);
+    const listed = [...waiting];
+    const positions = listed.map((name) => waiting.positionOf('', name));
+    expect(takeAll(waiting)).toEqual(['0', '3', '4', '1', '2', '5', '6']);
+    expect(listed).toEqual(['0', '3', '4', '1', '2', '5', '6']);
+    expect(positions).toEqual([1, 2, 3, 4, 5, 6, 7]);
+  });
+
+  it.each([1, 2, 3])('lists its members at their positions with any weights (seed %d)', (seed) => {
+    const random = randomNumbers(seed);
+    const waiting = new Order<number>((holder) => 1 + (Number(holder.at(-1)) % 3));
+    for (let step = 0; step < 400; step++) {
+      if (random() < 0.7) waiting.add(`client ${Math.floor(random() ** 2 * 6)}`, step);
+      else waiting.takeNext();
+    }
+    const listed = [...waiting];
+    expect(listed.map((name) => waiting.positionOf('', name))).toEqual(listed.map((_, index) => index + 1));
+    expect(takeAll(waiting)).toEqual(listed);
+  });
+
+  it('can be listed in part, and is not changed by that', () => {
+    const waiting = order(['a', 'a1'], ['a', 'a2'], ['b', 'b1']);
+    const [first, second] = waiting;
+    expect([first, second, ...waiting]).toEqual(['a1', 'b1', 'a1', 'b1', 'a2']);
+    expect([...new Order<string>()]).toEqual([]);
+  });
+
+  // With a cost that grows with the length of the line, this would be 10^10 steps, and not end in time.
+  it('is as good with 200,000 members as with two, taken or removed from anywhere', () => {
+    const count = 200_000;
+    const clients = 1000;
+    const waiting = new Order<number>();
+    const members = Array.from({ length: count }, (_, member) => member);
+    for (const member of members) waiting.add(`client ${member % clients}`, member);
+    const removed = members.filter((member) => member % 3 === 0);
+    for (const member of removed.toReversed()) waiting.remove(`client ${member % clients}`, member);
+    expect(waiting.size).toBe(count - removed.length);
+
+    const taken = takeAll(waiting);
+    expect(taken).toHaveLength(count - removed.length);
+    expect(taken.some((member) => member % 3 === 0)).toBe(false);
+    expect(isFirstComeFirstServed(taken, clients)).toBe(true);
+    expect(new Set(taken.slice(0, clients).map((member) => member % clients)).size).toBe(clients);
+  });
+
+  it('is as good when all 200,000 are of one client', () => {
+    const waiting = new Order<number>();
+    for (let member = 0; member < 200_000; member++) waiting.add('one', member);
+    expect([...waiting]).toHaveLength(200_000);
+    expect(isFirstComeFirstServed(takeAll(waiting), 1)).toBe(true);
+  });
+});
+
+function isFirstComeFirstServed(taken: readonly number[], clients: number): boolean {
+  const last = new Map<number, number>();
+  return taken.every((member) => {
+    const before = last.get(member % clients) ?? -1;
+    last.set(member % clients, member);
+    return before < member;
+  });
+}
+
+/** The same order, told as plainly as possible. */
+class PlainOrder {
+  #lines: { readonly client: string; members: number[] }[] = [];
+  readonly #held = new Set<string>();
+
+  hold(client: string): void {
+    this.#held.add(client);
+  }
+
+  resume(client: string): void {
+    if (!this.#held.delete(client)) return;
+    const line = this.#lines.find((other) => other.client === client);
+    if (line !== undefined) this.#lines = [...this.#lines.filter((other) => other !== line), line];
+  }
+
+  add(client: string, member: number): void {
+    const line = this.#lines.find((other) => other.client === client);
+    if (line === undefined) this.#lines.push({ client, members: [member] });
+    else line.members.push(member);
+  }
+
+  takeNext(): number | null {
+    const line = this.#lines.find(({ client }) => !this.#held.has(client));
+    if (line === undefined) return null;
+    this.#lines = this.#lines.filter((other) => other !== line);
+    const [member = null] = line.members.splice(0, 1);
+    if (line.members.length > 0) this.#lines.push(line);
+    return member;
+  }
+
+  remove(member: number): void {
+    for (const line of this.#lines) line.members = line.members.filter((other) => other !== member);
+    this.#lines = this.#lines.filter(({ members }) => members.length > 0);
+  }
+}

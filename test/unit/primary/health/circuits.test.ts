@@ -1,0 +1,479 @@
+import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
+import type { CircuitJob } from '../../../../src/primary/health/circuits.js';
+import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+import type { CliReason, QuotaRefusal } from '../../../../src/shared/errors.js';
+import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
+import type { JobEnd, JobRequest } from '../../../../src/shared/job.js';
+import { healthOf } from '../../../support/cli-health.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { LogBook } from '../../../support/log-book.js';
+
+const minute = 60_000;
+const hour = 60 * minute;
+
+const good: Verdict = { version: '1', error: null };
+const notLoggedIn: Verdict = { version: '1', error: 'not logged in' };
+
+let clock: FakeClock;
+let health: CliHealth;
+let log: LogBook;
+let changes: string[];
+/** Times that the processes that wait were ended. */
+let flushes: number;
+/** What the CLI says of itself at a check. */
+let said: Verdict;
+
+function create(clients = new SeenClients(), timers: FakeClock = clock): CliHealth {
+  const onCircuit = ({ state, model, reason }: CircuitStatus) =>
+    void changes.push([state, reason, model].filter((word) => word !== null).join(' '));
+  const onSpoiled = () => void flushes++;
+  return healthOf(timers, { probe: async () => said, clients, onCircuit, onSpoiled, log });
+}
+
+beforeEach(() => {
+  clock = new FakeClock();
+  log = new LogBook();
+  changes = [];
+  flushes = 0;
+  said = good;
+  health = create();
+});
+
+/** A check in which the CLI says this of itself, once those that run have ended. */
+async function check(verdict: Verdict): Promise<ReadinessEntry> {
+  await clock.advance(0);
+  said = verdict;
+  const entry = await health.checks.check('interval');
+  await clock.advance(0);
+  return entry;
+}
+
+/** The timers of circuits, once the checks that run have ended. */
+async function pending(): Promise<number> {
+  await clock.advance(0);
+  return clock.pending;
+}
+
+function failed(reason: CliReason, quota?: QuotaRefusal): JobEnd {
+  const scope = reason === 'auth' ? 'account' : undefined;
+  return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason, quota, scope } });
+}
+
+function quota(resetsInMs: number | null, scope: QuotaRefusal['scope'] = 'account'): JobEnd {
+  return failed('quota', { scope, resetsAt: resetsInMs === null ? null : clock.now() + resetsInMs });
+}
+
+function jobOf(differences: Partial<JobRequest> = {}): CircuitJob {
+  const request = jobRequest(differences);
+  return { request, route: { circuit: request.model ?? '' } };
+}
+
+/** A job that was let through, and ends so at once. */
+function run(end: JobEnd, job = jobOf()): JobEnd {
+  expect(health.circuits.refusal(job)).toBeNull();
+  health.circuits.admitted(job);
+  return health.ended(job, end, true);
+}
+
+function refusalOf(job = jobOf()) {
+  const { code, reason, retryAfterSeconds } = health.circuits.refusal(job) ?? {};
+  return [code, reason, retryAfterSeconds];
+}
+
+const none = [undefined, undefined, undefined];
+
+describe('A used up quota', () => {
+  it('holds back all jobs until its reset, and tells the job that has found out as well', async () => {
+    const end = run(quota(20 * minute));
+    expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota', retryAfterSeconds: 1200 } });
+    expect(refusalOf()).toEqual(['cli_error', 'quota', 1200]);
+    await clock.advance(20 * minute - 1);
+    expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(['cli_error', 'quota', 1]);
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([
+      false,
+      'the account of the model CLI has used up its quota; no job is started before 2026-01-01T00:20:00.000Z',
+    ]);
+    await clock.advance(1);
+    expect([refusalOf(), health.circuits.isClosed, health.circuits.error]).toEqual([none, false, null]);
+  });
+
+  it('is tried by one job after the reset, whose first text lets all others through', async () => {
+    run(quota(minute));
+    await clock.advance(minute);
+    const probe = jobOf({ requestId: 'probe' });
+    health.circuits.admitted(probe);
+    expect(refusalOf()).toEqual(['cli_error', 'quota', 5]);
+    expect(health.circuits.refusal(probe)).toBeNull();
+    health.circuits.served(probe);
+    expect([refusalOf(), health.circuits.isClosed]).toEqual([none, true]);
+    expect(changes).toEqual(['open quota', 'half_open quota', 'closed']);
+    expect(await pending()).toBe(0);
+  });
+
+  it('is opened again by a probe that is refused, after a wait that doubles up to ten minutes', async () => {
+    const waits: number[] = [];
+    for (let round = 0; round < 7; round++) {
+      const end = run(quota(null));
+      const waitMs = 1000 * (end.outcome === 'ok' ? 0 : (end.failure.retryAfterSeconds ?? 0));
+      waits.push(waitMs / 1000);
+      await clock.advance(waitMs);
+    }
+    expect(waits).toEqual([30, 60, 120, 240, 480, 600, 600]);
+    expect(health.circuits.openings).toEqual({ quota: 7, auth: 0 });
+    run(jobDone());
+    expect(run(quota(null))).toMatchObject({ failure: { retryAfterSeconds: 30 } });
+  });
+
+  it.each<[string, () => number]>([
+    ['in the past', () => clock.now() - 1],
+    ['now', () => clock.now()],
+    ['in a month', () => clock.now() + 30 * 24 * hour],
+    ['never', () => Number.POSITIVE_INFINITY],
+    ['no number', () => Number.NaN],
+    ['in seconds', () => clock.now() / 1000],
+  ])('has an unknown time of reset where the CLI says: %s', (_, resetsAt) => {
+    const end = run(failed('quota', { scope: 'account', resetsAt: resetsAt() }));
+    expect(end).toMatchObject({ failure: { retryAfterSeconds: 30 } });
+  });
+
+  it('is tried once an hour, however late its reset is', async () => {
+    expect(run(quota(6 * 24 * hour))).toMatchObject({ failure: { retryAfterSeconds: 3600 } });
+    await clock.advance(hour);
+    expect(run(quota(6 * 24 * hour - hour))).toMatchObject({ failure: { retryAfterSeconds: 3600 } });
+  });
+
+  it('is learned from no job that began before, and from none that was cut while it waited', async () => {
+    const running = jobOf({ requestId: 'running' });
+    const waiting = jobOf({ requestId: 'waiting' });
+    for (const job of [running, waiting]) health.circuits.admitted(job);
+    run(quota(minute));
+    health.circuits.served(running);
+    health.ended(running, jobDone(), true);
+    expect(refusalOf()).toEqual(['cli_error', 'quota', 60]);
+    await clock.advance(minute);
+    health.ended(waiting, quota(hour), false);
+    expect([changes.at(-1), refusalOf()]).toEqual(['half_open quota', none]);
+  });
+
+  it('is still to be tried where the probe shows nothing', async () => {
+    run(quota(minute));
+    await clock.advance(minute);
+    for (const end of [jobFailed('timeout'), jobFailed('cancelled'), failed('overloaded'), failed('crashed')]) {
+      run(end);
+      expect(refusalOf()).toEqual(none);
+    }
+    const waiting = jobOf();
+    health.circuits.admitted(waiting);
+    health.ended(waiting, jobFailed('queue_timeout'), false);
+    expect([refusalOf(), health.circuits.isClosed]).toEqual([none, false]);
+  });
+
+  it('of one model holds back the jobs of that model alone', async () => {
+    const opus = () => jobOf({ model: 'opus' });
+    run(quota(minute, 'model'), opus());
+    expect([refusalOf(opus()), refusalOf()]).toEqual([['cli_error', 'quota', 60], none]);
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([true, null]);
+    expect(health.circuits.status.map(({ state, model }) => [state, model])).toEqual([
+      ['closed', null],
+      ['open', 'opus'],
+    ]);
+    run(jobDone());
+    await clock.advance(minute);
+    run(jobDone(), opus());
+    expect(health.circuits.status).toHaveLength(1);
+    expect(changes).toEqual(['open quota opus', 'half_open quota opus', 'closed opus']);
+  });
+
+  it('of the model of jobs that name none counts as one of the service', () => {
+    run(quota(minute, 'model'));
+    expect([health.circuits.isClosed, health.circuits.error]).toEqual([false, expect.stringContaining('quota')]);
+    expect(refusalOf(jobOf({ model: 'opus' }))).toEqual(none);
+  });
+
+  it('is remembered for a bounded number of models', async () => {
+    for (let n = 0; n < 40; n++) run(quota(minute, 'model'), jobOf({ model: `model ${n}` }));
+    expect(health.circuits.status).toHaveLength(17);
+    expect(refusalOf(jobOf({ model: 'model 39' }))).toEqual(['cli_error', 'quota', 60]);
+    expect(await pending()).toBe(16);
+    health.stop();
+    expect(await pending()).toBe(0);
+  });
+
+  it('is tried at once where somebody asks for it', async () => {
+    run(quota(hour));
+    void health.forceCheck();
+    expect([refusalOf(), await pending()]).toEqual([none, 0]);
+    run(jobDone());
+    expect(health.circuits.isClosed).toBe(true);
+  });
+});
+
+describe('An overloaded API', () => {
+  it('holds back nobody', () => {
+    for (let n = 0; n < 5; n++) expect(run(failed('overloaded'))).toEqual(failed('overloaded'));
+    expect([refusalOf(), changes]).toEqual([none, []]);
+  });
+});
+
+describe('A refused credential', () => {
+  it('holds back jobs from the second job on that began after the first had failed', async () => {
+    const together = [jobOf(), jobOf(), jobOf()];
+    for (const job of together) health.circuits.admitted(job);
+    await clock.advance(1000);
+    const late = { ...failed('auth'), executionMs: 1000 };
+    for (const job of together) health.ended(job, late, true);
+    expect(refusalOf()).toEqual(none); // it may have been one token that was just renewed
+    expect(run(failed('auth'))).toMatchObject({ failure: { reason: 'auth', retryAfterSeconds: 30 } });
+    expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
+    expect(health.circuits.openFor).toEqual({ quota: 0, auth: 1 });
+  });
+
+  it('is forgotten where a later job is answered in between', () => {
+    for (const end of [failed('auth'), jobDone(), failed('auth'), jobDone()]) run(end);
+    expect(changes).toEqual([]);
+  });
+
+  it('is forgotten where somebody has replaced it, and asks for another try', () => {
+    run(failed('auth'));
+    void health.forceCheck();
+    run(failed('auth'));
+    expect(changes).toEqual([]);
+    run(failed('auth'));
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('is not forgotten for a job that began before', async () => {
+    run(failed('auth'));
+    await clock.advance(500);
+    health.ended(jobOf(), jobDone({ executionMs: 2000 }), true);
+    run(failed('auth'));
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('holds back jobs after the first failure where the CLI says itself that it has none', async () => {
+    await check(notLoggedIn);
+    expect(changes).toEqual([]); // no job has failed
+    await check(good);
+    run(failed('auth'));
+    await check(good);
+    expect(changes).toEqual([]);
+    await check(notLoggedIn);
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('is tried again as soon as the CLI says that it has one', async () => {
+    run(failed('auth'));
+    await check(notLoggedIn);
+    await check(notLoggedIn);
+    expect(refusalOf()).toEqual(['cli_error', 'auth', 30]);
+    await check(good);
+    run(jobDone());
+    expect(changes).toEqual(['open auth', 'half_open auth', 'closed']);
+  });
+
+  it('makes a check say so, as a used up quota does, where the CLI itself knows of nothing', async () => {
+    expect(await check(good)).toMatchObject({ status: 'ready', error: null });
+    run(quota(minute));
+    const error = expect.stringContaining('has used up its quota; no job is started before');
+    expect(await check(good)).toMatchObject({ status: 'not_ready', error, isHeld: true });
+    const entry = await check({ version: '1', error: 'gone' });
+    expect([entry.error, entry.isHeld]).toEqual(['gone', undefined]);
+  });
+
+  it('is not tried again because the CLI goes on saying that it has one', async () => {
+    run(failed('auth'));
+    run(failed('auth'));
+    await check(good);
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('holds back jobs again after one failure of the probe, or a check that says so', async () => {
+    run(failed('auth'));
+    run(failed('auth'));
+    await clock.advance(30_000);
+    run(failed('auth'));
+    expect(refusalOf()).toEqual(['cli_error', 'auth', 60]);
+    health.circuits.tryAgain();
+    await check(notLoggedIn);
+    expect(refusalOf()).toEqual(['cli_error', 'auth', 120]);
+  });
+});
+
+describe('A failure that a request may have caused', () => {
+  const by = (client: string, model: string | null = null) => jobOf({ client, model });
+  let clients: SeenClients;
+
+  beforeEach(() => {
+    clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    health = create(clients);
+  });
+
+  /** As from words alone. */
+  function seems(reason: CliReason): JobEnd {
+    return jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason } });
+  }
+
+  it.each(['auth', 'quota'] as const)('holds back nobody where one client alone has it: %s', async (reason) => {
+    for (let n = 0; n < 5; n++) {
+      run(seems(reason), by('mallory'));
+      run(seems(reason), by('mallory', 'big'));
+      run(seems(reason), by('mallory', `model ${n}`));
+      await clock.advance(1000);
+    }
+    expect([changes, health.circuits.isClosed, health.circuits.error]).toEqual([[], true, null]);
+    expect(await pending()).toBe(0);
+  });
+
+  it('holds back jobs where two clients have it one after the other, and none is answered in between', () => {
+    run(seems('auth'), by('mallory'));
+    run(jobDone(), by('alice', 'big'));
+    run(seems('auth'), by('alice'));
+    expect(changes).toEqual([]);
+    run(seems('auth'), by('mallory'));
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('holds back jobs where there is but one client', () => {
+    health = create();
+    run(seems('auth'));
+    expect(health.circuits.refusal(jobOf())).toBeNull();
+    run(seems('auth'));
+    expect(health.circuits.refusal(jobOf())?.reason).toBe('auth');
+  });
+
+  it('is about the model that its job names, and no other', async () => {
+    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client, 'big'));
+    expect(changes).toEqual(['open auth big']);
+    expect(health.circuits.refusal(by('alice', 'big'))?.message).toMatch(
+      /^the account of the model CLI may not use this model/,
+    );
+    expect([health.circuits.refusal(by('alice')), health.circuits.refusal(by('alice', 'small'))]).toEqual([null, null]);
+    await clock.advance(30_000);
+    run(jobDone(), by('alice', 'big'));
+    expect(changes.at(-1)).toBe('closed big');
+  });
+
+  it('of the quota is about the model that its job names, or about those that name none', () => {
+    for (const client of ['mallory', 'alice']) run(seems('quota'), by(client));
+    expect(changes).toEqual(['open quota ']);
+    expect(health.circuits.refusal(by('alice', 'big'))).toBeNull();
+  });
+
+  it('is about the account where a check says the same, and only then', async () => {
+    run(seems('auth'), by('mallory', 'big'));
+    await check({ version: '1', error: 'no disk', reason: 'other' });
+    expect(changes).toEqual([]);
+    await check(notLoggedIn);
+    expect(changes).toEqual(['open auth']);
+  });
+
+  it('does not hold back jobs again where the client of the first one had the probe', async () => {
+    for (const client of ['mallory', 'alice']) run(seems('auth'), by(client));
+    await clock.advance(30_000);
+    run(seems('auth'), by('mallory'));
+    run(seems('auth'), by('mallory', 'big'));
+    expect(changes).toEqual(['open auth', 'half_open auth']);
+    run(jobDone(), by('alice'));
+    expect(changes.at(-1)).toBe('closed');
+  });
+
+  it('counts for the holder of a key, whomever the holder speaks for', () => {
+    clients.saw('key bot/a');
+    for (const client of ['key bot/a', 'key bot/b']) run(seems('auth'), by(client));
+    expect(changes).toEqual([]);
+  });
+
+  it('is none where a code says that it is the account: that holds back jobs at the second one, as ever', () => {
+    run(seems('auth'), by('alice'));
+    run(failed('auth'), by('mallory', 'big'));
+    expect(changes).toEqual([]);
+    run(failed('auth'), by('mallory', 'big'));
+    expect(changes).toEqual(['open auth']);
+  });
+});
+
+describe('Windows of the quota', () => {
+  const window = { name: 'five_hour', status: 'warning', utilization: 0.92, resetsAt: null } as const;
+
+  it('are logged when they are about to close, once', async () => {
+    const resetsAt = clock.now() + hour;
+    for (const utilization of [0.9, 0.92]) health.reported([{ ...window, utilization, resetsAt }]);
+    const fields = { window: 'five_hour', utilization: 0.9, resets_at: new Date(resetsAt).toISOString() };
+    expect(log.entries).toEqual([{ level: 'warn', event: 'quota_warning', fields }]);
+    expect(health.windows.utilization).toMatchObject({ five_hour: 0.92, seven_day: 0 });
+    await clock.advance(hour);
+    expect([health.windows.current, health.windows.utilization.five_hour]).toEqual([[], 0]);
+    health.reported([{ ...window, resetsAt: clock.now() + hour }]);
+    expect(log.events).toEqual(['quota_warning', 'quota_warning']);
+  });
+
+  it('are not believed where they make no sense', () => {
+    health.reported([{ ...window, utilization: Number.NaN, resetsAt: clock.now() + 30 * 24 * hour }]);
+    expect(health.windows.current).toEqual([{ ...window, utilization: null, resetsAt: null }]);
+    health.reported([{ ...window, utilization: 1e9 }]);
+    expect(health.windows.utilization.five_hour).toBe(0);
+  });
+
+  it('hold back nobody by themselves', () => {
+    health.reported([{ ...window, status: 'rejected' }]);
+    expect(refusalOf()).toEqual(none);
+  });
+});
+
+describe('A change of a circuit', () => {
+  it('has the CLI checked, so that its history shows it, and is in the log', async () => {
+    const until = new Date(clock.now() + minute).toISOString();
+    run(quota(minute));
+    const opened = { level: 'warn', event: 'breaker_open', fields: { reason: 'quota', model: null, until } };
+    expect(log.entries).toEqual([opened]);
+    await clock.advance(0);
+    expect(health.checks.current).toMatchObject({ trigger: 'failure', status: 'not_ready', isHeld: true });
+    await clock.advance(minute);
+    expect(health.checks.current).toMatchObject({ trigger: 'failure', status: 'ready' });
+    run(jobDone());
+    expect(log.events).toEqual(['breaker_open', 'breaker_closed']);
+    await clock.advance(0);
+    expect(health.checks.history(null)).toHaveLength(3);
+    expect(flushes).toBe(0);
+  });
+
+  it('ends the processes that wait where the credential is refused to the whole account, by a check too', async () => {
+    const clients = new SeenClients();
+    for (const client of ['a', 'b']) clients.saw(client);
+    health = create(clients);
+    const auth = jobFailed('cli_error', { failure: { code: 'cli_error', message: '', reason: 'auth' } });
+    for (const client of ['a', 'b']) run(auth, jobOf({ client, model: 'opus' }));
+    expect([changes, flushes]).toEqual([['open auth opus'], 0]);
+    await check(notLoggedIn);
+    expect([changes, flushes]).toEqual([['open auth opus', 'open auth'], 1]);
+  });
+});
+
+describe('The status', () => {
+  it('follows the wall clock', async () => {
+    expect(health.circuits.status).toEqual([{ state: 'closed', model: null, reason: null, since: null, until: null }]);
+    const [since, until] = [clock.now(), clock.now() + minute];
+    run(quota(minute));
+    expect(health.circuits.status).toEqual([{ state: 'open', model: null, reason: 'quota', since, until }]);
+    await clock.advance(minute);
+    expect(health.circuits.status).toEqual([{ state: 'half_open', model: null, reason: 'quota', since, until: null }]);
+  });
+
+  it('is the same from look to look, though the two clocks are read one after the other, and follows a jump', () => {
+    let aheadMs = 0;
+    const wobbling = { ...clock, now: () => clock.now() + aheadMs, monotonicMs: () => clock.monotonicMs() };
+    const timers = { after: clock.after.bind(clock), every: clock.every.bind(clock) };
+    health = create(undefined, { ...wobbling, ...timers } as FakeClock);
+    run(quota(minute));
+    const statuses = [0, 1, 0, -1].map((wobble) => {
+      aheadMs = wobble;
+      return health.circuits.status[0];
+    });
+    expect(statuses).toEqual(statuses.map(() => statuses[0]));
+    aheadMs = hour;
+    expect(health.circuits.status[0].until).toBe(clock.now() + hour + minute);
+  });
+});

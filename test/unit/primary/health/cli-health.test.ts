@@ -1,0 +1,396 @@
+import type { Checks } from '../../../../src/primary/health/checks.js';
+import type { CliHealth } from '../../../../src/primary/health/cli-health.js';
+import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
+import type { ReadinessEntry, Verdict } from '../../../../src/shared/health.js';
+import type { JobEnd, JobFailed } from '../../../../src/shared/job.js';
+import { healthOf } from '../../../support/cli-health.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+
+const good: Verdict = { version: '1.0', error: null };
+const bad: Verdict = { version: '1.0', error: 'nobody is logged in' };
+
+interface HarnessOptions {
+  readonly intervalMs?: number;
+  readonly historyLimit?: number;
+  readonly random?: () => number;
+  readonly clients?: SeenClients;
+}
+
+/** The health of a CLI whose checks end when they are told to. */
+class Harness {
+  readonly clock = new FakeClock();
+  readonly checked: ReadinessEntry[] = [];
+  readonly #waiting: { resolve(verdict: Verdict): void; reject(error: Error): void }[] = [];
+  readonly health: CliHealth;
+  begun = 0;
+  /** Times that the processes that wait were ended. */
+  flushes = 0;
+
+  constructor({
+    intervalMs = 0,
+    historyLimit = 100,
+    random = () => 0.5,
+    clients = new SeenClients(),
+  }: HarnessOptions = {}) {
+    const probe = () =>
+      new Promise<Verdict>((resolve, reject) => {
+        this.begun++;
+        this.#waiting.push({ resolve, reject });
+      });
+    const onChecked = (entry: ReadinessEntry) => void this.checked.push(entry);
+    const onSpoiled = () => void this.flushes++;
+    this.health = healthOf(this.clock, { probe, intervalMs, historyLimit, random, clients, onChecked, onSpoiled });
+  }
+
+  get checks(): Checks {
+    return this.health.checks;
+  }
+
+  /** A job ends so. Returns whether that has ended the processes that wait. */
+  learn(end: JobEnd, client = 'a'): boolean {
+    const { flushes } = this;
+    this.health.ended({ request: jobRequest({ client }), route: { circuit: '' } }, end, true);
+    return this.flushes > flushes;
+  }
+
+  async end(verdict: Verdict): Promise<void> {
+    this.#waiting.shift()?.resolve(verdict);
+    await this.clock.advance(0);
+  }
+
+  async break(error: Error): Promise<void> {
+    this.#waiting.shift()?.reject(error);
+    await this.clock.advance(0);
+  }
+}
+
+/** A job whose credential the API has refused. */
+function refused(executionMs: number): JobFailed {
+  const failure = { code: 'cli_error', message: '', reason: 'auth', scope: 'account' } as const;
+  return jobFailed('cli_error', { failure, executionMs });
+}
+
+describe('readiness', () => {
+  it('is unknown until the first check has ended', async () => {
+    const harness = new Harness();
+    const { checks, clock, checked } = harness;
+    checks.start();
+    expect(checks.current).toMatchObject({ status: 'unknown', checkedAt: null, trigger: 'start' });
+    expect(checks.history(null)).toEqual([]);
+    const checkedAt = clock.now();
+    await clock.advance(40);
+    await harness.end(good);
+    const entry = { status: 'ready', trigger: 'start', checkedAt, durationMs: 40, cli: 'main', adapter: 'claude' };
+    expect(checks.current).toEqual({ ...entry, version: '1.0', error: null });
+    expect(checked).toEqual([checks.current]);
+  });
+
+  it('has one check at a time, which all who ask share', async () => {
+    const harness = new Harness();
+    const calls = Array.from({ length: 20 }, () => harness.checks.check('forced'));
+    await harness.end(good);
+    expect(new Set(await Promise.all(calls)).size).toBe(1);
+    expect(harness.begun).toBe(1);
+    void harness.checks.check('forced');
+    await harness.end(bad);
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: 'nobody is logged in' });
+    expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
+  });
+
+  it('is checked anew for callers who ask about now, where the check that runs began for another cause', async () => {
+    const harness = new Harness();
+    harness.checks.start();
+    harness.checks.recheck();
+    const calls = [harness.checks.check('forced'), harness.checks.check('forced'), harness.checks.check('interval')];
+    await harness.end(bad);
+    expect(harness.begun).toBe(2);
+    await harness.end(good);
+    const entries = await Promise.all(calls);
+    expect(entries.map(({ trigger, status }) => [trigger, status])).toEqual([
+      ['forced', 'ready'],
+      ['forced', 'ready'],
+      ['start', 'not_ready'],
+    ]);
+    expect([harness.begun, harness.checked.length]).toEqual([2, 2]);
+  });
+
+  it('is lost when a check breaks, or takes longer than 20 s', async () => {
+    const harness = new Harness();
+    const errors: (string | null)[] = [];
+    for (const error of [new RelayError('spawn_error', 'it is not installed'), new Error('secret')]) {
+      const check = harness.checks.check('forced');
+      await harness.break(error);
+      errors.push((await check).error);
+    }
+    const check = harness.checks.check('forced');
+    await harness.clock.advance(19_999);
+    expect(harness.checked).toHaveLength(2);
+    await harness.clock.advance(1);
+    errors.push((await check).error);
+    expect(errors).toEqual(['it is not installed', 'the check itself failed', 'the check took longer than 20000 ms']);
+    expect(harness.checked.map(({ status }) => status)).toEqual(['not_ready', 'not_ready', 'not_ready']);
+  });
+
+  it.each([
+    [0, 900],
+    [0.5, 1000],
+    [1, 1100],
+  ])('is checked again after the interval, give or take a tenth (%d: %d ms)', async (random, dueMs) => {
+    const harness = new Harness({ intervalMs: 1000, random: () => random });
+    harness.checks.start();
+    await harness.end(good);
+    for (let round = 1; round <= 3; round++) {
+      await harness.clock.advance(dueMs - 1);
+      expect(harness.begun).toBe(round);
+      await harness.clock.advance(1);
+      await harness.end(good);
+    }
+    expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['start', 'interval', 'interval', 'interval']);
+    harness.checks.stop();
+    await harness.clock.advance(100_000);
+    expect(harness.begun).toBe(4);
+  });
+
+  it('stays as it is when a check ends with the service, and no other check begins', async () => {
+    const harness = new Harness();
+    harness.checks.start();
+    await harness.end(good);
+    const cut = harness.checks.check('forced');
+    harness.checks.stop();
+    await harness.end(bad); // its program was ended
+    const [, last] = await Promise.all([harness.checks.check('failure'), cut]);
+    expect(last).toMatchObject({ status: 'ready', trigger: 'start' });
+    expect([harness.checked.length, harness.begun]).toEqual([1, 2]);
+  });
+
+  it('is checked only once where the interval is 0', async () => {
+    const harness = new Harness();
+    harness.checks.start();
+    await harness.end(good);
+    await harness.clock.advance(1_000_000);
+    expect(harness.begun).toBe(1);
+  });
+
+  it('is checked again when it is doubted, unless it is known not to be ready', async () => {
+    const harness = new Harness();
+    harness.checks.recheck();
+    expect(harness.begun).toBe(1);
+    await harness.end(bad);
+    harness.checks.recheck();
+    expect(harness.begun).toBe(1);
+    expect(harness.checked.map(({ trigger }) => trigger)).toEqual(['failure']);
+  });
+
+  it('is checked again when a job is answered though it counts as not ready', async () => {
+    const harness = new Harness();
+    const { checks } = harness;
+    harness.learn(jobDone());
+    expect(harness.begun).toBe(0);
+    checks.start();
+    await harness.end(bad);
+    harness.learn(jobDone());
+    expect(harness.begun).toBe(2);
+    await harness.end(good);
+    expect(checks.current).toMatchObject({ status: 'ready', trigger: 'failure' });
+    harness.learn(jobDone());
+    expect(harness.begun).toBe(2);
+  });
+
+  it('keeps its last checks, and gives those that are strictly later', async () => {
+    const harness = new Harness({ historyLimit: 3 });
+    const times: number[] = [];
+    for (let round = 0; round < 5; round++) {
+      await harness.clock.advance(10);
+      times.push(harness.clock.now());
+      void harness.checks.check('forced');
+      await harness.end(good);
+    }
+    const timesOf = (since: number | null) => harness.checks.history(since).map(({ checkedAt }) => checkedAt);
+    expect(timesOf(null)).toEqual(times.slice(2));
+    expect(timesOf(times[3] as number)).toEqual(times.slice(4));
+    expect(timesOf((times[3] as number) - 1)).toEqual(times.slice(3));
+    expect(timesOf(0)).toEqual(times.slice(2));
+  });
+});
+
+describe('a credential that the API refuses', () => {
+  const refusal = expect.stringMatching(/credential was refused when a job used it/);
+
+  /** A CLI that says that all is well, half a minute after a job had its credential refused. */
+  async function refusedHarness(): Promise<Harness> {
+    const harness = new Harness({ intervalMs: 10_000 });
+    harness.checks.start();
+    await harness.end(good);
+    harness.learn(refused(100));
+    await harness.end(good);
+    for (let round = 0; round < 3; round++) {
+      await harness.clock.advance(10_000);
+      await harness.end(good);
+    }
+    return harness;
+  }
+
+  function verdicts(harness: Harness) {
+    return harness.checked.map(({ trigger, status }) => `${trigger} ${status}`);
+  }
+
+  it('makes it not ready, whatever the CLI knows of its login', async () => {
+    const harness = await refusedHarness();
+    expect(verdicts(harness)).toEqual([
+      'start ready',
+      'failure not_ready',
+      'interval not_ready',
+      'interval not_ready',
+      'interval not_ready',
+    ]);
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: refusal, version: '1.0' });
+    harness.learn(refused(100));
+    await harness.end(good);
+    const held = /^the credential of the model CLI is refused; no job is started before/;
+    expect(harness.checks.current).toMatchObject({ isHeld: true, error: expect.stringMatching(held) });
+  });
+
+  it('counts as valid again when a job is answered that began later, and no earlier', async () => {
+    const harness = await refusedHarness();
+    expect([harness.learn(jobDone({ executionMs: 30_101 })), harness.begun]).toEqual([false, 5]);
+    expect([harness.learn(jobDone({ executionMs: 30_000 })), harness.begun]).toEqual([true, 6]);
+    await harness.end(good);
+    expect([verdicts(harness).at(-1), harness.learn(jobDone())]).toEqual(['failure ready', false]);
+  });
+
+  it('gives way to what the CLI itself finds wrong', async () => {
+    const harness = await refusedHarness();
+    await harness.clock.advance(10_000);
+    await harness.end(bad);
+    expect(harness.checks.current.error).toBe('nobody is logged in');
+  });
+
+  it('is forgotten by a forced check, until another job shows it', async () => {
+    const harness = await refusedHarness();
+    const { flushes } = harness;
+    const check = harness.health.forceCheck();
+    expect(harness.flushes).toBe(flushes + 1);
+    harness.learn(refused(1)); // it began with the credential of before
+    await harness.end(good);
+    expect((await check).status).toBe('ready');
+    await harness.clock.advance(1000);
+    harness.learn(refused(900));
+    await harness.end(good);
+    expect(verdicts(harness).slice(-2)).toEqual(['forced ready', 'failure not_ready']);
+  });
+});
+
+describe('a CLI whose jobs fail one after the other', () => {
+  const fault = '3 jobs in a row have failed, the last one with empty_answer: it is ready again when one is answered';
+
+  /** Two have crashed, and a third has said nothing. Its own checks find nothing wrong. */
+  async function failingHarness(): Promise<Harness> {
+    const harness = new Harness({ intervalMs: 60_000 });
+    harness.checks.start();
+    await harness.end(good);
+    for (const reason of ['crashed', 'crashed', 'empty_answer'] as const) harness.learn(failedFor(reason));
+    await harness.end(good);
+    return harness;
+  }
+
+  function failedFor(reason: CliReason): JobFailed {
+    return jobFailed('cli_error', { failure: { code: 'cli_error', message: 'words of the model', reason } });
+  }
+
+  function statuses({ checked }: Harness): string[] {
+    return checked.map(({ trigger, status }) => `${trigger} ${status}`);
+  }
+
+  it('is not ready from the third on, until one is answered, and its history says so', async () => {
+    const harness = await failingHarness();
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', error: fault });
+    await harness.clock.advance(60_000);
+    await harness.end(good);
+    harness.learn(jobDone());
+    await harness.end(good);
+    const history = ['start ready', 'failure not_ready', 'interval not_ready', 'failure ready'];
+    expect(statuses(harness)).toEqual(history);
+    harness.learn(failedFor('crashed'));
+    harness.learn(failedFor('crashed'));
+    expect(statuses(harness)).toEqual(history);
+  });
+
+  it('is ready as long as one of three is answered', () => {
+    const harness = new Harness();
+    for (let round = 0; round < 5; round++) {
+      harness.learn(failedFor('crashed'));
+      harness.learn(failedFor('crashed'));
+      harness.learn(jobDone());
+    }
+    expect(harness.begun).toBe(0);
+  });
+
+  it('is not excused by jobs that tell nothing of it', async () => {
+    const harness = new Harness();
+    harness.learn(failedFor('crashed'));
+    harness.learn(failedFor('prompt_too_long'));
+    harness.learn(jobFailed('spawn_error'));
+    await harness.end(good);
+    harness.learn(jobFailed('timeout'));
+    harness.learn(failedFor('other'));
+    await harness.end(good);
+    expect(harness.checks.current.error).toContain('3 jobs in a row have failed, the last one with other');
+  });
+
+  it('is not called so for the jobs of one client alone, where there are others', async () => {
+    const clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    const harness = new Harness({ clients });
+    const { checks } = harness;
+    for (let round = 0; round < 5; round++) harness.learn(failedFor('crashed'), 'mallory');
+    expect(harness.begun).toBe(0);
+    void checks.check('forced');
+    await harness.end(good);
+    expect(checks.current.status).toBe('ready');
+    harness.learn(failedFor('crashed'), 'alice');
+    await harness.end(good);
+    expect(checks.current.error).toMatch(/^6 jobs in a row/);
+    harness.learn(jobDone(), 'alice');
+    await harness.end(good);
+    for (let round = 0; round < 3; round++) harness.learn(failedFor('crashed'), 'alice');
+    expect(checks.current.status).toBe('ready');
+  });
+
+  it('is called so for programs that can not be started, whoever asks', async () => {
+    const clients = new SeenClients();
+    for (const client of ['mallory', 'alice']) clients.saw(client);
+    const harness = new Harness({ clients });
+    for (let round = 0; round < 3; round++) harness.learn(jobFailed('spawn_error'), 'mallory');
+    await harness.end(good);
+    await harness.end(good);
+    expect(harness.checks.current.error).toMatch(/^3 jobs in a row/);
+  });
+
+  it('is checked no more often for further failures', async () => {
+    const harness = await failingHarness();
+    const { begun } = harness;
+    for (let round = 0; round < 10; round++) harness.learn(failedFor('crashed'));
+    expect(harness.begun).toBe(begun);
+  });
+
+  it.each([
+    ['a forced check', 0],
+    ['five minutes in which none has failed', 5],
+  ])('has one more try after %s, which decides alone', async (_, minutes) => {
+    const harness = await failingHarness();
+    if (minutes === 0) void harness.checks.check('forced');
+    for (let minute = 0; minute < minutes; minute++) {
+      expect(harness.checks.current.status).toBe('not_ready');
+      await harness.clock.advance(60_000);
+      await harness.end(good);
+    }
+    await harness.end(good);
+    expect(harness.checks.current.status).toBe('ready');
+    harness.learn(failedFor('crashed'));
+    await harness.end(good);
+    expect(harness.checks.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
+    expect(harness.checks.current.error).toContain('4 jobs in a row');
+  });
+});

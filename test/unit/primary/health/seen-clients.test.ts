@@ -1,0 +1,23 @@
+import { SeenClients } from '../../../../src/primary/health/seen-clients.js';
+
+describe('The clients that were seen', () => {
+  it('may each speak for the service as long as there is one, and two of them from then on', () => {
+    const clients = new SeenClients();
+    expect(['user ada', 'user ada', 'user bob', 'user ada', 'user eve'].map((client) => clients.saw(client))).toEqual([
+      ...[false, false],
+      ...[true, false, false],
+    ]);
+    expect([clients.mayAccuse('user ada'), clients.mayAccuse('user ada', 'user bob')]).toEqual([false, true]);
+    const alone = new SeenClients();
+    alone.saw('user ada');
+    expect(alone.mayAccuse('user ada')).toBe(true);
+  });
+
+  it('are one where a key speaks for many', () => {
+    const clients = new SeenClients();
+    for (const client of ['key bot/a', 'key bot/b', 'key bot']) expect(clients.saw(client)).toBe(false);
+    expect(clients.mayAccuse('key bot/a')).toBe(true);
+    expect(clients.saw('user bot')).toBe(true);
+    expect(clients.mayAccuse('key bot/a', 'key bot/b')).toBe(false);
+  });
+});

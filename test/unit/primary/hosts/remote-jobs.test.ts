@@ -1,0 +1,145 @@
+import { AnswerLog } from '../../../../src/primary/background/answer-log.js';
+import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { all, gone } from '../../../support/job-harness.js';
+import { jobDone } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+import { acceptedJob, answerOf, endedAt, SharedMemoryJobs } from '../../../support/shared-jobs.js';
+import { SharingHost } from '../../../support/sharing-host.js';
+
+async function withJob() {
+  const clock = new FakeClock();
+  const store = new SharedMemoryJobs();
+  await store.accept(acceptedJob('one', clock.now()));
+  const dismissed: string[] = [];
+  const elsewhere = new RemoteJobs(store, ({ requestId }) => dismissed.push(requestId), clock);
+  const heard: JobEvent[] = [];
+  const follow = async () => {
+    for await (const event of elsewhere.events('one', 'a', new AbortController().signal)) heard.push(event);
+  };
+  return { clock, store, elsewhere, dismissed, heard, follow };
+}
+
+describe('A job of another host', () => {
+  it('is followed from its place to its end', async () => {
+    const { clock, store, heard, follow } = await withJob();
+    const ended = follow();
+    await clock.advance(1000);
+    await store.start('one', clock.now());
+    await clock.advance(1000);
+    await store.end('one', endedAt(clock.now()), answerOf('Hello'));
+    await clock.advance(1000);
+    await ended;
+    expect(heard).toEqual([
+      { type: 'job-queued', position: 1, reason: 'slot' },
+      { type: 'job-start', queueMs: 1000 },
+      { type: 'text-delta', text: 'Hello' },
+      jobDone({ model: 'eliza' }),
+    ]);
+  });
+
+  it('is cancelled while it waits, and counted', async () => {
+    const { elsewhere, dismissed } = await withJob();
+    expect(await elsewhere.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(dismissed).toEqual(['request of one']);
+  });
+
+  it('is cancelled by its host, which is told again until it does so', async () => {
+    const { clock, store, elsewhere, dismissed } = await withJob();
+    await store.start('one', 1);
+    const cancelled = elsewhere.cancel('one', 'a');
+    await clock.advance(1500);
+    expect(store.told).toEqual(['cancel one', 'cancel one']);
+    await store.end('one', endedAt(5, 'cancelled'), new AnswerLog());
+    await clock.advance(1000);
+    expect(await cancelled).toMatchObject({ status: 'cancelled', endedAt: 5 });
+    expect(dismissed).toEqual([]);
+  });
+
+  it('cannot be cancelled for sure where its host says nothing', async () => {
+    const { clock, store, elsewhere } = await withJob();
+    await store.start('one', 1);
+    const refused = expect(elsewhere.cancel('one', 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    await clock.advance(13_000);
+    await refused;
+  });
+
+  it('is no more once it is removed, also for its readers', async () => {
+    const { clock, store, follow } = await withJob();
+    const ended = expect(follow()).rejects.toMatchObject({ code: 'not_found' });
+    await settled();
+    await store.remove('one');
+    await clock.advance(1000);
+    await ended;
+  });
+});
+
+/** A job of two hosts: the first has no slot for it, but has it in its line because it has waited for long. */
+async function linedUp() {
+  const store = new SharedMemoryJobs();
+  const [north, south] = [new SharingHost(store), new SharingHost(store)];
+  const caller = new AbortController();
+  north.inner.run({}, caller.signal);
+  await store.accept(acceptedJob('one', north.inner.clock.now()));
+  store.waiting = { count: 1, since: north.inner.clock.now() };
+  await north.inner.clock.advance(60_000);
+  north.puller.check();
+  await settled();
+  return { store, north, south, caller, outcomes: () => [...north.outcomes, ...south.outcomes] };
+}
+
+describe('A job that another host has in its line', () => {
+  it('is among those that wait, at every host', async () => {
+    const { north, south } = await linedUp();
+    const load = { max: 100, waiting: 1, running: 0 };
+    expect([north.jobs.load, south.jobs.load]).toEqual([load, load]);
+  });
+
+  it('is cancelled from here, leaves the line, and is counted once', async () => {
+    const { store, north, south, outcomes } = await linedUp();
+    expect(north.inner.room.hasPromoted).toBe(true);
+    expect(await south.jobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    await settled();
+    expect([north.inner.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
+    expect(outcomes()).toEqual(['cancelled']);
+    expect(await all(north.jobs.events('one', 'a', new AbortController().signal))).toMatchObject([
+      { outcome: 'cancelled' },
+    ]);
+  });
+
+  it('is counted once where two hosts are asked to cancel it at the same time', async () => {
+    const { north, south, outcomes } = await linedUp();
+    const cancelled = await Promise.all([north, south].map((host) => host.jobs.cancel('one', 'a')));
+    expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
+    await settled();
+    expect(north.inner.room.waiting).toBe(0);
+    expect(outcomes()).toEqual(['cancelled']);
+  });
+
+  it.each([
+    ['before it was asked', false],
+    ['after it has said so', true],
+  ])('is counted once, too, where the store is asked to have it as started: cancelled %s', async (_, isStarted) => {
+    const { store, south, caller, outcomes } = await linedUp();
+    const [asked, answered] = [withResolvers(), withResolvers()];
+    store.start = async (id, at) => {
+      if (!isStarted) await south.jobs.cancel(id, 'a');
+      const started = await SharedMemoryJobs.prototype.start.call(store, id, at);
+      asked.resolve();
+      await answered.promise;
+      return started;
+    };
+    caller.abort(gone);
+    await asked.promise;
+    const cancelled = isStarted ? south.jobs.cancel('one', 'a') : null;
+    await settled();
+    answered.resolve();
+    await settled();
+    await south.inner.clock.advance(1000);
+    await cancelled;
+    expect(await south.jobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
+    expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first is that of the job before it
+  });
+});

@@ -1,0 +1,161 @@
+import type { IdempotencyStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-answers.js';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { ClaimingRequests, recordedAnswer } from '../../../support/claims.js';
+
+const inProgress = { code: 'idempotency_in_progress', retryAfterSeconds: 7 };
+const mismatch = { code: 'idempotency_mismatch' };
+
+function open(differences: Partial<IdempotencyStore> = {}) {
+  const memory = new MemoryAnswers();
+  const store: IdempotencyStore = {
+    take: (...asked) => memory.take(...asked),
+    keep: (...kept) => memory.keep(...kept),
+    read: (...asked) => memory.read(...asked),
+    release: () => {},
+    expire: (at) => memory.expire(at),
+    ...differences,
+  };
+  return new ClaimingRequests(store);
+}
+
+describe('A key', () => {
+  it('is the first request’s until it has its answer, which every further request gets', async () => {
+    const requests = open();
+    const first = await requests.send('k');
+    await expect(requests.send('k')).rejects.toMatchObject(inProgress);
+    const answer = recordedAnswer('the answer', { status: 504, error: 'timeout' });
+    expect(await requests.claims.record(first.claim as number, answer)).toBe(true);
+    expect((await requests.send('k')).answer).toEqual(answer);
+    await first.leave();
+    expect((await requests.send('k')).answer).toEqual(answer);
+  });
+
+  it('is of one request: with another one it is refused, running or answered', async () => {
+    const requests = open();
+    const first = await requests.send('k', 'one');
+    await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
+    await requests.claims.record(first.claim as number, recordedAnswer('one'));
+    await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
+    expect(await requests.answerTo('k', 'one')).toBe('one');
+  });
+
+  it('is free again when its request goes without an answer, as with a worker that dies', async () => {
+    const requests = open();
+    const first = await requests.send('k');
+    await first.leave();
+    const second = await requests.send('k', 'another request');
+    expect(second.claim).not.toBeNull();
+    expect(await requests.claims.record(first.claim as number, recordedAnswer('too late'))).toBe(false);
+    await expect(requests.send('k')).rejects.toMatchObject(mismatch);
+  });
+
+  it('is of one client: two with the same key know nothing of each other', async () => {
+    const requests = open();
+    await requests.answer('k', 'for Ada', 'one', 'key ada');
+    expect(await requests.answerTo('k', 'other', 'key bob')).toBeNull();
+    expect(await requests.answerTo('k', 'one', 'key ada')).toBe('for Ada');
+  });
+
+  it('is given to one of many requests that come at once', async () => {
+    const requests = open();
+    const sent = await Promise.allSettled(Array.from({ length: 50 }, () => requests.send('k')));
+    const claimed = sent.filter(({ status }) => status === 'fulfilled');
+    expect(claimed).toHaveLength(1);
+    for (const each of sent) if (each.status === 'rejected') expect(each.reason).toMatchObject(inProgress);
+  });
+
+  it('is told by the store once, and nobody is given it before', async () => {
+    const { promise, resolve } = withResolvers<KnownKey>();
+    let asked = 0;
+    const requests = open({ take: () => (asked++ === 0 ? promise : Promise.resolve(kept)) });
+    const begin = { status: 200, headers: {}, error: null, begin: 'kept', bytes: 4 };
+    const kept: KnownKey = { type: 'answered', digest: 'a digest', answer: begin };
+    const sent = Promise.all(Array.from({ length: 5 }, () => requests.send('k')));
+    resolve(kept);
+    expect((await sent).map(({ answer }) => answer?.body)).toEqual(Array.from({ length: 5 }, () => 'kept'));
+  });
+
+  it('that another host holds is refused here, and stays free of this one', async () => {
+    const held: KnownKey = { type: 'held', digest: 'a digest' };
+    const requests = open({ take: async () => held });
+    await expect(requests.send('k')).rejects.toMatchObject(inProgress);
+    await expect(requests.send('k', 'other')).rejects.toMatchObject(mismatch);
+  });
+
+  it('is released in the store only where there is no answer', async () => {
+    const released: string[] = [];
+    const requests = open({ release: ({ key }) => void released.push(key) });
+    await requests.answer('answered', 'so');
+    await (await requests.send('left')).leave();
+    expect(released).toEqual(['left']);
+  });
+});
+
+describe('An answer', () => {
+  it('that the store does not take is none to send again, and the key is free', async () => {
+    const requests = open({ keep: () => Promise.reject(new Error('disk full')) });
+    expect(await requests.answer('k', 'lost')).toBe(false);
+    expect((await requests.send('k')).claim).not.toBeNull();
+  });
+
+  it('is recorded even if the worker dies meanwhile, and nobody gets the key before that', async () => {
+    const { promise, resolve } = withResolvers();
+    const memory = new MemoryAnswers();
+    const requests = open({
+      take: (...asked) => memory.take(...asked),
+      keep: async (...kept) => {
+        await promise;
+        await memory.keep(...kept);
+      },
+    });
+    const first = await requests.send('k');
+    const recorded = requests.claims.record(first.claim as number, recordedAnswer('late'));
+    await first.leave();
+    await expect(requests.send('k')).rejects.toMatchObject(inProgress);
+    resolve();
+    expect(await recorded).toBe(true);
+    expect(await requests.answerTo('k')).toBe('late');
+  });
+
+  it('is recorded once', async () => {
+    const requests = open();
+    const { claim } = await requests.send('k');
+    const twice = ['first', 'second'].map((body) => requests.claims.record(claim as number, recordedAnswer(body)));
+    expect(await Promise.all(twice)).toEqual([true, false]);
+    expect(await requests.answerTo('k')).toBe('first');
+  });
+});
+
+describe('A store that can’t tell', () => {
+  it('stops no request', async () => {
+    const requests = open({ take: () => Promise.reject(new Error('away')) });
+    expect((await requests.send('k')).claim).not.toBeNull();
+    await expect(requests.send('k')).rejects.toMatchObject(inProgress);
+  });
+});
+
+describe('Keys that are open', () => {
+  it('are bounded, of one client and of all', async () => {
+    const limits = { maxClaims: 3, maxClaimsOfClient: 2 };
+    const requests = new ClaimingRequests(new MemoryAnswers(), limits);
+    const of = (client: string, key: string) => requests.send(key, 'a digest', client);
+    const first = await of('a', '1');
+    await of('a', '2');
+    await expect(of('a', '3')).rejects.toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
+    await of('b', '1');
+    await expect(of('c', '1')).rejects.toMatchObject({ code: 'concurrency_limited' });
+    await first.leave();
+    expect((await of('a', '3')).claim).not.toBeNull();
+  });
+
+  it('are bounded for a key together with all that it speaks for', async () => {
+    const requests = new ClaimingRequests(new MemoryAnswers(), { maxClaims: 9, maxClaimsOfClient: 2 });
+    const of = (client: string) => requests.send('1', 'a digest', client);
+    const first = await of('key app/ada');
+    await of('key app/bob');
+    await expect(of('key app/eve')).rejects.toMatchObject({ code: 'concurrency_limited' });
+    await first.leave();
+    expect((await of('key app/eve')).claim).not.toBeNull();
+  });
+});

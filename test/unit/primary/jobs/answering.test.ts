@@ -1,0 +1,248 @@
+import type { Capabilities } from '../../../../src/primary/cli/contract/adapter.js';
+import { chained, chainStart } from '../../../../src/shared/chain.js';
+import type { Image, JobDone, JobEvent, JobRequest, Message } from '../../../../src/shared/job.js';
+import { all, endOf, JobHarness, type JobOptions, type Script, turnEnd, usage } from '../../../support/job-harness.js';
+import { settled } from '../../../support/settled.js';
+
+const schema = '{"type":"object"}';
+const knowsSchemas: Capabilities = { schema: (text) => text };
+const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
+const nothing = { inputTokens: null, outputTokens: null, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+
+/** Writes these pieces, as long as anybody wants them. */
+function says(...pieces: readonly string[]): Script {
+  return async (sink) => {
+    for (const piece of pieces) if (!sink.hasEnough) sink.write(piece);
+    return turnEnd;
+  };
+}
+
+/** A harness whose processes follow these scripts, one each. */
+function harnessOf(scripts: readonly Script[], options: JobOptions = {}): JobHarness {
+  const left = [...scripts];
+  return new JobHarness({ script: (...turn) => (left.shift() ?? says('no script'))(...turn), ...options });
+}
+
+function textsOf(events: readonly JobEvent[]): string[] {
+  return events.flatMap((event) => (event.type === 'text-delta' ? [event.text] : []));
+}
+
+function doneOf(events: readonly JobEvent[]): JobDone {
+  const end = endOf(events);
+  if (end.outcome !== 'ok') throw new Error(end.failure.message);
+  return end;
+}
+
+describe('a job with a schema', () => {
+  it('is told to a program that knows schemas as it is, and its value comes in one piece', async () => {
+    const harness = harnessOf([says('{"a":', '1}')]);
+    harness.extras = knowsSchemas;
+    const events = await all(harness.run({ schema, text: 'Hi', isStreamed: true }));
+    expect(textsOf(events)).toEqual(['{"a":1}']);
+    expect(doneOf(events)).toMatchObject({ text: null, model: 'eliza', usage });
+    expect(harness.processes[0]?.turns[0]).toMatchObject({ schema, text: 'Hi' });
+    await harness.expectTidy();
+  });
+
+  it('passes on nothing before the whole value was checked', async () => {
+    const harness = harnessOf([says('{"a":', '1}')]);
+    harness.extras = knowsSchemas;
+    let check = () => {};
+    harness.schemas.read = (_schema, text) =>
+      new Promise((resolve) => {
+        check = () => resolve({ kind: 'fits', value: text });
+      });
+    const seen: JobEvent[] = [];
+    const reading = (async () => {
+      for await (const event of harness.run({ schema, isStreamed: true })) seen.push(event);
+    })();
+    await settled();
+    expect(seen.map(({ type }) => type)).toEqual(['job-admitted', 'job-start']);
+    check();
+    await reading;
+    expect(textsOf(seen)).toEqual(['{"a":1}']);
+  });
+
+  it('that is cut gives back its slot, and does not wait until its value is checked', async () => {
+    const harness = harnessOf([says('{"a":1}')]);
+    harness.extras = knowsSchemas;
+    harness.schemas.read = () => new Promise(() => {});
+    const events = all(harness.run({ schema }));
+    await settled();
+    await harness.clock.advance(120_000);
+    expect(endOf(await events)).toMatchObject({ outcome: 'timeout' });
+    await harness.expectTidy();
+  });
+
+  it('has no second try where the program knows schemas', async () => {
+    const harness = harnessOf([says('Sure!')]);
+    harness.extras = knowsSchemas;
+    const events = await all(harness.run({ schema, isStreamed: true }));
+    expect(textsOf(events)).toEqual([]);
+    expect(endOf(events)).toMatchObject({
+      outcome: 'cli_error',
+      failure: {
+        reason: 'schema_mismatch',
+        message: 'the answer of the model does not fit the schema: the answer is not JSON',
+      },
+    });
+    expect(harness.processes.map(({ released }) => released)).toEqual([[null]]);
+    await harness.expectTidy();
+  });
+
+  it('is told in the prompt to a program that knows none, and has one turn to repair', async () => {
+    const harness = harnessOf([says('Sure!'), says('{"a":1}')]);
+    const events = await all(harness.run({ schema, text: 'Hi', system: 'Be brief.' }));
+    expect(textsOf(events)).toEqual(['{"a":1}']);
+    expect(doneOf(events).usage).toMatchObject({ inputTokens: 6, outputTokens: 4 });
+    const [first, second] = harness.processes.map(({ turns }) => turns[0]);
+    expect(first).toMatchObject({ schema: null, system: 'Be brief.', history: [] });
+    expect(first?.text).toContain(schema);
+    expect(second?.history).toEqual([
+      { role: 'user', text: first?.text, images: [] },
+      { role: 'assistant', text: 'Sure!' },
+    ]);
+    expect(harness.processes.map(({ released }) => released)).toEqual([[null], [null]]);
+    expect(harness.wanted).toEqual([null, null]);
+    await harness.expectTidy();
+  });
+
+  it('has failed where the repaired answer does not fit either', async () => {
+    const harness = harnessOf([says('Sure!'), says('Sorry!'), says('{}')]);
+    const end = endOf(await all(harness.run({ schema })));
+    expect(end).toMatchObject({ outcome: 'cli_error', failure: { reason: 'schema_mismatch' } });
+    expect(harness.processes).toHaveLength(2);
+    await harness.expectTidy();
+  });
+
+  it('is a turn of a conversation in which question and value stand, without what repaired it', async () => {
+    const harness = harnessOf([says('Sure!'), says('{"a":1}'), says('Bye')]);
+    const { conversation } = doneOf(await all(harness.run({ operation: 'chat', schema, text: 'Hi' })));
+    expect(conversation?.messageCount).toBe(2);
+    await harness.turn(conversation?.id);
+    expect(harness.processes[2]?.turns[0]?.history.map(({ role, text }) => [role, text])).toEqual([
+      ['user', 'Hi'],
+      ['assistant', '{"a":1}'],
+    ]);
+  });
+});
+
+describe('a job with stop sequences', () => {
+  it('has come to its end before the first of them, and its process is not kept', async () => {
+    const harness = harnessOf([says('one ST', 'OP two', ' three')]);
+    const request = { operation: 'chat', stop: ['STOP', 'three'], isStreamed: true } as const;
+    const events = await all(harness.run(request));
+    expect(textsOf(events)).toEqual(['one ']);
+    expect(doneOf(events)).toMatchObject({ text: null, stopSequence: 'STOP', conversation: { messageCount: 2 } });
+    expect(harness.processes[0]?.released).toEqual([null]);
+    await harness.expectTidy();
+  });
+
+  it('has the whole text where none of them comes, also what seemed to begin one', async () => {
+    const harness = harnessOf([says('one ST', 'EP ST')]);
+    const events = await all(harness.run({ operation: 'chat', stop: ['STOP'], isStreamed: true }));
+    expect(textsOf(events)).toEqual(['one ', 'STEP ', 'ST']);
+    expect(doneOf(events).stopSequence).toBeNull();
+    expect(harness.processes[0]?.released).not.toEqual([null]);
+  });
+
+  it('has them looked for in the text that the program gives at its end, too', async () => {
+    const harness = harnessOf([async () => ({ ...turnEnd, text: 'one STOP two' })]);
+    const request = { operation: 'chat', stop: ['STOP'] } as const;
+    expect(doneOf(await all(harness.run(request)))).toMatchObject({ text: 'one ', stopSequence: 'STOP' });
+    expect(harness.processes[0]?.released).toEqual([null]);
+  });
+});
+
+describe('a job whose caller keeps the conversation', () => {
+  function chainOf(history: readonly Message[], text: string): Partial<JobRequest> {
+    const before = history.reduce(chained, chainStart(null, null));
+    return { history, text, chain: { before, asked: chained(before, { role: 'user', text }) } };
+  }
+
+  const first = chainOf([], 'Hi');
+  const second = chainOf(
+    [
+      { role: 'user', text: 'Hi' },
+      { role: 'assistant', text: 'Hello' },
+    ],
+    'And?',
+  );
+
+  it('leaves its process where the next request finds it', async () => {
+    const harness = new JobHarness();
+    expect((await all(harness.run(first)))[0]).toMatchObject({ type: 'job-admitted', session: 'replay' });
+    const [kept] = harness.processes[0]?.released ?? [];
+    expect(kept).toMatchObject({ messageCount: 2, launch: { schema: null } });
+    harness.kept = kept ? [kept] : [];
+    expect((await all(harness.run(second)))[0]).toMatchObject({ type: 'job-admitted', session: 'live' });
+    expect(harness.wanted).toEqual([null, expect.objectContaining({ id: kept?.id, messageCount: 2 })]);
+  });
+
+  it('does not go on where another job does', async () => {
+    const harness = new JobHarness({ maxActive: 2 });
+    await all(harness.run(first));
+    const [kept] = harness.processes[0]?.released ?? [];
+    harness.kept = kept ? [kept] : [];
+    const events = await Promise.all([all(harness.run(second)), all(harness.run(second))]);
+    expect(events.map(([admitted]) => admitted)).toMatchObject([{ session: 'live' }, { session: 'replay' }]);
+    expect(harness.wanted.slice(1).map((state) => state?.id)).toEqual([kept?.id, '']);
+  });
+
+  it('keeps no process of an answer that was cut short', async () => {
+    const harness = harnessOf([says('Hello STOP')]);
+    await all(harness.run({ ...first, stop: ['STOP'] }));
+    expect(harness.processes[0]?.released).toEqual([null]);
+  });
+
+  it('is told an estimate of its tokens, only where the program reports none', async () => {
+    const silent: Script = async (sink) => {
+      sink.write('Hello');
+      return { ...turnEnd, usage: nothing };
+    };
+    const harness = harnessOf([silent, says('Hello'), silent]);
+    const heard = 'Hi'.length + 'Hello'.length + 'And?'.length;
+    expect(doneOf(await all(harness.run(second))).estimate).toEqual({ inputTokens: heard, outputTokens: 5 });
+    expect(doneOf(await all(harness.run(second))).estimate).toBeNull();
+    expect(doneOf(await all(harness.run({ text: 'Hi' }))).estimate).toBeNull(); // nobody asks for it
+  });
+});
+
+describe('what a program can not be told', () => {
+  it.each<[string, Partial<JobRequest>]>([
+    ['images', { images: [image] }],
+    ['effort', { effort: 'high' }],
+  ])('is refused at once: %s', async (path, request) => {
+    const harness = new JobHarness();
+    const message = 'the model CLI of this service takes none';
+    expect(() => harness.run(request)).toThrow(
+      expect.objectContaining({ code: 'validation_error', details: [{ path, message }] }),
+    );
+    expect(harness.launches).toEqual([]);
+    await harness.expectTidy();
+  });
+
+  it('fails the job where nobody has looked at the program before', async () => {
+    const harness = new JobHarness();
+    harness.isProgramKnown = false;
+    const end = endOf(await all(harness.run({ images: [image] })));
+    expect(end).toMatchObject({ outcome: 'cli_error', failure: { message: 'the model CLI takes no images' } });
+    expect(harness.processes[0]?.turns).toEqual([]);
+    await harness.expectTidy();
+  });
+
+  it('is left out, and told, where it is only a wish', async () => {
+    const harness = new JobHarness();
+    const events = await all(harness.run({ effort: 'high', isEffortNeeded: false }));
+    expect(events[0]).toEqual({ type: 'job-admitted', session: null, ignoresEffort: true });
+    expect(harness.launches[0]?.effort).toBeNull();
+  });
+
+  it('is nothing where its program has a way for it', async () => {
+    const harness = new JobHarness();
+    harness.extras = { image: () => ({}), effort: () => ({}) };
+    const events = await all(harness.run({ effort: 'high', images: [image] }));
+    expect(events[0]).toMatchObject({ ignoresEffort: false });
+    expect(harness.processes[0]?.turns[0]).toMatchObject({ effort: 'high', images: [image] });
+  });
+});

@@ -1,0 +1,118 @@
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import type { ConversationState } from '../../../../src/primary/cli/process/cli-state.js';
+import { JobChain } from '../../../../src/primary/jobs/job-chain.js';
+import { RecentChains } from '../../../../src/primary/jobs/recent-chains.js';
+import { chained, chainStart } from '../../../../src/shared/chain.js';
+import type { JobRequest, Message } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobRequest } from '../../../support/job-records.js';
+
+interface Situation {
+  readonly client?: string;
+  readonly model?: string | null;
+  readonly system?: string | null;
+  readonly schema?: string | null;
+}
+
+/** A request of a caller that keeps the conversation, with its chain as a worker makes it. */
+function requestWith(history: readonly Message[], text: string, situation: Situation): JobRequest {
+  const { client = 'ada', system = null, schema = null } = situation;
+  const before = history.reduce(chained, chainStart(system, schema));
+  const chain = { before, asked: chained(before, { role: 'user', text }) };
+  return jobRequest({ client, system, schema, history, text, chain });
+}
+
+function routed(request: JobRequest, publicModel: string | null = null) {
+  return { request, route: { publicModel }, launch: plainLaunch(null) };
+}
+
+function fresh(): RecentChains {
+  return new RecentChains(new FakeClock());
+}
+
+function chainOf(history: readonly Message[], situation: Situation = {}, kept: readonly ConversationState[] = []) {
+  const isKept = (state: ConversationState) =>
+    kept.some(({ id, messageCount }) => id === state.id && messageCount === state.messageCount);
+  const request = requestWith(history, 'And then?', situation);
+  const chain = JobChain.of(routed(request, situation.model), fresh(), isKept);
+  if (chain === null) throw new Error('the request has a chain');
+  return chain;
+}
+
+const hello: Message = { role: 'user', text: 'Hello' };
+const hi: Message = { role: 'assistant', text: 'Hi' };
+
+/** Where a process is kept after the first turn. */
+function afterFirst(answer: string, situation: Situation = {}): ConversationState {
+  const request = requestWith([], hello.text, situation);
+  const chain = JobChain.of(routed(request, situation.model), fresh(), () => false);
+  if (chain === null) throw new Error('the request has a chain');
+  return chain.after(answer);
+}
+
+describe('the chain of a job', () => {
+  it('is none for a request without one', () => {
+    expect(JobChain.of(routed(jobRequest()), fresh(), () => true)).toBeNull();
+  });
+
+  it('goes on in the process that has heard and said exactly that', () => {
+    const kept = afterFirst('Hi');
+    const chain = chainOf([hello, hi], {}, [kept]);
+    expect(chain.isLive).toBe(true);
+    expect(chain.before).toMatchObject({ id: kept.id, messageCount: 2 });
+    expect(kept).toMatchObject({ messageCount: 2, guess: { kind: 'question', client: 'ada' } });
+    expect(chain.after('Well')).toEqual({ id: expect.any(String), messageCount: 4 });
+  });
+
+  it('is live once more after its own answer, and so on', () => {
+    const said: Message[] = [hello, hi];
+    let kept = afterFirst('Hi');
+    for (let turn = 2; turn <= 20; turn++) {
+      const chain = chainOf(said, {}, [kept]);
+      expect(chain.isLive).toBe(true);
+      kept = chain.after(`answer ${turn}`);
+      said.push({ role: 'user', text: 'And then?' }, { role: 'assistant', text: `answer ${turn}` });
+    }
+  });
+
+  it.each<[string, readonly Message[], Situation]>([
+    ['another client', [hello, hi], { client: 'bob' }],
+    ['another model', [hello, hi], { model: 'echo' }],
+    ['another system text', [hello, hi], { system: 'Be brief.' }],
+    ['another schema', [hello, hi], { schema: '{"type":"object"}' }],
+    ['a changed answer', [hello, { ...hi, text: 'Hi!' }], {}],
+    ['a changed question', [{ ...hello, text: 'Hello!' }, hi], {}],
+    ['changed roles', [{ ...hello, role: 'assistant' }, hi], {}],
+    ['an image', [{ ...hello, images: [{ mediaType: 'image/png', data: 'AAAA', at: 0 }] }, hi], {}],
+    ['one text more', [hello, hi, hello, hi], {}],
+  ])('is replayed with %s, in no process that is kept', (_, history, situation) => {
+    const chain = chainOf(history, situation, [afterFirst('Hi')]);
+    expect(chain.isLive).toBe(false);
+    expect(chain.before).toMatchObject({ id: '', messageCount: history.length });
+  });
+
+  it('of a first message looks for no process', () => {
+    const chain = JobChain.of(routed(requestWith([], 'Hello', {})), fresh(), () => true);
+    expect([chain?.isLive, chain?.before]).toEqual([false, null]);
+  });
+
+  it('of a conversation that was answered before is no guess, though its process has gone', () => {
+    const recent = fresh();
+    const open = (history: readonly Message[], text: string) =>
+      JobChain.of(routed(requestWith(history, text, {})), recent, () => false);
+    const first = open([], hello.text);
+    expect(first?.after(hi.text).guess).toMatchObject({ kind: 'question' });
+    expect(open([hello, hi], 'And then?')?.after('Well').guess).toBeUndefined();
+    const unknown: readonly Message[] = [hello, { ...hi, text: 'Howdy' }];
+    expect(open(unknown, 'And then?')?.after('Well').guess).toBeDefined();
+  });
+
+  it('of a request beside another one is a side request', () => {
+    const recent = fresh();
+    const open = (text: string) => JobChain.of(routed(requestWith([], text, {})), recent, () => false);
+    const [title, question] = [open('A title?'), open('Hello')];
+    expect(title?.after('Greetings').guess).toEqual({ kind: 'side', client: 'ada' });
+    title?.close();
+    expect(question?.after('Hi').guess).toEqual({ kind: 'question', client: 'ada' });
+  });
+});

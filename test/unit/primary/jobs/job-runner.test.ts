@@ -1,0 +1,519 @@
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import type { ModelChoice } from '../../../../src/primary/cli/models.js';
+import { orAborted } from '../../../../src/shared/async/promises.js';
+import { cliError, RelayError } from '../../../../src/shared/errors.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import {
+  all,
+  answers,
+  barrier,
+  endOf,
+  forever,
+  gone,
+  hangs,
+  JobHarness,
+  type JobOptions,
+  type Script,
+  shutdown,
+  throws,
+  turnEnd,
+  usage,
+} from '../../../support/job-harness.js';
+import { jobDone } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+/** Writes without end, as fast as its sink takes it. */
+const floods: Script = async (sink, signal) => {
+  for (;;) {
+    sink.write('x'.repeat(1000));
+    if (sink.isFull) await orAborted(sink.room(), signal);
+  }
+};
+
+const admitted: JobEvent = { type: 'job-admitted', session: null, ignoresEffort: false };
+
+function delta(text: string): JobEvent {
+  return { type: 'text-delta', text };
+}
+
+describe('a job that goes well', () => {
+  it('yields its start, its text as it comes, and one end', async () => {
+    const harness = new JobHarness();
+    expect(await all(harness.run({ text: 'Hello?', system: 'Be brief.', isStreamed: true }))).toEqual([
+      admitted,
+      { type: 'job-start', queueMs: 0 },
+      delta('Hel'),
+      delta('lo'),
+      jobDone({ model: 'eliza', usage }),
+    ]);
+    expect(harness.processes[0]?.turns).toEqual([
+      { ...plainLaunch(null), text: 'Hello?', images: [], system: 'Be brief.', history: [] },
+    ]);
+    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    await harness.expectTidy();
+  });
+
+  it('yields its text in one piece to a caller that waits for the whole answer', async () => {
+    const events = await all(new JobHarness().run());
+    expect(events.slice(0, -1)).toEqual([admitted, { type: 'job-start', queueMs: 0 }, delta('Hello')]);
+  });
+
+  it('tells its position while it waits: at once, and then when it has changed', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const callers = [new AbortController(), new AbortController(), new AbortController()];
+    const [first, second, third] = callers.map(({ signal }) => all(harness.run({ isStreamed: true }, signal)));
+    await harness.clock.advance(50);
+    callers[0]?.abort(gone);
+    await harness.clock.advance(1050);
+    callers[1]?.abort(gone);
+    callers[2]?.abort(gone);
+    const positions = (events: JobEvent[] | undefined) =>
+      events?.flatMap((event) => (event.type === 'job-queued' ? [event.position] : []));
+    expect([await first, await second, await third].map(positions)).toEqual([[], [1], [2, 1]]);
+  });
+
+  it('tells how long each running job has had its slot, the longest first', async () => {
+    const harness = new JobHarness({ script: hangs, maxActive: 2 });
+    const caller = new AbortController();
+    const first = all(harness.run({}, caller.signal));
+    await harness.clock.advance(30);
+    const rest = [all(harness.run({}, caller.signal)), all(harness.run({}, caller.signal))];
+    await harness.clock.advance(10);
+    expect(harness.runner.running.map(({ executionMs }) => executionMs)).toEqual([40, 10]);
+    const startedAt = harness.clock.now() - 40;
+    expect(harness.runner.running.map((job) => [job.number, job.startedAt])).toEqual([
+      [1, startedAt],
+      [2, startedAt + 30],
+    ]);
+    expect(harness.room.waitingClients).toEqual([{ client: 'a', count: 1, oldestAt: startedAt + 30, reason: 'slot' }]);
+    caller.abort(gone);
+    await Promise.all([first, ...rest]);
+    await harness.expectTidy();
+  });
+
+  it('tells when its first text has come, counted from its slot, and of no other text', async () => {
+    const harness: JobHarness = new JobHarness({
+      script: async (sink, signal) => {
+        await harness.clock.advance(70);
+        return answers(sink, signal);
+      },
+    });
+    await all(harness.run());
+    expect(harness.observer.firstDeltas).toEqual([70]);
+  });
+
+  it('runs as many at once as there are slots, the others after them, each once', async () => {
+    const harness = new JobHarness({ maxActive: 3, maxWaiting: 10 });
+    const jobs = Array.from({ length: 10 }, () => all(harness.run()));
+    expect([harness.room.active, harness.room.waiting]).toEqual([3, 7]);
+    for (const events of await Promise.all(jobs)) expect(endOf(events).outcome).toBe('ok');
+    expect(harness.outcomes).toHaveLength(10);
+    expect(harness.processes).toHaveLength(10);
+    await harness.expectTidy();
+  });
+
+  it('has its end told before its processes are gone, and its slot is free only after', async () => {
+    const { wait, open } = barrier();
+    const harness = new JobHarness({ release: wait });
+    expect(endOf(await all(harness.run())).outcome).toBe('ok');
+    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    await settled();
+    expect(harness.room.active).toBe(1);
+    open();
+    await settled();
+    await harness.expectTidy();
+  });
+
+  it('gives its slot back even if nobody reads its answer', async () => {
+    const harness = new JobHarness();
+    const unread = harness.run();
+    await harness.room.idle();
+    await harness.expectTidy();
+    expect(endOf(await all(unread)).outcome).toBe('ok');
+  });
+
+  it('tells how long it has waited and worked, and whether it had a slot', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const [first, second] = [all(harness.run()), all(harness.run())];
+    await harness.clock.advance(4000);
+    harness.runner.cutAll(shutdown);
+    expect(endOf(await first)).toMatchObject({ queueMs: 0, executionMs: 4000 });
+    expect(endOf(await second)).toMatchObject({ queueMs: 4000, executionMs: 0 });
+    await settled();
+    const slots = harness.observer.ends.map(({ requestId, hadSlot }) => [requestId, hadSlot]);
+    expect(slots.toSorted()).toEqual([
+      ['job 1', true],
+      ['job 2', false],
+    ]);
+    expect(harness.observer.waits).toEqual([0]);
+  });
+});
+
+describe('the figures in the end of a job', () => {
+  const used = { processorMs: 120, peakMemoryBytes: 4096 };
+
+  it('are what its process has used', async () => {
+    expect(endOf(await all(new JobHarness({ usages: [used] }).run()))).toMatchObject({ outcome: 'ok', ...used });
+  });
+
+  it('are there for a turn that fails, too', async () => {
+    const harness = new JobHarness({ script: throws(cliError('other', 'no')), usages: [used] });
+    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error', ...used });
+  });
+
+  it('are null where they are not measured, and where there was no process', async () => {
+    const unknown = { processorMs: null, peakMemoryBytes: null };
+    expect(endOf(await all(new JobHarness().run()))).toMatchObject(unknown);
+    const start = () => Promise.reject(new RelayError('spawn_error', 'not installed'));
+    expect(endOf(await all(new JobHarness({ start, usages: [used] }).run()))).toMatchObject(unknown);
+  });
+
+  it('are not lost when a turn fails after its answer, while its tokens are counted', async () => {
+    const idle = { processorMs: 0, peakMemoryBytes: 4096 };
+    const harness = new JobHarness({ usages: [used, idle] });
+    harness.countTokens = () => forever;
+    const running = all(harness.run({ operation: 'chat' }));
+    await settled();
+    harness.runner.cutAll(shutdown);
+    expect(endOf(await running)).toMatchObject({ outcome: 'shutting_down', ...used });
+  });
+});
+
+describe('a job that ends otherwise', () => {
+  it('tells of a failure without the secrets of the operator', async () => {
+    const script = async () => {
+      throw cliError('other', 'refused: secret-of-the-harness', { stderr: 'used secret-of-the-harness' });
+    };
+    const events = await all(new JobHarness({ script }).run());
+    expect(endOf(events)).toMatchObject({ outcome: 'cli_error', failure: { message: 'refused: [A_SECRET]' } });
+    expect(JSON.stringify(events)).not.toContain('secret-of');
+  });
+
+  it('ends in timeout when execution takes too long, counted from its start', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const running = all(harness.run());
+    await harness.clock.advance(119_999);
+    expect(harness.room.active).toBe(1);
+    await harness.clock.advance(1);
+    const events = await running;
+    expect(events.map(({ type }) => type)).toEqual(['job-admitted', 'job-start', 'text-delta', 'job-end']);
+    expect(endOf(events)).toMatchObject({ outcome: 'timeout', executionMs: 120_000, failure: { code: 'timeout' } });
+    await harness.expectTidy();
+  });
+
+  it('has its whole execution time even if it had to wait', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const caller = new AbortController();
+    const first = all(harness.run({}, caller.signal));
+    const second = all(harness.run());
+    await harness.clock.advance(10_000);
+    caller.abort(gone);
+    await first;
+    await harness.clock.advance(119_000);
+    expect(harness.room.active).toBe(1);
+    await harness.clock.advance(1000);
+    expect(endOf(await second)).toMatchObject({ outcome: 'timeout', queueMs: 10_000, executionMs: 120_000 });
+    await harness.expectTidy();
+  });
+
+  it('ends in queue_timeout when it waits too long, and starts nothing', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const caller = new AbortController();
+    const running = all(harness.run({}, caller.signal));
+    const waiting = all(harness.run());
+    await harness.clock.advance(14_999);
+    expect(harness.room.waiting).toBe(1);
+    await harness.clock.advance(1);
+    await settled();
+    expect(harness.room.waiting).toBe(0);
+    expect(await waiting).toEqual([
+      admitted,
+      expect.objectContaining({ outcome: 'queue_timeout', queueMs: 15_000, executionMs: 0 }),
+    ]);
+    caller.abort(gone);
+    await running;
+    expect(harness.processes).toHaveLength(1);
+    expect(harness.outcomes).toEqual([
+      ['job 2', 'queue_timeout'],
+      ['job 1', 'cancelled'],
+    ]);
+    await harness.expectTidy();
+  });
+
+  it('ends in cli_error when the CLI says so', async () => {
+    const harness = new JobHarness({ script: throws(cliError('quota', 'used up')) });
+    expect(endOf(await all(harness.run()))).toMatchObject({
+      outcome: 'cli_error',
+      failure: { code: 'cli_error', message: 'used up', reason: 'quota' },
+    });
+    expect(harness.observer.broken).toEqual([]);
+    await harness.expectTidy();
+  });
+
+  it('ends in spawn_error when the CLI can not be started', async () => {
+    const harness = new JobHarness({ start: () => Promise.reject(new RelayError('spawn_error', 'not installed')) });
+    expect(endOf(await all(harness.run()))).toMatchObject({
+      outcome: 'spawn_error',
+      failure: { code: 'spawn_error', message: 'not installed' },
+    });
+    expect(harness.observer.broken).toEqual([]);
+    await harness.expectTidy();
+  });
+
+  it('ends in cancelled when its caller goes while it waits, and starts nothing', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const [first, second] = [new AbortController(), new AbortController()];
+    const running = all(harness.run({}, first.signal));
+    const waiting = all(harness.run({}, second.signal));
+    await settled();
+    second.abort(gone);
+    expect(endOf(await waiting)).toMatchObject({ outcome: 'cancelled' });
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 0]);
+    first.abort(gone);
+    await running;
+    expect(harness.processes).toHaveLength(1);
+    await harness.expectTidy();
+  });
+
+  it('ends in cancelled when its caller goes while it runs', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const caller = new AbortController();
+    const running = all(harness.run({}, caller.signal));
+    await settled();
+    caller.abort(gone);
+    expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
+    await harness.expectTidy();
+  });
+
+  it('ends in cancelled when its caller goes while the CLI starts', async () => {
+    const harness = new JobHarness({ start: (signal) => orAborted(forever, signal) });
+    const caller = new AbortController();
+    const running = all(harness.run({}, caller.signal));
+    await settled();
+    caller.abort(gone);
+    expect(endOf(await running)).toMatchObject({ outcome: 'cancelled' });
+    expect(harness.processes).toHaveLength(0);
+    await harness.expectTidy();
+  });
+
+  it('ends in cancelled for a caller that had gone before it came', async () => {
+    const harness = new JobHarness();
+    expect(endOf(await all(harness.run({}, AbortSignal.abort(gone))))).toMatchObject({ outcome: 'cancelled' });
+    expect(harness.launches).toEqual([]);
+    await harness.expectTidy();
+  });
+
+  it('ends in shutting_down when all work is cut, running or waiting', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const jobs = [all(harness.run()), all(harness.run()), all(harness.run())];
+    await settled();
+    harness.runner.cutAll(shutdown);
+    for (const events of await Promise.all(jobs)) {
+      expect(endOf(events)).toMatchObject({ outcome: 'shutting_down', failure: { retryAfterSeconds: 1 } });
+    }
+    expect(harness.outcomes).toHaveLength(3);
+    await harness.expectTidy();
+  });
+
+  it.each<[string, JobOptions]>([
+    ['the CLI process breaks', { script: throws(new TypeError('secret')) }],
+    ['the start of the CLI breaks', { start: () => Promise.reject(new TypeError('secret')) }],
+  ])('ends in internal_error when %s, and the defect is reported', async (_, options) => {
+    const harness = new JobHarness(options);
+    const end = endOf(await all(harness.run()));
+    expect(end).toMatchObject({ outcome: 'internal_error', failure: { code: 'internal_error' } });
+    expect(JSON.stringify(end)).not.toContain('secret');
+    expect(harness.observer.broken).toEqual([new TypeError('secret')]);
+    expect(harness.outcomes).toEqual([['job 1', 'internal_error']]);
+    await harness.expectTidy();
+  });
+});
+
+describe('a job', () => {
+  it.each<[string, Script]>([
+    ['ok', answers],
+    ['cli_error', throws(cliError('other', 'no'))],
+  ])('keeps its outcome %s when its process breaks while it is released', async (outcome, script) => {
+    const broken = new TypeError('broken');
+    const harness = new JobHarness({ script, release: () => Promise.reject(broken) });
+    expect(endOf(await all(harness.run())).outcome).toBe(outcome);
+    await settled();
+    expect(harness.outcomes).toEqual([['job 1', outcome]]);
+    expect(harness.observer.broken).toEqual([broken]);
+    await harness.expectTidy();
+  });
+
+  it('ends by the first of several reasons', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const caller = new AbortController();
+    const running = all(harness.run({}, caller.signal));
+    await settled();
+    harness.runner.cutAll(shutdown);
+    caller.abort(gone);
+    harness.runner.cutAll(new RelayError('timeout', 'later'));
+    expect(endOf(await running)).toMatchObject({ outcome: 'shutting_down' });
+    expect(harness.outcomes).toEqual([['job 1', 'shutting_down']]);
+  });
+
+  it('is not cut any more once it has ended, even while its process is still being released', async () => {
+    const { wait, open } = barrier();
+    const harness = new JobHarness({ release: wait });
+    await all(harness.run());
+    harness.runner.cutAll(shutdown);
+    await settled();
+    open();
+    await settled();
+    expect(harness.outcomes).toEqual([['job 1', 'ok']]);
+    await harness.expectTidy();
+  });
+
+  it('gives its slot back at its deadline even if nobody reads', async () => {
+    const harness = new JobHarness({ script: floods });
+    const unread = harness.run();
+    const next = all(harness.run());
+    await harness.clock.advance(14_000);
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 1]);
+    harness.runner.cutAll(shutdown);
+    await next;
+    await settled();
+    await harness.run().next(); // and then no more
+    await harness.clock.advance(120_000);
+    expect(harness.outcomes.map(([, outcome]) => outcome).toSorted()).toEqual([
+      'shutting_down',
+      'shutting_down',
+      'timeout',
+    ]);
+    await harness.expectTidy();
+    expect(endOf(await all(unread)).outcome).toBe('shutting_down');
+  });
+
+  it('does not run far ahead of its reader', async () => {
+    let written = 0;
+    const harness = new JobHarness({
+      script: async (sink, signal) => {
+        for (;;) {
+          sink.write('x'.repeat(1000));
+          written += 1000;
+          if (sink.isFull) await orAborted(sink.room(), signal);
+        }
+      },
+    });
+    const caller = new AbortController();
+    const events = harness.run({ isStreamed: true }, caller.signal);
+    const maxAhead = 34_000;
+    let read = 0;
+    for (let taken = 0; taken < 20; taken++) {
+      await settled();
+      expect(written - read).toBeLessThan(maxAhead);
+      const { value } = await events.next();
+      if (value?.type === 'text-delta') read += value.text.length;
+    }
+    expect(read).toBeGreaterThan(2 * maxAhead);
+    caller.abort(gone);
+    await harness.room.idle();
+    await harness.expectTidy();
+  });
+});
+
+describe('the jobs that are next', () => {
+  it('are as many as there are slots, in the order in which they get them', async () => {
+    const harness = new JobHarness({ script: hangs, maxActive: 2 });
+    const jobs = [...'abcaa'].map((client) => all(harness.run({ client, system: `of ${client}` })));
+    await settled();
+    expect(harness.next).toEqual([
+      { launch: { ...plainLaunch(null), system: 'of c' }, conversation: null },
+      { launch: { ...plainLaunch(null), system: 'of a' }, conversation: null },
+    ]);
+    harness.runner.cutAll(shutdown);
+    await Promise.all(jobs);
+    await settled();
+    expect(harness.next).toEqual([]);
+  });
+
+  it('name the conversation that they go on with', async () => {
+    const scripts = [answers, hangs];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const id = await harness.turn();
+    const jobs = [all(harness.run()), all(harness.run({ operation: 'chat', conversationId: id }))];
+    await settled();
+    const launch = plainLaunch(null);
+    expect(harness.next).toEqual([{ launch, conversation: { id, messageCount: 2, launch } }]);
+    harness.runner.cutAll(shutdown);
+    await Promise.all(jobs);
+  });
+});
+
+describe('admission of a job', () => {
+  it('is refused at once when the queue is full, and nothing is taken', async () => {
+    const harness = new JobHarness({ script: hangs, maxWaiting: 1 });
+    const jobs = [all(harness.run()), all(harness.run())];
+    expect(() => harness.run()).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
+    expect([harness.room.active, harness.room.waiting, harness.room.refused]).toEqual([1, 1, 1]);
+    harness.runner.cutAll(shutdown);
+    await Promise.all(jobs);
+    expect(harness.outcomes).toHaveLength(2);
+    await harness.expectTidy();
+  });
+
+  it('takes no turn on a conversation when the queue is full', async () => {
+    const scripts = [answers, hangs];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxWaiting: 0 });
+    const id = await harness.turn();
+    await settled();
+    const running = all(harness.run());
+    await settled();
+    const refused = () => harness.run({ operation: 'chat', conversationId: id });
+    expect(refused).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
+    harness.runner.cutAll(shutdown);
+    await running;
+    await settled();
+    expect(await harness.turn(id)).toBe(id);
+  });
+
+  it('counts the bytes of its text and its system text', async () => {
+    const harness = new JobHarness({ script: hangs });
+    const jobs = [all(harness.run()), all(harness.run({ text: 'é'.repeat(300), system: 'x'.repeat(400) }))];
+    expect(() => harness.run({ text: 'y' })).toThrow(expect.objectContaining({ code: 'concurrency_limited' }));
+    harness.runner.cutAll(shutdown);
+    await Promise.all(jobs);
+  });
+
+  it('is refused for a message whose bytes are more than all conversations may hold', async () => {
+    const harness = new JobHarness();
+    const chat = (length: number) => harness.run({ operation: 'chat', text: 'é'.repeat(length) });
+    expect(() => chat(5001)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
+    expect(endOf(await all(chat(5000))).outcome).toBe('ok');
+  });
+
+  it('is refused for a model that may not be named, before anything is taken', () => {
+    const harness = new JobHarness({ models: { allowed: ['a', 'b'] } });
+    expect(() => harness.run({ model: 'c' })).toThrow(
+      expect.objectContaining({ code: 'validation_error', message: 'model: must be one of a, b' }),
+    );
+    expect([harness.room.active, harness.observer.ends.length]).toEqual([0, 0]);
+  });
+});
+
+describe('the model of a job', () => {
+  it.each<[string, string | null, Partial<ModelChoice>, string | null]>([
+    ['the one requested', 'b', { fallback: 'a' }, 'b'],
+    ['the default where none is requested', null, { fallback: 'a' }, 'a'],
+    ['left to the CLI where there is no default', null, {}, null],
+    ['the default even beside a list that does not name it', null, { fallback: 'a', allowed: ['b'] }, 'a'],
+  ])('is %s', async (_, model, models, launched) => {
+    const harness = new JobHarness({ models });
+    await all(harness.run({ model, system: 'S' }));
+    expect(harness.launches).toEqual([{ ...plainLaunch(launched), system: 'S' }]);
+  });
+
+  it.each<[string, string | null, Partial<ModelChoice>, string | null]>([
+    ['as requested', 'b', { label: 'c' }, 'b'],
+    ['as the service calls it', null, { label: 'c' }, 'c'],
+    ['by no name', null, {}, null],
+  ])('is told %s where the CLI names none', async (_, model, models, told) => {
+    const script: Script = async () => ({ ...turnEnd, model: null });
+    const harness = new JobHarness({ script, models });
+    expect(endOf(await all(harness.run({ model })))).toMatchObject({ outcome: 'ok', model: told });
+  });
+});

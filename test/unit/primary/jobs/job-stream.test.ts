@@ -1,0 +1,286 @@
+import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { randomNumbers } from '../../../support/random.js';
+import { settled } from '../../../support/settled.js';
+
+/** UTF-16 units. */
+const maxHeldLength = 32 * 1024;
+const maxDeltaLength = 16 * 1024;
+
+const end = jobDone();
+const started = { type: 'job-start', queueMs: 7 };
+
+function delta(text: string): JobEvent {
+  return { type: 'text-delta', text };
+}
+
+function streamOf(...texts: readonly string[]): JobStream {
+  const stream = new JobStream(true);
+  for (const text of texts) stream.write(text);
+  return stream;
+}
+
+async function all(events: AsyncIterable<JobEvent>): Promise<JobEvent[]> {
+  const seen: JobEvent[] = [];
+  for await (const event of events) seen.push(event);
+  return seen;
+}
+
+async function textsOf(events: AsyncIterable<JobEvent>): Promise<string[]> {
+  return (await all(events)).flatMap((event) => (event.type === 'text-delta' ? [event.text] : []));
+}
+
+async function nextOf(stream: JobStream): Promise<JobEvent | undefined> {
+  return (await stream.next()).value;
+}
+
+/** Whether the promise has been resolved by now. */
+async function isResolved(promise: Promise<unknown>): Promise<boolean> {
+  let isDone = false;
+  void promise.then(() => {
+    isDone = true;
+  });
+  await settled();
+  return isDone;
+}
+
+describe('the events of a job', () => {
+  it('come in order: positions, the start, the text, the end', async () => {
+    const stream = new JobStream(true);
+    stream.queued(2, 'slot');
+    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 2, reason: 'slot' });
+    stream.started(7);
+    stream.write('Hel');
+    stream.write('lo');
+    stream.end(end);
+    expect(await all(stream)).toEqual([started, delta('Hel'), delta('lo'), end]);
+  });
+
+  it('wake a reader that waits for them', async () => {
+    const stream = new JobStream(true);
+    for (const [happens, event] of [
+      [() => stream.queued(1, 'slot'), { type: 'job-queued', position: 1, reason: 'slot' }],
+      [() => stream.started(7), started],
+      [() => stream.write('Hi'), delta('Hi')],
+      [() => stream.end(end), end],
+    ] as const) {
+      const next = nextOf(stream);
+      await settled();
+      happens();
+      expect(await next).toEqual(event);
+    }
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('have one end, and nothing comes after it', async () => {
+    const stream = streamOf('Hi');
+    stream.end(end);
+    stream.write('too late');
+    stream.end(jobFailed('timeout'));
+    expect(await all(stream)).toEqual([delta('Hi'), end]);
+    stream.end(end);
+    stream.write('much too late');
+    expect(await stream.next()).toEqual({ value: undefined, done: true });
+  });
+
+  it('may be an end alone', async () => {
+    const stream = new JobStream(false);
+    stream.end(end);
+    expect(await all(stream)).toEqual([end]);
+  });
+
+  it('are dropped when the reader leaves, and no more are kept', async () => {
+    const stream = streamOf('x'.repeat(maxHeldLength));
+    for await (const _ of stream) break;
+    stream.write('y'.repeat(maxHeldLength));
+    stream.end(end);
+    expect(stream.isFull).toBe(false);
+    expect(await all(stream)).toEqual([]);
+  });
+});
+
+describe('a position in the queue', () => {
+  it('that nobody has taken is replaced by the next one', async () => {
+    const stream = new JobStream(true);
+    for (const position of [9, 8, 3]) stream.queued(position, 'slot');
+    expect(await nextOf(stream)).toEqual({ type: 'job-queued', position: 3, reason: 'slot' });
+    expect(await isResolved(stream.next())).toBe(false);
+  });
+
+  it('is told once, and again only after another one', async () => {
+    const stream = new JobStream(true);
+    const events = all(stream);
+    for (const position of [2, 2, 1, 1, 2]) {
+      stream.queued(position, 'slot');
+      await settled();
+    }
+    stream.end(end);
+    const positions = [2, 1, 2].map((position) => ({ type: 'job-queued', position, reason: 'slot' }));
+    expect(await events).toEqual([...positions, end]);
+  });
+
+  it('is dropped when the job has its slot, and none is told after that', async () => {
+    const stream = new JobStream(true);
+    stream.queued(1, 'slot');
+    stream.started(7);
+    stream.queued(5, 'slot');
+    stream.end(end);
+    expect(await all(stream)).toEqual([started, end]);
+  });
+
+  it('is left out where the answer is not streamed', async () => {
+    const stream = new JobStream(false);
+    stream.queued(4, 'slot');
+    stream.started(7);
+    stream.end(end);
+    expect(await all(stream)).toEqual([started, end]);
+  });
+});
+
+describe('the text of a streamed answer', () => {
+  it('comes as it was written: one event for each piece', async () => {
+    const texts = Array.from({ length: 100 }, (_, index) => `piece ${index} `);
+    const stream = streamOf(...texts);
+    stream.end(end);
+    expect(await textsOf(stream)).toEqual(texts);
+  });
+
+  it('comes in few large pieces to a reader that is behind, and piece by piece again once it keeps up', async () => {
+    const texts = Array.from({ length: 2000 }, (_, index) => `${String(index % 10).repeat(10)} `);
+    const stream = streamOf(...texts);
+    expect(await nextOf(stream)).toEqual(delta(texts.join('').slice(0, maxDeltaLength)));
+    stream.write('one');
+    stream.write('two');
+    stream.end(end);
+    const rest = await textsOf(stream);
+    expect(rest.join('')).toBe(`${texts.join('').slice(maxDeltaLength)}onetwo`);
+    expect(rest.slice(-2)).toEqual(['one', 'two']);
+  });
+
+  it('is cut where a piece is larger than an event may be', async () => {
+    const stream = streamOf('x'.repeat(maxDeltaLength * 2 + 1));
+    stream.end(end);
+    expect((await textsOf(stream)).map(({ length }) => length)).toEqual([maxDeltaLength, maxDeltaLength, 1]);
+  });
+});
+
+describe('the text of an answer that is not streamed', () => {
+  it('comes in one piece, before the end', async () => {
+    const stream = new JobStream(false);
+    stream.started(7);
+    stream.write('Hel');
+    stream.write('lo');
+    expect(await nextOf(stream)).toEqual(started);
+    const next = nextOf(stream);
+    expect(await isResolved(next)).toBe(false);
+    stream.end(end);
+    expect(await next).toEqual(delta('Hello'));
+    expect(await all(stream)).toEqual([end]);
+  });
+
+  it('comes in pieces of the largest length as soon as there is enough for one, and none is lost', async () => {
+    const stream = new JobStream(false);
+    const texts = Array.from({ length: 30 }, (_, index) => String(index % 10).repeat(1000));
+    const seen: string[] = [];
+    for (const text of texts) {
+      stream.write(text);
+      if (!stream.isFull) continue;
+      const event = await nextOf(stream);
+      if (event?.type === 'text-delta') seen.push(event.text);
+    }
+    stream.end(end);
+    seen.push(...(await textsOf(stream)));
+    expect(seen.join('')).toBe(texts.join(''));
+    expect(seen.slice(0, -1).every(({ length }) => length === maxDeltaLength)).toBe(true);
+  });
+
+  it('has no piece where nothing was written', async () => {
+    const stream = new JobStream(false);
+    stream.started(7);
+    stream.end(end);
+    expect(await all(stream)).toEqual([started, end]);
+  });
+});
+
+it.each([
+  [true, 0],
+  [true, 1],
+  [false, 0],
+  [false, 1],
+])('a surrogate pair is never cut in two (streamed: %p, units before the pairs: %d)', async (isStreamed, before) => {
+  const text = 'x'.repeat(before) + '👩'.repeat(maxDeltaLength);
+  const stream = new JobStream(isStreamed);
+  stream.write(text);
+  stream.end(end);
+  const pieces = await textsOf(stream);
+  expect(pieces.join('')).toBe(text);
+  expect(pieces.filter((piece) => Buffer.from(piece).toString() !== piece)).toEqual([]);
+  expect(Math.max(...pieces.map(({ length }) => length))).toBeLessThanOrEqual(maxDeltaLength);
+});
+
+describe('back-pressure', () => {
+  it('begins when as much text is held as may be, and ends when some of it is taken', async () => {
+    const stream = streamOf('x'.repeat(maxHeldLength - 1));
+    expect(stream.isFull).toBe(false);
+    expect(await isResolved(stream.room())).toBe(true);
+    stream.write('x');
+    expect(stream.isFull).toBe(true);
+    const room = stream.room();
+    expect(await isResolved(room)).toBe(false);
+    await stream.next();
+    await room;
+    expect(stream.isFull).toBe(false);
+  });
+
+  it('goes on while it is still full after something was taken', async () => {
+    const stream = streamOf('x'.repeat(maxHeldLength + maxDeltaLength));
+    const room = stream.room();
+    await stream.next();
+    expect(await isResolved(room)).toBe(false);
+    await stream.next();
+    await room;
+  });
+
+  it.each<[string, (stream: JobStream) => unknown]>([
+    ['ends', (stream) => stream.end(end)],
+    ['has lost its reader', (stream) => stream.return()],
+  ])('holds nobody up once the job %s', async (_, happens) => {
+    const stream = streamOf('x'.repeat(maxHeldLength));
+    const room = stream.room();
+    await happens(stream);
+    await room;
+    expect(stream.isFull).toBe(false);
+  });
+
+  it.each([1, 2, 3, 4])('loses nothing and stays within its bound, whoever is faster (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const stream = new JobStream(seed % 2 === 0);
+    const written: string[] = [];
+    let heldLength = 0;
+    let mostHeldLength = 0;
+    const writing = (async () => {
+      for (let index = 0; index < 600; index++) {
+        const text = String.fromCharCode(97 + (index % 26)).repeat(Math.ceil(random() ** 4 * 2000));
+        written.push(text);
+        stream.write(text);
+        heldLength += text.length;
+        mostHeldLength = Math.max(mostHeldLength, heldLength);
+        if (stream.isFull) await stream.room();
+        if (random() < 0.02) await settled(1);
+      }
+      stream.end(end);
+    })();
+    const read: string[] = [];
+    for await (const event of stream) {
+      if (event.type !== 'text-delta') continue;
+      read.push(event.text);
+      heldLength -= event.text.length;
+      if (random() < 0.5) await settled(5);
+    }
+    await writing;
+    expect(read.join('')).toBe(written.join(''));
+    expect(mostHeldLength).toBeGreaterThanOrEqual(maxHeldLength);
+    expect(mostHeldLength).toBeLessThan(maxHeldLength + 2000 + maxDeltaLength); // one event is in the reader's hands
+  });
+});

@@ -1,0 +1,153 @@
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
+import { cliError, storeUnavailable } from '../../../../src/shared/errors.js';
+import {
+  all,
+  answers,
+  barrier,
+  endOf,
+  gone,
+  hangs,
+  JobHarness,
+  type Script,
+  shutdown,
+  throws,
+} from '../../../support/job-harness.js';
+import { settled } from '../../../support/settled.js';
+
+describe('a turn of a conversation', () => {
+  it('adds what was asked and answered, and gets what was said before', async () => {
+    const harness = new JobHarness();
+    const id = await harness.turn();
+    const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id, text: 'And then?' })));
+    expect(end).toMatchObject({ outcome: 'ok', conversation: { id, messageCount: 4, tokensUsed: 21 } });
+    expect(harness.processes[1]?.turns).toEqual([
+      {
+        ...plainLaunch(null),
+        text: 'And then?',
+        images: [],
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: 'Hello' },
+        ],
+      },
+    ]);
+  });
+
+  it('asks for the process of its conversation, and leaves its own to it as the turn has left it', async () => {
+    const harness = new JobHarness();
+    const id = await harness.turn();
+    await harness.turn(id);
+    const [first, second] = [
+      { id, messageCount: 2, launch: plainLaunch(null) },
+      { id, messageCount: 4, launch: plainLaunch(null) },
+    ];
+    expect(harness.wanted).toEqual([null, first]);
+    const guess = { kind: 'question', client: 'a' };
+    expect(harness.processes.map(({ released }) => released)).toEqual([[{ ...first, guess }], [second]]);
+  });
+
+  it('goes on with the system text that the conversation began with', async () => {
+    const harness = new JobHarness();
+    const end = endOf(await all(harness.run({ operation: 'chat', system: 'Be brief.' })));
+    const id = end.outcome === 'ok' ? end.conversation?.id : undefined;
+    await all(harness.run({ operation: 'chat', conversationId: id ?? '', system: 'Be long.' }));
+    expect(harness.launches.map(({ system }) => system)).toEqual(['Be brief.', 'Be brief.']);
+    expect(harness.processes.map(({ turns }) => turns[0]?.system)).toEqual(['Be brief.', 'Be brief.']);
+  });
+
+  it.each<[string, Script]>([
+    ['fails', throws(cliError('other', 'no'))],
+    ['is cancelled', hangs],
+  ])('changes nothing when it %s, and its process is ended', async (_, script) => {
+    const scripts = [answers, script, answers];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const id = await harness.turn();
+    const caller = new AbortController();
+    const failing = all(harness.run({ operation: 'chat', conversationId: id }, caller.signal));
+    await settled();
+    caller.abort(gone);
+    expect(endOf(await failing).outcome).not.toBe('ok');
+    expect(harness.processes[1]?.released).toEqual([null]);
+    expect(harness.conversations.snapshot(id, 'a')).toMatchObject({ messageCount: 2 });
+    await harness.turn(id);
+    expect(harness.processes[2]?.turns[0]?.history).toHaveLength(2);
+    await harness.expectTidy();
+  });
+
+  it('waits for the turn before it, in the queue and without a slot, and tells its position', async () => {
+    const first = barrier();
+    const scripts: Script[] = [answers, (sink, signal) => first.wait().then(() => answers(sink, signal))];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
+    const id = await harness.turn();
+    await settled();
+    const turns = [1, 2].map(() => all(harness.run({ operation: 'chat', conversationId: id, isStreamed: true })));
+    await settled();
+    expect([harness.room.active, harness.room.waiting]).toEqual([1, 1]);
+    first.open();
+    const [, waited] = await Promise.all(turns);
+    expect(waited?.slice(0, 3)).toEqual([
+      { type: 'job-admitted', session: null, ignoresEffort: false, conversationId: id },
+      { type: 'job-queued', position: 1, reason: 'conversation' },
+      { type: 'job-start', queueMs: 0 },
+    ]);
+    expect(harness.processes.map(({ turns: [turn] }) => turn?.history.length)).toEqual([0, 2, 4]);
+    await harness.expectTidy();
+  });
+
+  it('ends in queue_timeout when the turn before it takes too long', async () => {
+    const scripts = [answers, hangs];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn), maxActive: 2 });
+    const id = await harness.turn();
+    const running = all(harness.run({ operation: 'chat', conversationId: id }));
+    const waiting = all(harness.run({ operation: 'chat', conversationId: id }));
+    await harness.clock.advance(15_000);
+    expect(endOf(await waiting).outcome).toBe('queue_timeout');
+    harness.runner.cutAll(shutdown);
+    await running;
+    await harness.expectTidy();
+  });
+
+  it('leaves its conversation to the next turn at its end, while its process still ends', async () => {
+    const { wait, open } = barrier();
+    const harness = new JobHarness({ release: wait, maxActive: 2 });
+    const id = await harness.turn();
+    expect(harness.room.active).toBe(1);
+    await harness.turn(id);
+    expect(harness.room.active).toBe(2);
+    open();
+    await settled();
+    await harness.expectTidy();
+  });
+
+  it('leaves its process to nobody where its conversation was deleted meanwhile', async () => {
+    const { wait, open } = barrier();
+    const scripts: Script[] = [answers, (sink, signal) => wait().then(() => answers(sink, signal))];
+    const harness = new JobHarness({ script: (...turn) => (scripts.shift() ?? answers)(...turn) });
+    const id = await harness.turn();
+    const running = harness.turn(id);
+    await settled();
+    harness.conversations.remove(id, 'a');
+    open();
+    expect(await running).toBe(id);
+    expect(harness.processes[1]?.released).toEqual([null]);
+    await harness.expectTidy();
+  });
+
+  it('leaves its process to nobody where its turn could not be kept: it knows what the conversation does not', async () => {
+    const harness = new JobHarness();
+    const id = await harness.turn();
+    harness.journal = { commit: () => Promise.reject(storeUnavailable()) };
+    const end = endOf(await all(harness.run({ operation: 'chat', conversationId: id })));
+    expect(end).toMatchObject({
+      outcome: 'store_unavailable',
+      failure: { code: 'store_unavailable', retryAfterSeconds: 5 },
+    });
+    expect(harness.processes[1]?.released).toEqual([null]);
+    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(2);
+    harness.journal = noJournal;
+    expect(await harness.turn(id)).toBe(id);
+    expect(harness.conversations.snapshot(id, 'a').messageCount).toBe(4);
+    await harness.expectTidy();
+  });
+});

@@ -1,0 +1,150 @@
+import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
+import type { Route } from '../../../../src/primary/cli/route.js';
+import { Job } from '../../../../src/primary/jobs/job.js';
+import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
+import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
+import { unknownJobUsage } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobRequest } from '../../../support/job-records.js';
+
+function open(caller = new AbortController(), label: string | null = null) {
+  const clock = new FakeClock();
+  const room = new WaitingRoom({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0, cliLimits: {} }, clock);
+  const enter = () => room.admit({ client: 'a', bytes: 2, cli: '', lane: '', heldBy: () => null });
+  const prepared = { launch: plainLaunch(null), turn: null, chain: null };
+  const holdings = { number: 1, route: { label } as Route, prepared, request: jobRequest(), background: null };
+  return { clock, caller, job: new Job(holdings, enter, caller.signal, clock) };
+}
+
+const gone = cancelled('gone');
+const shutdown = new RelayError('shutting_down', 'the service ends');
+const usage = { inputTokens: 1, outputTokens: 2, costUsd: null, cacheReadTokens: null, cacheWriteTokens: null };
+
+describe("a job's signal", () => {
+  it('is aborted by the caller, with its reason', () => {
+    const { caller, job } = open();
+    expect(job.signal.aborted).toBe(false);
+    caller.abort(gone);
+    expect(job.signal.reason).toBe(gone);
+  });
+
+  it('is aborted from the start for a caller that has gone already', () => {
+    const caller = new AbortController();
+    caller.abort(gone);
+    expect(open(caller).job.signal.reason).toBe(gone);
+  });
+
+  it('is aborted when it has waited for too long', async () => {
+    const { clock, job } = open();
+    job.limitWaiting(15_000);
+    await clock.advance(14_999);
+    expect(job.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(job.signal.reason).toMatchObject({
+      code: 'queue_timeout',
+      message: 'waited 15000 ms for a slot (MODEL_API_QUEUE_TIMEOUT_MS)',
+    });
+  });
+
+  it('is aborted when execution has taken too long, counted from its start', async () => {
+    const { clock, job } = open();
+    job.limitWaiting(15_000);
+    await clock.advance(14_000);
+    job.start(2000);
+    await clock.advance(1999);
+    expect(job.signal.aborted).toBe(false);
+    await clock.advance(1);
+    expect(job.signal.reason).toMatchObject({
+      code: 'timeout',
+      message: 'the model took longer than 2000 ms (MODEL_API_TIMEOUT)',
+    });
+  });
+
+  it('keeps its first reason', async () => {
+    const { clock, caller, job } = open();
+    job.start(1000);
+    job.cut(shutdown);
+    caller.abort(gone);
+    await clock.advance(5000);
+    expect(job.signal.reason).toBe(shutdown);
+  });
+
+  it('is not aborted any more once the job is over, and no timer is left', async () => {
+    const { clock, caller, job } = open();
+    job.start(1000);
+    job.close();
+    caller.abort(gone);
+    await clock.advance(5000);
+    expect(job.signal.aborted).toBe(false);
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe("a job's times", () => {
+  it('are the wait for a slot, then the execution', async () => {
+    const { clock, job } = open();
+    await clock.advance(120.4);
+    expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 0, false]);
+    job.start(10_000);
+    await clock.advance(30.2);
+    expect([job.queueMs, job.executionMs, job.hasStarted]).toEqual([120, 30, true]);
+  });
+
+  it('stand in the event of its start', async () => {
+    const { clock, job } = open();
+    await clock.advance(120);
+    job.start(10_000);
+    expect(await job.stream.next()).toEqual({ value: { type: 'job-start', queueMs: 120 }, done: false });
+  });
+});
+
+describe("a job's end", () => {
+  it('is ok with what the CLI said, its model before the one that was requested', async () => {
+    const { clock, job } = open(undefined, 'short');
+    await clock.advance(5);
+    job.start(10_000);
+    await clock.advance(7);
+    const said = { text: 'hi', usage, estimate: null, stopSequence: null };
+    const end = { type: 'turn-end', ...said } as const;
+    const answer = { type: 'job-end', outcome: 'ok', ...said, conversation: null };
+    const done = { ...answer, queueMs: 5, executionMs: 7, ...unknownJobUsage };
+    expect(job.done({ ...end, model: 'full-name' }, null)).toEqual({ ...done, model: 'full-name' });
+    expect(job.done({ ...end, model: null }, null)).toEqual({ ...done, model: 'short' });
+    expect(open().job.done({ ...end, model: null }, null)).toMatchObject({ outcome: 'ok', model: null });
+  });
+
+  it('carries what its processes have used, however it ends', () => {
+    const { job } = open();
+    job.addUsage(null);
+    job.addUsage({ processorMs: 100, peakMemoryBytes: null });
+    job.addUsage({ processorMs: 20, peakMemoryBytes: 4096 });
+    const said = { text: null, model: null, usage, estimate: null, stopSequence: null };
+    const end = { type: 'turn-end', ...said } as const;
+    expect(job.done(end, null)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+    expect(job.failed(gone)).toMatchObject({ processorMs: 120, peakMemoryBytes: 4096 });
+  });
+
+  it.each([
+    [new RelayError('timeout', 'm'), 'timeout', 'timeout'],
+    [new RelayError('queue_timeout', 'm'), 'queue_timeout', 'queue_timeout'],
+    [cliError('quota', 'm'), 'cli_error', 'cli_error'],
+    [new RelayError('spawn_error', 'm'), 'spawn_error', 'spawn_error'],
+    [shutdown, 'shutting_down', 'shutting_down'],
+    [gone, 'cancelled', 'cancelled'],
+    [new TypeError('secret'), 'internal_error', 'internal_error'],
+    ['secret', 'internal_error', 'internal_error'],
+    [new RelayError('not_found', 'm'), 'internal_error', 'not_found'],
+  ])('follows from what was thrown: %p is %s', (thrown, outcome, code) => {
+    const end = open().job.failed(thrown);
+    expect(end).toMatchObject({ type: 'job-end', outcome, failure: { code }, queueMs: 0, executionMs: 0 });
+    expect(JSON.stringify(end)).not.toContain('secret');
+  });
+
+  it('carries the reason of the CLI and the time to wait', () => {
+    const { failure } = open().job.failed(cliError('quota', 'used up'));
+    expect(failure).toMatchObject({ code: 'cli_error', message: 'used up', reason: 'quota' });
+    expect(open().job.failed(new RelayError('shutting_down', '', { retryAfterSeconds: 5 })).failure).toMatchObject({
+      retryAfterSeconds: 5,
+    });
+  });
+});

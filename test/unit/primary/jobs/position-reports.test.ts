@@ -1,0 +1,186 @@
+import { setMaxListeners } from 'node:events';
+import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
+import { randomNumbers } from '../../../support/random.js';
+import { TestRoom } from '../../../support/test-room.js';
+
+/** The least time between two tellings. */
+const tellEveryMs = 50;
+const never = new AbortController().signal;
+setMaxListeners(0, never);
+
+/** A waiting room with one slot, which is taken. */
+function busyRoom() {
+  const test = new TestRoom({ maxActive: 1 });
+  const running = test.admit('running');
+  return {
+    clock: test.clock,
+    running,
+    admit: test.admit.bind(test),
+    park: test.park.bind(test),
+    unpark: test.unpark.bind(test),
+  };
+}
+
+/** The positions that a ticket is told from now on. */
+function listen(ticket: Ticket): number[] {
+  const told: number[] = [];
+  ticket.onPosition = (position) => position !== told.at(-1) && told.push(position) > 0;
+  return told;
+}
+
+describe('the position of a ticket', () => {
+  it('says how many slots are granted until it has one, in fair order between clients', () => {
+    const { admit, park } = busyRoom();
+    const [a1, a2, a3, b1, parked] = [admit('a'), admit('a'), admit('a'), admit('b'), park('b')];
+    expect([a1, a2, a3, b1, parked].map(({ position }) => position)).toEqual([1, 3, 5, 2, 4]);
+  });
+
+  it('changes at once with those who come and go before it', () => {
+    const { running, admit } = busyRoom();
+    const [first, second] = [admit('a'), admit('a')];
+    const modest = admit('b');
+    expect([second.position, modest.position]).toEqual([3, 2]);
+    modest.release();
+    expect(second.position).toBe(2);
+    running.release();
+    expect([first.isWaiting, second.position]).toEqual([false, 1]);
+  });
+});
+
+describe('positions', () => {
+  it('are told 50 ms after a change, to every ticket that waits', async () => {
+    const { clock, admit, park } = busyRoom();
+    const tickets = [admit('a'), admit('a'), admit('b'), park('b')];
+    const told = tickets.map(listen);
+    await clock.advance(tellEveryMs - 1);
+    expect(told).toEqual([[], [], [], []]);
+    await clock.advance(1);
+    expect(told).toEqual([[1], [3], [2], [4]]);
+  });
+
+  it('are told to no ticket more than once a second', async () => {
+    const { clock, running, admit } = busyRoom();
+    const [first, second] = [admit('a'), admit('a')];
+    const told = listen(second);
+    await clock.advance(tellEveryMs);
+    running.release();
+    await clock.advance(999);
+    expect(told).toEqual([2]);
+    await clock.advance(1);
+    expect(told).toEqual([2, 1]);
+    first.release();
+    await clock.advance(60_000);
+    expect([told, clock.pending]).toEqual([[2, 1], 0]);
+  });
+
+  it('are told together with why the job waits, and again when that has changed', async () => {
+    const { clock, park, unpark } = busyRoom();
+    const parked = park();
+    const told: [number, string][] = [];
+    parked.onPosition = (...news) => told.push(news) > 0;
+    await clock.advance(tellEveryMs);
+    unpark(parked);
+    await clock.advance(1000);
+    expect(told).toEqual([
+      [1, 'conversation'],
+      [1, 'slot'],
+    ]);
+  });
+
+  it('are told once for many changes, as they stand by then', async () => {
+    const { clock, admit } = busyRoom();
+    const earlier = Array.from({ length: 20 }, () => admit());
+    const told = listen(admit());
+    for (const ticket of earlier) {
+      await clock.advance(1);
+      ticket.release();
+    }
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([1]);
+  });
+
+  it('are not told while nothing changes, and need no timer then', async () => {
+    const { clock, admit } = busyRoom();
+    const told = listen(admit());
+    await clock.advance(tellEveryMs);
+    await clock.advance(60_000);
+    expect([told, clock.pending]).toEqual([[1], 0]);
+  });
+
+  it('need no timer where nobody waits', () => {
+    const { clock, running } = busyRoom();
+    running.release();
+    expect(clock.pending).toBe(0);
+  });
+
+  it('are told in slices of 32 in a long queue, 50 ms apart, and again where something has changed meanwhile', async () => {
+    const { clock, admit } = busyRoom();
+    const tickets = Array.from({ length: 100 }, () => admit());
+    const told = tickets.map(listen);
+    const counts = () => told.reduce((sum, { length }) => sum + length, 0);
+    const slices: number[] = [];
+    for (let slice = 0; slice < 5; slice++) {
+      await clock.advance(tellEveryMs);
+      slices.push(counts());
+    }
+    expect(slices).toEqual([32, 64, 96, 100, 100]);
+    tickets[0]?.release();
+    await clock.advance(tellEveryMs);
+    tickets[1]?.release();
+    await clock.advance(60_000);
+    expect(told[99]?.at(-1)).toBe(98);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('take no place in a slice where they are no news', async () => {
+    const { clock, admit } = busyRoom();
+    const tickets = Array.from({ length: 1000 }, () => admit());
+    for (const ticket of tickets) ticket.onPosition = () => false;
+    const told = listen(tickets.at(-1) as Ticket);
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([1000]);
+  });
+
+  it('are not told any more to a ticket that has its slot, or has left', async () => {
+    const { clock, running, admit } = busyRoom();
+    const [granted, left] = [admit(), admit()];
+    const last = admit();
+    const told = [granted, left, last].map(listen);
+    running.release();
+    left.release();
+    await clock.advance(tellEveryMs);
+    expect(told).toEqual([[], [], [1]]);
+  });
+
+  it.each([1, 2, 3])('are told as each ticket itself would say them (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const { clock, running, admit, park, unpark } = busyRoom();
+    const tickets: Ticket[] = [];
+    for (let step = 0; step < 200; step++) {
+      const client = `client ${Math.floor(random() * 5)}`;
+      if (random() < 0.6) tickets.push(random() < 0.2 ? park(client) : admit(client));
+      else tickets.splice(Math.floor(random() * tickets.length), 1)[0]?.release();
+      if (random() < 0.1) unpark(tickets[Math.floor(random() * tickets.length)] ?? running);
+    }
+    const told = tickets.map(listen);
+    await clock.advance(10 * tellEveryMs);
+    const waiting = tickets.flatMap((ticket, index) => (ticket.isWaiting ? [[ticket.position, told[index]]] : []));
+    expect(waiting.length).toBeGreaterThan(10);
+    expect(waiting.map(([, positions]) => positions)).toEqual(waiting.map(([position]) => [position]));
+  });
+
+  // If each ticket looked for its own position, this would be 10^10 steps, and not end in time.
+  it('are told to 200,000 tickets of one client in one pass', async () => {
+    const { clock, admit } = busyRoom();
+    const tickets = Array.from({ length: 200_000 }, () => admit());
+    let sum = 0;
+    for (const ticket of tickets) {
+      ticket.onPosition = (position) => {
+        sum += position;
+        return false;
+      };
+    }
+    await clock.advance(120 * tellEveryMs);
+    expect(sum).toBe((200_000 * 200_001) / 2);
+  });
+});

@@ -1,0 +1,83 @@
+import { RecentChains } from '../../../../src/primary/jobs/recent-chains.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+/** Requests, their answers, and the time between them. */
+class Desk {
+  readonly clock = new FakeClock();
+  readonly recent = new RecentChains(this.clock);
+  #answers = 0;
+
+  arrive(client = 'ada') {
+    return this.recent.arrive(client);
+  }
+
+  /** Whether the request has come beside another one. */
+  answer(arrival: ReturnType<Desk['arrive']>): boolean {
+    const isBeside = this.recent.isBeside(arrival);
+    this.recent.answered(arrival, `place ${++this.#answers}`);
+    this.recent.leave(arrival);
+    return isBeside;
+  }
+}
+
+describe('a request of a caller that keeps its conversation', () => {
+  it('is beside no other one where it is alone', async () => {
+    const desk = new Desk();
+    for (let question = 1; question <= 3; question++) {
+      const arrival = desk.arrive();
+      await desk.clock.advance(3000);
+      expect(desk.answer(arrival)).toBe(false);
+      await desk.clock.advance(1001);
+    }
+  });
+
+  it('is beside the one whose answer came a moment before, and so is each one after it', async () => {
+    const desk = new Desk();
+    const first = desk.arrive();
+    expect(desk.answer(first)).toBe(false);
+    for (let side = 1; side <= 4; side++) {
+      await desk.clock.advance(50);
+      const arrival = desk.arrive();
+      await desk.clock.advance(2000);
+      expect(desk.answer(arrival)).toBe(true);
+    }
+  });
+
+  it('is beside the one that came a moment later and takes longer, which is not', async () => {
+    const desk = new Desk();
+    const title = desk.arrive();
+    await desk.clock.advance(1700);
+    const question = desk.arrive();
+    await desk.clock.advance(2000);
+    expect([desk.answer(title), desk.answer(question)]).toEqual([true, false]);
+  });
+
+  it('is beside none that came long before, or of another client', async () => {
+    const desk = new Desk();
+    const [long, other] = [desk.arrive(), desk.arrive('bob')];
+    await desk.clock.advance(2501);
+    const arrival = desk.arrive();
+    expect(desk.answer(other)).toBe(false);
+    expect(desk.answer(arrival)).toBe(false);
+    expect(desk.answer(long)).toBe(false);
+  });
+
+  it('is beside none that has failed: it may be the same one, sent again', () => {
+    const desk = new Desk();
+    desk.recent.leave(desk.arrive());
+    expect(desk.answer(desk.arrive())).toBe(false);
+  });
+});
+
+describe('where an answered conversation stood', () => {
+  it('is known until four thousand others were answered', () => {
+    const { recent } = new Desk();
+    expect(recent.knows('here')).toBe(false);
+    recent.answered(recent.arrive('ada'), 'here');
+    for (let index = 1; index < 4096; index++) recent.answered(recent.arrive(`client ${index}`), `place ${index}`);
+    expect(recent.knows('here')).toBe(true);
+    recent.answered(recent.arrive('bob'), 'here');
+    recent.answered(recent.arrive('bob'), 'there');
+    expect([recent.knows('here'), recent.knows('place 1'), recent.knows('place 2')]).toEqual([true, false, true]);
+  });
+});

@@ -1,0 +1,139 @@
+import { orAborted } from '../../../../src/shared/async/promises.js';
+import { cliError } from '../../../../src/shared/errors.js';
+import {
+  all,
+  answers,
+  barrier,
+  endOf,
+  forever,
+  hangs,
+  JobHarness,
+  type Script,
+  throws,
+} from '../../../support/job-harness.js';
+import { jobRequest } from '../../../support/job-records.js';
+
+const caller = () => new AbortController();
+const refused: Script = throws(cliError('auth', 'no', { scope: 'account' }));
+/** Thinks, and says nothing. */
+const thinks: Script = (_, signal) => orAborted(forever, signal);
+const usedUp: Script = throws(cliError('quota', 'no', { quota: { scope: 'account', resetsAt: null } }));
+
+/** The first jobs follow these scripts, all others are answered. */
+function scripted(...scripts: readonly Script[]): Script {
+  let next = 0;
+  return (sink, signal) => (scripts[next++] ?? answers)(sink, signal);
+}
+
+describe('The CLI of a job', () => {
+  it('stays the one of its admission, whatever its key may name by then', async () => {
+    const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: scripted(usedUp, thinks) });
+    harness.models = ['local/x'];
+    await all(harness.run());
+    const circuits = harness.clis[0]?.health.circuits;
+    circuits?.tryAgain();
+    const probe = caller();
+    const cut = all(harness.run({}, probe.signal));
+    await harness.clock.advance(1);
+    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'cli_error', failure: { reason: 'quota' } });
+    harness.models = ['other/y'];
+    probe.abort(cliError('other', 'gone'));
+    await cut;
+    harness.models = ['local/x'];
+    expect(endOf(await all(harness.run()))).toMatchObject({ outcome: 'ok', model: 'local/eliza' });
+    expect(circuits?.isClosed).toBe(true);
+    await harness.expectTidy();
+  });
+
+  it('holds back its own jobs alone', async () => {
+    const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(usedUp) });
+    await all(harness.run({ model: 'local/x' }));
+    expect(endOf(await all(harness.run({ model: 'local/x' })))).toMatchObject({ outcome: 'cli_error' });
+    expect(harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)).toBe(false);
+    expect(harness.runner.mayStart(jobRequest({ model: 'other/x' }), false)).toBe(true);
+    expect(endOf(await all(harness.run({ model: 'other/x' })))).toMatchObject({ outcome: 'ok', model: 'eliza' });
+    await harness.expectTidy();
+  });
+
+  it('has no slot for a background job at its limit, but one that ranks as a caller may wait', async () => {
+    const gate = barrier();
+    const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
+    const running = all(harness.run({ model: 'local/x' }));
+    const may = ['local/x', 'other/x'].map((model) => harness.runner.mayStart(jobRequest({ model }), false));
+    expect([may, harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)]).toEqual([[false, true], true]);
+    gate.open();
+    await running;
+    await harness.expectTidy();
+  });
+
+  it('is asked to start processes in advance for its own jobs alone', async () => {
+    const gate = barrier();
+    const harness = new JobHarness({ cliLimits: { local: 5 }, start: gate.wait });
+    const jobs = ['other/a', 'local/b', 'other/c'].map((model) => all(harness.run({ model })));
+    const waiting = () => harness.clis.map((cli) => harness.runner.next(cli).map(({ launch }) => launch.model));
+    expect(waiting()).toEqual([['local/b'], []]);
+    gate.open();
+    await Promise.all(jobs);
+    await harness.expectTidy();
+  });
+
+  it('is the only one to keep a process for a conversation', async () => {
+    const harness = new JobHarness({ cliLimits: { local: 1 } });
+    const first = endOf(await all(harness.run({ operation: 'chat', model: 'local/x' })));
+    const id = first.outcome === 'ok' ? (first.conversation?.id ?? null) : null;
+    await all(harness.run({ operation: 'chat', conversationId: id, model: 'other/x' }));
+    expect(harness.forgotten).toEqual([`${id} at `, `${id} at local`]);
+    await harness.expectTidy();
+  });
+});
+
+describe('What jobs show of their CLI', () => {
+  it('is believed of one client only until a second one comes: what is held is tried again at once, at all CLIs', async () => {
+    const seems = throws(cliError('auth', 'no'));
+    const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(seems, seems, usedUp) });
+    for (let n = 0; n < 2; n++) await all(harness.run({ client: 'first' }));
+    await all(harness.run({ client: 'first', model: 'local/x' }));
+    expect(endOf(await all(harness.run({ client: 'first' })))).toMatchObject({ failure: { reason: 'auth' } });
+    expect(endOf(await all(harness.run({ client: 'second' })))).toMatchObject({ outcome: 'ok' });
+    expect(harness.clis.map(({ health }) => health.circuits.status[0].state)).toEqual(['half_open', 'closed']);
+    await harness.expectTidy();
+  });
+
+  it('is known at the first text of an answer', async () => {
+    const harness = new JobHarness({ script: scripted(usedUp, hangs) });
+    await all(harness.run());
+    harness.health.circuits.tryAgain();
+    const probe = caller();
+    const job = all(harness.run({}, probe.signal));
+    await harness.clock.advance(1);
+    expect(harness.health.circuits.isClosed).toBe(true);
+    probe.abort(cliError('other', 'gone'));
+    await job;
+    await harness.expectTidy();
+  });
+
+  it('ends the processes that wait where their credential may be invalid, or they may not start', async () => {
+    const harness = new JobHarness({ script: scripted(answers, usedUp, refused) });
+    await all(harness.run());
+    await all(harness.run());
+    harness.health.circuits.tryAgain();
+    expect(harness.flushes).toBe(0);
+    await all(harness.run());
+    expect(harness.flushes).toBeGreaterThan(0);
+    await harness.clock.advance(0);
+    expect(harness.health.checks.current).toMatchObject({ status: 'not_ready', trigger: 'failure' });
+    await harness.expectTidy();
+  });
+
+  it('is nothing where a job was not started', async () => {
+    const harness = new JobHarness({ maxWaiting: 1, script: scripted(hangs) });
+    const [running, waiting] = [caller(), caller()];
+    const jobs = [running, waiting].map((each) => all(harness.run({}, each.signal)));
+    waiting.abort(cliError('auth', 'no', { scope: 'account' }));
+    await jobs[1];
+    expect([harness.flushes, harness.health.checks.history(null)]).toEqual([0, []]);
+    running.abort(cliError('other', 'gone'));
+    await Promise.all(jobs);
+    await harness.expectTidy();
+  });
+});

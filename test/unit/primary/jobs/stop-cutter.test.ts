@@ -1,0 +1,49 @@
+import { StopCutter } from '../../../../src/primary/jobs/stop-cutter.js';
+
+/** What is let through of these pieces, the rest included, and the sequence that was found. */
+function cut(stop: readonly string[], ...pieces: readonly string[]) {
+  const cutter = new StopCutter(stop);
+  const passed = pieces.map((piece) => cutter.add(piece));
+  return { text: passed.join('') + cutter.rest(), found: cutter.found };
+}
+
+/** All ways to cut a text into three pieces, which may be empty and may be cut inside a surrogate pair. */
+function* threePieces(text: string): Generator<[string, string, string]> {
+  for (let first = 0; first <= text.length; first++)
+    for (let second = first; second <= text.length; second++)
+      yield [text.slice(0, first), text.slice(first, second), text.slice(second)];
+}
+
+describe('a text that is cut before a stop sequence', () => {
+  it.each<[readonly string[], string, string, string | null]>([
+    [['STOP'], 'go STOP never', 'go ', 'STOP'],
+    [['STOP'], 'STO STOSTOP', 'STO STO', 'STOP'],
+    [['STOP'], 'no end in sight: STO', 'no end in sight: STO', null],
+    [['aab'], 'aaab', 'a', 'aab'],
+    [['\n\n', 'END'], 'one\ntwo END\n\n', 'one\ntwo ', 'END'],
+    [['END', '\n\n'], 'one\n\nEND', 'one', '\n\n'],
+    [['abcd', 'b'], 'abcd', 'a', 'b'], // complete first
+    [['b', 'ab'], 'ab', '', 'ab'], // complete at once: the longer one
+    [['😁'], 'a 😀 and 😁!', 'a 😀 and ', '😁'], // both begin with the same half
+    [['👩'], 'a 👨‍👩‍👧 family', 'a 👨‍', '👩'],
+    [['.'], '.', '', '.'],
+    [[], 'whatever', 'whatever', null],
+  ])('is the same for %j in %j, however it comes', (stop, text, passed, found) => {
+    for (const pieces of threePieces(text)) expect(cut(stop, ...pieces)).toEqual({ text: passed, found });
+    expect(cut(stop, ...text.split(''))).toEqual({ text: passed, found });
+  });
+
+  it('is let through at once, but for an end in which a sequence may begin', () => {
+    const cutter = new StopCutter(['STOP', '\n']);
+    expect(cutter.add('one ST')).toBe('one ');
+    expect(cutter.add('EP S')).toBe('STEP ');
+    expect(cutter.rest()).toBe('S');
+    expect(cutter.rest()).toBe('');
+  });
+
+  it('has nothing after the sequence, and nothing is held of it', () => {
+    const cutter = new StopCutter(['STOP']);
+    expect([cutter.add('a STO'), cutter.add('P b'), cutter.add('c'), cutter.rest()]).toEqual(['a ', '', '', '']);
+    expect(cutter.found).toBe('STOP');
+  });
+});

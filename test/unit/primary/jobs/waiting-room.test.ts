@@ -1,0 +1,610 @@
+import { setMaxListeners } from 'node:events';
+import { type BoundsOf, noBounds } from '../../../../src/primary/access/client-bounds.js';
+import type { Ticket } from '../../../../src/primary/jobs/ticket.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import { randomNumbers } from '../../../support/random.js';
+import { settled } from '../../../support/settled.js';
+import { TestRoom } from '../../../support/test-room.js';
+
+const gone = new Error('gone');
+const never = new AbortController().signal;
+setMaxListeners(0, never);
+
+function queue(maxActive: number, maxWaiting: number, maxWaitingBytes = 1000, boundsOf = noBounds) {
+  const test = new TestRoom({ maxActive, maxWaiting, maxWaitingBytes }, boundsOf);
+  return {
+    room: test.room,
+    admit: test.admit.bind(test),
+    park: test.park.bind(test),
+    unpark: test.unpark.bind(test),
+  };
+}
+
+/** Which of these hold a slot, in the order they got it. */
+function watch(tickets: Readonly<Record<string, Ticket>>): string[] {
+  const granted: string[] = [];
+  for (const [name, ticket] of Object.entries(tickets)) void ticket.granted(never).then(() => granted.push(name));
+  return granted;
+}
+
+function refusalOf(admit: () => Ticket): unknown {
+  try {
+    admit();
+    return null;
+  } catch (error) {
+    return error;
+  }
+}
+
+describe('admission', () => {
+  it('is decided at once: a slot, a place, or a refusal', () => {
+    const { room, admit } = queue(2, 1);
+    admit();
+    expect([room.active, room.waiting, room.refused]).toEqual([1, 0, 0]);
+    admit();
+    admit();
+    expect([room.active, room.waiting, room.refused]).toEqual([2, 1, 0]);
+    const refusal = refusalOf(admit);
+    expect(refusal).toBeInstanceOf(RelayError);
+    expect(refusal).toMatchObject({ code: 'concurrency_limited', retryAfterSeconds: 1 });
+    expect([room.active, room.waiting, room.refused]).toEqual([2, 1, 1]);
+  });
+
+  it('refuses exactly as many as are too many', () => {
+    const { room, admit } = queue(4, 100);
+    const refusals = Array.from({ length: 150 }, () => refusalOf(admit)).filter((refusal) => refusal !== null);
+    expect(refusals).toHaveLength(46);
+    expect([room.active, room.waiting, room.refused]).toEqual([4, 100, 46]);
+  });
+
+  it('does without a queue where nobody may wait', () => {
+    const { admit } = queue(1, 0);
+    const only = admit();
+    expect(refusalOf(admit)).toMatchObject({ code: 'concurrency_limited' });
+    only.release();
+    expect(refusalOf(admit)).toBeNull();
+  });
+
+  it('bounds the bytes that wait, and only those', () => {
+    const { room, admit } = queue(1, 10, 100);
+    admit('a', 5000);
+    admit('a', 60);
+    expect(refusalOf(() => admit('a', 41))).toMatchObject({ code: 'concurrency_limited' });
+    expect(refusalOf(() => admit('a', 40))).toBeNull();
+    expect(refusalOf(() => admit('a', 1))).toMatchObject({ code: 'concurrency_limited' });
+    expect([room.waiting, room.refused]).toEqual([2, 2]);
+  });
+
+  it('gives the bytes back to the queue with the place, however it is left', async () => {
+    const { admit } = queue(1, 10, 100);
+    const running = admit('a', 0);
+    const [granted, left, aborted] = [admit('a', 40), admit('a', 30), admit('a', 30)];
+    const controller = new AbortController();
+    const waiting = aborted.granted(controller.signal);
+    const isFull = () => refusalOf(() => admit('a', 1)) !== null;
+
+    expect(isFull()).toBe(true);
+    left.release();
+    admit('a', 30).release();
+    controller.abort(gone);
+    await expect(waiting).rejects.toBe(gone);
+    admit('a', 60).release();
+    running.release();
+    await granted.granted(never);
+    admit('a', 100).release();
+    admit('a', 100);
+    expect(isFull()).toBe(true);
+  });
+});
+
+describe('a slot', () => {
+  it('goes to the next at the very moment one is released', async () => {
+    const { room, admit } = queue(1, 2);
+    const [first, second, third] = [admit(), admit(), admit()];
+    const granted = watch({ first, second, third });
+    first.release();
+    expect([room.active, room.waiting]).toEqual([1, 1]);
+    await settled();
+    expect(granted).toEqual(['first', 'second']);
+    second.release();
+    await settled();
+    expect(granted).toEqual(['first', 'second', 'third']);
+  });
+
+  it('is never taken by a newcomer before those who wait', async () => {
+    const { room, admit } = queue(1, 5);
+    const running = admit();
+    const waiting = admit();
+    running.release();
+    const late = admit();
+    const granted = watch({ late, waiting });
+    await settled();
+    expect(granted).toEqual(['waiting']);
+    expect([room.active, room.waiting]).toEqual([1, 1]);
+  });
+
+  it('goes round between clients', async () => {
+    const { admit } = queue(1, 10);
+    const running = admit('greedy');
+    const tickets: Record<string, Ticket> = {
+      greedy1: admit('greedy'),
+      greedy2: admit('greedy'),
+      greedy3: admit('greedy'),
+      modest: admit('modest'),
+    };
+    const granted = watch(tickets);
+    running.release();
+    for (let turn = 0; turn < 4; turn++) {
+      await settled();
+      (tickets[granted.at(-1) as string] as Ticket).release();
+    }
+    expect(granted).toEqual(['greedy1', 'modest', 'greedy2', 'greedy3']);
+  });
+
+  it('is released once, however often its ticket is released', () => {
+    const { room, admit } = queue(2, 5);
+    const [first] = [admit(), admit(), admit(), admit()];
+    (first as Ticket).release();
+    (first as Ticket).release();
+    expect([room.active, room.waiting]).toEqual([2, 1]);
+  });
+});
+
+describe('a place in the queue', () => {
+  it('is free at once when its ticket is released', async () => {
+    const { room, admit } = queue(1, 1);
+    const [running, leaver] = [admit(), admit()];
+    leaver.release();
+    leaver.release();
+    expect([room.active, room.waiting]).toEqual([1, 0]);
+    const next = admit();
+    const granted = watch({ next, leaver });
+    running.release();
+    await settled();
+    expect(granted).toEqual(['next']);
+  });
+
+  it('is free at once when its signal is aborted, and its owner is told why', async () => {
+    const { room, admit } = queue(1, 1);
+    admit();
+    const controller = new AbortController();
+    const waiting = admit().granted(controller.signal);
+    controller.abort(gone);
+    expect(room.waiting).toBe(0);
+    await expect(waiting).rejects.toBe(gone);
+    expect(room.active).toBe(1);
+  });
+
+  it('is free at once when its signal was aborted before', async () => {
+    const { room, admit } = queue(1, 1);
+    admit();
+    await expect(admit().granted(AbortSignal.abort(gone))).rejects.toBe(gone);
+    expect(room.waiting).toBe(0);
+  });
+
+  it('is not given up when the signal is aborted after the slot was granted', async () => {
+    const { room, admit } = queue(1, 1);
+    const controller = new AbortController();
+    const [running, next] = [admit(), admit()];
+    const granted = next.granted(controller.signal);
+    running.release();
+    controller.abort(gone);
+    await granted;
+    expect(room.active).toBe(1);
+    await expect(next.granted(controller.signal)).rejects.toBe(gone);
+    expect(room.active).toBe(1);
+    next.release();
+    expect(room.active).toBe(0);
+  });
+});
+
+describe('a parked ticket', () => {
+  it('takes a place in the queue, but no slot, until it is unparked', async () => {
+    const { room, park, unpark } = queue(1, 1);
+    const parked = park('a', 1);
+    expect([room.active, room.waiting]).toEqual([0, 1]);
+    expect(refusalOf(() => park('a', 1))).toMatchObject({ code: 'concurrency_limited' });
+    unpark(parked);
+    expect([room.active, room.waiting, parked.isWaiting]).toEqual([1, 0, false]);
+    await parked.granted(never);
+  });
+
+  it("keeps its place in its client's line, and others go before it until it is unparked", async () => {
+    const { admit, park, unpark } = queue(1, 5);
+    const [running, parked] = [admit(), park('a', 1)];
+    const tickets = { parked, second: admit(), third: admit() };
+    const granted = watch(tickets);
+    running.release();
+    unpark(parked);
+    unpark(parked);
+    for (const ticket of [tickets.second, parked]) {
+      await settled();
+      ticket.release();
+    }
+    await settled();
+    expect(granted).toEqual(['second', 'parked', 'third']);
+  });
+
+  it('gives its bytes back however it leaves', () => {
+    const { park, unpark } = queue(1, 10, 100);
+    const isFull = () => refusalOf(() => park('a', 1)) !== null;
+    const [left, granted] = [park('a', 50), park('a', 50)];
+    expect(isFull()).toBe(true);
+    left.release();
+    unpark(granted);
+    park('a', 100);
+    expect(isFull()).toBe(true);
+  });
+
+  it('is not unparked any more once it has left', () => {
+    const { room, park, unpark } = queue(1, 5);
+    const parked = park('a', 1);
+    parked.release();
+    unpark(parked);
+    expect([room.active, room.waiting]).toEqual([0, 0]);
+  });
+});
+
+describe('those who are next', () => {
+  it('are listed in the order in which they get their slots, without those that are parked', () => {
+    const { room, admit, park } = queue(1, 10);
+    admit();
+    const [a1, a2, b1] = [admit('a'), admit('a'), admit('b')];
+    park('c', 1);
+    expect(room.upcoming(2)).toEqual([a1, b1]);
+    expect(room.upcoming(10)).toEqual([a1, b1, a2]);
+    expect(room.upcoming(0)).toEqual([]);
+  });
+
+  it('are none where nobody waits', () => {
+    const { room, admit } = queue(2, 10);
+    admit();
+    expect(room.upcoming(2)).toEqual([]);
+  });
+});
+
+describe('a CLI with a limit', () => {
+  const limited = (small: number, maxActive = 4) => {
+    const test = new TestRoom({ maxActive, cliLimits: { small } });
+    const at = (cli: string, client = 'a') => test.admit(client, 1, { cli, lane: cli });
+    return { test, at, isRunning: (...tickets: Ticket[]) => tickets.map(({ isWaiting }) => !isWaiting) };
+  };
+
+  it('has as many jobs running at once as it may, and the next ones as these leave', () => {
+    const { at, isRunning } = limited(2);
+    const [first, second, third] = [at('small'), at('small'), at('small')];
+    expect(isRunning(first, second, third)).toEqual([true, true, false]);
+    expect(third.reason).toBe('cli');
+    first.release();
+    expect(isRunning(third)).toEqual([true]);
+  });
+
+  it('keeps nobody from another CLI, not even the client that waits for it', () => {
+    const { at, isRunning } = limited(1);
+    const [, waits, other, again] = [at('small'), at('small'), at('main'), at('main', 'b')];
+    expect(isRunning(waits, other, again)).toEqual([false, true, true]);
+  });
+
+  it('takes clients in turn', () => {
+    const { at, isRunning } = limited(1);
+    const [a1, a2, a3, b1] = [at('small'), at('small'), at('small'), at('small', 'b')];
+    a1.release();
+    expect(isRunning(a2, b1, a3)).toEqual([true, false, false]);
+    a2.release();
+    expect(isRunning(b1, a3)).toEqual([true, false]);
+  });
+
+  it('forgets a job that leaves while it waits', () => {
+    const { at, test, isRunning } = limited(1);
+    const [first, second] = [at('small'), at('small')];
+    second.release();
+    first.release();
+    expect(test.room.hasSlotFor({ client: 'a', cli: 'small' })).toBe(true);
+    expect(isRunning(at('small'))).toEqual([true]);
+  });
+
+  it('costs no slot while its jobs wait', () => {
+    const { at, test, isRunning } = limited(1, 2);
+    const waiting = [at('small'), at('small'), at('small')].slice(1);
+    expect([test.room.active, isRunning(at('main'))]).toEqual([1, [true]]);
+    expect(waiting.map(({ position }) => position)).toEqual([1, 2]);
+  });
+});
+
+describe('a background job', () => {
+  it('gets a slot that no caller waits for, in turn with those of other clients', () => {
+    const test = new TestRoom({ maxActive: 1 });
+    const running = test.admit('caller');
+    const tickets = [
+      ['a1', 'a'],
+      ['a2', 'a'],
+      ['b1', 'b'],
+    ].map(([name = '', client]) => test.enter(name, client));
+    const caller = test.admit('caller');
+    expect(tickets.map(({ position, reason }) => [position, reason])).toEqual([
+      [2, 'slot'],
+      [4, 'slot'],
+      [3, 'slot'],
+    ]);
+    running.release();
+    expect([caller.isWaiting, test.started]).toEqual([false, []]);
+    caller.release();
+    tickets[0]?.release();
+    tickets[2]?.release();
+    expect(test.started).toEqual(['a1', 'b1', 'a2']);
+  });
+
+  it('counts neither as one that waits nor against the queue', () => {
+    const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
+    test.admit('a');
+    for (const name of ['1', '2', '3']) test.enter(name);
+    expect([test.room.waiting, test.room.waitingInBackground.length, test.room.waitingClients]).toEqual([0, 3, []]);
+    expect(test.admit('a').isWaiting).toBe(true);
+    expect(refusalOf(() => test.admit('a'))).toMatchObject({ code: 'concurrency_limited' });
+  });
+
+  it('ranks as a caller after a minute, the oldest of each client, one at a time, in no place of the queue', async () => {
+    const test = new TestRoom({ maxActive: 1, maxWaiting: 1 });
+    const running = test.admit('caller');
+    for (const [name, client] of [
+      ['a1', 'a'],
+      ['a2', 'a'],
+      ['b1', 'b'],
+    ] as const)
+      test.enter(name, client);
+    await test.clock.advance(59_999);
+    test.room.check();
+    expect(test.room.hasPromoted).toBe(false);
+    await test.clock.advance(1);
+    test.room.check();
+    const later = test.admit('caller');
+    expect([test.room.waiting, later.position]).toEqual([1, 3]);
+    running.release();
+    expect([test.started, later.isWaiting]).toEqual([['a1'], true]);
+  });
+
+  it('waits for what holds it, and holds nobody else up', () => {
+    const test = new TestRoom({ maxActive: 1 });
+    let held: 'account' | null = 'account';
+    const stuck = test.enter('stuck', 'a', { lane: 'quota', heldBy: () => held });
+    expect([stuck.isWaiting, stuck.reason]).toEqual([true, 'account']);
+    test.enter('other').release();
+    expect(test.started).toEqual(['other']);
+    held = null;
+    test.room.next();
+    expect(test.started).toEqual(['other', 'stuck']);
+  });
+});
+
+describe('a client with as many jobs running as it may have', () => {
+  const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null });
+
+  it('waits beside a free slot, and others go before it', async () => {
+    const { room, admit } = queue(3, 10, 1000, oneEach);
+    const [a1, a2, a3, b1] = [admit('a'), admit('a'), admit('a'), admit('b')];
+    expect([room.active, room.waiting]).toEqual([2, 2]);
+    expect([a2.position, a3.position]).toEqual([1, 2]);
+    const granted = watch({ a1, a2, a3, b1 });
+    b1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1']);
+    a1.release();
+    await settled();
+    expect([granted, room.active, room.waiting]).toEqual([['a1', 'b1', 'a2'], 1, 1]);
+    a2.release();
+    a3.release();
+    expect([room.active, room.waiting]).toEqual([0, 0]);
+  });
+
+  it('stands in the order behind those who can run, and comes back behind them', async () => {
+    const { admit } = queue(2, 10, 1000, oneEach);
+    const tickets = { a1: admit('a'), b1: admit('b'), a2: admit('a'), c1: admit('c'), c2: admit('c') };
+    const granted = watch(tickets);
+    expect([tickets.a2.position, tickets.c1.position, tickets.c2.position]).toEqual([2, 1, 3]);
+    tickets.a1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1', 'c1']);
+    tickets.b1.release();
+    await settled();
+    expect(granted).toEqual(['a1', 'b1', 'c1', 'a2']);
+  });
+
+  it('is refused where it may not wait, though a slot is free', () => {
+    const { room, admit } = queue(2, 0, 1000, oneEach);
+    admit('a');
+    expect(refusalOf(() => admit('a'))).toMatchObject({ code: 'concurrency_limited' });
+    expect([room.active, room.waiting]).toEqual([1, 0]);
+  });
+
+  it('gets all that it may when its limit has been raised', async () => {
+    let maxRunning = 1;
+    const { room, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const [first] = [admit('a'), admit('a'), admit('a'), admit('a')];
+    maxRunning = 2;
+    first?.release();
+    expect([room.active, room.waiting]).toEqual([2, 1]);
+  });
+
+  it('is not overtaken by its own next job when its limit has been raised', () => {
+    let maxRunning = 1;
+    const { room, admit, park, unpark } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const tickets = [admit('a'), admit('a'), admit('a')];
+    maxRunning = 2;
+    tickets.push(admit('a'));
+    expect(tickets.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, true]);
+    maxRunning = 3;
+    const parked = park('a');
+    unpark(parked);
+    expect([room.active, tickets[2]?.isWaiting, parked.isWaiting]).toEqual([3, false, true]);
+  });
+
+  it('gets no slot beyond a limit that has been lowered', () => {
+    let maxRunning = 3;
+    const { room, admit } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const [other, ...own] = [admit('b'), admit('a'), admit('a'), admit('a'), admit('c')];
+    maxRunning = 1;
+    other?.release();
+    expect(own.map(({ isWaiting }) => isWaiting)).toEqual([false, false, true, false]);
+    for (const ticket of own.slice(0, 2)) ticket?.release();
+    expect([room.active, own[2]?.isWaiting]).toEqual([2, false]);
+  });
+
+  it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', async (seed) => {
+    const random = randomNumbers(seed);
+    const maxRunning = (client: string) => (client === 'client 0' ? 3 : 1 + (Number(client.at(-1)) % 2));
+    const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000 });
+    const { room, admit } = queue(4, 1000, 1_000_000, boundsOf);
+    const held: { readonly client: string; readonly ticket: Ticket }[] = [];
+    for (let step = 0; step < 1500; step++) {
+      const index = Math.floor(random() * held.length);
+      if (held.length === 0 || (random() < 0.52 && held.length < 200)) {
+        const client = `client ${Math.floor(random() ** 2 * 5)}`;
+        held.push({ client, ticket: admit(client) });
+      } else held.splice(index, 1)[0]?.ticket.release();
+      const running = held.filter(({ ticket }) => !ticket.isWaiting);
+      const waiting = held.filter(({ ticket }) => ticket.isWaiting);
+      const runningOf = (name: string) => running.filter(({ client }) => client === name).length;
+      expect([room.active, room.waiting]).toEqual([running.length, waiting.length]);
+      expect(room.active).toBeLessThanOrEqual(4);
+      for (const { client } of running) expect(runningOf(client)).toBeLessThanOrEqual(maxRunning(client));
+      const couldRun = waiting.filter(({ client }) => runningOf(client) < maxRunning(client));
+      if (couldRun.length > 0) expect(room.active).toBe(4);
+      const positions = waiting.map(({ ticket }) => ticket.position).toSorted((a, b) => a - b);
+      if (step % 10 === 0) expect(positions).toEqual(waiting.map((_, number) => number + 1));
+    }
+    for (const { ticket } of held) ticket.release();
+    await room.idle();
+  });
+});
+
+describe('a place that goes to another client', () => {
+  it('is lost at once, and its owner is told why', async () => {
+    const { room, admit } = queue(1, 4);
+    const running = admit('greedy');
+    const places = [admit('greedy'), admit('greedy'), admit('greedy'), admit('greedy')];
+    const lost = (places[3] as Ticket).granted(never);
+    const modest = admit('modest');
+    await expect(lost).rejects.toMatchObject({ code: 'queue_timeout' });
+    expect([room.waiting, places[3]?.isWaiting, modest.position]).toEqual([4, false, 2]);
+    expect(room.waitingByClient).toEqual(new Map(Object.entries({ greedy: 3, modest: 1 })));
+    expect(refusalOf(() => admit('greedy'))).toMatchObject({ code: 'concurrency_limited' });
+    expect([room.refused, room.refusedByBound]).toEqual([0, 1]);
+    running.release();
+    expect([room.active, room.waiting]).toEqual([1, 3]);
+  });
+
+  it('may be that of one who has not begun to wait, or waits for something else first', async () => {
+    const { room, admit, park, unpark } = queue(1, 2);
+    admit('greedy');
+    const [unheard, parked] = [admit('greedy'), park('greedy', 1)];
+    admit('modest');
+    unpark(parked);
+    expect([room.waiting, parked.isWaiting, unheard.isWaiting]).toEqual([2, false, true]);
+    await expect(parked.granted(never)).rejects.toMatchObject({ code: 'queue_timeout' });
+  });
+});
+
+it('says when a job has come, got its slot or left', () => {
+  const { room, admit, park, unpark } = queue(1, 2);
+  const counts: string[] = [];
+  room.onChange(() => counts.push(`${room.active} ${room.waiting}`));
+  const [running, parked] = [admit(), park('a', 1)];
+  running.release();
+  unpark(parked);
+  admit().release();
+  parked.release();
+  expect(counts).toEqual(['1 0', '1 1', '0 1', '1 0', '1 1', '1 0', '0 0']);
+});
+
+describe('idleness', () => {
+  it('is there at once when nobody runs or waits', async () => {
+    await queue(1, 1).room.idle();
+  });
+
+  it('comes when the last one has left, running or waiting', async () => {
+    const { room, admit } = queue(1, 2);
+    const [running, waiting, leaver] = [admit(), admit(), admit()];
+    let idle = 0;
+    for (let times = 0; times < 2; times++) void room.idle().then(() => idle++);
+    leaver.release();
+    running.release();
+    await settled();
+    expect(idle).toBe(0);
+    waiting.release();
+    await settled();
+    expect(idle).toBe(2);
+  });
+
+  it('is not there while one that was admitted waits for something else first', async () => {
+    const { room, admit, park } = queue(2, 1);
+    const [running, parked] = [admit(), park('a', 1)];
+    let isIdle = false;
+    void room.idle().then(() => {
+      isIdle = true;
+    });
+    running.release();
+    await settled();
+    expect(isIdle).toBe(false);
+    parked.release();
+    await settled();
+    expect(isIdle).toBe(true);
+  });
+
+  it('comes again after new work', async () => {
+    const { room, admit } = queue(1, 0);
+    admit().release();
+    await room.idle();
+    const ticket = admit();
+    let isIdle = false;
+    void room.idle().then(() => {
+      isIdle = true;
+    });
+    await settled();
+    expect(isIdle).toBe(false);
+    ticket.release();
+    await settled();
+    expect(isIdle).toBe(true);
+  });
+});
+
+it.each([1, 2, 3])('never exceeds a limit and never leaves a slot unused, whatever happens (seed %d)', async (seed) => {
+  const random = randomNumbers(seed);
+  const { room, admit } = queue(3, 7, 50);
+  const controllers = new Map<Ticket, AbortController>();
+  for (let step = 0; step < 2000; step++) {
+    const held = [...controllers.keys()][Math.floor(random() * controllers.size)];
+    if (random() < 0.5 || held === undefined) {
+      const refusal = refusalOf(() => {
+        const ticket = admit(`client ${Math.floor(random() * 4)}`, Math.floor(random() * 12));
+        const controller = new AbortController();
+        controllers.set(ticket, controller);
+        ticket.granted(controller.signal).catch(() => {});
+        return ticket;
+      });
+      if (refusal !== null) expect(room.active).toBe(3);
+    } else {
+      if (random() < 0.5) controllers.get(held)?.abort(gone);
+      held.release();
+      controllers.delete(held);
+    }
+    expect(room.active).toBeLessThanOrEqual(3);
+    expect(room.waiting).toBeLessThanOrEqual(7);
+    if (room.waiting > 0) expect(room.active).toBe(3);
+    if (step % 100 === 0) await settled(1);
+  }
+  for (const ticket of controllers.keys()) ticket.release();
+  await room.idle();
+  expect([room.active, room.waiting]).toEqual([0, 0]);
+});
+
+it('The names that one key speaks for have its slots together', async () => {
+  const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), ...(client === 'key app' && { maxRunning: 2 }) });
+  const { room, admit } = queue(4, 10, 1000, boundsOf);
+  const [ada, bob, eve, other] = ['key app/ada', 'key app/bob', 'key app/eve', 'key other'].map((name) => admit(name));
+  const hasSlot = (client: string) => room.hasSlotFor({ client, cli: 'main' });
+  expect(['key app/joe', 'key app', 'key other'].map(hasSlot)).toEqual([false, false, true]);
+  expect([ada, bob, eve, other].map((ticket) => ticket?.isWaiting)).toEqual([false, false, true, false]);
+  bob?.release();
+  await settled();
+  expect([room.active, eve?.isWaiting]).toEqual([3, false]);
+});

@@ -1,0 +1,67 @@
+import { Banner, bannerLines } from '../../../../src/primary/lifecycle/banner.js';
+import { paintFor } from '../../../../src/shared/text/paint.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const facts = { version: '1.2.3', adapter: 'claude', consolePath: '/console/', needsKey: false };
+const ready = { status: 'ready', version: '2.1.328', error: null } as const;
+const url = 'http://127.0.0.1:5051';
+const paint = paintFor(false);
+
+function bannerWithClock() {
+  const clock = new FakeClock();
+  const shown: string[][] = [];
+  return { clock, shown, banner: new Banner(facts, clock, paint, (lines) => void shown.push([...lines])) };
+}
+
+describe('the banner', () => {
+  it('has four lines: URL, console, model CLI with its version, how to ask', async () => {
+    expect(bannerLines(facts, url, ready, paint)).toEqual([
+      '',
+      '  prompt-relay 1.2.3  http://127.0.0.1:5051',
+      '  console             http://127.0.0.1:5051/console/',
+      '  model CLI           claude 2.1.328, ready',
+      `  ask it              curl ${url}/ask -H 'Content-Type: application/json' -d '{"prompt":"Hello"}'`,
+      '',
+    ]);
+  });
+
+  it('has no line for a console that is off, and names the key that is needed', async () => {
+    const lines = bannerLines({ ...facts, consolePath: null, needsKey: true }, url, ready, paint);
+    expect(lines.join('\n')).not.toContain('console');
+    expect(lines.join('\n')).toContain('-H "X-API-Key: $MODEL_API_KEY"');
+  });
+
+  it('says why the model CLI is not ready, in one line that steers no terminal', async () => {
+    const failed = { status: 'not_ready', version: null, error: 'log in\n\u001b[2J' } as const;
+    expect(bannerLines(facts, url, failed, paint)[3]).toBe(
+      '  model CLI           claude, not ready: log in\\x0a\\x1b[2J',
+    );
+  });
+
+  it('waits for the first check, and is shown once', async () => {
+    const { banner, shown, clock } = bannerWithClock();
+    banner.serving(url);
+    expect(shown).toEqual([]);
+    banner.checked(ready);
+    banner.checked(ready);
+    await clock.advance(10_000);
+    expect(shown).toEqual([bannerLines(facts, url, ready, paint)]);
+  });
+
+  it('is shown as soon as it serves where the check was faster', async () => {
+    const { banner, shown } = bannerWithClock();
+    banner.checked(ready);
+    expect(shown).toEqual([]);
+    banner.serving(url);
+    expect(shown).toEqual([bannerLines(facts, url, ready, paint)]);
+  });
+
+  it('says that the check is under way where it takes long', async () => {
+    const { banner, shown, clock } = bannerWithClock();
+    banner.serving(url);
+    await clock.advance(2000);
+    expect(shown.flat()).toContain('  model CLI           claude, checking …');
+    banner.checked(ready);
+    expect(shown).toHaveLength(1);
+  });
+});

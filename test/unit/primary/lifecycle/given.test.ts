@@ -1,0 +1,12 @@
+import { takeSettings } from '../../../../src/primary/lifecycle/given.js';
+import { variables } from '../../../../src/shared/config/variables.js';
+
+describe('the variables of prompt-relay', () => {
+  it('are all taken out of the environment, mistyped ones too, and nothing else is', () => {
+    const others = { PATH: '/bin', MODEL: 'a', MY_MODEL_API_KEY: 'b' };
+    const own = Object.fromEntries([...Object.keys(variables), 'MODEL_API_KEYS'].map((name) => [name, 'x']));
+    const env = { ...others, ...own };
+    expect(takeSettings(env)).toEqual({ ...others, ...own });
+    expect(env).toEqual(others);
+  });
+});

@@ -1,0 +1,24 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const modules = join(__dirname, '..', '..', '..', '..', 'src');
+
+/** Says which of these descriptors are open in a program that it starts, and that it can work itself. */
+const closes = `
+const { closeInherited } = require(process.argv[1] + '/primary/lifecycle/inherited-fds.js');
+closeInherited([41]).then(async () => {
+  const { execFileSync } = require('node:child_process');
+  await require('node:fs/promises').readFile('/etc/passwd');
+  process.stdout.write(execFileSync('/bin/ls', ['/proc/self/fd'], { encoding: 'utf8' }));
+});
+`;
+
+describe('A descriptor that the service was started with by accident', () => {
+  it('is not handed on to what the service starts, and one that was meant for it stays', async () => {
+    const words = [process.execPath, '-e', closes, modules];
+    const script = 'exec "$@" 40</etc/passwd 41</etc/passwd 250</etc/passwd';
+    const { stdout } = await promisify(execFile)('/bin/bash', ['-c', script, 'bash', ...words]);
+    expect(stdout.trim().split('\n').toSorted()).toEqual(['0', '1', '2', '3', '41']); // 3 is what ls itself has opened
+  });
+});

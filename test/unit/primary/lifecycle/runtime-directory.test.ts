@@ -1,0 +1,61 @@
+import { access, mkdir, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { basename, dirname, join } from 'node:path';
+import {
+  makeRuntimeDirectory,
+  removeDirectories,
+  runtimeParent,
+} from '../../../../src/primary/lifecycle/runtime-directory.js';
+import { ConfigFault } from '../../../../src/shared/config/config.js';
+import { ownerOfFolder } from '../../../../src/shared/process/instance.js';
+import { temporaryFolder } from '../../../support/folder.js';
+
+const owner = { pid: 7, startTicks: '123', pidNamespace: '4026531836' };
+
+describe('the parent of the runtime directory', () => {
+  it.each([
+    ['/run/prompt-relay', '/run/prompt-relay'],
+    ['/run/first:/run/second', '/run/first'],
+    ['run', join(process.cwd(), 'run')],
+  ])('is what systemd names, as an absolute path: %s', (value, path) => {
+    expect(runtimeParent({ RUNTIME_DIRECTORY: value })).toEqual({ variable: 'RUNTIME_DIRECTORY', path });
+  });
+
+  it.each([{}, { RUNTIME_DIRECTORY: '' }])('is the folder for temporary files where systemd names none: %j', (env) => {
+    expect(runtimeParent(env)).toEqual({ variable: 'TMPDIR', path: tmpdir() });
+  });
+});
+
+describe('the runtime directory', () => {
+  it('is a new folder that nobody else may open, and its name tells whose it is', async () => {
+    await using folder = await temporaryFolder();
+    const parent = { variable: 'TMPDIR', path: folder.path } as const;
+    const paths = [await makeRuntimeDirectory(parent, owner), await makeRuntimeDirectory(parent, owner)];
+    expect(new Set(paths).size).toBe(2);
+    for (const path of paths) {
+      expect([dirname(path), ownerOfFolder(basename(path))]).toEqual([folder.path, owner]);
+      expect((await stat(path)).mode & 0o777).toBe(0o700);
+    }
+  });
+
+  it.each(['RUNTIME_DIRECTORY', 'TMPDIR'] as const)(
+    'is a fault of the configuration where it can not be made, under the name of the variable: %s',
+    async (variable) => {
+      await using folder = await temporaryFolder();
+      const path = join(folder.path, 'missing');
+      const failure = await makeRuntimeDirectory({ variable, path }, owner).catch((error: unknown) => error);
+      expect(failure).toBeInstanceOf(ConfigFault);
+      expect(failure).toMatchObject({ faults: [`${variable}: cannot create a folder in ${path} (ENOENT)`] });
+    },
+  );
+
+  it('is removed with all that is in it, and does not need to be there', async () => {
+    await using folder = await temporaryFolder();
+    const path = await makeRuntimeDirectory({ variable: 'TMPDIR', path: folder.path }, owner);
+    await mkdir(join(path, 'deep'));
+    await writeFile(join(path, 'deep', 'file'), 'text');
+    await removeDirectories([path, path]);
+    await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' });
+    await removeDirectories([path, path]);
+  });
+});

@@ -1,0 +1,51 @@
+import { once } from 'node:events';
+import { access, mkdir, symlink, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { checkSocketPath, clearStaleSocket } from '../../../../src/primary/lifecycle/socket-path.js';
+import { ConfigFault } from '../../../../src/shared/config/config.js';
+import { bindUnix } from '../../../../src/shared/listening-socket.js';
+import { temporaryFolder } from '../../../support/folder.js';
+
+async function withPath(act: (path: string) => Promise<void>): Promise<void> {
+  await using folder = await temporaryFolder();
+  await act(join(folder.path, 'socket'));
+}
+
+describe('the path of the Unix socket', () => {
+  it('may be free', () => withPath(clearStaleSocket));
+
+  it('is cleared of a socket that nobody listens on', () =>
+    withPath(async (path) => {
+      bindUnix(path); // as a process that was killed leaves it
+      await checkSocketPath(path);
+      await clearStaleSocket(path);
+      await expect(access(path)).rejects.toMatchObject({ code: 'ENOENT' });
+    }));
+
+  it('is left alone where somebody answers', () =>
+    withPath(async (path) => {
+      const server = createServer().listen(path);
+      await once(server, 'listening');
+      await clearStaleSocket(path);
+      await access(path);
+      server.close();
+    }));
+
+  it.each<[string, (path: string) => Promise<void>]>([
+    ['a file', (path) => writeFile(path, 'precious')],
+    ['a folder', (path) => mkdir(path).then(() => {})],
+    ['a link', (path) => symlink('/dev/null', path)],
+  ])('is a fault of the configuration where it is %s, which stays', (_, make) =>
+    withPath(async (path) => {
+      await make(path);
+      const faults = [`MODEL_API_SOCKET: ${path} exists and is not a socket: choose another path`];
+      for (const look of [checkSocketPath, clearStaleSocket]) {
+        const failure = await look(path).catch((error: unknown) => error);
+        expect(failure).toBeInstanceOf(ConfigFault);
+        expect(failure).toMatchObject({ faults });
+      }
+      await access(path);
+    }),
+  );
+});

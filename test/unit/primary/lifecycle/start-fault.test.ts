@@ -1,0 +1,23 @@
+import { placesOfFault, startFault } from '../../../../src/primary/lifecycle/start-fault.js';
+import { ConfigFault } from '../../../../src/shared/config/config.js';
+
+describe('the fault of a start', () => {
+  it('is told with every fault of the configuration, and the near misses beside them', () => {
+    const { text, records } = startFault(new ConfigFault(['A: is wrong'], ['B is not a variable']));
+    expect(text).toBe("prompt-relay can't start:\n  A: is wrong\n  Warning: B is not a variable\n");
+    expect(records).toEqual([
+      ['config_invalid', { error: 'A: is wrong' }],
+      ['config_warning', { warning: 'B is not a variable' }],
+    ]);
+  });
+
+  it('steers no terminal', () => {
+    expect(startFault(new ConfigFault(['\u001b[2J'])).text).not.toContain('\u001b');
+  });
+
+  it('is told once where both streams end at one place, else in each of them', () => {
+    expect(placesOfFault(true, true)).toEqual({ inText: true, inLog: false });
+    expect(placesOfFault(true, false)).toEqual({ inText: false, inLog: true });
+    expect(placesOfFault(false, false)).toEqual({ inText: true, inLog: true });
+  });
+});

@@ -1,0 +1,292 @@
+import { type ShutdownSteps, Supervisor } from '../../../../src/primary/lifecycle/supervisor.js';
+import type { Phase } from '../../../../src/shared/phase.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { LogBook } from '../../../support/log-book.js';
+import { settled } from '../../../support/settled.js';
+
+/** A service with this much to do, which records what it is told. */
+class Harness implements ShutdownSteps {
+  readonly clock = new FakeClock();
+  readonly log = new LogBook();
+  readonly story: string[] = [];
+  readonly reasons: Error[] = [];
+  readonly limitsMs: number[] = [];
+  sendsAll = true;
+  sendsForEver = false;
+  #cutSending: () => void = () => {};
+  readonly #sendingCut = new Promise<void>((resolve) => {
+    this.#cutSending = resolve;
+  });
+  readonly supervisor: Supervisor;
+  #running: number;
+  #endsWhenCut: boolean;
+  #finish: () => void = () => {};
+  readonly #idle = new Promise<void>((resolve) => {
+    this.#finish = resolve;
+  });
+
+  constructor({ running = 0, endsWhenCut = true, drainMs = 30_000 } = {}) {
+    this.#running = running;
+    this.#endsWhenCut = endsWhenCut;
+    this.supervisor = new Supervisor(drainMs, this.clock, this.log, this);
+  }
+
+  entered(phase: Phase): void {
+    this.story.push(phase);
+  }
+
+  exit(code: number): void {
+    this.story.push(`exit ${code}`);
+  }
+
+  async idle(): Promise<void> {
+    if (this.#running > 0) await this.#idle;
+  }
+
+  counts() {
+    return { running: this.#running, queued: 0 };
+  }
+
+  cutAll(reason: Error): void {
+    this.story.push('cut');
+    this.reasons.push(reason);
+    if (this.#endsWhenCut) this.finishWork();
+  }
+
+  async stopWorkers(limitMs: number): Promise<boolean> {
+    this.story.push('stop workers');
+    this.limitsMs.push(limitMs);
+    if (limitMs === 0) this.#cutSending();
+    if (this.sendsForEver) await this.#sendingCut;
+    await settled();
+    return this.sendsAll && !this.sendsForEver;
+  }
+
+  async endProcesses(): Promise<void> {
+    this.story.push('end processes');
+  }
+
+  finishWork(): void {
+    this.#running = 0;
+    this.#finish();
+  }
+
+  /** Lets everything happen that happens by itself; returns the story so far. */
+  async soFar(): Promise<string[]> {
+    await settled(40);
+    return this.story;
+  }
+}
+
+describe('the supervisor', () => {
+  it('is starting, until a worker listens; then it is ready, once', () => {
+    const harness = new Harness();
+    expect(harness.supervisor.phase).toBe('starting');
+    expect([harness.supervisor.becomeReady(), harness.supervisor.becomeReady()]).toEqual([true, false]);
+    expect([harness.supervisor.phase, harness.supervisor.drainEndsAt]).toEqual(['ready', null]);
+    expect(harness.story).toEqual(['ready']);
+  });
+
+  it('exits with 0 when nothing is left to do', async () => {
+    const harness = new Harness();
+    harness.supervisor.becomeReady();
+    await harness.supervisor.terminate('SIGTERM');
+    expect(harness.story).toEqual(['ready', 'draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.supervisor.phase).toBe('stopped');
+  });
+
+  it('lets work finish before it exits with 0', async () => {
+    const harness = new Harness({ running: 3 });
+    harness.supervisor.becomeReady();
+    void harness.supervisor.terminate('SIGTERM');
+    expect(harness.supervisor.phase).toBe('draining');
+    expect(harness.supervisor.drainEndsAt).toBe(harness.clock.now() + 30_000);
+    await harness.clock.advance(29_999);
+    expect(await harness.soFar()).toEqual(['ready', 'draining']);
+    harness.finishWork();
+    expect(await harness.soFar()).toEqual(['ready', 'draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.log.entries).toEqual([
+      { level: 'info', event: 'shutdown_start', fields: { signal: 'SIGTERM', running: 3, queued: 0 } },
+      { level: 'info', event: 'shutdown_complete', fields: { running: 0, queued: 0 } },
+    ]);
+  });
+
+  it('knows how much of the drain is left, in whole seconds as they are told', async () => {
+    const harness = new Harness({ running: 1, drainMs: 400_000, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    const left: number[] = [];
+    for (const ms of [0, 150_500, 249_000, 10_000]) {
+      await harness.clock.advance(ms);
+      left.push(harness.supervisor.drainSecondsLeft);
+    }
+    expect(left).toEqual([300, 250, 1, 1]);
+  });
+
+  it('knows that nothing of it is left after a second signal', async () => {
+    const harness = new Harness({ running: 1, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    void harness.supervisor.terminate('SIGINT');
+    await harness.soFar();
+    expect(harness.supervisor.drainSecondsLeft).toBe(1);
+  });
+
+  it('cuts what is left at the drain time-out, and exits with 1', async () => {
+    const harness = new Harness({ running: 1 });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(30_000);
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(harness.reasons).toEqual([expect.objectContaining({ code: 'shutting_down', retryAfterSeconds: 5 })]);
+    expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
+  });
+
+  it('cuts at once what is left where there is no time to drain', async () => {
+    const harness = new Harness({ running: 1, drainMs: 0 });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(0);
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+  });
+
+  it('stops the workers only after what was cut has ended', async () => {
+    const harness = new Harness({ running: 1, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(30_000);
+    await harness.clock.advance(14_000);
+    expect(await harness.soFar()).toEqual(['draining', 'cut']);
+    harness.finishWork();
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+  });
+
+  it('does not wait for ever for what was cut', async () => {
+    const harness = new Harness({ running: 1, endsWhenCut: false });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(30_000);
+    await harness.clock.advance(15_000);
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+  });
+
+  it('cuts at once at the second signal', async () => {
+    const harness = new Harness({ running: 1 });
+    void harness.supervisor.terminate('SIGTERM');
+    await settled();
+    void harness.supervisor.terminate('SIGINT');
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(harness.clock.monotonicMs()).toBe(0);
+  });
+
+  it('takes the same signal twice in half a second for one', async () => {
+    const harness = new Harness({ running: 1 });
+    void harness.supervisor.terminate('SIGINT');
+    await harness.clock.advance(499);
+    void harness.supervisor.terminate('SIGINT');
+    expect(await harness.soFar()).toEqual(['draining']);
+    await harness.clock.advance(1);
+    void harness.supervisor.terminate('SIGINT');
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+  });
+
+  it('gives the last answers what is left of the drain to be sent, and tells when that was not enough', async () => {
+    const harness = new Harness({ running: 1 });
+    harness.sendsAll = false;
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(10_000);
+    harness.finishWork();
+    expect(await harness.soFar()).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(harness.limitsMs).toEqual([20_000]);
+    expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_timeout']);
+  });
+
+  it('gives them two seconds even where nothing is left of the drain', async () => {
+    const harness = new Harness({ running: 1, drainMs: 1000 });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.clock.advance(1000);
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+    expect(harness.limitsMs).toEqual([2000]);
+  });
+
+  it('cuts the sending of the last answers short at a second signal', async () => {
+    const harness = new Harness();
+    harness.sendsForEver = true;
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.soFar();
+    void harness.supervisor.terminate('SIGINT');
+    expect(await harness.soFar()).toEqual([
+      'draining',
+      'end processes',
+      'stop workers',
+      'stop workers',
+      'stopped',
+      'exit 1',
+    ]);
+    expect(harness.limitsMs).toEqual([30_000, 0]);
+  });
+
+  it('remembers a second signal that comes while processes are being ended', async () => {
+    const harness = new Harness();
+    const endings: (() => void)[] = [];
+    harness.endProcesses = () => new Promise((resolve) => endings.push(resolve));
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.soFar();
+    void harness.supervisor.terminate('SIGINT');
+    endings[0]?.();
+    expect(await harness.soFar()).toEqual(['draining', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.limitsMs).toEqual([0]);
+  });
+
+  it('exits once, however many signals come', async () => {
+    const harness = new Harness({ running: 1 });
+    for (let times = 0; times < 5; times++) void harness.supervisor.terminate('SIGTERM');
+    await harness.soFar();
+    await harness.supervisor.terminate('SIGTERM');
+    await harness.supervisor.fail(69);
+    await harness.clock.advance(100_000);
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 1']);
+  });
+
+  it('drains also before it was ready, and is never ready after that', async () => {
+    const harness = new Harness();
+    const terminated = harness.supervisor.terminate('SIGINT');
+    expect(harness.supervisor.becomeReady()).toBe(false);
+    await terminated;
+    expect(harness.supervisor.becomeReady()).toBe(false);
+    expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+  });
+
+  it('cuts all work and exits with the given code when nothing can be served', async () => {
+    const harness = new Harness({ running: 2 });
+    await harness.supervisor.fail(69);
+    expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
+    expect(harness.supervisor.phase).toBe('stopped');
+  });
+
+  it('can fail before it was ready, and tells its workers that it drains', async () => {
+    const harness = new Harness();
+    const failed = harness.supervisor.fail(69);
+    expect([harness.supervisor.phase, harness.supervisor.becomeReady()]).toEqual(['draining', false]);
+    await failed;
+    expect(harness.story).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
+  });
+
+  it('ends at a signal that comes before anything has started', async () => {
+    const harness = new Harness();
+    await harness.supervisor.terminate('SIGTERM');
+    expect(harness.story).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+    expect(harness.log.events).toEqual(['shutdown_start', 'shutdown_complete']);
+  });
+
+  it('takes no step twice while it fails, whatever signals come', async () => {
+    const harness = new Harness({ running: 1, endsWhenCut: false });
+    void harness.supervisor.fail(69);
+    await harness.supervisor.terminate('SIGTERM');
+    await harness.supervisor.fail(70);
+    harness.finishWork();
+    expect(await harness.soFar()).toEqual(['draining', 'cut', 'end processes', 'stop workers', 'stopped', 'exit 69']);
+  });
+
+  it('does not fail any more once it drains', async () => {
+    const harness = new Harness({ running: 1 });
+    void harness.supervisor.terminate('SIGTERM');
+    await harness.supervisor.fail(69);
+    harness.finishWork();
+    expect(await harness.soFar()).toEqual(['draining', 'end processes', 'stop workers', 'stopped', 'exit 0']);
+  });
+});

@@ -1,0 +1,140 @@
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Systemd, takeHandover } from '../../../../src/primary/lifecycle/systemd.js';
+import type { Phase } from '../../../../src/shared/phase.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
+import { until } from '../../../support/until.js';
+
+const notify = { NOTIFY_SOCKET: '/run/notify', WATCHDOG_PID: '7', WATCHDOG_USEC: '30000000' };
+const listen = { LISTEN_PID: '7', LISTEN_FDS: '2', LISTEN_FDNAMES: 'a:b' };
+
+describe('what systemd hands over', () => {
+  it('is taken out of the environment, and nothing else is', () => {
+    const env = { PATH: '/bin', ...notify, ...listen };
+    expect(takeHandover(env, 7)).toEqual({ notifySocket: '/run/notify', watchdogMs: 30_000, passedFds: [3, 4] });
+    expect(env).toEqual({ PATH: '/bin' });
+  });
+
+  it('is not taken for ours when it was meant for another process, and is taken out all the same', () => {
+    const env = { ...notify, ...listen };
+    expect(takeHandover(env, 8)).toEqual({ notifySocket: '/run/notify', watchdogMs: null, passedFds: [] });
+    expect(env).toEqual({});
+  });
+
+  it.each([{}, { NOTIFY_SOCKET: '', WATCHDOG_USEC: 'soon', LISTEN_PID: '7', LISTEN_FDS: 'some' }])(
+    'is nothing where there is nothing of use: %j',
+    (env) => {
+      expect(takeHandover(env, 7)).toEqual({ notifySocket: null, watchdogMs: null, passedFds: [] });
+    },
+  );
+});
+
+/** A notifier that writes what it is to send into the file that is named as the socket. */
+const notifier = '#!/bin/sh\nprintf "%s\\n" "$*" >>"$NOTIFY_SOCKET"\n';
+
+/** A service under systemd, whose notifications can be read. */
+class Harness implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly systemd: Systemd;
+  currentPhase: Phase = 'ready';
+  ready = 2;
+  readonly #folder: TemporaryFolder;
+
+  static async create(watchdogMs: number | null = null): Promise<Harness> {
+    const folder = await temporaryFolder();
+    await writeFile(join(folder.path, 'notify'), notifier);
+    await chmod(join(folder.path, 'notify'), 0o755);
+    return new Harness(folder, watchdogMs);
+  }
+
+  private constructor(folder: TemporaryFolder, watchdogMs: number | null) {
+    this.#folder = folder;
+    const handover = { notifySocket: join(folder.path, 'sent'), watchdogMs, passedFds: [] };
+    this.systemd = new Systemd(handover, join(folder.path, 'notify'), 42, this.clock);
+  }
+
+  start(): void {
+    this.systemd.start({
+      phase: () => this.currentPhase,
+      slots: { active: 0, waiting: 1 },
+      workers: { counts: () => ({ starting: 0, ready: this.ready, stopping: 0 }) },
+    });
+  }
+
+  /** The notifications sent by now, once there are so many. */
+  async sent(count: number): Promise<string[]> {
+    const lines = async () => {
+      const text = await readFile(join(this.#folder.path, 'sent'), 'utf8').catch(() => '');
+      return text.split('\n').slice(0, -1);
+    };
+    await until(async () => (await lines()).length >= count, `${count} notifications`);
+    return lines();
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#folder[Symbol.asyncDispose]();
+  }
+}
+
+describe('systemd is notified', () => {
+  it('of the phases that it knows, in order, in the name of this process', async () => {
+    await using harness = await Harness.create();
+    for (const phase of ['starting', 'ready', 'draining', 'stopped'] as const) harness.systemd.announce(phase);
+    expect(await harness.sent(2)).toEqual(['--pid=42 READY=1', '--pid=42 STOPPING=1']);
+  });
+
+  it('of a reload and of its end, even where the reload has failed', async () => {
+    await using harness = await Harness.create();
+    expect(await harness.systemd.reloading(Promise.resolve(false))).toBe(false);
+    expect(await harness.sent(2)).toEqual(['--pid=42 RELOADING=1', '--pid=42 READY=1']);
+  });
+
+  it('of its state, when that has changed', async () => {
+    await using harness = await Harness.create();
+    harness.start();
+    await harness.clock.advance(10_000);
+    harness.currentPhase = 'draining';
+    await harness.clock.advance(2000);
+    expect(await harness.sent(2)).toEqual([
+      '--pid=42 STATUS=ready: 0 running, 1 waiting, 2 workers',
+      '--pid=42 STATUS=draining: 0 running, 1 waiting, 2 workers',
+    ]);
+  });
+
+  it('that it lives twice in each watchdog time, while a worker can answer or the service drains', async () => {
+    await using harness = await Harness.create(1000);
+    harness.start();
+    await harness.clock.advance(1000);
+    harness.ready = 0;
+    await harness.clock.advance(500);
+    harness.currentPhase = 'draining';
+    await harness.clock.advance(499);
+    expect(await harness.sent(2)).toEqual(Array(2).fill('--pid=42 WATCHDOG=1'));
+    await harness.clock.advance(1);
+    expect((await harness.sent(4)).filter((line) => line.includes('WATCHDOG'))).toHaveLength(3);
+  });
+
+  it('of nothing, where it has not asked, or there is no systemd-notify', async () => {
+    const clock = new FakeClock();
+    for (const [notifySocket, program] of [
+      ['/run/notify', null],
+      [null, '/usr/bin/systemd-notify'],
+    ] as const) {
+      const systemd = new Systemd({ notifySocket, watchdogMs: 1000, passedFds: [] }, program, 42, clock);
+      systemd.start({} as never);
+      systemd.announce('ready');
+    }
+    expect(clock.pending).toBe(0);
+  });
+
+  it.each(['not\0a program', '/bin/false'])(
+    'in vain where the notifier does not work, and the service goes on: %j',
+    async (program) => {
+      const handover = { notifySocket: '/run/notify', watchdogMs: null, passedFds: [] };
+      const systemd = new Systemd(handover, program, 42, new FakeClock());
+      systemd.announce('ready');
+      expect(await systemd.reloading(Promise.resolve(true))).toBe(true);
+    },
+  );
+});

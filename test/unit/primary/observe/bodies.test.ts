@@ -1,0 +1,121 @@
+import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
+import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
+import { spellingOf } from '../../../../src/primary/cli/model-names.js';
+import type { AtLeastOne } from '../../../../src/primary/cli/models.js';
+import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import { degradedReasons } from '../../../../src/primary/observe/reasons.js';
+import { breakerBodyOf, countsOf, historyOf } from '../../../../src/primary/observe/status.js';
+import { loadConfig } from '../../../../src/shared/config/config.js';
+import type { ReadinessEntry } from '../../../../src/shared/health.js';
+import { healthOf } from '../../../support/cli-health.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobFailed, jobRequest } from '../../../support/job-records.js';
+
+const until = new Date(Date.UTC(2026, 0, 1) + 30_000).toISOString();
+const store = { kind: 'memory', isUp: true } as const;
+
+function entry(cli: string, status: ReadinessEntry['status'], checkedAt: number): ReadinessEntry {
+  const nothing = { durationMs: 1, trigger: 'start', version: null, error: null } as const;
+  return { ...nothing, cli, adapter: cli, status, checkedAt };
+}
+
+/** CLIs that are ready, as far as a status shows them. */
+async function house(names: AtLeastOne<string>, env: Readonly<Record<string, string>> = {}) {
+  const clock = new FakeClock();
+  const create = (name: string) => {
+    const publicName = (model: string | null) =>
+      spellingOf([{ name: names[0] }, ...others]).publicName({ name }, model);
+    const adapter = { models: null } as unknown as Adapter;
+    return { name, adapter, publicName, health: healthOf(clock, { cli: name }) } as unknown as ModelCli;
+  };
+  const others = names.slice(1).map((name) => ({ name }));
+  const clis: AtLeastOne<ModelCli> = [create(names[0]), ...others.map(({ name }) => create(name))];
+  await Promise.all(clis.map(({ health }) => health.checks.check('start')));
+  const router = new ModelRouter(await loadConfig(env, async () => ''), clis);
+  /** A job that names this model finds the quota used up. */
+  const useUp = (model: string | null, scope: 'account' | 'model') => {
+    const request = jobRequest({ model });
+    const route = router.route(request);
+    const quota = { scope, resetsAt: null };
+    const failure = { code: 'cli_error', message: 'used up', reason: 'quota', quota } as const;
+    route.cli.health.circuits.admitted({ request, route });
+    route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
+  };
+  return { clis, router, useUp, reasons: () => degradedReasons({ clis, router, store }), clock };
+}
+
+describe('What is told of several CLIs', () => {
+  it('says which accounts and models hold jobs back, each with its name', async () => {
+    const { clis, router, useUp } = await house(['claude', 'codex']);
+    useUp('codex/gpt-5', 'account');
+    useUp('opus', 'model');
+    const { state, models } = breakerBodyOf(clis);
+    expect([state, models.map(({ model, state: of }) => [model, of])]).toEqual([
+      'closed',
+      [
+        ['claude/opus', 'open'],
+        ['codex', 'open'],
+      ],
+    ]);
+    const refusals = ['codex/gpt-5', 'haiku', 'opus'].map((model) => {
+      const request = jobRequest({ model });
+      const route = router.route(request);
+      return route.cli.health.circuits.refusal({ request, route })?.reason;
+    });
+    expect(refusals).toEqual(['quota', undefined, 'quota']);
+    for (const { health } of clis) health.stop();
+  });
+
+  it('is for one CLI what its breaker says', async () => {
+    const { clis, useUp } = await house(['claude']);
+    useUp('opus', 'account');
+    expect(breakerBodyOf(clis)).toMatchObject({ state: 'open', reason: 'quota', models: [] });
+    useUp(null, 'model');
+    for (const { health } of clis) health.stop();
+  });
+
+  it('is degraded by what is open for all jobs of a CLI, or for those that name no model', async () => {
+    const { clis, useUp, reasons } = await house(['claude', 'codex'], { MODEL_API_DEFAULT_MODEL: 'claude/opus' });
+    useUp('claude/haiku', 'model');
+    expect(reasons()).toEqual([]);
+    useUp('claude/opus', 'model');
+    useUp('codex/gpt', 'account');
+    expect(reasons()).toMatchObject([
+      {
+        name: 'claude/opus',
+        message: 'the account of the model CLI claude has used up its quota for claude/opus',
+        until,
+      },
+      { name: 'codex', message: 'the account of the model CLI codex has used up its quota', until },
+    ]);
+    clis[1]?.health.circuits.tryAgain();
+    expect(reasons().map(({ name }) => name)).toEqual(['claude/opus']);
+    for (const { health } of clis) health.stop();
+  });
+
+  it.each([
+    [{ MODEL_API_DEFAULT_MODEL: 'opus' }, null, 'opus'],
+    [{ MODEL_API_DEFAULT_MODEL: 'opus' }, 'opus', 'opus'],
+    [{}, null, 'default'],
+    [{}, 'opus', null],
+  ])('names, with one CLI and %j, the circuit of the model %s as that of %s', async (env, model, name) => {
+    const { clis, useUp, reasons } = await house(['claude'], env);
+    useUp(model, 'model');
+    expect(reasons().map((reason) => reason.name)).toEqual(name === null ? [] : [name]);
+    for (const { health } of clis) health.stop();
+  });
+
+  it('has one history, in the order of the checks, and the sum of their processes', () => {
+    const cliOf = (entries: readonly ReadinessEntry[], live: number) => {
+      const health = { checks: { history: () => entries } };
+      const pool = { counts: () => ({ standby: 1, live, busy: 0, stopping: 0 }) };
+      return { health, pool } as unknown as ModelCli;
+    };
+    const clis = [
+      cliOf([entry('claude', 'ready', 1), entry('claude', 'ready', 4)], 2),
+      cliOf([entry('codex', 'ready', 2), entry('codex', 'not_ready', 3)], 3),
+    ];
+    expect(historyOf(clis, null).map(({ checkedAt }) => checkedAt)).toEqual([1, 2, 3, 4]);
+    expect(countsOf(clis)).toEqual({ standby: 2, live: 5, busy: 0, stopping: 0 });
+  });
+});

@@ -1,0 +1,77 @@
+import { Registry } from 'prom-client';
+import { ClientMetrics } from '../../../../src/primary/observe/client-metrics.js';
+import { outcomes } from '../../../../src/shared/job.js';
+import { Exposition, fallen } from '../../../support/exposition.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+
+class Harness {
+  readonly #registry = new Registry();
+  waiting = new Map<string, number>();
+  readonly clients: ClientMetrics;
+
+  constructor(...keyNames: string[]) {
+    this.clients = new ClientMetrics(this.#registry, keyNames, () => this.waiting);
+  }
+
+  answer(client: string): void {
+    this.clients.jobEnded(jobRequest({ client }), jobDone());
+  }
+
+  async read(): Promise<Exposition> {
+    return new Exposition(await this.#registry.metrics());
+  }
+
+  async labels(): Promise<string[]> {
+    const { samples } = await this.read();
+    return [...new Set(samples.map(({ labels }) => labels.client ?? ''))].sort();
+  }
+}
+
+describe('the metrics by client', () => {
+  it('are there from the start for every key and for all others together, and 0', async () => {
+    const scrape = await new Harness('alice', 'bob').read();
+    for (const client of ['alice', 'bob', 'other']) {
+      expect(scrape.value(`client_jobs_queued{client="${client}"}`)).toBe(0);
+      expect(scrape.value(`client_refused_total{client="${client}"}`)).toBe(0);
+      for (const outcome of outcomes) {
+        expect(scrape.value(`client_jobs_total{client="${client}",outcome="${outcome}"}`)).toBe(0);
+      }
+    }
+    expect(scrape.samples).toHaveLength(3 * (outcomes.length + 2));
+  });
+
+  it('count jobs, refusals and those who wait, addresses all together', async () => {
+    const harness = new Harness('alice');
+    harness.answer('key alice');
+    harness.clients.jobEnded(jobRequest({ client: 'key alice' }), jobFailed('timeout'));
+    for (const client of ['address 192.0.2.1', 'address 192.0.2.2', 'local']) harness.answer(client);
+    harness.clients.refused('user bob');
+    harness.waiting = new Map(Object.entries({ 'key alice': 2, 'address 192.0.2.1': 3, 'address 192.0.2.2': 4 }));
+    const scrape = await harness.read();
+    expect(scrape.value('client_jobs_total{client="alice",outcome="ok"}')).toBe(1);
+    expect(scrape.value('client_jobs_total{client="alice",outcome="timeout"}')).toBe(1);
+    expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(3);
+    expect(scrape.value('client_refused_total{client="bob"}')).toBe(1);
+    expect(scrape.value('client_jobs_queued{client="alice"}')).toBe(2);
+    expect(scrape.value('client_jobs_queued{client="other"}')).toBe(7);
+    harness.waiting.clear();
+    expect((await harness.read()).value('client_jobs_queued{client="alice"}')).toBe(0);
+  });
+
+  it('have at most 50 users and 200 keys, never an address, and never lose one or fall', async () => {
+    const harness = new Harness();
+    let before = (await harness.read()).growing();
+    for (let number = 0; number < 300; number++) {
+      for (const kind of ['user', 'key', 'address']) harness.answer(`${kind} ${kind}-${number}`);
+      if (number % 50 !== 0) continue;
+      const after = (await harness.read()).growing();
+      expect(fallen(before, after)).toEqual([]);
+      before = after;
+    }
+    const labels = await harness.labels();
+    expect(labels).toHaveLength(251);
+    expect(labels.filter((label) => label.startsWith('user-'))).toHaveLength(50);
+    expect(labels.filter((label) => label.startsWith('address'))).toEqual([]);
+    expect((await harness.read()).sum('client_jobs_total', { outcome: 'ok' })).toBe(900);
+  });
+});

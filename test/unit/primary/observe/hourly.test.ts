@@ -1,0 +1,20 @@
+import { Hourly } from '../../../../src/primary/observe/observers.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+describe('What is told of each client once an hour', () => {
+  it('is due at first, and again after an hour', async () => {
+    const clock = new FakeClock();
+    const hourly = new Hourly(clock);
+    expect([hourly.isDue('ada'), hourly.isDue('ada'), hourly.isDue('bob')]).toEqual([true, false, true]);
+    await clock.advance(3_599_999);
+    expect(hourly.isDue('ada')).toBe(false);
+    await clock.advance(1);
+    expect([hourly.isDue('ada'), hourly.isDue('ada')]).toEqual([true, false]);
+  });
+
+  it('is forgotten of those that were told first, where there are very many', () => {
+    const hourly = new Hourly(new FakeClock());
+    for (let client = 0; client <= 10_000; client++) hourly.isDue(String(client));
+    expect([hourly.isDue('10000'), hourly.isDue('1'), hourly.isDue('0')]).toEqual([false, false, true]);
+  });
+});

@@ -1,0 +1,125 @@
+import { DurationSketch, LastHour } from '../../../../src/primary/observe/last-hour.js';
+import type { JobEnd } from '../../../../src/shared/job.js';
+import type { FamilyFigures } from '../../../../src/shared/metrics/figures.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+
+const minuteMs = 60_000;
+
+function answers(...counts: readonly (readonly [code: string, count: number])[]): FamilyFigures[] {
+  const values = counts.map(([code, value]) => ({ labels: { method: 'GET', route: '/ask', code }, value }));
+  const family = { help: '', type: 'counter', aggregator: 'sum' } as const;
+  const other = { ...family, name: 'model_api_errors_total', values: [{ labels: { code: '500' }, value: 100 }] };
+  return [other, { ...family, name: 'model_api_http_requests_total', values }];
+}
+
+function ended(hour: LastHour, ...ends: readonly JobEnd[]): void {
+  for (const end of ends) hour.jobEnded(jobRequest(), end);
+}
+
+describe('The last hour', () => {
+  it('begins with the minute of the start, with nothing in it', () => {
+    const hour = new LastHour(new FakeClock());
+    const nothing = { requests: 0, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
+    expect(hour.body).toEqual([{ at: '2026-01-01T00:00:00.000Z', ...nothing }]);
+  });
+
+  it('counts answers, and those among them that tell of a fault of the service', () => {
+    const hour = new LastHour(new FakeClock());
+    hour.counted(answers(['200', 5], ['404', 2], ['500', 1], ['503', 3], ['504', 0]));
+    hour.counted(answers(['200', 1]));
+    hour.counted([]);
+    expect(hour.body).toMatchObject([{ requests: 12, errors: 4 }]);
+  });
+
+  it('counts no file of the console, however it was answered', () => {
+    const hour = new LastHour(new FakeClock());
+    const [, family] = answers(['200', 2]);
+    const values = ['200', '500'].map((code) => ({ labels: { method: 'GET', route: '/console/', code }, value: 30 }));
+    hour.counted([{ ...(family as FamilyFigures), values: [...(family?.values ?? []), ...values] }]);
+    expect(hour.body).toMatchObject([{ requests: 2, errors: 0 }]);
+  });
+
+  it('has a total of requests since the start, without those about the service itself', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    const [, family] = answers();
+    const routes = ['/ask', '/v1/responses', '/health', '/health/history', '/metrics', '/status', '/status/stream'];
+    const values = [...routes, '/version', '/setup', '/console/'].map((route) => ({ labels: { route }, value: 3 }));
+    hour.counted([{ ...(family as FamilyFigures), values }]);
+    await clock.advance(90 * minuteMs);
+    hour.counted(answers(['200', 2]));
+    expect(hour.totalRequests).toBe(8);
+    expect(hour.body.at(-1)).toMatchObject({ requests: 2 });
+  });
+
+  it('counts refusals, and those of the last five minutes together', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    const recent: number[] = [];
+    for (let minute = 0; minute < 8; minute++) {
+      if (minute < 3) for (let count = 0; count <= minute; count++) hour.refused();
+      recent.push(hour.recentlyRefused);
+      await clock.advance(minuteMs);
+    }
+    expect(recent).toEqual([1, 3, 6, 6, 6, 5, 3, 0]);
+    expect(hour.body.map(({ refused }) => refused)).toEqual([1, 2, 3, 0, 0, 0, 0, 0, 0]);
+  });
+
+  it('counts jobs, those that failed, and how long they took from their arrival', () => {
+    const hour = new LastHour(new FakeClock());
+    ended(hour, jobDone({ queueMs: 60, executionMs: 40 }), jobFailed('cancelled', { queueMs: 0, executionMs: 100 }));
+    ended(hour, jobFailed('timeout', { queueMs: 0, executionMs: 3000 }), jobFailed('queue_timeout', { queueMs: 100 }));
+    const [minute] = hour.body;
+    expect(minute).toMatchObject({ jobs: 4, failed_jobs: 2 });
+    expect(Math.abs((minute?.job_ms?.p50 ?? 0) - 100)).toBeLessThanOrEqual(2);
+    expect(Math.abs((minute?.job_ms?.p95 ?? 0) - 3000)).toBeLessThanOrEqual(60);
+  });
+
+  it('shows every minute once, the last sixty, also those in which nothing was counted', async () => {
+    const clock = new FakeClock();
+    const hour = new LastHour(clock);
+    for (let minute = 0; minute < 100; minute++) {
+      if (minute % 2 === 0) ended(hour, jobDone());
+      await clock.advance(minuteMs);
+    }
+    expect(hour.body).toHaveLength(60);
+    expect(hour.body[0]?.at).toBe('2026-01-01T00:41:00.000Z');
+    expect(hour.body.at(-1)).toMatchObject({ at: '2026-01-01T01:40:00.000Z', jobs: 0 });
+    expect(hour.body.filter(({ jobs }) => jobs === 1)).toHaveLength(29);
+  });
+
+  it('goes on where the clock was set back, and forgets what is still to come', () => {
+    let nowMs = 10 * minuteMs;
+    const hour = new LastHour({ now: () => nowMs });
+    ended(hour, jobDone());
+    nowMs = 5 * minuteMs;
+    expect(hour.body).toMatchObject([{ jobs: 0 }]);
+    ended(hour, jobDone());
+    expect(hour.body).toMatchObject([{ at: '1970-01-01T00:05:00.000Z', jobs: 1 }]);
+    nowMs = 10 * minuteMs;
+    expect(hour.body).toMatchObject([{ at: '1970-01-01T00:10:00.000Z', jobs: 0 }]);
+  });
+});
+
+describe('The durations', () => {
+  it('have no quantile where there are none', () => {
+    expect(new DurationSketch().quantile(0.5)).toBeNull();
+  });
+
+  it.each([0, 1, 17, 250, 3999, 86_400_000])('are right within two percent, or a millisecond: %d', (ms) => {
+    const sketch = new DurationSketch();
+    sketch.add(ms);
+    for (const share of [0, 0.5, 1]) {
+      expect(Math.abs((sketch.quantile(share) ?? -1) - ms)).toBeLessThanOrEqual(Math.max(1, 0.021 * ms));
+    }
+  });
+
+  it('have the quantiles of what was added, in whatever order', () => {
+    const sketch = new DurationSketch();
+    for (let ms = 1000; ms > 0; ms--) sketch.add(ms);
+    for (const share of [0.01, 0.5, 0.95, 1]) {
+      expect(Math.abs((sketch.quantile(share) ?? 0) - 1000 * share)).toBeLessThanOrEqual(Math.max(1, 25 * share));
+    }
+  });
+});

@@ -1,0 +1,149 @@
+import { type LiveSources, liveSections } from '../../../../src/primary/observe/status.js';
+import { statusOf } from '../../../../src/primary/observe/status-feed.js';
+import { statusBody } from '../../../../src/shared/api/status.js';
+import { timestamp } from '../../../../src/shared/clock.js';
+import { jobRequest } from '../../../support/job-records.js';
+
+const at = Date.UTC(2026, 0, 1);
+
+const cli = {
+  pool: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) },
+  health: {
+    circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },
+    windows: { current: [] },
+    checks: { history: (): unknown[] => [] },
+  },
+};
+
+const ofJobs = {
+  ...{ jobs: 8, failed_jobs: 2, cancelled_jobs: 1, refused: 3, output_tokens: 70 },
+  ...{ first_deltas: 4, first_delta_seconds: 0.5 },
+};
+
+function statusWith(withNames: boolean, sources: object = {}) {
+  const all = {
+    status: {
+      word: 'ok',
+      reasons: [],
+      pressure: { queue_full_since: null, refused_last_5_minutes: 4 },
+      startedAt: '2026-01-01T00:00:00.000Z',
+    },
+    config: { needsKey: true },
+    version: '1.2.3',
+    supervisor: { drainEndsAt: null },
+    room: {
+      limits: { maxActive: 2, maxWaiting: 100 },
+      waiting: 3,
+      waitingClients: [
+        { client: 'key bob', count: 1, oldestAt: at + 2000, reason: 'slot' },
+        { client: 'key alice/anna', count: 2, oldestAt: at + 1000, reason: 'slot' },
+      ],
+    },
+    runner: {
+      running: [
+        { number: 7, request: jobRequest({ client: 'key alice', model: 'eliza', text: 'secret' }), startedAt: at },
+        { number: 8, request: jobRequest({ client: 'address ::1', operation: 'chat' }), startedAt: at + 500 },
+      ],
+    },
+    background: { load: { max: 1000, waiting: 12, running: 1 } },
+    workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    clis: [cli],
+    lastHour: { body: [], totalRequests: 9 },
+    metrics: { jobs: { totals: ofJobs } },
+    ...sources,
+  };
+  return statusOf(liveSections(all as unknown as LiveSources, withNames));
+}
+
+const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
+
+describe('The live status', () => {
+  it('shows who runs, who waits and since when, as its schema says', () => {
+    const status = statusWith(true, {
+      lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9 },
+    });
+    expect(statusBody.parse(status)).toEqual(status);
+    expect(status.totals).toEqual({ requests: 9, ...ofJobs });
+    expect(status).toMatchObject({
+      service: { status: 'ok', version: '1.2.3', started_at: '2026-01-01T00:00:00.000Z', drain_ends_at: null },
+      slots: {
+        max: 2,
+        running: [
+          { job: 7, client: 'alice', operation: 'ask', model: 'eliza', started_at: '2026-01-01T00:00:00.000Z' },
+          { job: 8, client: '::1', operation: 'chat', model: null, started_at: '2026-01-01T00:00:00.500Z' },
+        ],
+      },
+      queue: {
+        max: 100,
+        waiting: 3,
+        full_since: null,
+        refused_last_5_minutes: 4,
+        clients: [
+          { client: 'alice/anna', waiting: 2, oldest_since: '2026-01-01T00:00:01.000Z', reason: 'slot' },
+          { client: 'bob', waiting: 1, oldest_since: '2026-01-01T00:00:02.000Z', reason: 'slot' },
+        ],
+      },
+      background_jobs: { max: 1000, waiting: 12, running: 1 },
+      workers: [{ id: 1, pid: 42, state: 'ready', restarts: 0 }],
+      cli_processes: { standby: 1, live: 0, busy: 2, stopping: 0 },
+      breaker: { state: 'closed' },
+    });
+  });
+
+  it('has no name and no process id for those who may not see them, and nobody sees a text', () => {
+    const text = JSON.stringify(statusWith(false));
+    for (const word of ['alice', 'anna', 'bob', '::1', '42', 'secret']) expect(text).not.toContain(word);
+    const status = statusWith(false);
+    expect(statusBody.parse(status)).toEqual(status);
+    expect(status.slots.running.map(({ client }) => client)).toEqual([null, null]);
+    expect(status.queue.clients.map(({ client, waiting }) => [client, waiting])).toEqual([
+      [null, 2],
+      [null, 1],
+    ]);
+    expect(JSON.stringify(statusWith(true))).not.toContain('secret');
+  });
+
+  it('offers a check to those who see names, where there are keys', () => {
+    const offers = (withNames: boolean, needsKey: boolean) =>
+      statusWith(withNames, { config: { needsKey } }).service.may_recheck;
+    expect([offers(true, true), offers(false, true), offers(true, false), offers(false, false)]).toEqual([
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  it('says why the service is degraded, and since when the queue is full', () => {
+    const reasons = [{ part: 'store', name: 'redis', message: 'the store is down' }];
+    const pressure = { queue_full_since: '2026-01-01T00:00:00.000Z', refused_last_5_minutes: 4 };
+    const status = statusWith(false, { status: { word: 'degraded', reasons, pressure, startedAt: timestamp(at) } });
+    expect(statusBody.parse(status)).toEqual(status);
+    expect([status.service.reasons, status.queue.full_since]).toEqual([reasons, '2026-01-01T00:00:00.000Z']);
+  });
+
+  it('tells until when a drain may last', () => {
+    const { service } = statusWith(true, { supervisor: { drainEndsAt: at + 30_000 } });
+    expect(service.drain_ends_at).toBe('2026-01-01T00:00:30.000Z');
+  });
+
+  it('shows the fifty clients that have waited longest, and the last hundred checks', () => {
+    const entry = { status: 'ready', durationMs: 1, trigger: 'interval', adapter: 'demo', version: null, error: null };
+    const checks = Array.from({ length: 120 }, (_, index) => ({ ...entry, checkedAt: at + index }));
+    const crowd = Array.from({ length: 60 }, (_, index) => ({
+      client: `user ${index}`,
+      count: 1,
+      oldestAt: at - index,
+    }));
+    const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
+    const status = statusWith(true, {
+      room,
+      clis: [{ ...cli, health: { ...cli.health, checks: { history: () => checks } } }],
+    });
+    expect(status.queue.clients).toHaveLength(50);
+    expect(status.queue.clients[0]?.client).toBe('59');
+    expect(status.checks.map(({ checked_at }) => checked_at)).toEqual(
+      checks.slice(20).map(({ checkedAt }) => new Date(checkedAt).toISOString()),
+    );
+  });
+});

@@ -1,0 +1,99 @@
+import { Registry } from 'prom-client';
+import { ClientMetrics } from '../../../../src/primary/observe/client-metrics.js';
+import { JobMetrics } from '../../../../src/primary/observe/job-metrics.js';
+import { LastHour } from '../../../../src/primary/observe/last-hour.js';
+import { observeJobs } from '../../../../src/primary/observe/observers.js';
+import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import { type CliReason, callerDied } from '../../../../src/shared/errors.js';
+import type { JobFailed } from '../../../../src/shared/job.js';
+import { Exposition } from '../../../support/exposition.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+import { LogBook } from '../../../support/log-book.js';
+
+function cliFailed(reason: CliReason, message = ''): JobFailed {
+  const scope = reason === 'auth' ? 'account' : undefined;
+  return jobFailed('cli_error', { failure: { code: 'cli_error', message, reason, scope }, executionMs: 70 });
+}
+
+describe('the observer of jobs', () => {
+  function createObserver() {
+    const registry = new Registry();
+    const jobs = new JobMetrics(registry, () => ({ queue_full: 0, client_bound: 0, conversations_busy: 0 }));
+    const log = new LogBook();
+    const usage = new UsageLedger(new FakeClock());
+    const lastHour = new LastHour(new FakeClock());
+    const clients = new ClientMetrics(registry, [], () => new Map());
+    const observer = observeJobs({ jobs, clients, usage, lastHour, log });
+    const read = async () => new Exposition(await registry.metrics());
+    return { observer, log, usage, lastHour, read };
+  }
+
+  it('counts what it is told', async () => {
+    const { observer, usage, lastHour, read } = createObserver();
+    observer.jobStarted(500);
+    observer.firstDelta(jobRequest(), 250);
+    observer.jobEnded(jobRequest(), jobDone(), true);
+    const scrape = await read();
+    expect(scrape.value('queue_wait_seconds_sum{outcome="started"}')).toBe(0.5);
+    expect(scrape.value('time_to_first_delta_seconds_sum{operation="ask"}')).toBe(0.25);
+    expect(scrape.value('jobs_total{operation="ask",outcome="ok"}')).toBe(1);
+    expect(scrape.value('client_jobs_total{client="other",outcome="ok"}')).toBe(1);
+    expect(usage.report(null, { since: null, until: null })).toMatchObject([{ client: 'a', jobs: { ok: 1 } }]);
+    expect(lastHour.body).toMatchObject([{ jobs: 1, failed_jobs: 0 }]);
+  });
+
+  it('logs each end: at level info only that of a job whose worker has died, because no request record tells of it', () => {
+    const { observer, log } = createObserver();
+    observer.jobEnded(jobRequest(), jobDone(), true);
+    const failure = { code: 'cancelled', message: callerDied } as const;
+    observer.jobEnded(jobRequest({ requestId: 'request 2' }), jobFailed('cancelled', { failure }), true);
+    const times = { queue_ms: 0, execution_ms: 0 };
+    expect(log.entries).toEqual([
+      {
+        level: 'debug',
+        event: 'job_ended',
+        fields: { request_id: 'request 1', operation: 'ask', outcome: 'ok', ...times },
+      },
+      {
+        level: 'info',
+        event: 'job_ended',
+        fields: { request_id: 'request 2', operation: 'ask', outcome: 'cancelled', ...times },
+      },
+    ]);
+  });
+
+  it('logs failures of the CLI with their reason, and never with its own words', () => {
+    const { observer, log } = createObserver();
+    const request = jobRequest({ requestId: 'request 7' });
+    observer.jobEnded(request, cliFailed('crashed', 'it repeats the prompt'), true);
+    observer.jobEnded(request, jobFailed('spawn_error'), true);
+    expect(log.entries.filter(({ event }) => event !== 'job_ended')).toEqual([
+      { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'cli_error', reason: 'crashed' } },
+      { level: 'warn', event: 'cli_failed', fields: { request_id: 'request 7', code: 'spawn_error' } },
+    ]);
+    expect(JSON.stringify(log.entries)).not.toContain('prompt');
+  });
+
+  it('logs no failure of a job that was not started', () => {
+    const { observer, log } = createObserver();
+    observer.jobEnded(jobRequest(), cliFailed('auth'), false);
+    expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
+  });
+
+  it('logs no failure of jobs that end otherwise', () => {
+    const { observer, log } = createObserver();
+    for (const end of [jobDone(), jobFailed('timeout'), jobFailed('cancelled'), jobFailed('queue_timeout')]) {
+      observer.jobEnded(jobRequest(), end, true);
+    }
+    expect(log.events.filter((event) => event !== 'job_ended')).toEqual([]);
+  });
+
+  it('logs defects of ours', () => {
+    const { observer, log } = createObserver();
+    observer.jobBroke(new TypeError('x is not a function'));
+    expect(log.entries).toMatchObject([
+      { level: 'error', event: 'internal_error', fields: { error: expect.stringContaining('x is not a function') } },
+    ]);
+  });
+});

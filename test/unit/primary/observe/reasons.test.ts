@@ -1,0 +1,96 @@
+import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
+import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/reasons.js';
+import type { ReadinessEntry } from '../../../../src/shared/health.js';
+
+const until = Date.UTC(2026, 0, 2);
+const account: CircuitStatus = { state: 'open', model: null, reason: 'quota', since: 0, until };
+
+const closed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
+
+function check(cli: string, fields: Partial<ReadinessEntry> = {}): ReadinessEntry {
+  const found = { status: 'ready', checkedAt: 0, durationMs: 1, trigger: 'interval', version: '1.0' } as const;
+  return { ...found, adapter: cli, cli, error: null, ...fields };
+}
+
+interface Options {
+  readonly checks?: readonly ReadinessEntry[];
+  readonly open?: readonly CircuitStatus[];
+  readonly store?: ReasonSources['store'];
+}
+
+/** The circuits are those of the first CLI. */
+function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
+  const clis = checks.map((current, index) => ({
+    publicName: (model: string | null) => model,
+    health: { checks: { current }, circuits: { status: [index === 0 ? (open[0] ?? closed) : closed] as const } },
+  }));
+  const [cli] = clis;
+  if (cli === undefined) throw new Error('there is no CLI');
+  const router = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
+  return degradedReasons({ clis, router, store });
+}
+
+describe('Why a service is degraded', () => {
+  it('needs no word where all is well', () => {
+    expect(reasons({})).toEqual([]);
+    expect(reasons({ checks: [check('claude'), check('codex')] })).toEqual([]);
+  });
+
+  it('names the one of three CLIs that is broken', () => {
+    const broken = check('codex', { status: 'not_ready', error: 'nobody is logged in' });
+    expect(reasons({ checks: [check('claude'), broken, check('local')] })).toEqual([
+      { part: 'cli', name: 'codex', message: 'the model CLI codex is not ready: nobody is logged in' },
+    ]);
+  });
+
+  it('names a CLI that nobody has checked yet', () => {
+    expect(reasons({ checks: [check('claude', { status: 'unknown', checkedAt: null })] })).toEqual([
+      { part: 'cli', name: 'claude', message: 'the model CLI claude has not been checked yet' },
+    ]);
+  });
+
+  it('names the store, and no CLI that is well', () => {
+    expect(reasons({ store: { kind: 'redis', isUp: false } })).toEqual([
+      {
+        part: 'store',
+        name: 'redis',
+        message: 'the store (redis) is down: conversations and background jobs are refused',
+      },
+    ]);
+  });
+
+  it.each<[string, CircuitStatus, object]>([
+    [
+      'of an account',
+      account,
+      { part: 'quota', name: 'claude', message: 'the account of the model CLI claude has used up its quota' },
+    ],
+    [
+      'of the default model',
+      { ...account, model: 'opus' },
+      { part: 'quota', name: 'opus', message: 'the account of the model CLI claude has used up its quota for opus' },
+    ],
+    [
+      'of a credential',
+      { ...account, reason: 'auth' },
+      { part: 'cli', name: 'claude', message: 'the credential of the model CLI claude is refused' },
+    ],
+  ])('names a circuit, and until when it is open: %s', (_, circuit, reason) => {
+    expect(reasons({ open: [circuit] })).toEqual([{ ...reason, until: '2026-01-02T00:00:00.000Z' }]);
+  });
+
+  it('says a closed account once, also where the check of its CLI fails because of it', () => {
+    const held = check('claude', { status: 'not_ready', error: 'the account …', isHeld: true });
+    expect(reasons({ checks: [held], open: [account] }).map(({ part }) => part)).toEqual(['quota']);
+  });
+
+  it('says what the program itself has found beside a closed account', () => {
+    const broken = check('claude', { status: 'not_ready', error: 'nobody is logged in' });
+    expect(reasons({ checks: [broken], open: [account] }).map(({ part }) => part)).toEqual(['cli', 'quota']);
+  });
+
+  it('is never missing while a check says that a CLI is not ready', () => {
+    const held = check('claude', { status: 'not_ready', error: 'the account …', isHeld: true });
+    expect(reasons({ checks: [held] })).toMatchObject([{ part: 'cli', message: expect.stringContaining('account') }]);
+  });
+});

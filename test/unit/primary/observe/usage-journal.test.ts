@@ -1,0 +1,93 @@
+import { UsageJournal } from '../../../../src/primary/observe/usage-journal.js';
+import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import type { Period, UsageDelta, UsageStore } from '../../../../src/primary/store/contract/usage.js';
+import { storeUnavailable } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobRequest } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+const always: Period = { since: null, until: null };
+
+/** A journal that fails where it is to. */
+class Batches implements UsageStore {
+  readonly report = null;
+  readonly given: (readonly UsageDelta[])[] = [];
+  isBroken = false;
+  kept: readonly UsageDelta[] = [];
+  since = '';
+
+  async *restore(since: string): AsyncGenerator<UsageDelta> {
+    this.since = since;
+    yield* this.kept;
+  }
+
+  async add(rows: readonly UsageDelta[]): Promise<void> {
+    this.given.push(rows);
+    if (this.isBroken) throw storeUnavailable();
+  }
+}
+
+async function createUsage(kept: readonly UsageDelta[] = []) {
+  const clock = new FakeClock();
+  const ledger = new UsageLedger(clock);
+  const journal = Object.assign(new Batches(), { kept });
+  const usage = new UsageJournal(ledger, journal, clock);
+  await usage.restore();
+  const answer = () => ledger.jobEnded(jobRequest({ client: 'key alice' }), jobDone());
+  return { clock, ledger, journal, usage, answer };
+}
+
+describe('Usage that is kept', () => {
+  it('is given to the journal each second, and not where there is none', async () => {
+    const { clock, journal, answer } = await createUsage();
+    answer();
+    answer();
+    await clock.advance(3000);
+    answer();
+    await clock.advance(1000);
+    expect(journal.given.map(([row]) => row?.jobs.ok)).toEqual([2, 1]);
+    expect(journal.since).toBe('2025-10-03');
+  });
+
+  it('is given again as it was where that has failed, and what came meanwhile after it', async () => {
+    const { clock, journal, answer } = await createUsage();
+    journal.isBroken = true;
+    answer();
+    await clock.advance(2000);
+    answer();
+    journal.isBroken = false;
+    await clock.advance(2000);
+    expect(journal.given.map(([row]) => row?.jobs.ok)).toEqual([1, 1, 1, 1]);
+    expect(new Set(journal.given).size).toBe(2);
+  });
+
+  it('is what an earlier service has counted, and more', async () => {
+    const first = await createUsage();
+    first.answer();
+    await first.usage.close();
+    const second = await createUsage(first.journal.given.flat());
+    second.answer();
+    expect(second.ledger.report(null, always)).toMatchObject([{ client: 'alice', jobs: { ok: 2 } }]);
+    await second.clock.advance(1000);
+    expect(second.journal.given).toMatchObject([[{ jobs: { ok: 1 } }]]);
+  });
+
+  it('is given as a whole at the end', async () => {
+    const { clock, journal, usage, answer } = await createUsage();
+    answer();
+    const added = usage.add();
+    answer();
+    await Promise.all([added, usage.close()]);
+    expect(journal.given.map(([row]) => row?.jobs.ok)).toEqual([1, 1]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('does not hold up the end where the journal takes nothing', async () => {
+    const { journal, usage, answer } = await createUsage();
+    journal.isBroken = true;
+    answer();
+    await usage.close();
+    await settled();
+    expect(journal.given).toHaveLength(1);
+  });
+});

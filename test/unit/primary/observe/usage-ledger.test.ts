@@ -1,0 +1,179 @@
+import { UsageLedger } from '../../../../src/primary/observe/usage-ledger.js';
+import type { Period } from '../../../../src/primary/store/contract/usage.js';
+import { outcomes } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { jobDone, jobFailed, jobRequest } from '../../../support/job-records.js';
+
+const always: Period = { since: null, until: null };
+const dayMs = 86_400_000;
+const none = Object.fromEntries(outcomes.map((outcome) => [outcome, 0]));
+
+function createLedger() {
+  const clock = new FakeClock();
+  const ledger = new UsageLedger(clock);
+  const answer = (client: string) => ledger.jobEnded(jobRequest({ client }), jobDone());
+  return { clock, ledger, answer };
+}
+
+describe('the usage of a client', () => {
+  it('is its jobs by outcome, its tokens, cost, time and refusals', () => {
+    const { ledger } = createLedger();
+    const request = jobRequest({ client: 'key alice' });
+    for (const outcome of outcomes) {
+      if (outcome !== 'ok') ledger.jobEnded(request, jobFailed(outcome, { executionMs: 100 }));
+    }
+    const usage = { inputTokens: 10, outputTokens: 3, costUsd: 0.25, cacheReadTokens: null, cacheWriteTokens: null };
+    ledger.jobEnded(request, jobDone({ usage, executionMs: 1500 }));
+    ledger.jobEnded(request, jobDone({ usage: { ...usage, costUsd: null }, executionMs: 1500 }));
+    ledger.refused('key alice');
+    const jobs = { ...Object.fromEntries(outcomes.map((outcome) => [outcome, 1])), ok: 2 };
+    const tokens = { input: 20, output: 6 };
+    const row = { day: '2026-01-01', client: 'alice', kind: 'key', jobs, refused: 1, tokens };
+    expect(ledger.report(null, always)).toEqual([{ ...row, cost_usd: 0.25, model_seconds: 3.8 }]);
+  });
+
+  it('is told apart, however many names the holder of another key gives', () => {
+    const { ledger, answer } = createLedger();
+    for (let n = 0; n < 2000; n++) answer(`key app/${n}`);
+    answer('key bob');
+    const rows = ledger.report(null, always);
+    expect([rows.length, rows.find(({ kind }) => kind === 'other')?.jobs.ok]).toEqual([502, 1500]);
+    expect(ledger.report('key bob', always)).toHaveLength(1);
+  });
+
+  it('has no cost and no tokens where the CLI reports none', () => {
+    const { ledger, answer } = createLedger();
+    answer('address 192.0.2.1');
+    const tokens = { input: 0, output: 0 };
+    expect(ledger.report(null, always)).toEqual([
+      {
+        day: '2026-01-01',
+        client: '192.0.2.1',
+        kind: 'address',
+        jobs: { ...none, ok: 1 },
+        refused: 0,
+        tokens,
+        cost_usd: null,
+        model_seconds: 0,
+      },
+    ]);
+  });
+
+  it('is kept apart from that of all others, also of one with the same name', () => {
+    const { ledger, answer } = createLedger();
+    for (const client of ['user alice', 'key bob', 'key alice', 'key alice']) answer(client);
+    const names = (client: string | null) =>
+      ledger.report(client, always).map(({ kind, client: name, jobs }) => [kind, name, jobs.ok]);
+    expect(names(null)).toEqual([
+      ['user', 'alice', 1],
+      ['key', 'alice', 2],
+      ['key', 'bob', 1],
+    ]);
+    expect(names('key alice')).toEqual([['key', 'alice', 2]]);
+    expect(names('key carol')).toEqual([]);
+  });
+});
+
+describe('the days', () => {
+  it('are those of UTC, the earliest first, and can be chosen from one to another', async () => {
+    const { clock, ledger, answer } = createLedger();
+    for (let day = 0; day < 4; day++) {
+      answer('key alice');
+      await clock.advance(dayMs);
+    }
+    const days = (period: Partial<Period>) => ledger.report(null, { ...always, ...period }).map(({ day }) => day);
+    expect(days({})).toEqual(['2026-01-01', '2026-01-02', '2026-01-03', '2026-01-04']);
+    expect(days({ since: '2026-01-03' })).toEqual(['2026-01-03', '2026-01-04']);
+    expect(days({ since: '2026-01-02', until: '2026-01-03' })).toEqual(['2026-01-02', '2026-01-03']);
+    expect(days({ until: '2025-12-31' })).toEqual([]);
+  });
+
+  it('are 90 at most: the oldest goes', async () => {
+    const { clock, ledger, answer } = createLedger();
+    for (let day = 0; day < 100; day++) {
+      answer('key alice');
+      await clock.advance(dayMs);
+    }
+    const days = ledger.report(null, always).map(({ day }) => day);
+    expect([days.length, days[0], days.at(-1)]).toEqual([90, '2026-01-11', '2026-04-10']);
+  });
+});
+
+describe('the memory', () => {
+  it('is bounded: of a day, the first 1,000 clients are kept apart and the rest is one', () => {
+    const { ledger, answer } = createLedger();
+    for (let number = 0; number < 1500; number++) answer(`address 2001:db8::${number}`);
+    answer('address 2001:db8::7');
+    ledger.refused('address 2001:db8::1400');
+    const rows = ledger.report(null, always);
+    expect(rows).toHaveLength(1001);
+    expect(rows.reduce((sum, { jobs }) => sum + jobs.ok, 0)).toBe(1501);
+    expect(rows.find(({ kind }) => kind === 'other')).toMatchObject({ client: 'other', jobs: { ok: 500 }, refused: 1 });
+    expect(rows.find(({ client }) => client === '2001:db8::7')?.jobs.ok).toBe(2);
+  });
+
+  it('holds 10,000 rows at most: the oldest days go', async () => {
+    const { clock, ledger, answer } = createLedger();
+    for (let day = 0; day < 25; day++) {
+      for (let number = 0; number < 800; number++) answer(`address ${number}`);
+      await clock.advance(dayMs);
+    }
+    const rows = ledger.report(null, always);
+    expect(rows.length).toBeLessThanOrEqual(10_000);
+    expect([rows.length, rows[0]?.day]).toEqual([9600, '2026-01-14']);
+  });
+});
+
+describe('the growth of usage', () => {
+  it('is kept from the moment on that somebody takes it, and taken once', async () => {
+    const { clock, ledger, answer } = createLedger();
+    answer('key alice');
+    expect(ledger.takeGrowth()).toEqual([]);
+    ledger.keepGrowth();
+    answer('key alice');
+    answer('key alice');
+    ledger.refused('key bob');
+    const [alice, bob] = ledger.takeGrowth();
+    expect(alice).toMatchObject({ day: '2026-01-01', client: 'key alice', jobs: { ...none, ok: 2 }, refused: 0 });
+    expect(bob).toMatchObject({ client: 'key bob', jobs: none, refused: 1, costUsd: null });
+    expect(ledger.takeGrowth()).toEqual([]);
+    answer('key alice');
+    await clock.advance(dayMs);
+    answer('key alice');
+    expect(ledger.takeGrowth().map(({ day, jobs }) => [day, jobs.ok])).toEqual([
+      ['2026-01-01', 1],
+      ['2026-01-02', 1],
+    ]);
+  });
+
+  it('is that of the name under which it was counted', () => {
+    const { ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (let n = 0; n < 600; n++) answer(`key app/${n}`);
+    const growth = ledger.takeGrowth();
+    expect([growth.length, growth.find(({ client }) => client === 'other other')?.jobs.ok]).toEqual([501, 100]);
+  });
+
+  it('restores another ledger', () => {
+    const { clock, ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (const client of ['key alice', 'user bob']) answer(client);
+    ledger.refused('key alice');
+    const restored = new UsageLedger(clock);
+    for (const row of ledger.takeGrowth()) restored.restore(row);
+    expect(restored.report(null, always)).toEqual(ledger.report(null, always));
+    restored.keepGrowth();
+    restored.refused('key alice');
+    expect(restored.report('key alice', always)).toMatchObject([{ refused: 2, jobs: { ok: 1 } }]);
+    expect(restored.takeGrowth()).toMatchObject([{ refused: 1, jobs: none }]);
+  });
+
+  it('is forgotten with its client', () => {
+    const { ledger, answer } = createLedger();
+    ledger.keepGrowth();
+    for (const client of ['key alice', 'key bob']) answer(client);
+    expect([ledger.forget('key alice'), ledger.forget('key alice')]).toEqual([1, 0]);
+    expect(ledger.report(null, always).map(({ client }) => client)).toEqual(['bob']);
+    expect(ledger.takeGrowth().map(({ client }) => client)).toEqual(['key bob']);
+  });
+});

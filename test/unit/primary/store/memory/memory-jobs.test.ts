@@ -1,0 +1,70 @@
+import { AnswerLog } from '../../../../../src/primary/background/answer-log.js';
+import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-jobs.js';
+import { plainForm } from '../../../../support/background-harness.js';
+import { jobDone, jobRequest } from '../../../../support/job-records.js';
+
+function acceptedJob(id: string, client: string) {
+  return { id, form: plainForm, request: jobRequest({ client }), createdAt: 1 };
+}
+
+function answerOf(text: string): AnswerLog {
+  const log = new AnswerLog();
+  log.add(text);
+  return log;
+}
+
+async function endOne(jobs: MemoryJobs, id: string, client: string, text: AnswerLog): Promise<void> {
+  await jobs.accept(acceptedJob(id, client));
+  await jobs.end(id, { status: 'succeeded', endedAt: 2, end: jobDone() }, text);
+}
+
+describe('Background jobs in memory', () => {
+  it('end once', async () => {
+    const jobs = new MemoryJobs();
+    await endOne(jobs, 'one', 'a', answerOf('first'));
+    await jobs.end('one', { status: 'failed', endedAt: 5, end: jobDone() }, answerOf('second'));
+    expect(await jobs.find('one', 'a')).toMatchObject({ status: 'succeeded', endedAt: 2 });
+    expect(await jobs.text('one', 0)).toBe('first');
+  });
+
+  it('are forgotten by a restart', async () => {
+    const jobs = new MemoryJobs();
+    await jobs.accept(acceptedJob('one', 'a'));
+    const left = [];
+    for await (const job of jobs.restore()) left.push(job);
+    expect([jobs.isDurable, left]).toEqual([false, []]);
+  });
+
+  it('are bounded by their text: the oldest of whoever holds most go', async () => {
+    const jobs = new MemoryJobs();
+    const tenMillion = answerOf('x'.repeat(10_000_000));
+    await endOne(jobs, 'small', 'b', answerOf('small'));
+    for (let count = 1; count <= 14; count++) await endOne(jobs, `large ${count}`, 'a', tenMillion);
+    expect(await jobs.find('large 1', 'a')).toBeNull();
+    expect(await jobs.find('large 2', 'a')).not.toBeNull();
+    expect(await jobs.find('small', 'b')).not.toBeNull();
+  });
+
+  it('are those of the key that holds most with all that it speaks for, and of these the ones of its greediest name', async () => {
+    const jobs = new MemoryJobs();
+    const tenMillion = answerOf('x'.repeat(10_000_000));
+    await endOne(jobs, 'small', 'key app/ada', answerOf('small'));
+    for (let count = 1; count <= 6; count++) await endOne(jobs, `other ${count}`, 'key other', tenMillion);
+    for (const name of ['bob', 'eve']) await endOne(jobs, `first of ${name}`, `key app/${name}`, tenMillion);
+    await endOne(jobs, 'second of eve', 'key app/eve', tenMillion);
+    for (let count = 1; count <= 5; count++) await endOne(jobs, `more ${count}`, `key app/name${count}`, tenMillion);
+    expect(await jobs.find('first of eve', 'key app/eve')).toBeNull();
+    expect(await jobs.find('first of bob', 'key app/bob')).not.toBeNull();
+    expect(await jobs.find('small', 'key app/ada')).not.toBeNull();
+    expect(await jobs.find('other 1', 'key other')).not.toBeNull();
+  });
+
+  it('are bounded by their number, in the same way', async () => {
+    const jobs = new MemoryJobs();
+    await endOne(jobs, 'mine', 'b', answerOf(''));
+    for (let count = 1; count <= 10_001; count++) await endOne(jobs, `many ${count}`, 'a', answerOf(''));
+    expect([await jobs.find('many 1', 'a'), await jobs.find('many 2', 'a')]).toEqual([null, null]);
+    expect(await jobs.find('many 3', 'a')).not.toBeNull();
+    expect(await jobs.find('mine', 'b')).not.toBeNull();
+  });
+});

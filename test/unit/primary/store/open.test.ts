@@ -1,0 +1,37 @@
+import { StoreFault } from '../../../../src/primary/store/contract/store.js';
+import { asConfigFault, checkEngine, openStore } from '../../../../src/primary/store/open.js';
+import { ConfigFault } from '../../../../src/shared/config/config.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+function hung(): never {
+  throw new Error('nothing hangs');
+}
+
+describe('The store of a service', () => {
+  it('is in memory where nothing else is asked for', async () => {
+    expect(await openStore({ kind: 'memory' }, new FakeClock(), hung)).toMatchObject({
+      kind: 'memory',
+      isUp: true,
+    });
+  });
+
+  it('is a fault of the configuration where it cannot be opened, on an old Node too', async () => {
+    const opened = openStore({ kind: 'sqlite', path: '/proc/store.db' }, new FakeClock(), hung);
+    await expect(opened).rejects.toBeInstanceOf(ConfigFault);
+    await expect(opened).rejects.toThrow(
+      /^MODEL_API_STORE: (sqlite: needs Node\.js 22\.13 or later, and this is v20|\/proc\/store\.db cannot be made)/,
+    );
+  });
+
+  it('is refused before anything is opened where this Node has no SQLite', () => {
+    expect(() => checkEngine({ kind: 'sqlite' }, false)).toThrow(/^MODEL_API_STORE: sqlite: needs Node\.js 22\.13/);
+    expect(() => checkEngine({ kind: 'sqlite' }, true)).not.toThrow();
+    expect(() => checkEngine({ kind: 'memory' }, false)).not.toThrow();
+  });
+
+  it('tells its own faults from defects', () => {
+    const defect = new Error('a defect');
+    expect(asConfigFault(defect)).toBe(defect);
+    expect(asConfigFault(new StoreFault('is broken'))).toEqual(new ConfigFault(['MODEL_API_STORE: is broken']));
+  });
+});

@@ -1,0 +1,301 @@
+import type { ConversationChange } from '../../../../../src/primary/store/contract/conversations.js';
+import { call, NoSuchConversation, type TableCall } from '../../../../../src/primary/store/sqlite/calls.js';
+import { SqliteStore } from '../../../../../src/primary/store/sqlite/sqlite-store.js';
+import { OutcomeUnknown } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
+import { withResolvers } from '../../../../../src/shared/async/promises.js';
+import { FakeClock } from '../../../../support/fake-clock.js';
+import { settled } from '../../../../support/settled.js';
+
+const change: ConversationChange = { type: 'fork', id: 'b', origin: 'a', messageCount: 2, createdAt: 0 };
+
+const turn: ConversationChange = {
+  type: 'turn',
+  id: 'a',
+  client: 'alice',
+  system: null,
+  createdAt: 1,
+  messageCount: 4,
+  user: 'Hi',
+  assistant: 'Hello',
+  images: [],
+  totalTokens: 1,
+};
+
+/** A thread that records its calls, and fails them on demand. */
+class FakeThread {
+  readonly asked: TableCall[] = [];
+  fault: Error | null = null;
+  isClosed = false;
+  value: (call: TableCall) => unknown = () => null;
+  /** Until it resolves nothing is answered: the disk hangs. */
+  hangs: Promise<void> | null = null;
+
+  ask = async <R>(asked: TableCall<R>): Promise<R> => {
+    this.asked.push(asked);
+    await this.hangs;
+    if (this.fault !== null) throw this.fault;
+    return this.value(asked) as R;
+  };
+
+  close = async () => {
+    this.isClosed = true;
+  };
+
+  get methods(): readonly string[] {
+    return this.asked.map(({ method }) => method);
+  }
+
+  get removed(): readonly unknown[] {
+    return this.asked.flatMap(({ method, args }) => (method === 'remove' ? args : []));
+  }
+}
+
+function createStore() {
+  const clock = new FakeClock();
+  const thread = new FakeThread();
+  const told: string[] = [];
+  const store = new SqliteStore('/store.db', thread, clock, () => told.push('hangs'));
+  store.observe({
+    done: (operation) => told.push(operation),
+    down: (reason) => told.push(`down: ${reason}`),
+    back: () => told.push('back'),
+    warned: (reason) => told.push(`warned: ${reason}`),
+  });
+  return { clock, thread, store, told };
+}
+
+const full = new Error('database or disk is full');
+
+describe('The SQLite store', () => {
+  it('keeps a change with the time of it', async () => {
+    const { clock, thread, store, told } = createStore();
+    await store.conversations.commit(change);
+    expect(thread.asked).toEqual([call('conversations', 'commit', change, clock.now())]);
+    expect(told).toEqual(['commit']);
+  });
+
+  it('says once that it is down, and once that it is back, which it finds out by itself', async () => {
+    const { clock, thread, store, told } = createStore();
+    thread.fault = full;
+    for (let round = 0; round < 3; round++) {
+      await expect(store.conversations.commit(change)).rejects.toMatchObject({
+        code: 'store_unavailable',
+        retryAfterSeconds: 5,
+      });
+    }
+    expect(store.isUp).toBe(false);
+    await clock.advance(3000);
+    expect(store.isUp).toBe(false);
+    thread.fault = null;
+    await clock.advance(1000);
+    expect(store.isUp).toBe(true);
+    expect(told.filter((word) => word !== 'commit')).toEqual([`down: ${full.message}`, 'back']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is back once there is room for a usual turn, and not with the first small thing', async () => {
+    const { clock, thread, store } = createStore();
+    thread.fault = full;
+    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    thread.fault = null;
+    thread.value = ({ method, args: [bytes] }) => {
+      if (method === 'probe' && bytes !== 0) throw full;
+      return null;
+    };
+    await store.conversations.commit(change);
+    await clock.advance(3000);
+    expect(store.isUp).toBe(false);
+    thread.value = () => null;
+    await clock.advance(1000);
+    expect(store.isUp).toBe(true);
+    expect(thread.asked.slice(-2)).toEqual([call('file', 'probe', 65_536), call('file', 'probe', 0)]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is not down for a conversation that is gone', async () => {
+    const { thread, store } = createStore();
+    thread.fault = new NoSuchConversation();
+    await expect(store.conversations.commit(change)).rejects.toMatchObject({ code: 'not_found' });
+    expect(store.isUp).toBe(true);
+  });
+
+  it('forgets many at once, and nothing twice', async () => {
+    const { thread, store } = createStore();
+    for (const id of ['a', 'b', 'c']) store.conversations.forget(id);
+    await settled();
+    expect(thread.removed).toEqual([['a'], ['b', 'c']]);
+  });
+
+  it('forgets what it could not forget once it is back', async () => {
+    const { clock, thread, store } = createStore();
+    thread.fault = full;
+    store.conversations.forget('a');
+    await settled();
+    store.conversations.forget('b');
+    await clock.advance(2000);
+    expect(thread.removed).toEqual([['a']]);
+    thread.fault = null;
+    await clock.advance(1000);
+    expect(thread.removed).toEqual([['a'], ['a', 'b']]);
+  });
+
+  it('gives back what removed texts have left, once for many, until there is no more of it', async () => {
+    const { clock, thread, store } = createStore();
+    let left = 2;
+    thread.value = ({ method }) => (method === 'tidy' ? --left > 0 : null);
+    await store.conversations.remove('a');
+    await store.conversations.remove('b');
+    await clock.advance(10_000);
+    expect(thread.methods.filter((method) => method === 'tidy')).toHaveLength(2);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('restores piece by piece, and removes what has expired afterwards', async () => {
+    const { thread, store } = createStore();
+    const kept = { id: 'a', client: 'c', system: null, createdAt: 1, lastActivityAt: 2, turns: [] };
+    const pieces = [[kept, { ...kept, id: 'b' }], [{ ...kept, id: 'c' }], []];
+    thread.value = ({ method }) => (method === 'restore' ? pieces.shift() : null);
+    const ids: string[] = [];
+    for await (const { id } of store.conversations.restore(99)) ids.push(id);
+    expect(ids).toEqual(['a', 'b', 'c']);
+    expect(thread.methods).toEqual(['beginRestore', ...['restore', 'restore', 'restore'], 'expire']);
+  });
+
+  it('does not restore what cannot be read', async () => {
+    const { thread, store } = createStore();
+    thread.fault = new Error('database disk image is malformed');
+    await expect(store.conversations.restore(0).next()).rejects.toThrow(
+      'what was kept cannot be read: database disk image',
+    );
+  });
+
+  it('closes once it has forgotten what it is to forget', async () => {
+    const { clock, thread, store } = createStore();
+    store.conversations.forget('a');
+    store.conversations.forget('b');
+    await store.close();
+    await store.close();
+    expect(thread.removed.flat()).toEqual(['a', 'b']);
+    expect(thread.isClosed).toBe(true);
+    await expect(store.conversations.commit(change)).resolves.toBeUndefined(); // the thread itself refuses by then
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('A turn of a conversation that is not in the file', () => {
+  it('is refused, and the store is down', async () => {
+    const { thread, store, told } = createStore();
+    thread.fault = new NoSuchConversation();
+    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    expect(told).toContain('down: the file lacks a conversation that it should have');
+  });
+
+  it('changes nothing where its removal had been asked', async () => {
+    const { thread, store } = createStore();
+    thread.value = ({ method }) => {
+      if (method === 'commit') throw new NoSuchConversation();
+      return null;
+    };
+    await Promise.all([store.conversations.remove('a'), store.conversations.commit(turn)]);
+    expect(store.isUp).toBe(true);
+    await settled();
+    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+  });
+});
+
+describe('A disk that hangs', () => {
+  /** Everything that is asked of the thread waits until `answer` is called. */
+  function createHanging() {
+    const made = createStore();
+    const { promise, resolve } = withResolvers();
+    made.thread.hangs = promise;
+    const answer = async () => {
+      made.thread.hangs = null;
+      resolve();
+      await settled();
+    };
+    return { ...made, answer };
+  }
+
+  it('fails a turn after ten seconds, and is asked nothing more but once a second at most', async () => {
+    const { clock, thread, store, told } = createHanging();
+    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    await clock.advance(9999);
+    expect(store.isUp).toBe(true);
+    await clock.advance(1);
+    expect(await ends).toMatchObject([{ reason: { code: 'store_unavailable' } }]);
+    expect(told).toContain('down: the disk has not answered for 10 s');
+    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    await clock.advance(60_000);
+    expect(thread.methods).toEqual(['commit', 'undo']);
+    expect(store.isUp).toBe(false);
+  });
+
+  it('has the turn undone once it answers, before it is asked anything else', async () => {
+    const { clock, thread, store, told, answer } = createHanging();
+    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    await clock.advance(11_000);
+    await ends;
+    await answer();
+    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+    expect(thread.asked[1]).toEqual(call('conversations', 'undo', turn));
+    expect(told.at(-1)).toBe('back');
+    await store.conversations.commit(turn);
+    await clock.advance(1000); // the text is gone from the files too
+    expect(thread.methods.slice(4)).toEqual(['commit', 'tidy']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('is asked again to undo it where that fails', async () => {
+    const { clock, thread, store, answer } = createHanging();
+    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    await clock.advance(11_000);
+    await ends;
+    thread.fault = full;
+    await answer();
+    await clock.advance(2000);
+    expect(store.isUp).toBe(false);
+    thread.fault = null;
+    await clock.advance(1000);
+    expect(store.isUp).toBe(true);
+    expect(thread.methods).toEqual(['commit', 'undo', 'undo', 'undo', 'undo', 'probe', 'probe']);
+  });
+
+  it('removes what it was to remove, and says so late', async () => {
+    const { clock, thread, store, answer } = createHanging();
+    const late: string[] = [];
+    const ends = Promise.allSettled([store.conversations.remove('a', () => late.push('a'))]);
+    await clock.advance(11_000);
+    expect(await ends).toMatchObject([{ reason: { code: 'store_unavailable' } }]);
+    expect(late).toEqual([]);
+    await answer();
+    expect(late).toEqual(['a']);
+    expect(thread.removed).toEqual([['a'], ['a']]);
+    expect(store.isUp).toBe(true);
+  });
+
+  it('does not keep the service from its end', async () => {
+    const { clock, thread, store, told } = createHanging();
+    thread.close = () => withResolvers().promise;
+    const ends = Promise.allSettled([store.conversations.commit(turn)]);
+    await clock.advance(11_000);
+    await ends;
+    const closed = store.close();
+    await clock.advance(5000);
+    await closed;
+    expect(told.at(-1)).toBe('hangs');
+    expect(clock.pending).toBe(0);
+  });
+});
+
+describe('A thread that dies in the middle of a turn', () => {
+  it('has the turn undone by its successor: nobody knows whether it was kept', async () => {
+    const { clock, thread, store } = createStore();
+    thread.fault = new OutcomeUnknown('out of memory');
+    await expect(store.conversations.commit(turn)).rejects.toMatchObject({ code: 'store_unavailable' });
+    thread.fault = null;
+    await clock.advance(1000);
+    expect(thread.methods).toEqual(['commit', 'undo', 'probe', 'probe']);
+    expect(store.isUp).toBe(true);
+  });
+});

@@ -1,0 +1,50 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { call } from '../../../../../src/primary/store/sqlite/calls.js';
+import { SqliteThread } from '../../../../../src/primary/store/sqlite/sqlite-thread.js';
+import { temporaryFolder } from '../../../../support/folder.js';
+import { root } from '../../../../support/sources.js';
+
+const file = join(root, 'test', 'support', 'fixtures', 'threads', 'store.js');
+
+describe('The thread of the store', () => {
+  it('is started again by the next call after it has died, and fails the calls under way', async () => {
+    await using folder = await temporaryFolder();
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
+    await thread.start();
+    const doomed = [thread.ask(call('file', 'tidy')), thread.ask(call('file', 'probe', 0))];
+    expect((await Promise.allSettled(doomed)).map(({ status }) => status)).toEqual(['rejected', 'rejected']);
+    expect(await Promise.all([1, 2, 3].map((bytes) => thread.ask(call('file', 'probe', bytes))))).toEqual([
+      [1],
+      [2],
+      [3],
+    ]);
+    await thread.close();
+  });
+
+  it('takes no call once it is closed, and leaves no file', async () => {
+    await using folder = await temporaryFolder();
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [], file);
+    await thread.start();
+    expect(await readdir(folder.path)).toEqual(['store.db.pid']);
+    await thread.close();
+    expect(await readdir(folder.path)).toEqual([]);
+    await expect(thread.ask(call('file', 'probe', 0))).rejects.toThrow('the store is closed');
+    await thread.close();
+  });
+
+  it.each([
+    ['held', 'store.db is in use by another process'],
+    ['broken', 'it is broken'],
+  ])('says why it cannot open the file: %s', async (state, sentence) => {
+    await using folder = await temporaryFolder();
+    const thread = new SqliteThread(join(folder.path, 'store.db'), [state], file);
+    await expect(thread.start()).rejects.toThrow(sentence);
+    await thread.close();
+  });
+
+  it('is not there where its program is not', async () => {
+    const thread = new SqliteThread('/store.db', [], '/no/such/thread.js');
+    await expect(thread.start()).rejects.toThrow();
+  });
+});

@@ -1,0 +1,102 @@
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { LimitedThread, TooManyTasks } from '../../../../src/primary/threads/limited-thread.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { temporaryFolder } from '../../../support/folder.js';
+import { until } from '../../../support/until.js';
+
+async function withThread(
+  source: string,
+  act: (thread: LimitedThread<string, string>, clock: FakeClock, errors: unknown[]) => Promise<void>,
+  patienceMs: number | null = null,
+): Promise<void> {
+  await using folder = await temporaryFolder();
+  const file = join(folder.path, 'thread.js');
+  await writeFile(file, source);
+  const clock = new FakeClock();
+  const errors: unknown[] = [];
+  const settings = { file, name: 'answer', firstTask: '', limitMs: 2000, patienceMs, idleMs: 60_000 };
+  const thread = new LimitedThread<string, string>(settings, clock, (error) => errors.push(error));
+  await act(thread, clock, errors);
+  await thread.close();
+}
+
+const works = `exports.answer = (task) => {
+  if (task === 'hang') for (;;);
+  if (task === 'throw') throw new Error('no');
+  return task.toUpperCase();
+};`;
+
+describe('a thread with a limit', () => {
+  it('answers one task after the other, and leaves no timer', async () => {
+    await withThread(works, async (thread, clock) => {
+      expect(await Promise.all(['a', 'b', 'c'].map((task) => thread.run(task)))).toEqual(['A', 'B', 'C']);
+      expect(clock.pending).toBe(0);
+    });
+  });
+
+  it('rejects where the task fails, and goes on', async () => {
+    await withThread(works, async (thread, _clock, errors) => {
+      await expect(thread.run('throw')).rejects.toThrow('no');
+      expect(await thread.run('a')).toBe('A');
+      expect(errors).toEqual([]);
+    });
+  });
+
+  it('ends with a task that takes longer than its limit, and the next one gets another', async () => {
+    await withThread(works, async (thread, clock) => {
+      await thread.run('a'); // the limit of a task counts from its begin, in a thread that has started
+      const hanging = expect(thread.run('hang')).rejects.toThrow();
+      const next = thread.run('b');
+      await until(() => clock.pending > 0, 'the limit of the task');
+      await clock.advance(2000);
+      await hanging;
+      expect(await next).toBe('B');
+    });
+  });
+
+  it('takes the lines in turn, so that nobody waits for all tasks of another', async () => {
+    await withThread(works, async (thread) => {
+      const ended: string[] = [];
+      const run = (task: string, line: string) => thread.run(task, line).then((answer) => ended.push(answer));
+      const all = ['a', 'b', 'c', 'd'].map((task) => run(task, 'key greedy'));
+      await Promise.all([...all, run('x', 'key other')]);
+      expect(ended.indexOf('X')).toBeLessThanOrEqual(2);
+    });
+  });
+
+  it('refuses what one line has too many of, and takes the tasks of others', async () => {
+    await withThread(works, async (thread) => {
+      const results = await Promise.allSettled([
+        ...Array.from({ length: 300 }, () => thread.run('a', 'key greedy')),
+        thread.run('x', 'key other'),
+      ]);
+      const reasons = results.flatMap((result) => (result.status === 'rejected' ? [result.reason] : []));
+      expect(reasons).toHaveLength(300 - 251); // one runs, 250 wait
+      expect(reasons.every((reason) => reason instanceof TooManyTasks)).toBe(true);
+      expect(results.at(-1)).toEqual({ status: 'fulfilled', value: 'X' });
+      expect(await thread.run('b', 'key greedy')).toBe('B');
+    });
+  });
+
+  it('lets nobody wait longer than his patience, whatever the task before does', async () => {
+    await withThread(
+      works,
+      async (thread, clock) => {
+        await thread.run('a');
+        const [hanging, waiting] = ['hang', 'b'].map((task) => expect(thread.run(task)).rejects.toThrow());
+        await clock.advance(500);
+        await Promise.all([hanging, waiting]);
+        expect(await thread.run('c')).toBe('C');
+      },
+      500,
+    );
+  });
+
+  it('rejects at once where its file can not be read, and tells of that', async () => {
+    await withThread("throw new Error('its file is gone')", async (thread, _clock, errors) => {
+      await expect(thread.run('a')).rejects.toThrow();
+      expect(errors).toContainEqual(expect.objectContaining({ message: 'its file is gone' }));
+    });
+  });
+});

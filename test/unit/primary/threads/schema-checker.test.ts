@@ -1,0 +1,141 @@
+import { SchemaChecker } from '../../../../src/primary/threads/schema-checker.js';
+import { systemClock } from '../../../../src/shared/clock.js';
+
+const checker = new SchemaChecker(systemClock, (error) => {
+  throw error;
+});
+afterAll(() => checker.close());
+
+const person = { type: 'object', properties: { age: { type: 'integer', minimum: 0 } }, required: ['age'] };
+const ofPerson = JSON.stringify(person);
+
+/** What is wrong with a schema. */
+function faultOf(schema: unknown): Promise<string | null> {
+  return checker.faultOf(JSON.stringify(schema), 'key a');
+}
+
+function read(schema: unknown, text: string) {
+  return checker.read(JSON.stringify(schema), text, 'key a');
+}
+
+describe('a schema', () => {
+  it.each<[string, object]>([
+    ['without a draft', person],
+    [
+      'of draft 7',
+      { $schema: 'http://json-schema.org/draft-07/schema#', definitions: { person }, $ref: '#/definitions/person' },
+    ],
+    ['of 2019-09', { $schema: 'https://json-schema.org/draft/2019-09/schema', ...person }],
+    [
+      'of 2020-12',
+      { $schema: 'https://json-schema.org/draft/2020-12/schema', $defs: { person }, $ref: '#/$defs/person' },
+    ],
+    ['with a format and a keyword that nobody knows', { ...person, format: 'person', 'x-order': 1 }],
+  ])('%s can be used', async (_, schema) => {
+    expect(await faultOf(schema)).toBeNull();
+    expect(await read(schema, '{"age":7}')).toEqual({ kind: 'fits', value: '{"age":7}' });
+    expect(await read(schema, '{"age":-7}')).toMatchObject({ kind: 'bad-value' });
+  });
+
+  it.each<[string, unknown, string]>([
+    [
+      'has an unknown type',
+      { type: 'objekt' },
+      'schema is invalid: data/type must be equal to one of the allowed values',
+    ],
+    [
+      'has properties that are none',
+      { type: 'object', properties: 5 },
+      'schema is invalid: data/properties must be object',
+    ],
+    [
+      'refers to a part that it has not',
+      { type: 'object', $ref: '#/$defs/none' },
+      'a $ref of it points to nothing in it',
+    ],
+    [
+      'refers to another host',
+      { type: 'object', $ref: 'http://127.0.0.1:1/secret' },
+      'a $ref of it points to nothing in it',
+    ],
+    [
+      'has a pattern that is none',
+      { type: 'object', properties: { a: { pattern: '(' } } },
+      'a pattern of it is no regular expression',
+    ],
+    [
+      'is of a draft that is not known',
+      { $schema: 'http://json-schema.org/draft-04/schema#' },
+      'its $schema is none of draft-07, 2019-09 and 2020-12',
+    ],
+    ['is checked later', { ...person, $async: true }, '$async is not known'],
+  ])('is refused where it %s', async (_, schema, fault) => {
+    expect(await faultOf(schema)).toContain(fault);
+    expect(await read(schema, '{}')).toMatchObject({ kind: 'bad-schema' });
+  });
+
+  it('is refused with a short sentence, however long the fault is', async () => {
+    const fault = (await faultOf({ type: 'object', properties: { ['a'.repeat(1000)]: { type: 'no' } } })) ?? '';
+    expect(fault).toHaveLength(301);
+  });
+
+  it('may refer to itself', async () => {
+    const tree = {
+      type: 'object',
+      properties: { children: { type: 'array', items: { $ref: '#' } } },
+      required: ['children'],
+    };
+    expect(await faultOf(tree)).toBeNull();
+    expect(await read(tree, '{"children":[{"children":[]}]}')).toMatchObject({ kind: 'fits' });
+    expect(await read(tree, '{"children":[{}]}')).toEqual({
+      kind: 'bad-value',
+      fault: "/children/0 must have required property 'children'",
+    });
+  });
+});
+
+describe('an answer', () => {
+  it.each([
+    ['{"age":7}', '{"age":7}'],
+    [' {"age": 7}\n', '{"age": 7}'],
+    ['```json\n{"age":7}\n```', '{"age":7}'],
+    ['```\n{"age":7}```\n', '{"age":7}'],
+    ['```json \n\n{"age":7}\n\n```', '{"age":7}'],
+  ])('is the value in it: %j', async (text, value) => {
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'fits', value });
+  });
+
+  it.each([
+    ['', 'the answer is not JSON'],
+    ['Sure: {"age":7}', 'the answer is not JSON'],
+    ['{"age":7} ```', 'the answer is not JSON'],
+    ['7', 'the value must be object'],
+    ['{}', "the value must have required property 'age'"],
+    ['{"age":"7"}', '/age must be integer'], // nothing is made to fit
+    [`{"age":7,"deep":${'['.repeat(5000)}${']'.repeat(5000)}}`, 'the answer must be nested 1000 levels deep at most'],
+    [`{"age":7,"many":[${'[],'.repeat(500_000)}0]}`, 'the answer must hold 500000 values at most'],
+  ])('that does not fit is told why: %.30j', async (text, fault) => {
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
+  });
+
+  it('is looked through once, however many lines begin it', async () => {
+    const text = `\`\`\`${'\n'.repeat(1_000_000)}x`;
+    const fault = 'the answer is not JSON';
+    expect(await checker.read(ofPerson, text, 'key a')).toEqual({ kind: 'bad-value', fault });
+  });
+
+  it('is not compared with a format', async () => {
+    expect(await read({ type: 'object', properties: { at: { format: 'date' } } }, '{"at":"soon"}')).toMatchObject({
+      kind: 'fits',
+    });
+  });
+
+  it('that a hostile pattern would take years to compare is given up, and the next check works', async () => {
+    const hostile = { type: 'object', properties: { a: { type: 'string', pattern: '^(a+)+$' } } };
+    const startedMs = performance.now();
+    const late = { kind: 'bad-value', fault: 'it could not be checked in time' };
+    expect(await read(hostile, `{"a":"${'a'.repeat(50)}!"}`)).toEqual(late);
+    expect(performance.now() - startedMs).toBeLessThan(5000);
+    expect(await checker.read(ofPerson, '{"age":7}', 'key a')).toMatchObject({ kind: 'fits' });
+  });
+});

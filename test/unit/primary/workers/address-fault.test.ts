@@ -1,0 +1,60 @@
+import { once } from 'node:events';
+import { type AddressInfo, createServer } from 'node:net';
+import { addressFault } from '../../../../src/primary/workers/addresses.js';
+
+function fault(code: string, host: string, port: number): Promise<string> {
+  const error = Object.assign(new Error(`bind ${code} ${host}:${port}`), { code });
+  return addressFault(error, { host, port, socketPath: null, agentPort: 5052 });
+}
+
+describe('the sentence on an address that can not be had', () => {
+  it.each(['127.0.0.1', '::'])('names the process that listens on the port, bound to %s', async (host) => {
+    const server = createServer().listen(0, host);
+    await once(server, 'listening');
+    const { port } = server.address() as AddressInfo;
+    const sentence = await fault('EADDRINUSE', '127.0.0.1', port);
+    expect(sentence).toMatch(
+      new RegExp(`^port ${port} is taken by \\S+ \\(process ${process.pid}\\): end it, or choose`),
+    );
+    expect(sentence).toContain('MODEL_API_PORT or serve --port');
+    server.close();
+    await once(server, 'close');
+  });
+
+  it('says so where nobody can be seen', async () => {
+    expect(await fault('EADDRINUSE', '127.0.0.1', 0)).toMatch(/^port 0 is taken by another program: /);
+  });
+
+  it.each([
+    ['EACCES', 'port 80 is for root alone: choose another port with MODEL_API_PORT or serve --port, 1024 or above'],
+    [
+      'EADDRNOTAVAIL',
+      '192.0.2.1 is no address of this machine: set MODEL_API_HOST or serve --host to an address of this machine',
+    ],
+    ['EMFILE', 'bind EMFILE 192.0.2.1:80'],
+  ])('tells the way out of %s', async (code, start) => {
+    expect((await fault(code, '192.0.2.1', 80)).startsWith(start)).toBe(true);
+  });
+
+  it('names the variable of the port for the front', async () => {
+    const taken = Object.assign(new Error('listen EADDRINUSE: address already in use 127.0.0.1:5052'), {
+      code: 'EADDRINUSE',
+    });
+    const wanted = { host: 'localhost', port: 5051, socketPath: null, agentPort: 5052 };
+    expect(await addressFault(taken, wanted)).toMatch(
+      /^port 5052 is taken by .*: end it, or choose another port with MODEL_API_AGENT_PORT \(listen/,
+    );
+  });
+
+  it('tells the way out for a Unix socket, and for a host that is not known', async () => {
+    const wanted = { host: 'relay', port: 5051, socketPath: '/run/relay.sock', agentPort: null };
+    const noFolder = Object.assign(new Error('bind ENOENT /run/relay.sock'), { code: 'ENOENT' });
+    expect(await addressFault(noFolder, wanted)).toBe(
+      'the Unix socket of MODEL_API_SOCKET can not be made: its folder must be there, and writable (bind ENOENT /run/relay.sock)',
+    );
+    const unknown = Object.assign(new Error('getaddrinfo ENOTFOUND relay'), { code: 'ENOTFOUND' });
+    expect(await addressFault(unknown, wanted)).toMatch(
+      /^the host relay is not known: set MODEL_API_HOST or serve --host/,
+    );
+  });
+});

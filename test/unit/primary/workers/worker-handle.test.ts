@@ -1,0 +1,154 @@
+import type { Worker } from 'node:cluster';
+import {
+  RestartPolicy,
+  WorkerHandle,
+  type WorkerPeer,
+  WorkerSlot,
+} from '../../../../src/primary/workers/worker-handle.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { settled } from '../../../support/settled.js';
+
+const limitMs = 1000;
+const killLimitMs = 2000;
+
+/** The handle of a worker that only writes down the signals it gets. */
+function createHandle() {
+  const signals: unknown[] = [];
+  const process = { pid: 7, kill: (signal: unknown) => signals.push(signal) };
+  const handle = new WorkerHandle(new WorkerSlot(1), { process } as unknown as Worker, () => ({}) as WorkerPeer);
+  return { handle, signals };
+}
+
+/** How many checks without a heartbeat it takes until the worker is overdue. */
+function checksUntilOverdue(handle: WorkerHandle): number {
+  let checks = 1;
+  while (!handle.isOverdue()) checks++;
+  return checks;
+}
+
+describe('a worker is overdue', () => {
+  it('at the sixth check while it starts, at the fourth once it listens', () => {
+    const [starting, listening] = [createHandle().handle, createHandle().handle];
+    listening.listens();
+    expect([checksUntilOverdue(starting), checksUntilOverdue(listening)]).toEqual([6, 4]);
+  });
+
+  it('counted from its last heartbeat', () => {
+    const { handle } = createHandle();
+    handle.listens();
+    for (let checks = 0; checks < 3; checks++) handle.isOverdue();
+    handle.beats();
+    expect(checksUntilOverdue(handle)).toBe(4);
+  });
+
+  it('counted from the moment it listened: how long it took to start is not held against it', () => {
+    const { handle } = createHandle();
+    for (let checks = 0; checks < 5; checks++) expect(handle.isOverdue()).toBe(false);
+    handle.listens();
+    expect(checksUntilOverdue(handle)).toBe(4);
+  });
+});
+
+describe('the exit of a worker', () => {
+  it('has the code that the worker has told, where it had to kill itself to exit', async () => {
+    const { handle } = createHandle();
+    handle.leaves(0);
+    const exited = handle.exitedWithin(limitMs, new FakeClock());
+    expect([handle.exits(null), await exited]).toEqual([0, 0]);
+  });
+
+  it('has its own code where there is one, and none where the worker was killed or has told nothing', () => {
+    const [own, killed, silent] = [createHandle().handle, createHandle().handle, createHandle().handle];
+    own.leaves(0);
+    killed.leaves(0);
+    killed.kill();
+    expect([own.exits(2), killed.exits(null), silent.exits(null)]).toEqual([2, null, null]);
+  });
+});
+
+describe('the state of a worker', () => {
+  it('is starting, ready, stopping', () => {
+    const { handle } = createHandle();
+    const states = [handle.state];
+    handle.listens();
+    states.push(handle.state);
+    handle.stops();
+    expect([...states, handle.state]).toEqual(['starting', 'ready', 'stopping']);
+  });
+
+  it('stays stopping where it comes to listen after it was told to go', () => {
+    const { handle } = createHandle();
+    handle.stops();
+    handle.listens();
+    expect([handle.state, handle.hasListened]).toEqual(['stopping', true]);
+  });
+
+  it('is settled when it listens, or exits before', async () => {
+    const [listening, dying] = [createHandle().handle, createHandle().handle];
+    listening.listens();
+    listening.exits(0);
+    dying.exits(1);
+    expect(await Promise.all([listening.settled, dying.settled])).toEqual([true, false]);
+    const clock = new FakeClock();
+    const codes = [listening.exitedWithin(1, clock), dying.exitedWithin(1, clock)];
+    expect(await Promise.all(codes)).toEqual([0, 1]);
+  });
+
+  it('tells why it died', () => {
+    const { handle, signals } = createHandle();
+    expect(handle.causeOfDeath).toBe('crash');
+    handle.kill();
+    expect([handle.causeOfDeath, signals]).toEqual(['unresponsive', ['SIGKILL']]);
+  });
+});
+
+describe('the exit of a worker within a limit', () => {
+  it('needs no signal where it comes in time, and leaves no timer', async () => {
+    const { handle, signals } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs - 1);
+    handle.exits(0);
+    expect(await exited).toBe(0);
+    await settled();
+    expect([signals, clock.pending]).toEqual([[], 0]);
+  });
+
+  it('is forced at the limit', async () => {
+    const { handle, signals } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs);
+    expect(signals).toEqual(['SIGKILL']);
+    handle.exits(null);
+    expect(await exited).toBeNull();
+  });
+
+  it('is no longer waited for two seconds after the limit', async () => {
+    const { handle } = createHandle();
+    const clock = new FakeClock();
+    const exited = handle.exitedWithin(limitMs, clock);
+    await clock.advance(limitMs + killLimitMs);
+    expect(await exited).toBe('left');
+  });
+});
+
+/** The delays after workers that had listened, or had not, one after the other. */
+function delays(...hadListened: readonly boolean[]): number[] {
+  const policy = new RestartPolicy();
+  return hadListened.map((hasListened) => policy.delayAfter(hasListened));
+}
+
+describe('the delay before a restart', () => {
+  it('is 0.1 s at first, doubled at each start in vain, 5 s at most', () => {
+    expect(delays(...Array(9).fill(false))).toEqual([100, 200, 400, 800, 1600, 3200, 5000, 5000, 5000]);
+  });
+
+  it('is none after a worker that had listened, and begins again after that', () => {
+    expect(delays(true, true, false, false, true, false)).toEqual([0, 0, 100, 200, 0, 100]);
+  });
+
+  it('never grows beyond its limit, however long it goes on', () => {
+    expect(delays(...Array(5000).fill(false)).at(-1)).toBe(5000);
+  });
+});

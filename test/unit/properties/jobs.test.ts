@@ -1,0 +1,208 @@
+import { noBounds } from '../../../src/primary/access/client-bounds.js';
+import type { ConversationStore } from '../../../src/primary/conversations/conversation-store.js';
+import { orAborted, withResolvers } from '../../../src/shared/async/promises.js';
+import { cliError, RelayError } from '../../../src/shared/errors.js';
+import type { JobEvent } from '../../../src/shared/job.js';
+import { failureOf } from '../../support/conversations.js';
+import { all, endOf, gone, JobHarness, type Script, shutdown, turnEnd } from '../../support/job-harness.js';
+import { type JobStep, jobSteps, limits, workers } from '../../support/job-steps.js';
+import { type Player, pick, playAll } from '../../support/properties.js';
+
+/** A quarter of the queue. */
+const ownPlaces = 1;
+const placesOf = (client: string) => boundsOf(client).maxQueued ?? ownPlaces;
+const boundsOf = (client: string) => (client === 'client 1' ? { maxRunning: 1, maxQueued: 2 } : noBounds(client));
+
+/** One turn that a program is asked for. */
+interface RunningTurn {
+  write(): void;
+  end(): void;
+  fail(error: Error): void;
+  isOver: boolean;
+}
+
+/** Owns a job runner with real room and conversations, and what its callers and programs do. */
+class JobPlayer implements Player<JobStep> {
+  readonly #turns: RunningTurn[] = [];
+  readonly #callers: { readonly worker: number; readonly controller: AbortController }[] = [];
+  /** The events of every admitted job, when they have all come. */
+  readonly #read: Promise<JobEvent[]>[] = [];
+  readonly #ids = new Set<string>();
+  readonly #lingering: (() => void)[] = [];
+  readonly #harness: JobHarness;
+  #doesLinger = false;
+  #missesStart = false;
+  #accepted = 0;
+  #refused = 0;
+  #counters: readonly number[] = [];
+
+  constructor() {
+    const script: Script = (sink, signal) => this.#begin(sink, signal);
+    this.#harness = new JobHarness({
+      ...limits,
+      boundsOf,
+      script,
+      start: () => this.#start(),
+      release: () => this.#release(),
+    });
+  }
+
+  async perform(step: JobStep): Promise<void> {
+    if (step.type === 'flood') this.#flood(step);
+    else if ('client' in step) this.#ask(step);
+    else if (step.type === 'pass') await this.#harness.clock.advance(step.ms);
+    else if ('which' in step) this.#act(step.type, step.which);
+    else if (step.type === 'linger') this.#doesLinger = true;
+    else if (step.type === 'miss-start') this.#missesStart = true;
+    else this.#harness.runner.cutAll(shutdown);
+  }
+
+  check(): void {
+    const { room, conversations, observer, processes, runner } = this.#harness;
+    expect(room.active).toBeLessThanOrEqual(limits.maxActive);
+    expect(room.waiting).toBeLessThanOrEqual(limits.maxWaiting);
+    const released = processes.filter((process) => process.released.length > 0).length;
+    expect(processes.every((process) => process.released.length <= 1)).toBe(true);
+    expect(processes.length - released + this.#lingering.length).toBeLessThanOrEqual(room.active);
+    expect(runner.running.length).toBeLessThanOrEqual(room.active);
+    const ended = observer.ends.map(({ requestId }) => requestId);
+    expect(new Set(ended).size).toBe(ended.length);
+    expect(ended.length).toBeLessThanOrEqual(this.#accepted);
+    const refused = [room.refused, room.refusedByBound, conversations.refused];
+    expect(refused.reduce((sum, count) => sum + count)).toBe(this.#refused);
+    this.#checkCounters([...refused, conversations.counts.created, ended.length]);
+    const perClient = [...room.waitingByClient.values()];
+    expect(perClient.reduce((sum, count) => sum + count, 0)).toBe(room.waiting);
+    expect(room.waitingByClient.get('client 1') ?? 0).toBeLessThanOrEqual(2);
+    checkCounts(conversations);
+  }
+
+  async finish(): Promise<void> {
+    const { observer, conversations, runner } = this.#harness;
+    this.#doesLinger = false;
+    runner.cutAll(shutdown);
+    for (const vanish of this.#lingering.splice(0)) vanish();
+    const streams = await Promise.all(this.#read);
+    await this.#harness.expectTidy();
+    const ends = streams.map(endOf);
+    expect(ends.map(({ outcome }) => outcome).sort()).toEqual(observer.ends.map(({ end }) => end.outcome).sort());
+    expect(observer.ends.length).toBe(this.#accepted);
+    for (const events of streams) checkOrder(events);
+    for (let more = 0; more < 10; more++) conversations.turn(null, '', null, 1).open(); // none is still counted as in use
+  }
+
+  #checkCounters(counters: readonly number[]): void {
+    for (const [index, before] of this.#counters.entries()) expect(counters[index]).toBeGreaterThanOrEqual(before);
+    this.#counters = counters;
+  }
+
+  #flood({ client, worker, count }: Extract<JobStep, { type: 'flood' }>): void {
+    const one = { type: 'ask' as const, client, worker, isStreamed: false, isLate: false };
+    for (let sent = 0; sent < count; sent++) this.#ask(one);
+  }
+
+  #ask(step: Extract<JobStep, { type: 'ask' | 'chat' }>): void {
+    const controller = new AbortController();
+    if (step.type === 'ask' && step.isLate) controller.abort(gone);
+    const request =
+      step.type === 'ask'
+        ? { isStreamed: step.isStreamed }
+        : { operation: 'chat' as const, conversationId: pick([null, ...this.#ids], step.conversation) ?? null };
+    const client = `client ${step.client}`;
+    const { room } = this.#harness;
+    const { refused: full, refusedByBound: bound } = room;
+    try {
+      const stream = this.#harness.run({ ...request, client }, controller.signal);
+      this.#accepted++;
+      this.#callers.push({ worker: step.worker, controller });
+      const isLate = controller.signal.aborted;
+      this.#read.push(all(stream).then((events) => this.#remember(events, isLate)));
+    } catch (error) {
+      if (!(error instanceof RelayError)) throw error;
+      if (error.code === 'concurrency_limited') this.#refuse(client, room.refused > full, room.refusedByBound > bound);
+      else expect(error.code).toBe('validation_error'); // the conversation has been deleted
+    }
+  }
+
+  /** Nobody else keeps this client out with more than its share, nor does a bound keep out a client that has nothing. */
+  #refuse(client: string, wasFull: boolean, wasBound: boolean): void {
+    const { waitingByClient } = this.#harness.room;
+    const others = [...waitingByClient].filter(([other]) => other !== client);
+    if (wasFull) expect(others.filter(([other, count]) => count > placesOf(other))).toEqual([]);
+    if (wasBound) expect(waitingByClient.get(client) ?? 0).toBeGreaterThanOrEqual(placesOf(client));
+    this.#refused++;
+  }
+
+  #remember(events: JobEvent[], isLate: boolean): JobEvent[] {
+    const end = endOf(events);
+    if (isLate) expect(end.outcome).toBe('cancelled');
+    if (end.outcome === 'ok' && end.conversation !== null) this.#ids.add(end.conversation.id);
+    return events;
+  }
+
+  #act(type: Extract<JobStep, { which: number }>['type'], which: number): void {
+    const turn = pick(
+      this.#turns.filter(({ isOver }) => !isOver),
+      which,
+    );
+    if (type === 'answer') turn?.end();
+    else if (type === 'fail') turn?.fail(cliError('other', 'it failed'));
+    else if (type === 'break') turn?.fail(new Error('a defect'));
+    else if (type === 'leave') pick(this.#callers, which)?.controller.abort(gone);
+    else if (type === 'kill-worker') this.#kill(which % workers);
+    else if (type === 'delete') this.#delete(pick([...this.#ids], which));
+    else this.#lingering.shift()?.();
+  }
+
+  #kill(worker: number): void {
+    for (const caller of this.#callers) if (caller.worker === worker) caller.controller.abort(gone);
+  }
+
+  #delete(id: string | undefined): void {
+    if (id === undefined) return;
+    this.#ids.delete(id);
+    expect([undefined, 'not_found']).toContain(failureOf(() => this.#harness.conversations.remove(id, ''))?.code);
+  }
+
+  async #start(): Promise<void> {
+    const misses = this.#missesStart;
+    this.#missesStart = false;
+    if (misses) throw new RelayError('spawn_error', 'no such program');
+  }
+
+  /** The next program to be ended may take its time. */
+  async #release(): Promise<void> {
+    if (!this.#doesLinger) return;
+    this.#doesLinger = false;
+    await new Promise<void>((resolve) => this.#lingering.push(resolve));
+  }
+
+  #begin(...[sink, signal]: Parameters<Script>): ReturnType<Script> {
+    const { promise, resolve, reject } = withResolvers<typeof turnEnd>();
+    const turn = { write: () => sink.write('word '), end: () => resolve(turnEnd), fail: reject, isOver: false };
+    turn.write();
+    this.#turns.push(turn);
+    return orAborted(promise, signal).finally(() => {
+      turn.isOver = true;
+    });
+  }
+}
+
+/** The admission and positions first, then the start, then the text, then the one end. */
+function checkOrder(events: readonly JobEvent[]): void {
+  const ranks = { 'job-admitted': -1, 'job-queued': 0, 'job-start': 1, 'text-delta': 2, 'job-end': 3 };
+  const order = events.map(({ type }) => ranks[type]);
+  expect(order).toEqual([...order].sort((a, b) => a - b));
+  expect(events.filter(({ type }) => type === 'job-start').length).toBeLessThanOrEqual(1);
+}
+
+function checkCounts({ counts }: ConversationStore): void {
+  expect(Math.min(...Object.values(counts))).toBeGreaterThanOrEqual(0);
+  expect(counts.conversations).toBeLessThanOrEqual(Math.min(10, counts.created));
+}
+
+describe('Jobs', () => {
+  it('end exactly once each, and give back what they took, whatever happens in whatever order', async () => {
+    await playAll<JobStep>(jobSteps, () => new JobPlayer());
+  }, 3_600_000);
+});

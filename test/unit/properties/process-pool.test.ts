@@ -1,0 +1,224 @@
+import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
+import type { CliLease } from '../../../src/primary/cli/pool/lease.js';
+import type { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
+import { cancelled, RelayError } from '../../../src/shared/errors.js';
+import { PoolHouse, usual, withSystem } from '../../support/pool-house.js';
+import { type Player, pick, playAll } from '../../support/properties.js';
+import { type ScriptedTree, TextBook, turnOf } from '../../support/scripted-cli.js';
+import { settled } from '../../support/settled.js';
+
+const maxSessions = 2;
+const launches = [usual, withSystem('Be brief.')];
+
+type PoolStep =
+  | {
+      readonly type: 'acquire';
+      readonly conversation: number | null;
+      readonly launch: number;
+      readonly isBehind: boolean;
+    }
+  | { readonly type: 'whole-turn'; readonly of: number }
+  | { readonly type: 'acquire-late' | 'start-ahead'; readonly launch: number }
+  | {
+      readonly type:
+        | 'answer'
+        | 'fail'
+        | 'cancel'
+        | 'end'
+        | 'keep'
+        | 'die'
+        | 'die-unnoticed'
+        | 'chatter'
+        | 'linger'
+        | 'vanish'
+        | 'forget';
+      readonly which: number;
+    }
+  | { readonly type: 'flush' | 'miss-start' | 'new-file' }
+  | { readonly type: 'pass'; readonly ms: number };
+
+const steps = array(
+  oneof(
+    {
+      weight: 5,
+      arbitrary: record({
+        type: constant('acquire' as const),
+        conversation: option(nat(3)),
+        launch: nat(1),
+        isBehind: boolean(),
+      }),
+    },
+    { weight: 4, arbitrary: record({ type: constant('whole-turn' as const), of: nat(3) }) },
+    record({ type: constantFrom('acquire-late', 'start-ahead'), launch: nat(1) }),
+    { weight: 6, arbitrary: record({ type: constantFrom('answer', 'keep'), which: nat(5) }) },
+    {
+      weight: 5,
+      arbitrary: record({
+        type: constantFrom('fail', 'cancel', 'end', 'die', 'die-unnoticed', 'chatter', 'linger', 'vanish', 'forget'),
+        which: nat(9),
+      }),
+    },
+    record({ type: constantFrom('flush', 'miss-start', 'new-file') }),
+    record({ type: constant('pass' as const), ms: constantFrom(100, 1000, 10_000) }),
+  ),
+  { maxLength: 30, size: 'max' },
+);
+
+/** A process in the hands of one job. */
+interface HeldLease {
+  readonly lease: CliLease;
+  /** null for a job without a conversation. */
+  readonly conversation: string | null;
+  readonly caller: AbortController;
+  isInTurn: boolean;
+}
+
+/** Owns a pool, and says whose each of its processes is. */
+class PoolPlayer implements Player<PoolStep> {
+  readonly #house = new PoolHouse({ maxSessions });
+  #held: HeldLease[] = [];
+  readonly #owners = new Map<CliProcess, string>();
+  /** Messages of each conversation. */
+  readonly #counts = new Map<string, number>();
+  readonly #lingering: (() => void)[] = [];
+  #jobs = 0;
+
+  async perform(step: PoolStep): Promise<void> {
+    if (step.type === 'acquire') await this.#acquire(step);
+    else if (step.type === 'whole-turn') await this.#wholeTurn(step.of);
+    else if ('launch' in step) this.#startFor(step.type, pick(launches, step.launch) ?? usual);
+    else if (step.type === 'pass') await this.#pass(step.ms);
+    else if ('which' in step) await this.#act(step.type, step.which);
+    else if (step.type === 'flush') void this.#house.pool.flush();
+    else if (step.type === 'new-file') this.#house.file += 'x';
+    else this.#house.onStart = () => Promise.reject(new RelayError('spawn_error', 'no such program'));
+  }
+
+  check(): void {
+    const { pool, trees } = this.#house;
+    const processes = this.#held.map(({ lease }) => lease.process);
+    expect(new Set(processes).size).toBe(processes.length);
+    const sessions = pool.sessions.map(({ process, conversation }) => {
+      expect(this.#owners.get(process)).toBe(conversation.id);
+      expect(processes).not.toContain(process);
+      return conversation.id;
+    });
+    expect(new Set(sessions).size).toBe(sessions.length);
+    expect(sessions.length).toBeLessThanOrEqual(maxSessions);
+    for (const [process] of pool.processes) {
+      if (process.state.name === 'standby') expect(this.#owners.has(process)).toBe(false);
+    }
+    const { standby, live, busy, stopping } = pool.counts();
+    expect(standby + live + busy + stopping).toBeLessThanOrEqual(pool.processes.length);
+    expect(busy).toBeLessThanOrEqual(this.#held.length);
+    expect(live).toBe(sessions.length);
+    expect(trees.every(({ ends }) => ends.length <= 1)).toBe(true);
+  }
+
+  async finish(): Promise<void> {
+    const { pool, trees } = this.#house;
+    const closed = pool.close();
+    for (const { lease } of this.#held) void lease.release(null);
+    for (const vanish of this.#lingering.splice(0)) vanish();
+    await closed;
+    await settled();
+    expect(pool.processes).toEqual([]);
+    expect(trees.map(({ ends }) => ends.length)).toEqual(trees.map(() => 1));
+    expect(this.#house.isStopped).toBe(true);
+  }
+
+  /** A conversation has one turn at a time, so one that is held is not asked for. */
+  async #acquire({ conversation, launch, isBehind }: Extract<PoolStep, { conversation: unknown }>): Promise<void> {
+    const id = conversation === null ? null : `conversation ${conversation}`;
+    if (this.#held.some((held) => id !== null && held.conversation === id)) return;
+    const owner = id ?? `job ${++this.#jobs}`;
+    const messageCount = (this.#counts.get(owner) ?? 0) + (isBehind ? 2 : 0);
+    const caller = new AbortController();
+    const state = id === null || messageCount === 0 ? null : { id, messageCount };
+    const { pool, program } = this.#house;
+    try {
+      const lease = await pool.acquire(program, pick(launches, launch) ?? usual, state, caller.signal);
+      expect([undefined, owner]).toContain(this.#owners.get(lease.process));
+      if (lease.origin === 'live') expect([this.#owners.get(lease.process), isBehind]).toEqual([owner, false]);
+      this.#owners.set(lease.process, owner);
+      this.#held = [...this.#held, { lease, conversation: id, caller, isInTurn: false }];
+    } catch (error) {
+      expect(error).toMatchObject({ code: 'spawn_error' });
+    }
+    this.#house.onStart = async () => {};
+  }
+
+  async #wholeTurn(conversation: number): Promise<void> {
+    const before = this.#held;
+    await this.#acquire({ type: 'acquire', conversation, launch: 0, isBehind: false });
+    const held = this.#held.find((other) => !before.includes(other));
+    if (held === undefined) return;
+    await this.#turn(held, 'answer');
+    this.#release(held, true);
+  }
+
+  /** A job whose caller has gone gets none. */
+  #startFor(type: 'acquire-late' | 'start-ahead', launch: typeof usual): void {
+    const { pool, program } = this.#house;
+    const late = AbortSignal.abort(cancelled('gone'));
+    const started =
+      type === 'start-ahead' ? pool.startAhead(program, launch) : pool.acquire(program, launch, null, late);
+    void started.then(
+      (got) => 'release' in got && void got.release(null),
+      () => {},
+    );
+  }
+
+  async #pass(ms: number): Promise<void> {
+    await this.#house.clock.advance(ms);
+    this.#house.pool.endSpentSessions();
+  }
+
+  async #act(type: Extract<PoolStep, { which: number }>['type'], which: number): Promise<void> {
+    const held = pick(this.#held, which);
+    const tree = pick(this.#house.trees, which);
+    if (type === 'forget') this.#house.pool.forget(`conversation ${which % 4}`);
+    else if (type === 'vanish') this.#lingering.shift()?.();
+    else if (tree !== undefined && type === 'linger') this.#lingering.push(tree.linger());
+    else if (tree !== undefined && type === 'die-unnoticed') tree.dieUnnoticed();
+    else if (tree !== undefined && type === 'die') await dies(tree);
+    else if (tree !== undefined && type === 'chatter') await says(tree, '+late\n');
+    else if (held !== undefined && (type === 'end' || type === 'keep')) this.#release(held, type === 'keep');
+    else if (held !== undefined) await this.#turn(held, type);
+  }
+
+  async #turn(held: HeldLease, type: string): Promise<void> {
+    if (held.isInTurn || held.lease.process.state.name !== 'busy') return;
+    held.isInTurn = true;
+    const tree = this.#house.treeOf(held.lease);
+    const turn = held.lease.turn(turnOf('hello'), new TextBook(), held.caller.signal);
+    if (type === 'cancel') held.caller.abort(cancelled('gone'));
+    else await says(tree, type === 'fail' ? 'fail\n' : 'end\n');
+    await turn.catch(() => {});
+    held.isInTurn = type === 'fail' || type === 'cancel';
+    if (held.conversation !== null && !held.isInTurn) {
+      this.#counts.set(held.conversation, (this.#counts.get(held.conversation) ?? 0) + 2);
+    }
+  }
+
+  #release(held: HeldLease, isKept: boolean): void {
+    const { lease, conversation } = held;
+    const messageCount = conversation === null ? 0 : (this.#counts.get(conversation) ?? 0);
+    this.#held = this.#held.filter((other) => other !== held);
+    void lease.release(isKept && conversation !== null && messageCount > 0 ? { id: conversation, messageCount } : null);
+  }
+}
+
+async function dies(tree: ScriptedTree): Promise<void> {
+  if (!tree.stdout.writableEnded && !tree.stdout.destroyed) await tree.exit(1);
+}
+
+async function says(tree: ScriptedTree, text: string): Promise<void> {
+  if (!tree.stdout.writableEnded && !tree.stdout.destroyed) await tree.say(text);
+}
+
+describe('The process pool', () => {
+  it('gives each process to one job or one conversation, and leaves none behind', async () => {
+    await playAll<PoolStep>(steps, () => new PoolPlayer());
+  }, 3_600_000);
+});

@@ -1,0 +1,221 @@
+import { array, constant, constantFrom, nat, oneof, record, tuple } from 'fast-check';
+import type { Entrant, Ticket } from '../../../src/primary/jobs/ticket.js';
+import { WaitingRoom } from '../../../src/primary/jobs/waiting-room.js';
+import { RelayError } from '../../../src/shared/errors.js';
+import {
+  boundsOf,
+  clis,
+  ExpectedRoom,
+  type ExpectedTicket,
+  isBeyond,
+  limits,
+  mayComeAgainMs,
+  ownBytes,
+} from '../../support/expected-room.js';
+import { FakeClock } from '../../support/fake-clock.js';
+import { type Player, pick, playAll } from '../../support/properties.js';
+import { entrant } from '../../support/test-room.js';
+
+/** `cli`: which one; `isHeld`: it waits for something of its own. */
+type Coming = { readonly client: number; readonly bytes: number; readonly cli: number; readonly isHeld: boolean };
+type RoomStep =
+  | ({ readonly type: 'admit' } & Coming)
+  | ({ readonly type: 'enter' } & Coming)
+  | { readonly type: 'flood'; readonly client: number; readonly bytes: number; readonly count: number }
+  | { readonly type: 'ready' | 'release' | 'cancel'; readonly which: number }
+  | { readonly type: 'pass'; readonly ms: number };
+
+/** Mostly within the share of one client, as a single job need not be. */
+const bytes = oneof({ weight: 6, arbitrary: nat(ownBytes) }, nat(limits.maxWaitingBytes + 1));
+
+/** So many at once that their client may hold what belongs to others. */
+const flood = record({
+  type: constant('flood' as const),
+  client: nat(4),
+  bytes,
+  count: nat(limits.maxActive + limits.maxWaiting),
+});
+
+const coming = { client: nat(4), bytes, cli: nat(1), isHeld: constantFrom(false, false, true) };
+
+const ways = array(
+  oneof(
+    { weight: 4, arbitrary: record({ type: constant('admit' as const), ...coming }) },
+    { weight: 2, arbitrary: record({ type: constant('enter' as const), ...coming }) },
+    { weight: 2, arbitrary: record({ type: constant('ready' as const), which: nat(9) }) },
+    flood,
+    { weight: 3, arbitrary: record({ type: constant('release' as const), which: nat(9) }) },
+    record({ type: constant('cancel' as const), which: nat(9) }),
+    record({
+      type: constant('pass' as const),
+      ms: oneof(nat(200), constantFrom(30_000, 60_000, mayComeAgainMs / 2, mayComeAgainMs)),
+    }),
+  ),
+  { maxLength: 30, size: 'max' },
+);
+
+/** Only who comes first, or after a long time, is alone. */
+const steps = tuple(flood, ways).map(([first, others]) => [first, ...others]);
+
+/** What a ticket in this state must have told; undefined where there may be several. */
+const tellsOf = { waiting: undefined, active: 'granted', done: undefined, 'gave-way': 'queue_timeout' };
+
+/** Owns a waiting room, and lists that say in the plainest way what it should be. */
+class RoomPlayer implements Player<RoomStep> {
+  readonly #clock = new FakeClock();
+  readonly #room = new WaitingRoom(limits, this.#clock, boundsOf);
+  readonly #expected = new ExpectedRoom();
+  readonly #held = new Set<Entrant>();
+  #lanes = 0;
+
+  async perform(step: RoomStep): Promise<void> {
+    if (step.type === 'pass') await this.#pass(step.ms);
+    else if (step.type === 'flood') {
+      const coming: Coming = { ...step, cli: 0, isHeld: false };
+      for (let sent = 0; sent < step.count; sent++) this.#admit(coming);
+    } else if (step.type === 'admit') this.#admit(step);
+    else if (step.type === 'enter') this.#enter(step);
+    else if (step.type === 'ready') this.#ready(pick(this.#expected.in('waiting'), step.which));
+    else if (step.type === 'release') this.#release(pick(this.#expected.all, step.which));
+    else this.#cancel(pick(this.#expected.all, step.which));
+  }
+
+  check(): void {
+    const [active, waiting] = [this.#expected.in('active').length, this.#expected.waiting.length];
+    expect([this.#room.active, this.#room.waiting]).toEqual([active, waiting]);
+    expect(active).toBeLessThanOrEqual(limits.maxActive);
+    expect(waiting).toBeLessThanOrEqual(limits.maxWaiting);
+    expect({ full: this.#room.refused, bound: this.#room.refusedByBound }).toEqual(this.#expected.refused);
+    expect(this.#expected.in('waiting').some((entry) => this.#expected.mayRun(entry))).toBe(false); // no slot lies idle
+    this.#checkClients();
+    const order = this.#expected.order();
+    expect(order.map(({ ticket }) => ticket.position)).toEqual(order.map((_, index) => index + 1));
+    const upcoming = order.filter(({ rank, isReady }) => rank !== 'background' && isReady);
+    expect(this.#room.upcoming(order.length + 1)).toEqual(upcoming.map(({ ticket }) => ticket));
+    const wrong = this.#expected.all.filter(({ ticket, state, told }) => {
+      const isToldRight = told.length === (ticket.isWaiting ? 0 : 1) && (tellsOf[state] ?? told[0]) === told[0];
+      return ticket.isWaiting !== (state === 'waiting') || !isToldRight;
+    });
+    expect(wrong).toEqual([]);
+    for (const entry of order) expect(entry.ticket.reason).toBe(this.#reasonOf(entry));
+  }
+
+  async finish(): Promise<void> {
+    const idle = this.#room.idle();
+    for (const entry of this.#expected.all) this.#release(entry);
+    await idle;
+    expect([this.#room.active, this.#room.waiting, this.#room.waitingInBackground]).toEqual([0, 0, []]);
+    await this.#clock.advance(3000);
+    expect(this.#clock.pending).toBe(0);
+    const again = Array.from({ length: limits.maxActive }, () => this.#room.admit(entrant('after', 60)));
+    expect(again.map((ticket) => ticket.isWaiting)).toEqual(again.map(() => false));
+    const held = entrant('after', limits.maxWaitingBytes, { heldBy: () => 'conversation' });
+    expect(this.#room.admit(held).isWaiting).toBe(true); // no byte is left counted
+  }
+
+  /** The first gate that is closed. */
+  #reasonOf({ client, cli, isReady }: ExpectedTicket): string {
+    if (!isReady) return 'conversation';
+    if (this.#expected.isAtItsLimit(client)) return 'client';
+    const isBusy = cli === 'small' && this.#expected.in('active').some((entry) => entry.cli === cli);
+    return isBusy ? 'cli' : 'slot';
+  }
+
+  /** Nobody runs more than it may, and at most one client holds more than its share: the one that was alone. */
+  #checkClients(): void {
+    const clients = [...new Set(this.#expected.all.map(({ client }) => client))];
+    const running = (client: string) => this.#expected.in('active').filter((entry) => entry.client === client).length;
+    expect(clients.filter((client) => running(client) > boundsOf(client).maxRunning)).toEqual([]);
+    const beyond = clients.filter((client) => isBeyond(client, this.#expected.waitingOf(client)));
+    expect(beyond.length).toBeLessThanOrEqual(1);
+    const counts = clients.map((client) => [client, this.#expected.waitingOf(client).length] as const);
+    expect(this.#room.waitingByClient).toEqual(new Map(counts.filter(([, count]) => count > 0)));
+  }
+
+  async #pass(ms: number): Promise<void> {
+    await this.#clock.advance(ms);
+    this.#room.check();
+    this.#expected.check(this.#clock.monotonicMs());
+  }
+
+  #admit(coming: Coming): void {
+    const visitor = this.#visitor(coming);
+    const { client, bytes, cli } = visitor;
+    const hasSlot = this.#expected.mayRun({ client, cli, isReady: !coming.isHeld });
+    this.#expected.saw(client, this.#clock.monotonicMs());
+    const refusal = hasSlot ? null : this.#expected.refusalOf(client, bytes);
+    try {
+      const ticket = this.#room.admit(visitor);
+      expect(refusal).toBe(null);
+      if (!hasSlot) this.#expected.makeRoom(client, bytes);
+      this.#expected.enter(this.#add(visitor, ticket, 'caller'));
+    } catch (error) {
+      if (!(error instanceof RelayError)) throw error;
+      expect([error.code, refusal]).toEqual(['concurrency_limited', expect.any(String)]);
+      if (refusal !== null) this.#expected.refused[refusal]++;
+    }
+  }
+
+  #enter(coming: Coming): void {
+    const visitor = this.#visitor(coming);
+    const ticket = this.#room.enter(
+      Object.assign(visitor, { since: this.#clock.now(), isFirst: false, granted: () => {} }),
+    );
+    this.#expected.enter(this.#add(visitor, ticket, 'background'));
+  }
+
+  /** One that is held has a lane of its own, as each conversation has. */
+  #visitor({ client, bytes, cli, isHeld }: Coming): Entrant {
+    const name = clis[cli] ?? clis[0];
+    const visitor: Entrant = entrant(`client ${client}`, bytes, {
+      cli: name,
+      lane: isHeld ? `turn ${++this.#lanes}` : name,
+      heldBy: () => (this.#held.has(visitor) ? 'conversation' : null),
+    });
+    if (isHeld) this.#held.add(visitor);
+    return visitor;
+  }
+
+  #add(visitor: Entrant, ticket: Ticket, rank: ExpectedTicket['rank']): ExpectedTicket {
+    const { client, bytes, cli } = visitor;
+    const isReady = !this.#held.has(visitor);
+    const entry: ExpectedTicket = {
+      ...{ ticket, client, bytes, cli, rank, isReady },
+      ...{ caller: new AbortController(), sinceMs: this.#clock.monotonicMs(), told: [], state: 'waiting' },
+    };
+    this.#expected.all.push(entry);
+    void ticket.granted(entry.caller.signal).then(
+      () => entry.told.push('granted'),
+      (reason) => entry.told.push(reason instanceof RelayError ? reason.code : 'gone'),
+    );
+    return entry;
+  }
+
+  #ready(entry: ExpectedTicket | undefined): void {
+    if (entry === undefined) return;
+    this.#held.delete(entry.ticket.entrant);
+    entry.isReady = true;
+    this.#room.next();
+    this.#expected.grantAll();
+  }
+
+  /** One that has left already may be released again: nothing happens. One that waits goes without a word. */
+  #release(entry: ExpectedTicket | undefined): void {
+    if (entry === undefined) return;
+    if (entry.ticket.isWaiting) return this.#cancel(entry);
+    entry.ticket.release();
+    this.#expected.leave(entry);
+  }
+
+  #cancel(entry: ExpectedTicket | undefined): void {
+    if (entry === undefined) return;
+    entry.caller.abort(new Error('gone'));
+    if (entry.state !== 'active') this.#expected.leave(entry); // what runs is for its job to end
+  }
+}
+
+describe('The waiting room', () => {
+  it('is what plain lists say, whatever comes in whatever order', async () => {
+    await playAll<RoomStep>(steps, () => new RoomPlayer());
+  }, 3_600_000);
+});

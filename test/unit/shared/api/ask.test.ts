@@ -1,0 +1,128 @@
+import {
+  answerSchema,
+  effort,
+  imageFault,
+  leadingImages,
+  maxImages,
+  maxSchemaBytes,
+  requestImages,
+  schemaText,
+} from '../../../../src/shared/api/ask.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { Image } from '../../../../src/shared/job.js';
+
+const beginnings: Readonly<Record<Image['mediaType'], Buffer>> = {
+  'image/png': Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a]),
+  'image/jpeg': Buffer.from([0xff, 0xd8, 0xff, 0xe0]),
+  'image/gif': Buffer.from('GIF89a'),
+  'image/webp': Buffer.from('RIFF\n\0\x80\xffWEBPVP8 ', 'latin1'),
+};
+const types = Object.keys(beginnings) as Image['mediaType'][];
+
+function fileOf(type: Image['mediaType'], rest = Buffer.alloc(40)): string {
+  return Buffer.concat([beginnings[type], rest]).toString('base64');
+}
+
+describe('an image', () => {
+  it.each(types)('of the type %s begins as such a file does, and no other', (type) => {
+    const fits = types.map((other) => imageFault(other, fileOf(type)) === null);
+    expect(fits).toEqual(types.map((other) => other === type));
+  });
+
+  it.each([
+    ['an older GIF', 'image/gif', Buffer.from('GIF87a'), null],
+    ['a text', 'image/png', Buffer.from('PNG? Not at all.'), 'is not what image/png begins with'],
+    ['less than a file begins with', 'image/png', Buffer.from([0x89, 0x50, 0x4e]), 'is not what image/png begins with'],
+    ['another RIFF file', 'image/webp', Buffer.from('RIFF1234WAVEfmt '), 'is not what image/webp begins with'],
+  ] as const)('that is %s: %s', (_, type, bytes, fault) => {
+    expect(imageFault(type, bytes.toString('base64'))).toBe(fault);
+  });
+
+  it.each([
+    '',
+    '====',
+    'A===',
+    fileOf('image/png').slice(1),
+    `${fileOf('image/png')}\n`,
+    ` ${fileOf('image/png')}`,
+    fileOf('image/png').replaceAll('A', '-'),
+    `data:image/png;base64,${fileOf('image/png')}`,
+    `${fileOf('image/png')}😀😀`,
+  ])('must be base64: %j', (data) => {
+    expect(imageFault('image/png', data)).toBe('must be base64');
+  });
+
+  it('of 32 MB is looked at in no time', () => {
+    const data = fileOf('image/png', Buffer.alloc(32 * 1024 ** 2));
+    const startedMs = performance.now();
+    expect(imageFault('image/png', data)).toBeNull();
+    expect(performance.now() - startedMs).toBeLessThan(2000);
+  });
+});
+
+describe('the images of a request', () => {
+  const png = { media_type: 'image/png', data: fileOf('image/png') };
+
+  it('stand in front of its text', () => {
+    expect(leadingImages(requestImages.parse([png]))).toEqual([{ mediaType: 'image/png', data: png.data, at: 0 }]);
+    expect(leadingImages(undefined)).toEqual([]);
+  });
+
+  it.each<[string, unknown, string]>([
+    ['no list', png, 'must be a list'],
+    ['too many', Array.from({ length: maxImages + 1 }, () => png), `must be ${maxImages} at most`],
+    [
+      'an unknown type',
+      [{ ...png, media_type: 'image/svg+xml' }],
+      'must be one of image/png, image/jpeg, image/gif, image/webp',
+    ],
+    ['no data', [{ media_type: 'image/png' }], 'must be a string'],
+    ['a text', [{ ...png, data: 'aGVsbG8=' }], 'is not what image/png begins with'],
+    ['an unknown type and broken data', [{ media_type: 5, data: '?' }], 'must be one of'],
+    ['null', [null], ''],
+  ])('are refused where they are %s', (_, images, message) => {
+    const { success, error } = requestImages.safeParse(images);
+    expect(success).toBe(false);
+    expect(error?.issues[0]?.message).toContain(message);
+  });
+
+  it('have no fields that are not known', () => {
+    expect(requestImages.safeParse([{ ...png, url: 'http://example.com' }]).success).toBe(false);
+  });
+});
+
+describe('a schema as a job carries it', () => {
+  it.each([{ type: 'object' }, { properties: { a: {} } }, { $ref: '#/$defs/a', $defs: { a: { type: 'object' } } }])(
+    'is JSON, of objects: %j',
+    (schema) => {
+      expect(schemaText(schema, 'schema')).toBe(JSON.stringify(schema));
+    },
+  );
+
+  it.each<[string, Record<string, unknown>, string]>([
+    ['of another type', { type: 'array' }, 'must have an object at its root: "type": "object"'],
+    ['of several types', { type: ['object', 'null'] }, 'must have an object at its root: "type": "object"'],
+    ['of anything', {}, 'must have an object at its root: "type": "object"'],
+    ['too large', { type: 'object', title: 'ä'.repeat(maxSchemaBytes / 2) }, 'must be 65536 bytes of JSON at most'],
+  ])('is refused where it is %s', (_, schema, message) => {
+    const fault = new RelayError('validation_error', `response_format.schema: ${message}`);
+    expect(() => schemaText(schema, 'response_format.schema')).toThrow(fault);
+  });
+
+  it('is refused where it is nested too deeply to be written', () => {
+    let schema: Record<string, unknown> = {};
+    for (let depth = 0; depth < 100_000; depth++) schema = { items: schema };
+    expect(() => schemaText({ type: 'object', ...schema }, 'schema')).toThrow('schema: is nested too deeply');
+  });
+});
+
+describe('the fields of a request', () => {
+  it.each([[[]], ['{}'], [null], [5]])('have a schema that is an object: not %j', (value) => {
+    expect(answerSchema.safeParse(value).error?.issues[0]?.message).toBe('must be a JSON Schema, an object');
+  });
+
+  it('have one of three efforts', () => {
+    expect(['low', 'medium', 'high'].map((value) => effort.safeParse(value).success)).toEqual([true, true, true]);
+    expect(effort.safeParse('max').error?.issues[0]?.message).toBe('must be one of low, medium, high');
+  });
+});

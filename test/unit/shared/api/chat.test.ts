@@ -1,0 +1,26 @@
+import { chatRequest } from '../../../../src/shared/api/chat.js';
+
+const message = 'What is my name?';
+
+describe('A chat request', () => {
+  it.each([
+    [{ message }],
+    [{ message, system: 'Be brief.' }],
+    [{ message, conversation_id: 'c-1' }],
+    [{ message, conversation_id: 'c-1', model: 'echo', stream: true }],
+  ])('is accepted: %j', (body) => {
+    expect(chatRequest.parse(body)).toEqual(body);
+  });
+
+  it('has a system text for a new conversation only, which is told beside its other faults', () => {
+    const { error } = chatRequest.safeParse({ message: '', conversation_id: 'c-1', system: 'Be brief.' });
+    expect(error?.issues.map(({ path, message: text }) => `${path.join('.')}: ${text}`)).toEqual([
+      'message: must not be empty',
+      'system: is only for a new conversation: leave out conversation_id, or system',
+    ]);
+  });
+
+  it('is not the older payload', () => {
+    expect(chatRequest.safeParse({ messages: [{ role: 'user', content: message }] }).success).toBe(false);
+  });
+});

@@ -1,0 +1,55 @@
+import { chained, chainId, chainStart } from '../../../src/shared/chain.js';
+import type { Image, Message } from '../../../src/shared/job.js';
+
+const image: Image = { mediaType: 'image/png', data: 'AAAA', at: 0 };
+const message: Message = { role: 'user', text: 'Hello' };
+
+describe('a chain of hashes', () => {
+  it('is the same for the same conversation, and tells nothing of it', () => {
+    const ends = [1, 2].map(() => chained(chainStart('Be brief.', null), { ...message, images: [image] }));
+    expect(ends[0]).toBe(ends[1]);
+    expect(ends[0]).toMatch(/^[0-9a-f]{64}$/);
+  });
+
+  it('treats no images and an empty list of them alike', () => {
+    expect(chained('0', { ...message, images: [] })).toBe(chained('0', message));
+  });
+
+  it('does not count the blanks around an answer, as clients may not keep them', () => {
+    const answer: Message = { role: 'assistant', text: ' \n\n Well,\n\n  hello \u00a0\n' };
+    expect(chained('0', answer)).toBe(chained('0', { ...answer, text: 'Well,\n\n  hello' }));
+    expect(chained('0', answer)).not.toBe(chained('0', { ...answer, text: 'Well,\nhello' }));
+  });
+
+  it.each<[string, Message]>([
+    ['another text', { ...message, text: 'Hello ' }],
+    ['another role', { ...message, role: 'assistant' }],
+    ['an image', { ...message, images: [image] }],
+    ['another image', { ...message, images: [{ ...image, data: 'AAAB' }] }],
+    ['an image of another type', { ...message, images: [{ ...image, mediaType: 'image/gif' }] }],
+    ['an image elsewhere', { ...message, images: [{ ...image, at: 5 }] }],
+    ['two images', { ...message, images: [image, image] }],
+    ['the data of two images in one', { ...message, images: [{ ...image, data: 'AAAAAAAA' }] }],
+  ])('is another one with %s', (_, other) => {
+    const ends = [message, { ...message, images: [{ ...image, data: 'BBBB' }] }, other].map((each) =>
+      chained('0', each),
+    );
+    expect(new Set(ends).size).toBe(3);
+  });
+
+  it('is another one where the same texts are cut otherwise', () => {
+    const one = ['a', 'bc'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');
+    const other = ['ab', 'c'].map((text): Message => ({ role: 'user', text })).reduce(chained, '0');
+    expect(one).not.toBe(other);
+  });
+
+  it('begins with the system text and the schema, which do not stand for each other', () => {
+    const starts = [chainStart(null, null), chainStart('', null), chainStart('{}', null), chainStart(null, '{}')];
+    expect(new Set(starts).size).toBe(4);
+  });
+
+  it('has a name for each client and each model', () => {
+    const ids = [chainId('0', 'a', null), chainId('0', 'b', null), chainId('0', 'a', 'm'), chainId('1', 'a', null)];
+    expect(new Set([...ids, chainId('0', 'a', 'null')]).size).toBe(5);
+  });
+});

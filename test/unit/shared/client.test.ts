@@ -1,0 +1,14 @@
+import { readClientId } from '../../../src/shared/client.js';
+
+describe('the client of a request', () => {
+  it.each([
+    ['key alice', 'key', 'alice'],
+    ['user bob', 'user', 'bob'],
+    ['address 2001:db8:0:1::/64', 'address', '2001:db8:0:1::/64'],
+    ['key a b', 'key', 'a b'],
+    ['', 'other', ''],
+    ['somebody', 'other', 'somebody'],
+  ])('%p is of the kind %s and has the name %p', (client, kind, name) => {
+    expect(readClientId(client)).toEqual({ kind, name });
+  });
+});

@@ -1,0 +1,33 @@
+import { frontFaults, frontWarnings, localUrl } from '../../../../src/shared/config/addresses.js';
+
+it.each([
+  ['127.0.0.1', 'http://127.0.0.1:5051'],
+  ['relay.example.org', 'http://relay.example.org:5051'],
+  ['::1', 'http://[::1]:5051'],
+  ['0.0.0.0', 'http://127.0.0.1:5051'],
+  ['::', 'http://[::1]:5051'],
+])('A service that is bound to %s can be reached from its own machine at %s', (host, url) => {
+  expect(localUrl(host, 5051)).toBe(url);
+});
+
+const agent = { MODEL_API_AGENT_PORT: 5052, MODEL_API_PORT: 5051 };
+const memory = { kind: 'memory' } as const;
+
+describe('a host behind a front', () => {
+  it('needs a port of its own for the front', () => {
+    expect(frontFaults({ ...agent, MODEL_API_PORT: 5052 })).toEqual([
+      'MODEL_API_AGENT_PORT: 5052 is MODEL_API_PORT: it needs a port of its own',
+    ]);
+    for (const fine of [agent, { MODEL_API_AGENT_PORT: 0, MODEL_API_PORT: 0 }, { MODEL_API_PORT: 5051 }, {}]) {
+      expect(frontFaults(fine)).toEqual([]);
+    }
+  });
+
+  it('is warned where all clients would count as one, and where its conversations are its own', () => {
+    expect(frontWarnings({ ...agent, MODEL_API_STORE: memory })).toEqual([
+      expect.stringContaining('MODEL_API_TRUST_PROXY'),
+      expect.stringContaining('a store in Redis'),
+    ]);
+    expect(frontWarnings({ MODEL_API_AGENT_PORT: null, MODEL_API_STORE: memory })).toEqual([]);
+  });
+});

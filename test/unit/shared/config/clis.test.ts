@@ -1,0 +1,81 @@
+import { spawnSync } from 'node:child_process';
+import { shellWords } from '../../../../src/shared/config/clis.js';
+import { randomNumbers } from '../../../support/random.js';
+
+describe('a command line', () => {
+  it.each<[string, string[]]>([
+    ['', []],
+    [' \t\n ', []],
+    ['a', ['a']],
+    ['  a  b\tc\nd ', ['a', 'b', 'c', 'd']],
+    [`'a b'`, ['a b']],
+    [`"a b"`, ['a b']],
+    [`a' 'b" "c`, ['a b c']],
+    [`''`, ['']],
+    [`"" ''`, ['', '']],
+    [`a ''b`, ['a', 'b']],
+    [`'"'`, ['"']],
+    [`"'"`, ["'"]],
+    [`'\\'`, ['\\']],
+    [`"\\""`, ['"']],
+    [`"\\\\"`, ['\\']],
+    [`"\\$\\\`"`, ['$`']],
+    [`"\\a"`, ['\\a']],
+    [`a\\ b`, ['a b']],
+    [`\\'`, ["'"]],
+    [`\\\\`, ['\\']],
+    ['a\u00a0b\r', ['a\u00a0b\r']],
+    ['grüße 🚀', ['grüße', '🚀']],
+    ['$HOME *', ['$HOME', '*']],
+    [`--x='a b' {model}`, ['--x=a b', '{model}']],
+  ])('is split as a shell splits it: %j', (line, words) => {
+    expect(shellWords(line)).toEqual(words);
+  });
+
+  it.each([
+    [`'`, 1],
+    [`"`, 1],
+    [`a 'b`, 3],
+    [`"a\\"`, 1],
+    ['a \\', 3],
+    [`'a'"b`, 4],
+  ])('is refused with its place where a quote stays open: %j', (line, at) => {
+    expect(() => shellWords(line)).toThrow(`an open quote or a lone backslash at character ${at}`);
+  });
+
+  it('is split as the shell of this machine splits it, whatever is in it', () => {
+    const lines = Array.from({ length: 300 }, (_, seed) => randomLine(seed));
+    const verdicts = lines.map((line) => ({ line, ours: oursOf(line), shell: shellOf(line) }));
+    const compared = verdicts.filter(({ line }) => !endsInLoneBackslash(line)); // to a shell, it is a backslash
+    expect(compared.filter(({ ours, shell }) => JSON.stringify(ours) !== JSON.stringify(shell))).toEqual([]);
+    expect(compared.filter(({ ours }) => ours !== null).length).toBeGreaterThan(100);
+    expect(compared.filter(({ ours }) => ours === null).length).toBeGreaterThan(50);
+  });
+});
+
+/** No newline, because it ends a shell's command, and nothing that a shell would expand. */
+const pieces = ['a', 'b', 'é', '🚀', '-', '=', '{m}', '/', ' ', '  ', '\t', "'", "'", '"', '"', '\\', '\\\\', '\u00a0'];
+
+function randomLine(seed: number): string {
+  const random = randomNumbers(seed);
+  const length = Math.floor(random() * 14);
+  return Array.from({ length }, () => pieces[Math.floor(random() * pieces.length)]).join('');
+}
+
+function oursOf(line: string): string[] | null {
+  try {
+    return shellWords(line);
+  } catch {
+    return null;
+  }
+}
+
+function shellOf(line: string): string[] | null {
+  // The word in front is always there: printf without arguments would print a NUL all the same.
+  const { status, stdout } = spawnSync('sh', ['-c', `printf '%s\\0' first ${line}`], { encoding: 'utf8' });
+  return status === 0 ? stdout.split('\0').slice(1, -1) : null;
+}
+
+function endsInLoneBackslash(line: string): boolean {
+  return (/\\*$/.exec(line)?.[0].length ?? 0) % 2 === 1;
+}

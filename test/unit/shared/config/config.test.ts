@@ -1,0 +1,886 @@
+import { createHash } from 'node:crypto';
+import { availableParallelism } from 'node:os';
+import { type Config, ConfigFault, type Environment, loadConfig } from '../../../../src/shared/config/config.js';
+import { removedVariables, type VariableName, variables } from '../../../../src/shared/config/variables.js';
+
+const usualRedis = {
+  ...{ kind: 'redis', isSecure: false, host: 'localhost', port: 6379, username: null, password: null },
+  ...{ database: 0, prefix: 'prompt-relay' },
+};
+
+const goodKey = 'a-key-that-is-long-enough';
+const missing = Object.assign(new Error('ENOENT: no such file'), { code: 'ENOENT' });
+
+function load(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<Config> {
+  return loadConfig(env, async (path) => {
+    const content = files[path];
+    if (content === undefined) throw missing;
+    return content;
+  });
+}
+
+async function faultsOf(env: Environment, files: Readonly<Record<string, string>> = {}): Promise<readonly string[]> {
+  const thrown = await load(env, files).catch((error: unknown) => error);
+  if (!(thrown instanceof ConfigFault)) throw new Error(`no fault was found in ${JSON.stringify(env)}`);
+  expect(thrown.message).toBe(thrown.faults.join('\n'));
+  return thrown.faults;
+}
+
+interface Expectation {
+  /** Texts that are accepted, with the value the configuration then has under `key`. */
+  readonly key: keyof Config;
+  readonly good: readonly (readonly [text: string, value: unknown])[];
+  readonly bad: readonly string[];
+  /** What else must be set for the good ones to make sense. */
+  readonly besides?: Environment;
+}
+
+const noNumbers = ['', ' ', 'abc', '-1', '+1', '1e3', '0x10', '1,5', ' 1', '1 ', '١', 'Infinity', '1'.repeat(40)];
+const noWholeNumbers = [...noNumbers, '1.5'];
+const noSeconds = [...noNumbers, '.5', '1.', '0.0001', '1.2.3'];
+
+const expectations: Readonly<Record<VariableName, Expectation>> = {
+  MODEL_API_HOST: {
+    key: 'host',
+    besides: { MODEL_API_KEY: goodKey },
+    good: [
+      ['127.0.0.1', '127.0.0.1'],
+      ['0.0.0.0', '0.0.0.0'],
+      ['::', '::'],
+      ['[::1]', '::1'],
+      ['LocalHost', 'localhost'],
+      ['127.1', '127.0.0.1'],
+      ['0', '0.0.0.0'],
+      ['0:0:0:0:0:0:0:0', '::'],
+      ['[2001:DB8:0:0::1]', '2001:db8::1'],
+      ['fe80::1%eth0', 'fe80::1%eth0'],
+      ['relay-1.example.org', 'relay-1.example.org'],
+    ],
+    bad: [
+      '',
+      ' ',
+      'a b',
+      '127.0.0.1:5051',
+      '[::1]:80',
+      '[localhost]',
+      ':::::',
+      'http://localhost',
+      '-a',
+      'a/b',
+      '*',
+      '127.0.0.999',
+      '1.2.3.4.5',
+    ],
+  },
+  MODEL_API_PORT: {
+    key: 'port',
+    good: [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    bad: [...noWholeNumbers, '65536'],
+  },
+  MODEL_API_SOCKET: {
+    key: 'socketPath',
+    good: ['/run/relay.sock', 'a'.repeat(107)].map((path) => [path, path]),
+    bad: ['', 'a'.repeat(108), 'ä'.repeat(54)],
+  },
+  MODEL_API_AGENT_PORT: {
+    key: 'agentPort',
+    good: [
+      ['0', 0],
+      ['65535', 65_535],
+    ],
+    bad: [...noWholeNumbers, '65536'],
+  },
+  MODEL_API_WORKERS: {
+    key: 'workers',
+    good: [
+      ['1', 1],
+      ['64', 64],
+    ],
+    bad: [...noWholeNumbers, '0', '65'],
+  },
+  MODEL_API_KEY: {
+    key: 'apiKeys',
+    good: [['#s3cret!', [expect.objectContaining({ name: 'default', scopes: ['ask', 'chat', 'admin', 'metrics'] })]]],
+    bad: ['', ' ', 'two words', 'one-line\n', 'mein-schlüssel', 'a-long-nul\0'],
+  },
+  MODEL_API_KEY_FILE: {
+    key: 'apiKeys',
+    good: [['/keys', [expect.objectContaining({ name: 'ada' }), expect.objectContaining({ name: 'default' })]]],
+    bad: ['', '/nowhere', '/empty', '/twice', '/shared', '/three-words', '/not-ascii'],
+  },
+  MODEL_API_KEYS_FILE: {
+    key: 'namedKeys',
+    good: [['/named', [expect.objectContaining({ name: 'ada', maxQueued: 3 })]]],
+    bad: ['', '/nowhere', '/not-ascii'],
+  },
+  MODEL_API_METRICS_AUTH: {
+    key: 'metricsAuth',
+    besides: { MODEL_API_KEY: goodKey },
+    good: [['true', true]],
+    bad: ['', 'yes'],
+  },
+  MODEL_API_LOCAL_USERS: {
+    key: 'localUsers',
+    good: [
+      ['off', 'off'],
+      ['require', 'require'],
+    ],
+    bad: ['', 'on', 'true'],
+  },
+  MODEL_API_ALLOWED_USERS: {
+    key: 'allowedUsers',
+    besides: { MODEL_API_LOCAL_USERS: 'identify' },
+    good: [['ada, 1000,svc-relay$', ['ada', '1000', 'svc-relay$']]],
+    bad: ['two words', '-ada', 'ada:1000'],
+  },
+  MODEL_API_ALLOWED_HOSTS: {
+    key: 'allowedHosts',
+    good: [
+      ['Relay.example.org', ['relay.example.org']],
+      ['a, [::1] ,my_host,', ['a', '::1', 'my_host']],
+      ['0:0:0:0:0:0:0:1', ['::1']],
+    ],
+    bad: ['', ' , ', '*', 'relay:5051', '127.0.0.1:80', 'http://relay', 'a b'],
+  },
+  MODEL_API_ALLOWED_ORIGINS: {
+    key: 'allowedOrigins',
+    good: [
+      ['', []],
+      ['https://a.example, http://b:8080', ['https://a.example', 'http://b:8080']],
+      ['app://obsidian.md,tauri://localhost', ['app://obsidian.md', 'tauri://localhost']],
+      ['chrome-extension://abcdefgh', ['chrome-extension://abcdefgh']],
+      [
+        'vscode-webview://1a2b3c, file://, app://., x-app://b:80',
+        ['vscode-webview://1a2b3c', 'file://', 'app://.', 'x-app://b:80'],
+      ],
+      ['null,https://[::1]:8080', ['null', 'https://[::1]:8080']],
+    ],
+    bad: [
+      ...['*', 'NULL', 'a.example', 'a.example:80', 'localhost:3000', 'https://a.example/', 'https://a.example/x'],
+      ...['HTTPS://a.example', 'https://A.example', 'https://a:443', 'https://a:99999', 'https://', 'app://', '://a'],
+      ...['https://*.example.org', 'https://a@b', 'https://a?x', 'https://a#x', 'https://a b', 'https://a\tb'],
+      ...[
+        'app://Obsidian.md',
+        'app:obsidian.md',
+        'javascript:alert(1)',
+        'data:text/html',
+        'http://127.1',
+        'https:\\\\a',
+      ],
+    ],
+  },
+  MODEL_API_TRUST_PROXY: {
+    key: 'trustedProxies',
+    good: [
+      ['', []],
+      ['10.0.0.0/8, ::1,192.0.2.1', ['10.0.0.0/8', '::1', '192.0.2.1']],
+    ],
+    bad: ['true', 'loopback', '10.0.0.0/33', '10.0.0.0/0', '::/0', '::/129', '10.0.0.0/8/8', '10.0.0/8', '10.0.0.0/'],
+  },
+  MODEL_API_BODY_LIMIT: {
+    key: 'bodyLimitBytes',
+    good: [
+      ['4096', 4096],
+      ['10b', 10],
+      ['512kb', 524_288],
+      ['2MB', 2_097_152],
+    ],
+    bad: ['', 'abc', '0', '-1kb', '1.5mb', '1 mb', '1gb', '65mb', '1e3'],
+  },
+  MODEL_API_TIMEOUT: {
+    key: 'executionMs',
+    good: [
+      ['120', 120_000],
+      ['0.5', 500],
+      ['0.001', 1],
+      ['86400', 86_400_000],
+    ],
+    bad: [...noSeconds, '0', '86401'],
+  },
+  MODEL_API_MAX_CONCURRENT: { key: 'maxConcurrent', good: [['1024', 1024]], bad: [...noWholeNumbers, '0', '1025'] },
+  MODEL_API_MAX_QUEUE: {
+    key: 'maxQueue',
+    good: [
+      ['0', 0],
+      ['1000000', 1_000_000],
+    ],
+    bad: [...noWholeNumbers, '1000001'],
+  },
+  MODEL_API_QUEUE_TIMEOUT_MS: {
+    key: 'queueTimeoutMs',
+    good: [
+      ['1', 1],
+      ['86400000', 86_400_000],
+    ],
+    bad: [...noWholeNumbers, '0', '86400001'],
+  },
+  MODEL_API_CLIENT_MAX_QUEUE: {
+    key: 'clientMaxQueue',
+    good: [['1', 1]],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CLIENT_MAX_CONCURRENT: {
+    key: 'clientMaxConcurrent',
+    good: [['0', 0]],
+    bad: [...noWholeNumbers, '1025'],
+  },
+  MODEL_API_DRAIN_TIMEOUT_SECONDS: {
+    key: 'drainMs',
+    good: [
+      ['0', 0],
+      ['1.25', 1250],
+    ],
+    bad: [...noSeconds, '86401'],
+  },
+  MODEL_API_KILL_GRACE_MS: { key: 'killGraceMs', good: [['0', 0]], bad: [...noWholeNumbers, '60001'] },
+  MODEL_API_FIRST_OUTPUT_TIMEOUT: { key: 'firstOutputMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
+  MODEL_API_STALL_TIMEOUT: { key: 'stallMs', good: [['1.5', 1500]], bad: [...noSeconds, '86401'] },
+  MODEL_API_EXPOSE_STDERR: {
+    key: 'exposeStderr',
+    good: [
+      ['true', true],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE'],
+  },
+  MODEL_API_STANDBY: { key: 'standby', good: [['0', 0]], bad: [...noWholeNumbers, '17'] },
+  MODEL_API_LIVE_SESSIONS: { key: 'liveSessions', good: [['0', 0]], bad: [...noWholeNumbers, '1025'] },
+  MODEL_API_SESSION_IDLE_SECONDS: { key: 'sessionIdleMs', good: [['1', 1000]], bad: [...noSeconds, '0', '86401'] },
+  MODEL_API_RATE_LIMIT_WINDOW_SECONDS: {
+    key: 'rateWindowMs',
+    good: [['1.5', 1500]],
+    bad: [...noSeconds, '0', '86401'],
+  },
+  MODEL_API_RATE_LIMIT_MAX_REQUESTS: {
+    key: 'rateMaxRequests',
+    good: [['0', 0]],
+    bad: [...noWholeNumbers, '1000000001'],
+  },
+  MODEL_API_STRICT_HEALTH: {
+    key: 'strictHealth',
+    good: [
+      ['true', true],
+      ['1', true],
+      ['false', false],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE', '2', ' true'],
+  },
+  MODEL_API_READINESS_INTERVAL_SECONDS: { key: 'readinessIntervalMs', good: [['0', 0]], bad: [...noSeconds, '86401'] },
+  MODEL_API_HEALTH_HISTORY_LIMIT: { key: 'historyLimit', good: [['1', 1]], bad: [...noWholeNumbers, '0', '100001'] },
+  MODEL_API_CONVERSATION_TTL_SECONDS: { key: 'conversationTtlMs', good: [['0.5', 500]], bad: [...noSeconds, '0'] },
+  MODEL_API_MAX_CONVERSATIONS: { key: 'maxConversations', good: [['1', 1]], bad: [...noWholeNumbers, '0', '10000001'] },
+  MODEL_API_MAX_JOBS: { key: 'maxJobs', good: [['0', 0]], bad: [...noWholeNumbers, '1000001'] },
+  MODEL_API_JOB_TTL_SECONDS: { key: 'jobTtlMs', good: [['1', 1000]], bad: [...noSeconds, '0'] },
+  MODEL_API_CONVERSATION_MEMORY_MB: {
+    key: 'conversationBytes',
+    good: [['2', 2_097_152]],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CONVERSATION_MAX_MB: {
+    key: 'maxConversationBytes',
+    good: [['2', 2_097_152]],
+    bad: [...noWholeNumbers, '0', '1001'],
+  },
+  MODEL_API_STORE: {
+    key: 'store',
+    good: [
+      ['memory', { kind: 'memory' }],
+      ['sqlite:/var/lib/prompt-relay/store.db', { kind: 'sqlite', path: '/var/lib/prompt-relay/store.db' }],
+      ['redis://localhost', usualRedis],
+      ['redis://localhost:6380/', { ...usualRedis, port: 6380 }],
+      ['rediss://[::1]/3?prefix=north', { ...usualRedis, isSecure: true, host: '::1', database: 3, prefix: 'north' }],
+      ['redis://:p%40ss@h', { ...usualRedis, host: 'h', password: 'p@ss' }],
+      ['redis://relay:secret@h', { ...usualRedis, host: 'h', username: 'relay', password: 'secret' }],
+    ],
+    bad: [
+      ...['', 'Memory', 'disk', 'sqlite', 'sqlite:', 'sqlite:store.db', 'sqlite:/folder/'],
+      ...[
+        'redis',
+        'redis:',
+        'redis://',
+        'redis://h:0',
+        'redis://h:99999',
+        'redis://h/x',
+        'redis://h/1/2',
+        'redis://h#x',
+      ],
+      ...['redis://h?prefix=', 'redis://h?prefix=a:b', 'redis://h?name=x', 'redis://:%@h', 'http://h', ' redis://h'],
+    ],
+  },
+  MODEL_API_READ_BACK: {
+    key: 'readBack',
+    good: [
+      ['false', false],
+      ['1', true],
+    ],
+    bad: ['', 'off'],
+  },
+  MODEL_API_CLIS: {
+    key: 'clis',
+    good: [
+      [
+        'claude,jay=/etc/jay.cjs:node jay.cjs,/etc/owl.mjs',
+        [
+          { name: 'claude', kind: 'claude', command: null },
+          { name: 'jay', kind: '/etc/jay.cjs', command: ['node', 'jay.cjs'] },
+          { name: 'owl', kind: '/etc/owl.mjs', command: null },
+        ],
+      ],
+      ['claude', [{ name: 'claude', kind: 'claude', command: null }]],
+      [
+        'claude:/opt/claude, local=command:ollama run {model}',
+        [
+          { name: 'claude', kind: 'claude', command: ['/opt/claude'] },
+          { name: 'local', kind: 'command', command: ['ollama', 'run', '{model}'] },
+        ],
+      ],
+      [`a=command:sh -c "x, y"`, [{ name: 'a', kind: 'command', command: ['sh', '-c', 'x, y'] }]],
+    ],
+    bad: ['gpt', 'claude,claude', 'A=claude', 'a/b=claude', 'claude:', `a=command:"open`, 'auto', '=claude', ','],
+  },
+  MODEL_API_CLI_LIMITS: {
+    key: 'cliLimits',
+    besides: { MODEL_API_CLIS: 'claude,demo,constructor=demo' },
+    good: [
+      ['', {}],
+      ['claude:1, demo:4', { claude: 1, demo: 4 }],
+      ['constructor:2', { constructor: 2 }],
+    ],
+    bad: ['claude', 'claude:0', 'claude:-1', 'claude:1,claude:2', 'other:1', ':1'],
+  },
+  MODEL_API_CLI: {
+    key: 'cli',
+    besides: { MODEL_API_CLI_COMMAND: 'cat' },
+    good: ['auto', 'claude', 'codex', 'command', 'demo', '/etc/jay.cjs', '/a b/x.mjs'].map((kind) => [kind, kind]),
+    bad: ['', 'Claude', 'gpt', 'demo ', 'jay.js', './jay.js', '/etc/jay', '/etc/jay.ts'],
+  },
+  MODEL_API_CLI_COMMAND: {
+    key: 'cliCommand',
+    good: [
+      ['ollama run llama3', ['ollama', 'run', 'llama3']],
+      [`'/opt/my llm/run' --flag "a b"`, ['/opt/my llm/run', '--flag', 'a b']],
+    ],
+    bad: ['', '  ', "''", `"open`, `cat '`, 'cat \\'],
+  },
+  MODEL_API_CLI_ARGS: {
+    key: 'cliArgs',
+    good: [
+      ['', []],
+      [`--add-dir '/my files'`, ['--add-dir', '/my files']],
+    ],
+    bad: [`"open`],
+  },
+  MODEL_API_CLI_ENV: {
+    key: 'cliEnv',
+    good: [
+      ['', []],
+      ['HTTPS_PROXY, _x1', ['HTTPS_PROXY', '_x1']],
+    ],
+    bad: ['1X', 'A=B', 'A B', 'A-B'],
+  },
+  MODEL_API_CLI_TEMPLATE: {
+    key: 'cliTemplate',
+    good: [
+      ['transcript', 'transcript'],
+      ['plain', 'plain'],
+      ['jsonl', 'jsonl'],
+    ],
+    bad: ['', 'json', 'Plain'],
+  },
+  MODEL_API_CLI_STRIP_ANSI: {
+    key: 'cliStripAnsi',
+    good: [
+      ['true', true],
+      ['0', false],
+    ],
+    bad: ['', 'yes', 'TRUE'],
+  },
+  MODEL_API_CLI_HOME_FILES: {
+    key: 'cliHomeFiles',
+    good: [
+      ['', []],
+      ['.config/a b/auth.json, .netrc', ['.config/a b/auth.json', '.netrc']],
+    ],
+    bad: ['/etc/passwd', '../other', '.config/../../x', '.config//x', './x'],
+  },
+  MODEL_API_DEFAULT_MODEL: {
+    key: 'defaultModel',
+    good: [
+      ['claude-sonnet-4-5[1m]', 'claude-sonnet-4-5[1m]'],
+      ['hf.co/org/model:q4_K@x', 'hf.co/org/model:q4_K@x'],
+    ],
+    bad: ['', '--help', '-x', 'a b', 'a,b', 'a\n', `$HOME`, 'a'.repeat(129)],
+  },
+  MODEL_API_ALLOWED_MODELS: {
+    key: 'allowedModels',
+    good: [
+      ['', []],
+      ['a, b:7b', ['a', 'b:7b']],
+    ],
+    bad: ['a,--help', 'a b'],
+  },
+  MODEL_API_MODEL_ALIASES: {
+    key: 'modelAliases',
+    good: [
+      ['', []],
+      [' , ', []],
+      [
+        'gpt-4o-mini=haiku, *=default,openai/gpt-4o = claude/opus[1m]',
+        [
+          { name: 'gpt-4o-mini', target: 'haiku' },
+          { name: '*', target: 'default' },
+          { name: 'openai/gpt-4o', target: 'claude/opus[1m]' },
+        ],
+      ],
+      [
+        'constructor=a,a=constructor',
+        [
+          { name: 'constructor', target: 'a' },
+          { name: 'a', target: 'constructor' },
+        ],
+      ],
+    ],
+    bad: [
+      ...['gpt-4o', 'gpt-4o=', '=haiku', 'gpt-4o=*', 'gpt-*=haiku', 'a=b=c', '-a=b', 'a=-b', 'a b=c', 'a=b c', '**=b'],
+      ...['default=haiku', 'a=b,a=c', '*=a,*=b', '__proto__=a'],
+    ],
+  },
+  MODEL_API_MAX_OUTPUT_BYTES: {
+    key: 'maxOutputBytes',
+    good: [['33554432', 33_554_432]],
+    bad: [...noWholeNumbers, '0', '33554433', '1mb'],
+  },
+  MODEL_API_CGROUP: {
+    key: 'cgroup',
+    good: ['auto', 'off', '/', '/sys/fs/cgroup/user.slice/my relay'].map((setting) => [setting, setting]),
+    bad: ['', ' ', 'on', 'AUTO', 'auto ', 'relay.slice', './relay'],
+  },
+  MODEL_API_CLI_MEMORY_MB: {
+    key: 'cliMemoryBytes',
+    good: [
+      ['1', 1_048_576],
+      ['1000000', 1_048_576_000_000],
+    ],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CLI_PROCESSES: {
+    key: 'cliProcesses',
+    good: [
+      ['1', 1],
+      ['1000000', 1_000_000],
+    ],
+    bad: [...noWholeNumbers, '0', '1000001'],
+  },
+  MODEL_API_CONSOLE: {
+    key: 'console',
+    good: ['on', 'off'].map((position) => [position, position]),
+    bad: ['', 'true', 'ON'],
+  },
+  MODEL_API_LOG_LEVEL: {
+    key: 'logLevel',
+    good: ['debug', 'info', 'warn', 'error', 'silent'].map((level) => [level, level]),
+    bad: ['', 'trace', 'INFO'],
+  },
+  MODEL_API_LOG_FORMAT: {
+    key: 'logFormat',
+    good: ['auto', 'json', 'text'].map((format) => [format, format]),
+    bad: ['', 'pretty', 'JSON'],
+  },
+  MODEL_CODE_OAUTH_TOKEN: { key: 'oauthToken', good: [['t0ken', 't0ken']], bad: [''] },
+  MODEL_CODE_OAUTH_TOKEN_FILE: { key: 'oauthToken', good: [['/token', 't0ken']], bad: ['', '/missing', '/empty'] },
+};
+
+const files = {
+  '/keys': '# people\nada  s3cret-of-ada-that-is-long\r\n\n  another-key-that-is-long \n',
+  '/empty': '\n# nothing\n',
+  '/token': 't0ken\n',
+  '/twice': 'a first-key\na second-key\n',
+  '/shared': 'a first-key\nb second-key\nc first-key\n',
+  '/three-words': 'a b c\n',
+  '/not-ascii': 'ada mein-schlüssel\n',
+  '/named': `ada:sha256:${'ab'.repeat(32)}:queue=3\n`,
+};
+
+describe.each(Object.entries(expectations))('%s', (name, { key, good, bad, besides }) => {
+  it.each(good)('takes %j', async (text, value) => {
+    expect((await load({ ...besides, [name]: text }, files))[key]).toEqual(value);
+  });
+
+  it.each(bad)('refuses %j', async (text) => {
+    const faults = await faultsOf({ ...besides, [name]: text }, files);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(new RegExp(`^${name}: .+`));
+  });
+});
+
+describe('the configuration', () => {
+  it('has the defaults that are documented', async () => {
+    const { warnings, production, ...values } = await load({});
+    expect(values).toEqual({
+      host: '127.0.0.1',
+      port: 5051,
+      socketPath: null,
+      agentPort: null,
+      workers: Math.min(availableParallelism(), 4),
+      apiKeys: [],
+      namedKeys: [],
+      keysFile: null,
+      needsKey: false,
+      metricsAuth: false,
+      localUsers: 'identify',
+      allowedUsers: [],
+      allowedHosts: ['localhost', '127.0.0.1', '::1'],
+      allowedOrigins: [],
+      trustedProxies: [],
+      bodyLimitBytes: 16_777_216,
+      executionMs: 120_000,
+      maxConcurrent: 4,
+      maxQueue: 100,
+      clientMaxQueue: null,
+      clientMaxConcurrent: 0,
+      queueTimeoutMs: 120_000,
+      drainMs: 30_000,
+      killGraceMs: 2000,
+      exposeStderr: false,
+      firstOutputMs: 0,
+      stallMs: 0,
+      standby: 1,
+      liveSessions: 4,
+      sessionIdleMs: 300_000,
+      rateWindowMs: 60_000,
+      rateMaxRequests: 0,
+      strictHealth: false,
+      store: { kind: 'memory' },
+      readBack: true,
+      readinessIntervalMs: 60_000,
+      historyLimit: 100,
+      jobTtlMs: 86_400_000,
+      maxJobs: 1000,
+      conversationTtlMs: 86_400_000,
+      maxConversations: 1000,
+      conversationBytes: 268_435_456,
+      maxConversationBytes: 8_388_608,
+      cli: 'auto',
+      cliCommand: null,
+      cliArgs: [],
+      clis: [],
+      cliLimits: {},
+      cliEnv: [],
+      cliTemplate: 'transcript',
+      cliStripAnsi: true,
+      cliHomeFiles: [],
+      defaultModel: null,
+      allowedModels: [],
+      modelAliases: [],
+      maxOutputBytes: 8_388_608,
+      cgroup: 'auto',
+      cliMemoryBytes: null,
+      cliProcesses: null,
+      console: 'on',
+      logLevel: 'info',
+      logFormat: 'auto',
+      oauthToken: null,
+    });
+    expect([warnings, production]).toEqual([[], false]);
+  });
+
+  it('is frozen, its lists too', async () => {
+    const config = await load({ MODEL_API_KEY: goodKey, MODEL_API_CLI_COMMAND: 'cat', MODEL_API_ALLOWED_MODELS: 'a' });
+    expect(Object.isFrozen(config)).toBe(true);
+    expect(Object.entries(config).filter(([, value]) => !Object.isFrozen(value))).toEqual([]);
+  });
+
+  it('names every fault at once, in the order of the documentation', async () => {
+    const env = Object.fromEntries(Object.entries(expectations).map(([name, { bad }]) => [name, bad[0]]));
+    const names = (await faultsOf(env)).map((fault) => fault.split(':', 1)[0]);
+    expect(names).toEqual(Object.keys(variables));
+  });
+
+  it('says what it takes where there are only a few words', async () => {
+    expect(await faultsOf({ MODEL_API_CLI: 'Claude', MODEL_API_LOG_LEVEL: 'INFO' })).toEqual([
+      expect.stringMatching(
+        /^MODEL_API_CLI: must be auto, claude, codex, command, demo, .+ or \w+, or the absolute path of an adapter \(\.js, \.cjs, \.mjs\)$/,
+      ),
+      'MODEL_API_LOG_LEVEL: must be debug, info, warn, error or silent',
+    ]);
+  });
+
+  it('names contradictions with the other faults', async () => {
+    const faults = await faultsOf({ MODEL_API_PORT: 'x', MODEL_API_CLI: 'command' });
+    expect(faults.map((fault) => fault.split(':', 1)[0])).toEqual(['MODEL_API_PORT', 'MODEL_API_CLI_COMMAND']);
+  });
+
+  it('never shows a key or a token', async () => {
+    const secret = 'geheim wörd';
+    const faults = await faultsOf(
+      { MODEL_API_KEY_FILE: '/k', MODEL_API_KEY: secret, MODEL_CODE_OAUTH_TOKEN: '', MODEL_API_PORT: 'x' },
+      { '/k': `${secret} ${secret}` },
+    );
+    expect(faults.join()).not.toMatch(/geheim|wörd/);
+    expect(JSON.stringify(await load({ MODEL_API_KEY: 'geheim-und-lang' }))).not.toContain('geheim');
+    expect((await faultsOf({ MODEL_API_KEY_FILE: '/k' }, { '/k': `${secret} ${secret}` })).join()).not.toMatch(
+      /geheim/,
+    );
+  });
+
+  it('knows a production host', async () => {
+    expect((await load({ NODE_ENV: 'production' })).production).toBe(true);
+  });
+});
+
+describe('an origin', () => {
+  it('of null is worth a warning: pages of any site can have it', async () => {
+    const { warnings } = await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md,null' });
+    expect(warnings).toEqual([expect.stringMatching(/^MODEL_API_ALLOWED_ORIGINS: null lets in pages of any site/)]);
+    expect((await load({ MODEL_API_ALLOWED_ORIGINS: 'app://obsidian.md' })).warnings).toEqual([]);
+  });
+});
+
+describe('a contradiction', () => {
+  const commandOf = (command: string) => ({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: command });
+
+  it.each([
+    ['an open host without a key', { MODEL_API_HOST: '0.0.0.0' }, 'MODEL_API_HOST'],
+    ['a host of the network without a key', { MODEL_API_HOST: '192.0.2.1' }, 'MODEL_API_HOST'],
+    ['a name that may be anywhere without a key', { MODEL_API_HOST: 'relay.example.org' }, 'MODEL_API_HOST'],
+    ['a command adapter without a command', { MODEL_API_CLI: 'command' }, 'MODEL_API_CLI_COMMAND'],
+    ['{model} without a model', commandOf('llm -m {model}'), 'MODEL_API_DEFAULT_MODEL'],
+    [
+      '{model} in an extra argument, without a model',
+      { ...commandOf('llm'), MODEL_API_CLI_ARGS: '-m {model}' },
+      'MODEL_API_DEFAULT_MODEL',
+    ],
+    [
+      'another model than its own for a command that takes none',
+      { ...commandOf('/opt/llm -q'), MODEL_API_ALLOWED_MODELS: 'gpt' },
+      'MODEL_API_ALLOWED_MODELS',
+    ],
+    [
+      'several models for a command that takes none',
+      { ...commandOf('llm'), MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: 'a,b,c' },
+      'MODEL_API_ALLOWED_MODELS: must not name b, c',
+    ],
+    [
+      'a default that is not allowed',
+      { MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: 'b,c' },
+      'MODEL_API_DEFAULT_MODEL',
+    ],
+  ])('is a fault: %s', async (_, env, name) => {
+    const faults = await faultsOf(env);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(new RegExp(`^${name}: .+`));
+  });
+
+  it.each([
+    ['an open host with a key', { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey }],
+    ['loopback without a key', { MODEL_API_HOST: '127.8.8.8' }],
+    ['IPv6 loopback without a key', { MODEL_API_HOST: '[::1]' }],
+    ['a default among the allowed', { MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' }],
+    ['any default where all are allowed', { MODEL_API_DEFAULT_MODEL: 'b' }],
+    ['{model} with a model', { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b' }],
+    ['{model} with models to choose from', { ...commandOf('llm -m {model}'), MODEL_API_ALLOWED_MODELS: 'a,b' }],
+    [
+      'several models for a command that takes one',
+      { ...commandOf('llm -m {model}'), MODEL_API_DEFAULT_MODEL: 'b', MODEL_API_ALLOWED_MODELS: 'a,b' },
+    ],
+    ['the name of the program', { ...commandOf('/opt/llm -q'), MODEL_API_ALLOWED_MODELS: 'llm' }],
+    [
+      'the name that its operator has given it',
+      { ...commandOf('llm'), MODEL_API_DEFAULT_MODEL: 'gpt', MODEL_API_ALLOWED_MODELS: 'gpt' },
+    ],
+    ['any model for a CLI that takes one by itself', { MODEL_API_CLI: 'claude', MODEL_API_ALLOWED_MODELS: 'a,b' }],
+  ])('is not: %s', async (_, env) => {
+    await expect(load(env)).resolves.toBeDefined();
+  });
+
+  it('is not seen in a variable that is at fault itself', async () => {
+    expect(await faultsOf({ MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: '' })).toHaveLength(1);
+    expect(await faultsOf({ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '"' })).toHaveLength(1);
+    expect(await faultsOf({ MODEL_API_DEFAULT_MODEL: 'a', MODEL_API_ALLOWED_MODELS: '-' })).toHaveLength(1);
+  });
+});
+
+describe('the API keys', () => {
+  const unit = { CREDENTIALS_DIRECTORY: '/run/credentials/relay' };
+  const credential = '/run/credentials/relay/api_key';
+
+  async function names(env: Environment, content: Readonly<Record<string, string>>): Promise<string[]> {
+    return (await load(env, content)).apiKeys.map(({ name }) => name);
+  }
+
+  it('come from MODEL_API_KEY before the file, and from the file before the credential', async () => {
+    const content = { '/keys': 'filed its-own-key', [credential]: 'entrusted its-own-key' };
+    const file = { ...unit, MODEL_API_KEY_FILE: '/keys' };
+    expect(await names({ ...file, MODEL_API_KEY: goodKey }, content)).toEqual(['default']);
+    expect(await names(file, content)).toEqual(['filed']);
+    expect(await names(unit, content)).toEqual(['entrusted']);
+  });
+
+  it('are not the ones of a file beside a key, which is a warning', async () => {
+    const { apiKeys, warnings } = await load({ MODEL_API_KEY: goodKey, MODEL_API_KEY_FILE: '/keys' }, files);
+    expect(apiKeys.map(({ name }) => name)).toEqual(['default']);
+    expect(warnings).toEqual(['MODEL_API_KEY_FILE is not read, because MODEL_API_KEY is set']);
+  });
+
+  it('tell apart who shares one, by their names alone', async () => {
+    const shared = { MODEL_API_KEY_FILE: '/shared' };
+    expect(await faultsOf(shared, files)).toEqual([
+      'MODEL_API_KEY_FILE: a and c have the same key: each needs its own',
+    ]);
+  });
+
+  it('have no name that looks like a user whom another key speaks for', async () => {
+    const content = { '/slash': 'app its-own-key\napp/ada another-key\n' };
+    expect(await faultsOf({ MODEL_API_KEY_FILE: '/slash' }, content)).toEqual([
+      'MODEL_API_KEY_FILE: the name on line 2 may hold no /: what follows one is a user of the key',
+    ]);
+  });
+
+  const short = 'a key of fewer than 24 characters may be guessed: "prompt-relay keys new" makes a good one';
+
+  it.each([
+    ['in production', { NODE_ENV: 'production' }],
+    ['where other machines can reach the service', { MODEL_API_HOST: '0.0.0.0' }],
+  ])('must have eight characters %s', async (_, env) => {
+    const sentence = 'a key must have at least 8 characters';
+    const shortFile = { '/short': 'ada 7-chars\n' };
+    for (const [name, value] of [
+      ['MODEL_API_KEY', '7-chars'],
+      ['MODEL_API_KEY_FILE', '/short'],
+    ] as const) {
+      await expect(load({ ...env, [name]: value }, shortFile)).rejects.toMatchObject({
+        faults: [`${name}: ${sentence}`],
+      });
+      expect((await load({ [name]: value }, shortFile)).warnings).toEqual([`${name}: ${short}`]);
+    }
+  });
+
+  it('are worth a warning where they are short', async () => {
+    const inFile = { MODEL_API_KEY_FILE: '/keys' };
+    expect((await load({ MODEL_API_KEY: '23-characters-and-so-on' })).warnings).toEqual([`MODEL_API_KEY: ${short}`]);
+    expect((await load({ MODEL_API_KEY: '24-characters-and-so-on-' })).warnings).toEqual([]);
+    expect((await load(inFile, { '/keys': `a ${goodKey}\nb short-key` })).warnings).toEqual([
+      `MODEL_API_KEY_FILE: ${short}`,
+    ]);
+  });
+
+  it.each([
+    [0o644, true],
+    [0o604, true],
+    [0o640, false],
+    [0o600, false],
+  ])('are worth a warning in a file of mode %o: %p', async (mode, isWarned) => {
+    const env = { MODEL_API_KEY_FILE: '/clear', MODEL_API_KEYS_FILE: '/named' };
+    const readers = { '/clear': goodKey, '/named': files['/named'] } as Readonly<Record<string, string>>;
+    const { warnings } = await loadConfig(
+      env,
+      async (path) => readers[path] ?? '',
+      async () => mode,
+    );
+    const named = (name: string, path: string) => `${name}: every user of this machine can read ${path}: chmod o-r it`;
+    const both = [named('MODEL_API_KEY_FILE', '/clear'), named('MODEL_API_KEYS_FILE', '/named')];
+    expect(warnings).toEqual(isWarned ? both : []);
+  });
+
+  it('are worth a warning in an environment file that everybody can read, where it really holds one', async () => {
+    const env = { MODEL_API_KEY: goodKey };
+    const warningsFor = async (text: string, mode: number) =>
+      (
+        await loadConfig(
+          env,
+          async () => text,
+          async () => mode,
+        )
+      ).warnings;
+    const warning = 'MODEL_API_KEY: every user of this machine can read /etc/prompt-relay/environment: chmod o-r it';
+    expect(await warningsFor(`A=1\nMODEL_API_KEY=${goodKey}\n`, 0o644)).toEqual([warning]);
+    expect(await warningsFor(`A=1\nMODEL_API_KEY=${goodKey}\n`, 0o640)).toEqual([]);
+    expect(await warningsFor('#MODEL_API_KEY=\n', 0o644)).toEqual([]);
+  });
+
+  it('need not be there in a keys file, which then lets nobody in', async () => {
+    const { needsKey, warnings } = await load({ MODEL_API_KEYS_FILE: '/empty' }, files);
+    expect(needsKey).toBe(true);
+    expect(warnings).toEqual(['MODEL_API_KEYS_FILE: holds no key, so every request that needs one is refused']);
+  });
+
+  it('have one name and one digest each, wherever they are', async () => {
+    const digest = createHash('sha256').update(goodKey).digest('hex');
+    const faults = await faultsOf(
+      { MODEL_API_KEY: goodKey, MODEL_API_KEYS_FILE: '/k' },
+      { '/k': `default:sha256:${'ab'.repeat(32)}\nada:sha256:${digest}\n` },
+    );
+    expect(faults).toEqual([
+      'MODEL_API_KEYS_FILE: line 1: the name default is taken by another key',
+      'MODEL_API_KEYS_FILE: line 2: ada has the same key as default: each needs its own',
+    ]);
+  });
+
+  it('need not be among the credentials of a unit', async () => {
+    expect(await names(unit, {})).toEqual([]);
+  });
+
+  it('must be readable where they are', async () => {
+    const denied = Object.assign(new Error('EACCES: permission denied'), { code: 'EACCES' });
+    const loaded = loadConfig(unit, () => Promise.reject(denied));
+    await expect(loaded).rejects.toMatchObject({
+      faults: ['$CREDENTIALS_DIRECTORY/api_key: EACCES: permission denied'],
+    });
+    expect(await faultsOf(unit, { [credential]: '\n' })).toEqual(['$CREDENTIALS_DIRECTORY/api_key: holds no key']);
+  });
+
+  it('are the same key wherever it comes from', async () => {
+    const [direct, filed] = await Promise.all([
+      load({ MODEL_API_KEY: 's3cret-key' }),
+      load({ MODEL_API_KEY_FILE: '/keys' }, { '/keys': '\ufeffs3cret-key\n' }),
+    ]);
+    expect(filed.apiKeys).toEqual(direct.apiKeys);
+  });
+});
+
+describe('the allowed hosts', () => {
+  it('are the loopback names and the bind address', async () => {
+    const { allowedHosts } = await load({ MODEL_API_HOST: 'Relay.example.org', MODEL_API_KEY: goodKey });
+    expect(allowedHosts).toEqual(['localhost', '127.0.0.1', '::1', 'relay.example.org']);
+  });
+
+  it.each(['0.0.0.0', '::', '[::]', '0', '0:0:0:0:0:0:0:0'])('are any on the wildcard address %s', async (host) => {
+    expect((await load({ MODEL_API_HOST: host, MODEL_API_KEY: goodKey })).allowedHosts).toBeNull();
+  });
+
+  it('are only the named ones where some are named', async () => {
+    const env = { MODEL_API_HOST: '0.0.0.0', MODEL_API_KEY: goodKey, MODEL_API_ALLOWED_HOSTS: 'relay' };
+    expect((await load(env)).allowedHosts).toEqual(['relay']);
+  });
+});
+
+describe('a removed name', () => {
+  it.each(Object.entries(removedVariables))('is a warning that says what to do instead: %s', async (name, instead) => {
+    const { warnings } = await load({ [name]: '1' });
+    expect(warnings).toEqual([`${name} has no effect any more: ${instead}`]);
+    expect(Object.keys(variables)).not.toContain(name);
+    const named = instead.match(/MODEL_API_\w+/g) ?? [];
+    expect(named.filter((other) => !(other in variables))).toEqual([]);
+  });
+});
+
+describe('an unknown name', () => {
+  it('is a warning with the nearest known one', async () => {
+    const { warnings } = await load({ MODEL_API_PROT: '1', MODEL_API_TIMEOUT_SECONDS: '1', PROT: '1' });
+    expect(warnings).toEqual([
+      'MODEL_API_PROT is not a variable of prompt-relay: did you mean MODEL_API_PORT?',
+      expect.stringMatching(
+        /^MODEL_API_TIMEOUT_SECONDS is not a variable of prompt-relay: did you mean MODEL_API_\w+\?$/,
+      ),
+    ]);
+  });
+
+  it('is a warning without a guess where nothing is near', async () => {
+    const { warnings } = await load({ MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE: '1' });
+    expect(warnings).toEqual(['MODEL_API_XYZZY_PLUGH_QUUX_FROBNICATE is not a variable of prompt-relay']);
+  });
+});

@@ -1,0 +1,114 @@
+import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { readKeysFile } from '../../../../src/shared/config/keys-file.js';
+
+const digest = 'ab'.repeat(32);
+const plain = {
+  name: 'ada',
+  digest,
+  scopes: ['ask', 'chat'],
+  rate: null,
+  maxConcurrent: null,
+  maxQueued: null,
+  models: null,
+  hasSubclients: false,
+  expiresAt: null,
+};
+
+function optionsOf(options: string) {
+  const { keys, faults } = readKeysFile(`ada:sha256:${digest}:${options}`);
+  expect(faults).toEqual([]);
+  return keys[0];
+}
+
+describe('A line of a keys file', () => {
+  it('names a key and its digest, and may say no more', () => {
+    const { keys, faults } = readKeysFile(`# people\r\n\n  \nada:sha256:${digest.toUpperCase()}\r\n`);
+    expect({ keys, faults }).toEqual({ keys: [plain], faults: [] });
+  });
+
+  it('has options', () => {
+    const all =
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
+    expect(optionsOf(all)).toEqual({
+      ...plain,
+      scopes: ['ask', 'metrics'],
+      rate: { maxRequests: 60, windowMs: 30_000 },
+      maxConcurrent: 2,
+      maxQueued: 20,
+      models: ['llama3.2:8b', 'gpt/4'],
+      hasSubclients: true,
+      expiresAt: Date.UTC(2027, 0, 31),
+    });
+    expect(optionsOf('queue=0')).toEqual({ ...plain, maxQueued: 0 });
+  });
+
+  it.each([
+    [digest, 'must begin with name:sha256:'],
+    [`ada:md5:${digest}`, 'must begin with name:sha256:'],
+    [`:sha256:${digest}`, 'the name must be 1 to 64 letters, digits and . _ -'],
+    [`a b:sha256:${digest}`, 'the name must be'],
+    [`-ada:sha256:${digest}`, 'the name must be'],
+    [`${'a'.repeat(65)}:sha256:${digest}`, 'the name must be'],
+    [`ada:sha256:${digest.slice(1)}`, 'after sha256: there must be 64 hexadecimal digits'],
+    [`ada:sha256:${digest} `.replace(' ', 'x'), 'after sha256: there must be'],
+    [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
+    [`ada:sha256:${digest}:`, 'an option is none of scopes, rate, concurrent, queue, models, subclients, expires'],
+    [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
+    [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
+    [`ada:sha256:${digest}:Queue=1`, 'an option is none of'],
+    [`ada:sha256:${digest}:toString=1`, 'an option is none of'],
+    [`ada:sha256:${digest}:queue=1,rate=1/1,queue=2`, 'the option queue is given twice'],
+    [`ada:sha256:${digest}:scopes=ask+root`, 'the option scopes must be one or more of ask, chat, admin, metrics'],
+    [`ada:sha256:${digest}:scopes=`, 'the option scopes must be'],
+    [`ada:sha256:${digest}:scopes`, 'the option scopes must be'],
+    [`ada:sha256:${digest}:rate=60`, 'the option rate must be requests/seconds, such as 60/60'],
+    [`ada:sha256:${digest}:rate=0/60`, 'the option rate must be'],
+    [`ada:sha256:${digest}:rate=1/86401`, 'the option rate must be'],
+    [`ada:sha256:${digest}:concurrent=0`, 'the option concurrent must be a whole number from 1 to 1024'],
+    [`ada:sha256:${digest}:concurrent=1e2`, 'the option concurrent must be'],
+    [`ada:sha256:${digest}:queue=-1`, 'the option queue must be a whole number from 0 to 1000000'],
+    [`ada:sha256:${digest}:models=a++b`, 'the option models must be names of models, joined by +'],
+    [`ada:sha256:${digest}:models=--flag`, 'the option models must be'],
+    [`ada:sha256:${digest}:subclients=true`, 'the option subclients takes no value'],
+    [`ada:sha256:${digest}:expires=2027-02-31`, 'the option expires must be a day such as 2027-01-31'],
+    [`ada:sha256:${digest}:expires=2027-1-1`, 'the option expires must be'],
+  ])('has a fault: %s', (line, fault) => {
+    const { keys, faults } = readKeysFile(line);
+    expect(keys).toEqual([]);
+    expect(faults).toHaveLength(1);
+    expect(faults[0]).toMatch(`line 1: ${fault}`);
+  });
+});
+
+describe('A keys file', () => {
+  it('tells all of its faults with the numbers of their lines, and never shows a digest or a key', () => {
+    const secret = 'pr_a-key-in-the-wrong-place';
+    const { faults } = readKeysFile(
+      [
+        '# people',
+        secret,
+        `ada:sha256:${digest}`,
+        `bob:sha256:${secret}`,
+        `joe:sha256:${digestOf('joe')}:${secret}`,
+        `ada:sha256:${digestOf('other')}`,
+        `eve:sha256:${digest}`,
+      ].join('\n'),
+    );
+    expect(faults.map((fault) => Number(/^line (\d+): /.exec(fault)?.[1]))).toEqual([2, 4, 5, 6, 7]);
+    expect(faults.slice(3)).toEqual([
+      'line 6: the name ada is taken by another key',
+      'line 7: eve has the same key as ada: each needs its own',
+    ]);
+    expect(faults.join()).not.toMatch(/pr_|[0-9a-f]{32}/);
+  });
+
+  it('may be empty', () => {
+    expect(readKeysFile('\ufeff\n# nobody\n')).toEqual({ keys: [], faults: [] });
+  });
+
+  it('may not repeat the name or the key of another place', () => {
+    const others = readKeysFile(`default:sha256:${digestOf('other')}`).keys;
+    expect(readKeysFile(`default:sha256:${digest}`, others).faults).toHaveLength(1);
+    expect(readKeysFile(`ada:sha256:${digestOf('other')}`, others).faults).toHaveLength(1);
+  });
+});

@@ -1,0 +1,131 @@
+import { errorBody } from '../../../src/shared/api/error.js';
+import {
+  cancelled,
+  cliError,
+  cliReasons,
+  errorCodes,
+  fromWire,
+  httpStatusOf,
+  invalid,
+  isCancelled,
+  isDefect,
+  publicCodes,
+  RelayError,
+  shuttingDown,
+  storeUnavailable,
+  toRelayError,
+  toWire,
+  wireError,
+} from '../../../src/shared/errors.js';
+import { outcomes } from '../../../src/shared/job.js';
+
+describe('The error codes', () => {
+  it('have the statuses of the contract', () => {
+    expect(httpStatusOf).toEqual({
+      validation_error: 400,
+      unauthorized: 401,
+      forbidden: 403,
+      not_found: 404,
+      method_not_allowed: 405,
+      idempotency_in_progress: 409,
+      payload_too_large: 413,
+      idempotency_mismatch: 422,
+      rate_limited: 429,
+      concurrency_limited: 429,
+      cli_error: 500,
+      spawn_error: 500,
+      internal_error: 500,
+      shutting_down: 503,
+      store_unavailable: 503,
+      queue_timeout: 504,
+      timeout: 504,
+    });
+  });
+
+  it('are those that an error body may carry, and `cancelled`, which no body carries', () => {
+    expect(errorBody.shape.error.options).toEqual(publicCodes);
+    expect(errorCodes).toEqual([...publicCodes, 'cancelled']);
+    expect(publicCodes).not.toContain('cancelled');
+  });
+
+  it('include every way in which a job can fail', () => {
+    expect(errorCodes).toEqual(expect.arrayContaining(outcomes.filter((outcome) => outcome !== 'ok')));
+  });
+});
+
+describe('A RelayError', () => {
+  it.each(cliReasons)('carries the reason why a model CLI failed: %s', (reason) => {
+    expect(cliError(reason, 'no luck')).toMatchObject({ code: 'cli_error', message: 'no luck', reason });
+  });
+
+  it('says where a request is wrong', () => {
+    expect(invalid('prompt', 'must be sent')).toMatchObject({
+      code: 'validation_error',
+      message: 'prompt: must be sent',
+      details: [{ path: 'prompt', message: 'must be sent' }],
+    });
+  });
+
+  it('says when to try again after a restart', () => {
+    expect(shuttingDown()).toMatchObject({ code: 'shutting_down', retryAfterSeconds: 5 });
+    expect(storeUnavailable()).toMatchObject({ code: 'store_unavailable', retryAfterSeconds: 5 });
+  });
+
+  it('is no defect', () => {
+    expect(isDefect(new RelayError('internal_error', 'known'))).toBe(false);
+    expect([new Error('odd'), 'odd', undefined].map(isDefect)).toEqual([true, true, true]);
+  });
+
+  it('with the code `cancelled` is the only thing that counts as cancelled', () => {
+    expect(isCancelled(cancelled('gone'))).toBe(true);
+    const others = [new RelayError('timeout', 'late'), new Error('cancelled'), { code: 'cancelled' }, undefined];
+    expect(others.map(isCancelled)).toEqual([false, false, false, false]);
+  });
+});
+
+describe('What a client may know of a thrown value', () => {
+  it('is a RelayError as it is', () => {
+    const error = new RelayError('timeout', 'too long');
+    expect(toRelayError(error)).toBe(error);
+  });
+
+  it.each([[new Error('secret')], ['secret'], [undefined], [null], [{ code: 'timeout' }]])(
+    'is internal_error and nothing else for %p',
+    (thrown) => {
+      const { code, message, reason, details, retryAfterSeconds } = toRelayError(thrown);
+      expect([code, message]).toEqual(['internal_error', 'internal error']);
+      expect([reason, details, retryAfterSeconds]).toEqual([undefined, undefined, undefined]);
+    },
+  );
+});
+
+describe('An error on its way to another process', () => {
+  const errors = [
+    new RelayError('timeout', 'too long'),
+    cliError('quota', 'used up'),
+    invalid('prompt', 'must be sent'),
+    shuttingDown(),
+    cancelled('the client has gone'),
+    new RelayError('cli_error', 'all at once', {
+      reason: 'auth',
+      details: [{ path: 'a', message: 'b' }],
+      retryAfterSeconds: 0,
+    }),
+  ];
+
+  it.each(errors)('arrives as it left: %s', (error) => {
+    const packed: unknown = JSON.parse(JSON.stringify(toWire(error)));
+    const arrived = fromWire(wireError.parse(packed));
+    expect(arrived).toBeInstanceOf(RelayError);
+    expect(toWire(arrived)).toEqual(toWire(error));
+    const { code, message, reason, details, retryAfterSeconds } = error;
+    expect(arrived).toMatchObject({ code, message, reason, details, retryAfterSeconds });
+  });
+
+  it('takes nothing of a defect with it', () => {
+    expect(JSON.parse(JSON.stringify(toWire(new TypeError('secret'))))).toEqual({
+      code: 'internal_error',
+      message: 'internal error',
+    });
+  });
+});

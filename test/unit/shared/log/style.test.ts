@@ -1,0 +1,16 @@
+import { logStyleFor } from '../../../../src/shared/log/style.js';
+
+describe('the style of the log', () => {
+  it.each([
+    [undefined, true, {}, 'coloured'],
+    ['auto', false, {}, 'json'],
+    ['auto', true, { NO_COLOR: '1' }, 'plain'],
+    ['auto', true, { TERM: 'dumb' }, 'plain'],
+    ['text', false, {}, 'plain'],
+    ['text', true, {}, 'coloured'],
+    ['json', true, {}, 'json'],
+    ['nonsense', true, {}, 'coloured'],
+  ])('for the format %s, on a terminal: %s, with %j is %s', (format, isTerminal, env, style) => {
+    expect(logStyleFor(format, isTerminal, env)).toBe(style);
+  });
+});

@@ -1,0 +1,207 @@
+import { execFileSync } from 'node:child_process';
+import { mkdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { Cgroup, ownCgroup } from '../../../../src/shared/process/cgroup.js';
+import { Children } from '../../../support/children.js';
+import { temporaryFolder } from '../../../support/folder.js';
+import { isAlive } from '../../../support/processes.js';
+import { describeWithCgroup, ownCgroupFolder, scratchCgroup } from '../../../support/scratch-cgroup.js';
+import { programs } from '../../../support/service.js';
+import { until } from '../../../support/until.js';
+
+const limitMs = 5000;
+const hasMemory = false;
+
+/** Starts a program inside. Resolves with its pid. */
+async function startInside(children: Children, cgroup: Cgroup, ...command: readonly string[]): Promise<number> {
+  const enter = 'echo 0 >"$1"; shift; exec "$@"';
+  const pid = await children.start({}, '/bin/sh', '-c', enter, 'sh', cgroup.entrance, ...command);
+  await until(async () => cgroup.isPopulated, 'the process to enter');
+  return pid;
+}
+
+describeWithCgroup()('A cgroup', () => {
+  it('is the one that this process is in, by its folder', async () => {
+    expect((await ownCgroup())?.path).toBe(ownCgroupFolder());
+  });
+
+  it('is made empty, once', async () => {
+    await using scratch = await scratchCgroup();
+    const { cgroup } = scratch;
+    expect(cgroup.isPopulated).toBe(false);
+    expect(cgroup.pids).toEqual([]);
+    await expect(cgroup.create()).rejects.toMatchObject({ code: 'EEXIST' });
+  });
+
+  it('is entered by a process that writes 0 to its entrance, and so by what that process starts', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    const pid = await startInside(children, cgroup, '/bin/sh', '-c', '/bin/sleep 60 & wait');
+    const pids = await until(() => (cgroup.pids.length === 2 ? cgroup.pids : null), 'both processes');
+    expect(pids).toContain(pid);
+    expect(cgroup.isPopulated).toBe(true);
+  });
+
+  it('counts as populated by what runs in a cgroup below it', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const child = scratch.cgroup.child('1');
+    await child.create();
+    await startInside(children, child, '/bin/sleep', '60');
+    expect(scratch.cgroup.isPopulated).toBe(true);
+    expect(scratch.cgroup.pids).toEqual([]);
+  });
+
+  it('is killed with all that is in it and below it: daemons and what ignores SIGTERM', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    const child = cgroup.child('1');
+    await child.create();
+    const daemon = 'use POSIX; $SIG{TERM} = "IGNORE"; exit if fork; POSIX::setsid(); fork; sleep 60;';
+    await startInside(children, child, '/usr/bin/perl', '-e', daemon); // its first process exits at once
+    const pids = await until(() => (child.pids.length === 2 ? child.pids : null), 'the daemon');
+    expect(await cgroup.kill(systemClock, limitMs)).toBe(true);
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(cgroup.isPopulated).toBe(false);
+  });
+
+  it('is killed with a process whose main thread has exited, also in a cgroup below it', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    const child = cgroup.child('1');
+    await child.create();
+    for (const place of [cgroup, child]) {
+      const pid = await startInside(children, place, join(programs, 'leader-exits.pl'));
+      await until(() => !isAlive(pid) && place.pids.includes(pid), 'its main thread to exit');
+    }
+    expect(await cgroup.kill(systemClock, limitMs)).toBe(true);
+    expect([cgroup.isPopulated, cgroup.pids, child.pids]).toEqual([false, [], []]);
+  });
+
+  it('is removed with those below it, and not while something runs in it', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    for (const path of ['1', '1/deeper', '2']) await cgroup.child(path).create();
+    const pid = await startInside(children, cgroup.child('1'), '/bin/sleep', '60');
+    expect(await cgroup.remove()).toBe(false);
+    await children.end(pid);
+    await until(() => !cgroup.isPopulated, 'it to be empty');
+    expect(await cgroup.remove()).toBe(true);
+    expect(await cgroup.remove()).toBe(true);
+  });
+
+  it('is pristine until something runs in it, or is made below it, or it is frozen', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    expect(cgroup.isPristine).toBe(true);
+    const pid = await startInside(children, cgroup, '/bin/sleep', '60');
+    expect(cgroup.isPristine).toBe(false);
+    await children.end(pid);
+    await until(() => cgroup.isPristine, 'the process to leave');
+    await cgroup.child('1').create();
+    expect(cgroup.isPristine).toBe(false);
+    await cgroup.child('1').remove();
+    expect(cgroup.isPristine).toBe(true);
+    await cgroup.set('cgroup.freeze', '1');
+    expect(cgroup.isPristine).toBe(false);
+    await cgroup.set('cgroup.freeze', '0');
+    expect(cgroup.isPristine).toBe(true);
+  });
+
+  it('measures what its processes have used together', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup } = scratch;
+    expect(cgroup.usage(hasMemory)).toEqual({ processorMs: 0, peakMemoryBytes: null });
+    await startInside(children, cgroup, '/bin/sh', '-c', 'while :; do :; done');
+    await until(() => (cgroup.usage(hasMemory)?.processorMs ?? 0) > 50, 'processor time to be used');
+    await cgroup.kill(systemClock, limitMs);
+    expect(cgroup.usage(hasMemory)?.processorMs).toBeGreaterThan(50);
+  });
+
+  it('has the controllers that are available in it', async () => {
+    await using scratch = await scratchCgroup();
+    const told = await readFile(join(scratch.cgroup.path, 'cgroup.controllers'), 'utf8');
+    expect([...scratch.cgroup.controllers()].join(' ')).toBe(told.trim());
+  });
+});
+
+describe('A cgroup that has been removed', () => {
+  const gone = new Cgroup('/nowhere/gone');
+
+  it('is empty, unmeasured, and needs no removal', async () => {
+    expect([gone.pids, gone.isPopulated, gone.isPristine]).toEqual([[], false, false]);
+    expect(gone.usage(true)).toBeNull();
+    expect(await gone.kill(systemClock, 0)).toBe(true);
+    expect(await gone.remove()).toBe(true);
+  });
+});
+
+describe('The files of a cgroup', () => {
+  it('tell the peak of its memory only where that controller is there', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cpu.stat', 'usage_usec 1234500\nuser_usec 1\n');
+    await cgroup.set('memory.peak', '4096\n');
+    expect(cgroup.usage(true)).toEqual({ processorMs: 1234.5, peakMemoryBytes: 4096 });
+    expect(cgroup.usage(false)).toEqual({ processorMs: 1234.5, peakMemoryBytes: null });
+  });
+
+  it('are told to freeze what does not end at once, for it may fork faster than it is found', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cgroup.events', 'populated 1\n');
+    expect(await cgroup.kill(systemClock, 50)).toBe(false);
+    const files = ['cgroup.kill', 'cgroup.freeze'].map((name) => readFile(join(folder.path, name), 'utf8'));
+    expect(await Promise.all(files)).toEqual(['1', '1']);
+  });
+
+  it('name processes of an outer pid namespace by a 0, which stands for our own process group in a kill', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cgroup.procs', '0\n17\n0\n');
+    expect(cgroup.pids).toEqual([17]);
+  });
+
+  it('are not there on a kernel that is too old, and then count as unknown', async () => {
+    await using folder = await temporaryFolder();
+    const cgroup = new Cgroup(folder.path);
+    await cgroup.set('cpu.stat', 'usage_usec 1000\n');
+    expect(cgroup.usage(true)).toEqual({ processorMs: 1, peakMemoryBytes: null });
+    await mkdir(join(folder.path, 'cgroup.procs'));
+    expect(cgroup.pids).toEqual([]);
+  });
+});
+
+const canMount = (() => {
+  try {
+    execFileSync('unshare', ['--mount', 'true'], { stdio: 'ignore' });
+    return ownCgroupFolder() !== null;
+  } catch {
+    return false;
+  }
+})();
+
+(canMount ? describe : describe.skip)('The cgroup of a process, where cgroups are mounted twice', () => {
+  it('is the folder in which the process is seen: the other mount may be hidden, and its path may have a blank', async () => {
+    await using folder = await temporaryFolder();
+    const point = join(folder.path, 'c groups');
+    await mkdir(point);
+    const module = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process', 'cgroup.js');
+    const look = `require(${JSON.stringify(module)}).ownCgroup().then((cgroup) => process.stdout.write(cgroup.path))`;
+    // The kernel gives the list of mounts page by page: here the mount that counts is behind the first page.
+    const others = 'for i in $(seq 60); do mount -t tmpfs none "$1" || exit; done';
+    const script = `${others}; mount -t cgroup2 none "$1" && mount -t tmpfs none "$2" && exec "$3" -e "$4"`;
+    const [, hidden = ''] =
+      /^\S+ \S+ \S+ \/ (\S+) .* - cgroup2 /m.exec(await readFile('/proc/self/mountinfo', 'utf8')) ?? [];
+    const words = ['--mount', 'sh', '-c', script, 'sh', point, hidden, process.execPath, look];
+    const path = execFileSync('unshare', words, { encoding: 'utf8' });
+    expect(path.startsWith(point)).toBe(true);
+  });
+});

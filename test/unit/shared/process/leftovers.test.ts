@@ -1,0 +1,257 @@
+import { chown, mkdir, mkdtemp, readdir, readFile, readlink, stat, symlink, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { systemClock } from '../../../../src/shared/clock.js';
+import type { Cgroup } from '../../../../src/shared/process/cgroup.js';
+import { cookieOf, folderPrefix, type Instance } from '../../../../src/shared/process/instance.js';
+import {
+  endLeftovers,
+  makeWorkDirectory,
+  removeTracesOf,
+  removeWorkDirectory,
+} from '../../../../src/shared/process/leftovers.js';
+import { readOwner } from '../../../../src/shared/process/owner.js';
+import { instanceOfProcess } from '../../../../src/shared/process/proc.js';
+import { ProcessScanner } from '../../../../src/shared/process/scanner.js';
+import { Children, deadInstance } from '../../../support/children.js';
+import { type TemporaryFolder, temporaryFolder } from '../../../support/folder.js';
+import { isAlive } from '../../../support/processes.js';
+import { describeWithCgroup, scratchCgroup } from '../../../support/scratch-cgroup.js';
+import { until } from '../../../support/until.js';
+
+describe('the folder of the working directories', () => {
+  let folder: TemporaryFolder;
+  let runtime: string;
+  let parent: string;
+
+  beforeEach(async () => {
+    folder = await temporaryFolder();
+    runtime = join(folder.path, 'runtime');
+    parent = join(folder.path, 'temporary');
+    await mkdir(runtime);
+    await mkdir(parent);
+  });
+  afterEach(() => folder[Symbol.asyncDispose]());
+
+  it('is private, and its name tells nothing', async () => {
+    const paths = [await makeWorkDirectory(runtime, parent)];
+    await mkdir(join(folder.path, 'other'));
+    paths.push(await makeWorkDirectory(join(folder.path, 'other'), parent));
+    expect(new Set(paths).size).toBe(2);
+    for (const path of paths) {
+      expect(basename(path)).toMatch(/^[0-9a-f]{16}$/);
+      expect((await stat(path)).mode & 0o777).toBe(0o700);
+    }
+  });
+
+  it('is found by way of the runtime directory, and removed with all that is in it', async () => {
+    const path = await makeWorkDirectory(runtime, parent);
+    expect(await readlink(join(runtime, 'work'))).toBe(path);
+    await writeFile(join(path, 'litter'), '');
+    await removeWorkDirectory(runtime);
+    expect(await readdir(parent)).toEqual([]);
+    await removeWorkDirectory(runtime);
+  });
+
+  it('is the runtime directory where none can be made', async () => {
+    expect(await makeWorkDirectory(runtime, join(folder.path, 'missing'))).toBe(runtime);
+    expect(await readdir(runtime)).toEqual([]);
+    await removeWorkDirectory(runtime);
+    expect(await readdir(folder.path)).toEqual(expect.arrayContaining(['runtime']));
+  });
+
+  it.each(['precious', '0123456789abcdeg', '0123456789abcdef/precious'])(
+    'is nothing else that the link may lead to: %s',
+    async (name) => {
+      await mkdir(join(parent, name), { recursive: true });
+      await symlink(join(parent, name), join(runtime, 'work'));
+      await removeWorkDirectory(runtime);
+      expect((await stat(join(parent, name))).isDirectory()).toBe(true);
+    },
+  );
+
+  it('is no link that stands in its place', async () => {
+    const place = join(parent, '0123456789abcdef');
+    await mkdir(join(parent, 'precious'));
+    await symlink(join(parent, 'precious'), place);
+    await symlink(place, join(runtime, 'work'));
+    await removeWorkDirectory(runtime);
+    expect(await readdir(parent)).toEqual(expect.arrayContaining(['precious']));
+  });
+});
+
+const nobody = 65_534;
+const asRoot = process.getuid?.() === 0 ? it : it.skip;
+const noCgroups = { cgroupParent: null };
+const nowhere = '/nowhere';
+
+let folder: TemporaryFolder;
+let dead: Instance;
+let living: Instance;
+/** In another pid namespace, where nobody can know whether it is dead. */
+let unknown: Instance;
+
+beforeEach(async () => {
+  folder = await temporaryFolder();
+  living = await instanceOfProcess(process.pid);
+  dead = await deadInstance();
+  unknown = { ...dead, pidNamespace: '1' };
+});
+
+afterEach(() => folder[Symbol.asyncDispose]());
+
+/** A folder as a primary makes it, with a file and a folder in it. */
+async function folderOf(owner: Instance): Promise<string> {
+  const path = await mkdtemp(join(folder.path, `${folderPrefix(owner)}-`));
+  await writeFile(join(path, '1.system'), 'text');
+  await mkdir(join(path, '1', 'litter'), { recursive: true });
+  return path;
+}
+
+function names(): Promise<string[]> {
+  return readdir(folder.path);
+}
+
+function endInFolder(): Promise<number> {
+  return endLeftovers(systemClock, { ...noCgroups, runtimeParent: folder.path });
+}
+
+describe('The processes of a primary', () => {
+  const places = { ...noCgroups, runtimeParent: nowhere };
+
+  it('are ended once it is dead, daemons and those without a main thread too', async () => {
+    await using children = new Children();
+    const cookie = cookieOf(dead, 1);
+    const leader = await children.startMarked(cookie, 'setsid-child.pl');
+    const leaderless = await children.startMarked(cookie, 'leader-exits.pl');
+    await until(() => hasChild(leader), 'the daemon');
+    await until(() => !isAlive(leaderless), 'a main thread to exit');
+    await endLeftovers(systemClock, places);
+    expect((await new ProcessScanner(systemClock).find((found) => found === cookie)).pids).toEqual([]);
+  });
+
+  it('are left alone while it lives, or where that can’t be known', async () => {
+    await using children = new Children();
+    const started = [
+      await children.startMarked(cookieOf(living, 1), 'forever.pl'),
+      await children.startMarked(cookieOf(unknown, 1), 'forever.pl'),
+      await children.startMarked('not-a-cookie-of-ours', 'forever.pl'),
+      await children.start({}, '/bin/sleep', '60'),
+    ];
+    await endLeftovers(systemClock, places);
+    expect(started.map(isAlive)).toEqual([true, true, true, true]);
+  });
+});
+
+/** True also where it is gone: a service that starts on this host ends what dead primaries have left. */
+async function hasChild(pid: number): Promise<boolean> {
+  const children = await readFile(`/proc/${pid}/task/${pid}/children`, 'utf8').catch(() => 'none');
+  return children.trim() !== '';
+}
+
+describeWithCgroup()('The cgroup of a primary', () => {
+  async function cgroupOf(owner: Instance, parent: Cgroup): Promise<Cgroup> {
+    const home = parent.child(folderPrefix(owner));
+    await home.create();
+    await home.child('1').create();
+    return home;
+  }
+
+  /** Starts a process without a cookie. */
+  async function startIn(children: Children, home: Cgroup): Promise<number> {
+    const enter = 'echo 0 >"$1"; exec sleep 60';
+    const pid = await children.start({}, '/bin/sh', '-c', enter, 'sh', home.child('1').entrance);
+    await until(() => home.isPopulated, 'the process to enter');
+    return pid;
+  }
+
+  it('is ended, counted and removed once the primary is dead; a living neighbour keeps its own', async () => {
+    await using scratch = await scratchCgroup();
+    await using children = new Children();
+    const { cgroup: parent } = scratch;
+    const homes = [await cgroupOf(dead, parent), await cgroupOf(living, parent), await cgroupOf(unknown, parent)];
+    const pids: number[] = [];
+    for (const home of homes) pids.push(await startIn(children, home));
+    await parent.child('other').create();
+    const places = { runtimeParent: nowhere, cgroupParent: parent.path };
+    expect(await endLeftovers(systemClock, places)).toBeGreaterThanOrEqual(1);
+    expect(pids.map(isAlive)).toEqual([false, true, true]);
+    const left = (await readdir(parent.path, { withFileTypes: true })).filter((entry) => entry.isDirectory());
+    expect(left.map(({ name }) => name).toSorted()).toEqual(
+      [folderPrefix(living), folderPrefix(unknown), 'other'].toSorted(),
+    );
+  });
+
+  it('is removed where nothing runs in it any more', async () => {
+    await using scratch = await scratchCgroup();
+    const home = await cgroupOf(dead, scratch.cgroup);
+    await endLeftovers(systemClock, { runtimeParent: nowhere, cgroupParent: scratch.cgroup.path });
+    await expect(readdir(home.path)).rejects.toMatchObject({ code: 'ENOENT' });
+  });
+});
+
+describe('The folder of a primary', () => {
+  it('is removed once it is dead, with all that is in it, and not while it lives', async () => {
+    for (const owner of [dead, living, dead, unknown]) await folderOf(owner);
+    await endInFolder();
+    const kept = (await names()).map((name) => name.slice(0, -'-XXXXXX'.length)).toSorted();
+    expect(kept).toEqual([folderPrefix(living), folderPrefix(unknown)].toSorted());
+  });
+
+  it('is removed only after its processes have been ended, which could write there', async () => {
+    await using children = new Children();
+    const path = await folderOf(dead);
+    const write = 'while :; do : > "$0/$$"; done';
+    const pid = await children.start({ PROMPT_RELAY_JOB: cookieOf(dead, 1) }, '/bin/sh', '-c', write, path);
+    await endInFolder();
+    expect(await names()).toEqual([]);
+    expect((await readOwner(pid)).kind).toMatch(/dead|vanished/);
+  });
+
+  it('is removed at once by the primary itself, which leaves those of others alone', async () => {
+    await folderOf(living);
+    const other = await folderOf(dead);
+    await removeTracesOf(living, { ...noCgroups, runtimeParent: folder.path });
+    expect((await names()).map((name) => join(folder.path, name))).toEqual([other]);
+  });
+
+  it('may be removed by many at once', async () => {
+    for (let count = 0; count < 5; count++) await folderOf(dead);
+    await Promise.all(Array.from({ length: 4 }, endInFolder));
+    expect(await names()).toEqual([]);
+  });
+
+  it('is no matter where nothing can be seen', async () => {
+    const places = { runtimeParent: nowhere, cgroupParent: nowhere };
+    await expect(endLeftovers(systemClock, places)).resolves.toEqual(expect.any(Number));
+    await removeTracesOf(living, { ...noCgroups, runtimeParent: nowhere });
+  });
+});
+
+describe('What only looks like the folder of a dead primary', () => {
+  it('is left alone: other names, files, links and what they lead to', async () => {
+    await using elsewhere = await temporaryFolder();
+    await writeFile(join(elsewhere.path, 'precious'), 'whole');
+    const prefix = folderPrefix(dead);
+    await writeFile(join(folder.path, `${prefix}-BBBBBB`), '');
+    await symlink(elsewhere.path, join(folder.path, `${prefix}-AAAAAA`));
+    const others = [
+      `${prefix}-AAAAAAA`,
+      `${prefix}CCCCCC`,
+      `x${prefix}-CCCCCC`,
+      `${prefix}..`,
+      'prompt-relay-test-AAAAAA',
+    ];
+    for (const name of others) await mkdir(join(folder.path, name));
+    const before = await names();
+    await symlink(elsewhere.path, join(await folderOf(dead), 'link'));
+    await endInFolder();
+    expect((await names()).toSorted()).toEqual(before.toSorted());
+    expect(await readFile(join(elsewhere.path, 'precious'), 'utf8')).toBe('whole');
+  });
+
+  asRoot('is left alone where it belongs to another user', async () => {
+    await chown(await folderOf(dead), nobody, nobody);
+    await endInFolder();
+    expect(await names()).toHaveLength(1);
+  });
+});

@@ -1,0 +1,95 @@
+import { execFile } from 'node:child_process';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+import {
+  idleTicks,
+  instanceOfProcess,
+  isAlive,
+  lastPid,
+  listPids,
+  maxPid,
+  totalForks,
+} from '../../../../src/shared/process/proc.js';
+import { Children, deadInstance } from '../../../support/children.js';
+
+const folderUnderTest = join(__dirname, '..', '..', '..', '..', 'src', 'shared', 'process');
+
+/** A program that has loaded the module under test as `proc`. */
+function programWith(folder: string, code: string): string[] {
+  return [process.execPath, '-e', `const proc = require(${JSON.stringify(join(folder, 'proc.js'))}); ${code}`];
+}
+
+async function outputOf(command: readonly string[]): Promise<string> {
+  const [program = '', ...args] = command;
+  return (await promisify(execFile)(program, args, { encoding: 'utf8' })).stdout;
+}
+
+describe('A run of the primary', () => {
+  it('lives as long as its process, and does not live on in another one with the same number', async () => {
+    await using children = new Children();
+    const pid = await children.start({}, '/bin/sleep', '60');
+    const instance = await instanceOfProcess(pid);
+    expect(instance).toEqual({
+      pid,
+      startTicks: expect.stringMatching(/^\d+$/),
+      pidNamespace: expect.stringMatching(/^\d+$/),
+    });
+    expect(await isAlive(instance)).toBe(true);
+    expect(await isAlive({ ...instance, startTicks: '1' })).toBe(false);
+    await children.end(pid);
+    expect(await isAlive(instance)).toBe(false);
+  });
+
+  it('counts as alive in another pid namespace', async () => {
+    expect(await isAlive({ ...(await deadInstance()), pidNamespace: '1' })).toBe(true);
+  });
+
+  it('counts as alive where its start looks different, because it has a time namespace of its own', async () => {
+    const look = `
+      const { spawn } = require('node:child_process');
+      const child = spawn('unshare', ['--time', '--boottime', '1000', '--fork', '--kill-child', 'sh', '-c',
+        'echo $$ $(cut -d" " -f22 /proc/$$/stat); exec sleep 60']);
+      child.once('error', () => console.log('skipped')).stderr.once('data', () => console.log('skipped'));
+      child.stdout.once('data', async (line) => {
+        const [pid, startTicks] = String(line).trim().split(' ');
+        const seen = await proc.instanceOfProcess(Number(pid));
+        console.log(seen.startTicks !== startTicks, await proc.isAlive({ ...seen, startTicks }));
+        child.kill('SIGKILL');
+        process.exit();
+      });`;
+    const said = await outputOf(programWith(folderUnderTest, look));
+    if (said === 'skipped\n')
+      return void process.stderr.write('Skipped, because no time namespace can be made here.\n');
+    expect(said).toBe('true true\n');
+  });
+
+  it('counts as alive where too many files are open to look', async () => {
+    const look = `
+      const { openSync } = require('node:fs');
+      proc.instanceOfProcess(process.pid).then(async (instance) => {
+        try { for (;;) openSync('/dev/null'); } catch ({ code }) { console.log(code, await proc.isAlive(instance)); }
+      });`;
+    const limited = ['/bin/sh', '-c', 'ulimit -n 64; exec "$@"', 'sh'];
+    expect(await outputOf([...limited, ...programWith(folderUnderTest, look)])).toBe('EMFILE true\n');
+  });
+});
+
+describe('The figures of the system', () => {
+  it('list this process, and the last one that was started', async () => {
+    expect(await listPids()).toContain(process.pid);
+    const before = await lastPid();
+    await using children = new Children();
+    const pid = await children.start({}, '/bin/sleep', '60');
+    const [last, max] = [await lastPid(), await maxPid()];
+    expect(max).toBeGreaterThan(300);
+    expect([before, pid, last].every((number) => Number.isInteger(number) && number > 0 && number <= max)).toBe(true);
+  });
+
+  it('count what was started, and how long the processors were idle', async () => {
+    const forks = await totalForks();
+    await using children = new Children();
+    await children.start({}, '/bin/sleep', '60');
+    expect(await totalForks()).toBeGreaterThan(forks);
+    expect(await idleTicks()).toBeGreaterThanOrEqual(0); // the part of it that waits for disks may fall
+  });
+});

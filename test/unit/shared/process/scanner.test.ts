@@ -1,0 +1,227 @@
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { ProcessScanner, type ScanResult, type Swept, sweep } from '../../../../src/shared/process/scanner.js';
+import { Children } from '../../../support/children.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { isAlive } from '../../../support/processes.js';
+import { until } from '../../../support/until.js';
+
+const minute = '60';
+
+/** A cookie that no other test has. */
+function newCookie(): string {
+  return `test-${randomUUID()}`;
+}
+
+function mark(cookie: string): Record<string, string> {
+  return { PROMPT_RELAY_JOB: cookie };
+}
+
+/** Looks until so many are found. Other processes of the host come and go. */
+function untilFound(scanner: ProcessScanner, cookie: string, count: number): Promise<readonly number[]> {
+  return until(async () => {
+    const { pids } = await scanner.find((found) => found === cookie);
+    return pids.length === count ? pids : null;
+  }, `${count} processes`);
+}
+
+describe('A scan', () => {
+  it('finds every living process whose cookie fits, and no other', async () => {
+    await using children = new Children();
+    const [mine, other] = [newCookie(), newCookie()];
+    const pid = await children.start(mark(mine), '/bin/sleep', minute);
+    await children.start(mark(other), '/bin/sleep', minute);
+    await children.start({}, '/bin/sleep', minute);
+    const { pids } = await new ProcessScanner(systemClock).find((cookie) => cookie === mine);
+    expect(pids).toEqual([pid]);
+  });
+
+  it('finds a daemon, whose parent has gone and which has a session of its own', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const leader = await children.startMarked(cookie, 'double-fork-setsid.pl');
+    const pids = await untilFound(scanner, cookie, 2);
+    expect(pids).toContain(leader);
+    for (const pid of pids) process.kill(pid, 'SIGKILL');
+    await untilFound(scanner, cookie, 0);
+  });
+
+  it('sees what has come and gone since the last one', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const fits = (found: string) => found === cookie;
+    expect((await scanner.find(fits)).pids).toEqual([]);
+    const first = await children.start(mark(cookie), '/bin/sleep', minute);
+    expect((await scanner.find(fits)).pids).toEqual([first]);
+    const second = await children.start(mark(cookie), '/bin/sleep', minute);
+    expect((await scanner.find(fits)).pids.toSorted()).toEqual([first, second].toSorted());
+    await children.end(first);
+    expect((await scanner.find(fits)).pids).toEqual([second]);
+  });
+
+  it('never finds a process that has died, even if nobody has noticed its death', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    await children.start(mark(cookie), '/bin/sh', '-c', '/bin/true & exec /bin/sleep 60');
+    const [leader] = await untilFound(scanner, cookie, 1);
+    expect((await scanner.find((found) => found === cookie)).pids).toEqual([leader]);
+  });
+
+  it('hands over each find without delay, once for each scan', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const started = [
+      await children.start(mark(cookie), '/bin/sleep', minute),
+      await children.start(mark(cookie), '/bin/sleep', minute),
+    ];
+    const seen: number[] = [];
+    await new ProcessScanner(systemClock).find(
+      (found) => found === cookie,
+      (pid) => seen.push(pid),
+    );
+    expect(seen.toSorted()).toEqual(started.toSorted());
+  });
+
+  it('that is asked for during another one begins after the question', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const scanner = new ProcessScanner(systemClock);
+    const earlier = scanner.find(() => false);
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    const finds = Array.from({ length: 10 }, () => scanner.find((found) => found === cookie));
+    expect((await earlier).pids).toEqual([]);
+    expect((await Promise.all(finds)).map(({ pids }) => pids)).toEqual(Array(10).fill([pid]));
+  });
+
+  it('waits for a filter that takes its time', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    const { pids } = await new ProcessScanner(systemClock).find(async (found) => {
+      await new Promise((resolve) => setImmediate(resolve));
+      return found === cookie;
+    });
+    expect(pids).toEqual([pid]);
+  });
+
+  it('finds the same where time has passed, and process ids may have come round', async () => {
+    await using children = new Children();
+    const cookie = newCookie();
+    const clock = new FakeClock();
+    const scanner = new ProcessScanner(clock);
+    const pid = await children.start(mark(cookie), '/bin/sleep', minute);
+    for (let scan = 0; scan < 3; scan++) {
+      expect((await scanner.find((found) => found === cookie)).pids).toEqual([pid]);
+      await clock.advance(10_000);
+    }
+  });
+});
+
+const pauseMs = 5;
+const limitMs = 1000;
+const nothing: ScanResult = { pids: [], hasVanished: false, hasUnclear: false };
+const vanished: ScanResult = { ...nothing, hasVanished: true };
+const unclear: ScanResult = { ...nothing, hasUnclear: true };
+
+/** Finds what it is told, scan by scan; then nothing, or the last again and again. */
+class ScriptedScanner {
+  scans = 0;
+  readonly #results: readonly ScanResult[];
+  readonly #last: ScanResult;
+
+  constructor(results: readonly ScanResult[], last = nothing) {
+    this.#results = results;
+    this.#last = last;
+  }
+
+  async find(_fits: unknown, onSight: (pid: number) => void): Promise<ScanResult> {
+    const result = this.#results[this.scans++] ?? this.#last;
+    for (const pid of result.pids) onSight(pid);
+    return result;
+  }
+}
+
+async function sweepWith(scanner: ScriptedScanner): Promise<Swept> {
+  const clock = new FakeClock();
+  const swept = sweep(scanner as unknown as ProcessScanner, () => true, clock, limitMs);
+  const state = { isOver: false };
+  void swept.then(() => {
+    state.isOver = true;
+  });
+  while (!state.isOver) await clock.advance(pauseMs);
+  return swept;
+}
+
+describe('A sweep', () => {
+  it('ends with the first scan that finds nothing and sees nothing that is unclear', async () => {
+    const scanner = new ScriptedScanner([]);
+    expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
+    expect(scanner.scans).toBe(1);
+  });
+
+  it('looks again as long as the owner of a process is unclear', async () => {
+    const scanner = new ScriptedScanner(Array(20).fill(unclear));
+    expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
+    expect(scanner.scans).toBe(21);
+  });
+
+  it('looks three times where strangers vanish and nothing was found', async () => {
+    const scanner = new ScriptedScanner([], vanished);
+    expect(await sweepWith(scanner)).toEqual({ killed: 0, left: [] });
+    expect(scanner.scans).toBe(3);
+  });
+
+  it('looks six times more where strangers vanish after a find, counted from the last one', async () => {
+    await using children = new Children();
+    const pid = await children.start({}, '/bin/sleep', '60');
+    const find: ScanResult = { ...nothing, pids: [pid] };
+    const scanner = new ScriptedScanner([vanished, find, vanished, find], vanished);
+    expect(await sweepWith(scanner)).toEqual({ killed: 1, left: [] });
+    expect(scanner.scans).toBe(10);
+  });
+
+  it('tells what was still there at the limit', async () => {
+    await using children = new Children();
+    const pid = await children.start({}, '/bin/sleep', '60');
+    const scanner = new ScriptedScanner([], { ...nothing, pids: [pid] });
+    expect(await sweepWith(scanner)).toEqual({ killed: 1, left: [pid] });
+    expect(scanner.scans).toBeGreaterThan(limitMs / pauseMs / 2);
+  });
+
+  it('ends at the limit where a process stays unclear', async () => {
+    expect(await sweepWith(new ScriptedScanner([], unclear))).toEqual({ killed: 0, left: [] });
+  });
+
+  it('does not count a process that had gone before it could be killed', async () => {
+    await using children = new Children();
+    const pid = await children.start({}, '/bin/sleep', '60');
+    await children.end(pid);
+    expect(await sweepWith(new ScriptedScanner([{ ...nothing, pids: [pid] }]))).toEqual({ killed: 0, left: [] });
+  });
+});
+
+describe('A sweep of real processes', () => {
+  it.each([
+    ['forks-grandchild.pl', 3],
+    ['setsid-child.pl', 2],
+    ['double-fork-setsid.pl', 2],
+    ['ignores-sigterm.pl', 2],
+  ])('leaves nothing of %s, and spares a process with another cookie', async (program, count) => {
+    await using children = new Children();
+    const cookie = `test-${randomUUID()}`;
+    const scanner = new ProcessScanner(systemClock);
+    const other = await children.startMarked(`test-${randomUUID()}`, 'forever.pl');
+    await children.startMarked(cookie, program);
+    const fits = (found: string) => found === cookie;
+    const pids = await until(async () => {
+      const found = (await scanner.find(fits)).pids;
+      return found.length === count ? found : null;
+    }, `${count} processes`);
+    expect(await sweep(scanner, fits, systemClock, 10_000)).toEqual({ killed: count, left: [] });
+    expect(pids.filter(isAlive)).toEqual([]);
+    expect(isAlive(other)).toBe(true);
+  });
+});

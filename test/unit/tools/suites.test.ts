@@ -1,0 +1,130 @@
+import { spawnSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { type Outcome, report, runBeside } from '../../run.js';
+import { type JestSuite, jestConfig, suites } from '../../suites.js';
+import { root } from '../../support/sources.js';
+
+const rows = Object.entries(suites);
+const ofJest = rows.filter((row): row is [string, JestSuite] => 'files' in row[1]);
+const { scripts } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+const tests = readdirSync(join(root, 'test'), { recursive: true, withFileTypes: true })
+  .filter(({ name }) => name.endsWith('.test.ts'))
+  .map(({ parentPath, name }) => relative(join(root, 'test'), join(parentPath, name)).replace(/\.test\.ts$/, ''));
+
+function suitesOf(test: string): string[] {
+  return ofJest.filter(([, { files }]) => new RegExp(`^(${files.join('|')})$`).test(test)).map(([name]) => name);
+}
+
+describe('The table of suites', () => {
+  it('has each test file in a suite that runs without being asked for', () => {
+    expect(tests.length).toBeGreaterThan(300);
+    const forgotten = tests.filter((test) => suitesOf(test).every((name) => suites[name]?.isOnDemand));
+    expect(forgotten).toEqual([]);
+  });
+
+  it('names nothing that is not there', () => {
+    for (const [name, { files, variants = [] }] of ofJest)
+      for (const pattern of [...files, ...variants.flatMap((variant) => variant.files ?? [])])
+        expect([name, pattern, tests.some((test) => new RegExp(`^(${pattern})$`).test(test))]).toContain(true);
+  });
+
+  it('has a script for each suite, and a line in CONTRIBUTING.md', () => {
+    const contributing = readFileSync(join(root, 'CONTRIBUTING.md'), 'utf8');
+    const scriptOf = (name: string) => (name === 'test' ? 'test' : `test:${name}`);
+    for (const [name] of ofJest.filter((row) => row[0] !== 'mutation')) {
+      expect(scripts[scriptOf(name)]).toBe(`npm run --silent suite -- ${name}`);
+      expect(contributing).toMatch(new RegExp(`^npm (run )?${scriptOf(name)} +# `, 'm'));
+    }
+    const named = Object.keys(scripts).filter((script) => script.startsWith('test:'));
+    expect(named.filter((script) => script !== 'test:all' && !(script.slice(5) in suites))).toEqual([]);
+  });
+
+  it('makes the configuration of Jest for a suite and for a part of it', () => {
+    expect(jestConfig('faults')).toMatchObject({ testTimeout: 120_000, maxWorkers: 3 });
+    expect(jestConfig('store')).toMatchObject({ testRegex: '/dist/test/(programs/store/.*)\\.test\\.js$' });
+    expect(jestConfig('store', 'Node 22.23.3')).toMatchObject({
+      testRegex: '/dist/test/(programs/store/sqlite)\\.test\\.js$',
+    });
+    expect(() => jestConfig('image')).toThrow('image');
+  });
+});
+
+function outcomeOf(name: string, secondTries: readonly string[] = []): Outcome {
+  return { name, isGreen: true, ms: 1000, secondTries };
+}
+
+describe('Suites beside each other', () => {
+  it('start in order, each as soon as there are processors for it', async () => {
+    const seen: string[] = [];
+    const ends = new Map<string, () => void>();
+    const runOne = async (name: string) => {
+      seen.push(name);
+      await new Promise<void>((resolve) => ends.set(name, resolve));
+      return outcomeOf(name);
+    };
+    const table = [
+      ['whole', { processors: 2 }],
+      ['half', { processors: 1 }],
+      ['other', { processors: 2 }],
+      ['second', { processors: 1 }],
+    ] as const;
+    const ended = runBeside(table, 2, runOne);
+    const end = async (name: string) => {
+      ends.get(name)?.();
+      await new Promise(setImmediate);
+    };
+    expect(seen).toEqual(['whole']);
+    await end('whole');
+    expect(seen).toEqual(['whole', 'half', 'second']);
+    await end('second');
+    expect(seen).toHaveLength(3);
+    await end('half');
+    expect(seen.at(-1)).toBe('other');
+    await end('other');
+    expect((await ended).map(({ name }) => name)).toEqual(['whole', 'second', 'half', 'other']);
+  });
+
+  it('run one by one where the machine has fewer processors than one of them takes', async () => {
+    const table = [
+      ['a', { processors: 2 }],
+      ['b', { processors: 2 }],
+    ] as const;
+    const outcomes = await runBeside(table, 1, async (name) => outcomeOf(name));
+    expect(outcomes.map(({ name }) => name)).toEqual(['a', 'b']);
+  });
+});
+
+describe('The report of the runner', () => {
+  it('has the time of each suite, what has failed, and each second try with its number', () => {
+    const text = report([
+      { name: 'faults', isGreen: false, ms: 725_400, secondTries: ['a test', 'another'] },
+      outcomeOf('proxy'),
+    ]);
+    expect(text.trim().split('\n')).toEqual([
+      'What each suite took:',
+      '  faults         12:05  failed  2 at the second try',
+      '  proxy           0:01',
+      '  faults, second try 1 of at most 1: a test',
+      '  faults, second try 2 of at most 1: another',
+    ]);
+  });
+});
+
+describe('The runner', () => {
+  it.each([[[]], [['unknown']]])('lists the suites where none of them is named: %j', (args) => {
+    const { status, stderr } = spawnSync(process.execPath, [join(root, 'dist', 'test', 'run.js'), ...args], {
+      encoding: 'utf8',
+    });
+    expect(status).toBe(2);
+    expect(stderr).toContain(`Suites: ${rows.map(([name]) => name).join(', ')}`);
+  });
+
+  it('names the packages of programs that are not on the path, each once', () => {
+    const args = [join(root, 'dist', 'test', 'run.js'), 'missing'];
+    const { stdout } = spawnSync(process.execPath, args, { env: { PATH: '/nowhere' }, encoding: 'utf8' });
+    const lines = stdout.trim().split('\n');
+    expect(lines).toEqual(expect.arrayContaining(['prometheus', 'strace']));
+    expect(new Set(lines).size).toBe(lines.length);
+  });
+});

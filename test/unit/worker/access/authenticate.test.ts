@@ -1,0 +1,161 @@
+import { digestOf } from '../../../../src/shared/config/api-keys.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { WorkerKey } from '../../../../src/shared/ipc/protocol.js';
+import { authenticate, authenticateOperator, isAccepted, maySee } from '../../../../src/worker/access/authenticate.js';
+import { KeyRing } from '../../../../src/worker/access/keys.js';
+import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { passed, serveWith } from '../../../support/express-server.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const clock = new FakeClock();
+
+function keyOf(name: string, key: string, differences: Partial<WorkerKey> = {}): WorkerKey {
+  const scopes = ['ask', 'chat', 'admin', 'metrics'] as WorkerKey['scopes'];
+  return {
+    name,
+    digest: digestOf(key),
+    scopes,
+    isCapped: false,
+    hasSubclients: false,
+    expiresAt: null,
+    ...differences,
+  };
+}
+
+const keys = [
+  keyOf('ada', 'first-key'),
+  keyOf('bob', 'second-key', { scopes: ['ask'] }),
+  keyOf('eve', 'expired-key', { expiresAt: clock.now() }),
+  keyOf('joe', 'expiring-key', { expiresAt: clock.now() + 1 }),
+];
+const asPassed = { status: 200, body: { passed: true } };
+
+const counted: string[] = [];
+beforeEach(() => counted.splice(0));
+
+function authorityWith(held: WorkerKey[] | null) {
+  const ring = new KeyRing();
+  ring.begin(held);
+  const users = { admit: async () => 'user zoe', name: async () => 'user zoe' };
+  const wrongKeys = { count: async (caller: string) => void counted.push(caller) };
+  return { keys: ring, users, wrongKeys, clock };
+}
+
+const withKeys = authorityWith(keys);
+const open = authorityWith(null);
+
+describe('The check of the key', () => {
+  it('leaves it to the local users where no key is configured', async () => {
+    await using server = await serveWith([authenticate(open, 'ask'), passed]);
+    expect((await server.get('X-API-Key: anything')).body).toEqual({ passed: true, client: 'user zoe' });
+  });
+
+  it.each([
+    ['X-API-Key', 'X-API-Key: second-key'],
+    ['a bearer token', 'Authorization: Bearer second-key'],
+    ['a bearer token in small letters', 'authorization: bearer  second-key '],
+  ])('accepts a key in %s, and names its client', async (_, header) => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    expect((await server.get(header)).body).toEqual({ passed: true, client: 'key bob' });
+  });
+
+  it('accepts the same key twice', async () => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    const answer = await server.get('X-API-Key: first-key', 'Authorization: Bearer first-key');
+    expect(answer).toMatchObject(asPassed);
+  });
+
+  it.each<[string, string[], string]>([
+    ['no key', [], 'an API key is needed: send X-API-Key or Authorization: Bearer'],
+    ['a key of another scheme', ['Authorization: Basic first-key'], 'an API key is needed'],
+    ['a wrong key', ['X-API-Key: third-key'], 'the API key is not valid'],
+    ['the name of a key', ['X-API-Key: ada'], 'the API key is not valid'],
+    ['the digest of a key', [`X-API-Key: ${keys[0]?.digest}`], 'the API key is not valid'],
+    ['an expired key', ['X-API-Key: expired-key'], 'the API key has expired (MODEL_API_KEYS_FILE)'],
+    [
+      'two keys',
+      ['X-API-Key: first-key', 'Authorization: Bearer second-key'],
+      'the request carries different API keys',
+    ],
+    ['two tokens', ['Authorization: Bearer first-key', 'Authorization: Bearer x'], 'the request carries different'],
+  ])('refuses %s, and never shows it', async (_, headers, message) => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    const answer = await server.get(...headers);
+    expect(answer).toMatchObject({
+      status: 401,
+      headers: { 'www-authenticate': 'Bearer realm="prompt-relay"' },
+      body: { error: 'unauthorized', message: expect.stringContaining(message) },
+    });
+    expect(answer.text).not.toMatch(/first-key|second-key|third-key|expired-key/);
+  });
+
+  it('counts wrong keys of whoever has sent them, and no key that is right', async () => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    for (const key of ['third-key', 'first-key', 'expired-key', 'fourth-key']) await server.get(`X-API-Key: ${key}`);
+    await server.get();
+    expect(counted).toEqual(['user zoe', 'user zoe']);
+    expect(server.log.entries[0]?.fields.client).toBe('user zoe');
+  });
+
+  it('says 429 where there were too many', async () => {
+    const count = () => Promise.reject(new RelayError('rate_limited', 'too many', { retryAfterSeconds: 9 }));
+    await using server = await serveWith([authenticate({ ...withKeys, wrongKeys: { count } }, 'ask'), passed]);
+    expect(await server.get('X-API-Key: third-key')).toMatchObject({ status: 429, headers: { 'retry-after': '9' } });
+    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
+  });
+
+  it('accepts a key up to the moment in which it expires', async () => {
+    await using server = await serveWith([authenticate(withKeys, 'ask'), passed]);
+    expect(await server.get('X-API-Key: expiring-key')).toMatchObject(asPassed);
+  });
+
+  it('refuses a key without the scope, and names the scope', async () => {
+    await using server = await serveWith([authenticate(withKeys, 'chat'), passed]);
+    expect(await server.get('X-API-Key: second-key')).toMatchObject({
+      status: 403,
+      body: { error: 'forbidden', message: 'this API key lacks the scope chat (MODEL_API_KEYS_FILE)' },
+    });
+    expect(server.log.entries.at(-1)?.fields.client).toBe('key bob');
+    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
+  });
+
+  it('refuses every key where the keys file holds none', async () => {
+    await using server = await serveWith([authenticate(authorityWith([]), 'ask'), passed]);
+    expect((await server.get('X-API-Key: first-key')).status).toBe(401);
+  });
+
+  it('lets nobody be an operator where no key is configured', async () => {
+    await using server = await serveWith([authenticateOperator(open, 'admin'), passed]);
+    expect(await server.get('X-API-Key: anything')).toMatchObject({ status: 401, body: { error: 'unauthorized' } });
+  });
+
+  it('lets a key with the scope be an operator', async () => {
+    await using server = await serveWith([authenticateOperator(withKeys, 'admin'), passed]);
+    expect(await server.get('X-API-Key: first-key')).toMatchObject(asPassed);
+    expect((await server.get('X-API-Key: second-key')).status).toBe(403);
+    expect((await server.get()).status).toBe(401);
+  });
+});
+
+describe('What an open route shows', () => {
+  const shown = (authority: typeof open): Handler => {
+    return (req, res) => void res.json({ sees: maySee(authority, req, 'admin'), stays: isAccepted(authority, req) });
+  };
+
+  it('is everything where no key is configured', async () => {
+    await using server = await serveWith([shown(open)]);
+    expect((await server.get()).body).toEqual({ sees: true, stays: true });
+  });
+
+  it.each<[boolean, boolean, string[]]>([
+    [true, true, ['X-API-Key: first-key']],
+    [false, false, []],
+    [false, true, ['X-API-Key: second-key']],
+    [false, false, ['X-API-Key: wrong-key']],
+    [false, false, ['X-API-Key: expired-key']],
+    [false, false, ['X-API-Key: first-key', 'Authorization: Bearer wrong-key']],
+  ])('is everything: %p, or what any key shows: %p, with %j', async (sees, stays, headers) => {
+    await using server = await serveWith([shown(withKeys)]);
+    expect(await server.get(...headers)).toMatchObject({ status: 200, body: { sees, stays } });
+  });
+});

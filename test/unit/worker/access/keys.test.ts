@@ -1,0 +1,53 @@
+import { WrongKeys } from '../../../../src/worker/access/keys.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+
+describe('Wrong keys', () => {
+  it('are counted by the primary', async () => {
+    const primary = new FakePrimary({ wrongKey: { blockedSeconds: 0 } });
+    await new WrongKeys(primary.asPrimary, new FakeClock()).count('address 192.0.2.1');
+    expect(primary.calls).toEqual([{ name: 'wrongKey', request: { caller: 'address 192.0.2.1' } }]);
+  });
+
+  function createBlocked() {
+    const clock = new FakeClock();
+    const primary = new FakePrimary({ wrongKey: { blockedSeconds: 30 } });
+    return { clock, primary, wrongKeys: new WrongKeys(primary.asPrimary, clock) };
+  }
+
+  const refused = (retryAfterSeconds: number) => ({ code: 'rate_limited', retryAfterSeconds });
+
+  it('are refused where there were too many, without asking again until the block is over', async () => {
+    const { clock, primary, wrongKeys } = createBlocked();
+    const count = async (caller: string) => {
+      const answer = wrongKeys.count(caller).catch((error: unknown) => error);
+      await clock.advance(250);
+      return answer;
+    };
+    expect(await count('a')).toMatchObject(refused(30));
+    await clock.advance(9250);
+    expect(await count('a')).toMatchObject(refused(21));
+    expect(primary.calls).toHaveLength(1);
+    expect(await count('b')).toMatchObject(refused(30));
+    await clock.advance(20_250);
+    expect(await count('a')).toMatchObject(refused(30));
+    expect(primary.calls).toHaveLength(3);
+  });
+
+  it('are refused a quarter of a second later, but not more than 256 of them at once', async () => {
+    const { clock, wrongKeys } = createBlocked();
+    let answered = 0;
+    const count = () => wrongKeys.count('a').catch(() => answered++);
+    const all = Array.from({ length: 300 }, count);
+    await clock.advance(249);
+    expect(answered).toBe(44);
+    await clock.advance(1);
+    await Promise.all(all);
+    expect(answered).toBe(300);
+    const late = count();
+    await clock.advance(249);
+    expect(answered).toBe(300);
+    await clock.advance(1);
+    await late;
+  });
+});

@@ -1,0 +1,118 @@
+import { Socket } from 'node:net';
+import type { Request } from 'express';
+import { LocalUsers } from '../../../../src/worker/access/local-users.js';
+
+interface Caller {
+  readonly address?: string;
+  readonly isProxy?: boolean;
+}
+
+const names: Readonly<Record<number, string>> = { 1000: 'ada', 1001: 'bob' };
+
+function createUsers(localUsers: 'off' | 'identify' | 'require', allowedUsers: string[] = []) {
+  let uid: number | null = 1000;
+  const asked = { times: 0 };
+  const users = new LocalUsers(
+    { localUsers, allowedUsers },
+    {
+      table: {
+        uidOf: async () => {
+          asked.times++;
+          return uid;
+        },
+      },
+      credentials: { uidOf: async () => null },
+      names: { nameOf: async (id) => names[id] ?? `uid-${id}` },
+    },
+  );
+  const become = (next: number | null) => {
+    uid = next;
+  };
+  return { users, asked, become };
+}
+
+function requestOn(socket: Socket, { address = '127.0.0.1', isProxy = false }: Caller = {}): Request {
+  return { socket, ip: address, app: { get: () => () => isProxy } } as unknown as Request;
+}
+
+function connection(remoteAddress = '127.0.0.1'): Socket {
+  const ends = { localAddress: '127.0.0.1', localPort: 5051, remoteAddress, remotePort: 40_000 };
+  return Object.defineProperties(
+    new Socket(),
+    Object.fromEntries(Object.entries(ends).map(([name, value]) => [name, { value }])),
+  );
+}
+
+describe('A caller without a key', () => {
+  it('is its user, looked up once for each connection', async () => {
+    const { users, asked, become } = createUsers('identify');
+    const one = connection();
+    expect(await Promise.all([users.admit(requestOn(one)), users.admit(requestOn(one))])).toEqual([
+      'user ada',
+      'user ada',
+    ]);
+    become(1001);
+    expect(await users.admit(requestOn(one))).toBe('user ada');
+    expect(await users.admit(requestOn(connection()))).toBe('user bob');
+    expect(asked.times).toBe(2);
+  });
+
+  it('is its number where its user has no name', async () => {
+    const { users, become } = createUsers('require');
+    become(1234);
+    expect(await users.admit(requestOn(connection()))).toBe('user uid-1234');
+  });
+
+  it('is its address where nobody can be found', async () => {
+    const { users, become } = createUsers('identify');
+    become(null);
+    expect(await users.admit(requestOn(connection('192.0.2.1'), { address: '192.0.2.1' }))).toBe('address 192.0.2.1');
+  });
+
+  it('is its address where nobody is to be looked for', async () => {
+    const { users, asked } = createUsers('off');
+    expect(await users.admit(requestOn(connection()))).toBe('address 127.0.0.1');
+    expect(asked.times).toBe(0);
+  });
+
+  it('is what a trusted proxy says, and never the user of the proxy', async () => {
+    const { users, asked } = createUsers('identify');
+    const proxied = requestOn(connection(), { address: '192.0.2.1', isProxy: true });
+    expect(await users.admit(proxied)).toBe('address 192.0.2.1');
+    expect(await createUsers('identify').users.admit(requestOn(connection(), { isProxy: true }))).toBe(
+      'address 127.0.0.1',
+    );
+    expect(asked.times).toBe(0);
+    await expect(createUsers('require').users.admit(proxied)).rejects.toMatchObject({ code: 'forbidden' });
+  });
+
+  it('is refused where it must be named and cannot be', async () => {
+    const { users, become } = createUsers('require');
+    become(null);
+    await expect(users.admit(requestOn(connection()))).rejects.toMatchObject({
+      code: 'forbidden',
+      message: expect.stringContaining('MODEL_API_LOCAL_USERS is require'),
+    });
+    expect(await users.name(requestOn(connection()))).toBe('address 127.0.0.1');
+  });
+
+  it.each<[string[], number | null, boolean]>([
+    [['ada'], 1000, true],
+    [['1000'], 1000, true],
+    [['bob', '7'], 1000, false],
+    [['100'], 1000, false],
+    [['uid-1234'], 1234, true],
+    [['ada'], null, false],
+  ])('is one of those allowed: %j, %p: %p', async (allowed, uid, isAllowed) => {
+    const { users, become } = createUsers('identify', allowed);
+    become(uid);
+    const admitted = users.admit(requestOn(connection()));
+    if (isAllowed) await expect(admitted).resolves.toMatch(/^user /);
+    else {
+      await expect(admitted).rejects.toMatchObject({
+        code: 'forbidden',
+        message: expect.stringMatching(/is not among MODEL_API_ALLOWED_USERS$/),
+      });
+    }
+  });
+});

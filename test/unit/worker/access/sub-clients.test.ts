@@ -1,0 +1,49 @@
+import { subClientByHeader } from '../../../../src/worker/access/authenticate.js';
+import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { jobDone } from '../../../support/job-records.js';
+import { always, begun, type OpenAiDoor, openAiDoor, said } from '../../../support/openai-door.js';
+
+const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
+const header = { 'X-OpenWebUI-User-Id': 'zoe' };
+
+/** The door for the holder of a key. */
+function heldBy(hasSubclients: boolean): Promise<OpenAiDoor> {
+  const key = { name: 'ui', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
+  const asHolder: Handler = (_req, res, next) => {
+    res.locals.client = 'key ui';
+    res.locals.key = key;
+    next();
+  };
+  const run = always(...begun, ...said('Hello'), jobDone());
+  return openAiDoor(run, { before: [asHolder, subClientByHeader()] });
+}
+
+async function clientOf(door: OpenAiDoor, body: object, headers: Record<string, string> = {}): Promise<string> {
+  expect((await door.post('/v1/chat/completions', { ...chat, ...body }, headers)).status).toBe(200);
+  return door.job.client;
+}
+
+describe('A key that speaks for many', () => {
+  it('has them told apart by the header, else by the body', async () => {
+    await using door = await heldBy(true);
+    expect(await clientOf(door, {}, header)).toBe('key ui/zoe');
+    expect(await clientOf(door, { user: 'joe' })).toBe('key ui/joe');
+    expect(await clientOf(door, { user: 'joe' }, header)).toBe('key ui/zoe');
+    expect(await clientOf(door, {})).toBe('key ui');
+    expect(await clientOf(door, { user: '' })).toBe('key ui');
+    await door.post('/v1/responses', { model: 'eliza', input: 'Hi', user: 'eve' });
+    expect(door.job.client).toBe('key ui/eve');
+  });
+
+  it('has what names them named as ignored only where it is', async () => {
+    await using door = await heldBy(true);
+    const ignored = async (headers: Record<string, string>) =>
+      (await door.post('/v1/chat/completions', { ...chat, user: 'joe' }, headers)).headers.get('x-ignored-parameters');
+    expect([await ignored({}), await ignored(header)]).toEqual([null, 'user']);
+  });
+});
+
+it('Any other key is one client, whomever its requests name', async () => {
+  await using door = await heldBy(false);
+  expect(await clientOf(door, { user: 'joe' }, header)).toBe('key ui');
+});

@@ -1,0 +1,293 @@
+import { RelayError } from '../../../../src/shared/errors.js';
+import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
+import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-schema.js';
+import type { ParsedRequest } from '../../../../src/worker/jobs/parsed-request.js';
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
+const text = (said: string) => ({ type: 'text', text: said });
+const user = (content: unknown) => ({ role: 'user', content });
+const assistant = (content: unknown) => ({ role: 'assistant', content });
+const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = { name: 'weather', description: 'Tells it', input_schema: ofCity };
+const cook = { name: 'cook', input_schema: { type: 'object' } };
+const search = { type: 'web_search_20250305', name: 'web_search' };
+const format = { type: 'json_schema', schema: ofCity };
+const weatherSchema = { title: 'weather', description: 'Tells it', ...ofCity };
+
+function asked(fields: object): ParsedRequest {
+  const body = { model: 'eliza', messages: [user('Hi')], ...fields };
+  return parseMessages(messagesRequest.parse(body) as MessagesRequest);
+}
+
+describe('A request for a message', () => {
+  it('is the job with all that it says', () => {
+    const { job, model, tool, ignored } = asked({
+      system: [text('Be kind.'), { ...text('Be brief.'), cache_control: { type: 'ephemeral' } }],
+      messages: [user('Hi'), assistant([text('Hello.')]), user([image, text('Who is it?')])],
+      stop_sequences: ['END', ''],
+      stream: true,
+      max_tokens: 100,
+      temperature: 0.5,
+      top_k: 5,
+      metadata: { user_id: 'ada' },
+    });
+    expect(job).toEqual({
+      operation: 'ask',
+      isEffortNeeded: false,
+      text: 'Who is it?',
+      images: [{ mediaType: 'image/png', data: png, at: 0 }],
+      history: [
+        { role: 'user', text: 'Hi' },
+        { role: 'assistant', text: 'Hello.' },
+      ],
+      system: 'Be kind.\n\nBe brief.',
+      model: 'eliza',
+      schema: undefined,
+      effort: undefined,
+      stop: ['END'],
+      stream: true,
+    });
+    expect([model, tool]).toEqual(['eliza', null]);
+    expect(ignored).toEqual(['metadata', 'max_tokens', 'temperature', 'top_k', 'system.cache_control']);
+  });
+
+  it.each<[string, object, Partial<ParsedRequest['job']>]>([
+    ['a system text', { system: 'Be kind.' }, { system: 'Be kind.' }],
+    ['no system text', { system: null }, { system: undefined }],
+    [
+      'a message of the role system',
+      { system: 'Be kind.', messages: [user('Hi'), { role: 'system', content: [text('Be brief.')] }, user('Well?')] },
+      { system: 'Be kind.\n\nBe brief.', text: 'Hi\n\nWell?', history: [] },
+    ],
+    [
+      'two messages of a role in a row',
+      { messages: [user('One'), user([text('Two'), image]), assistant(''), user('Three')] },
+      { text: 'One\n\nTwo\n\nThree', images: [{ mediaType: 'image/png', data: png, at: 8 }], history: [] },
+    ],
+    [
+      'a call of a tool that was made',
+      {
+        messages: [
+          user('Hi'),
+          assistant([text('I see.'), { type: 'tool_use', id: '1', name: 'weather', input: { city: 'Bonn' } }]),
+          user('So?'),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: 'I see.\n\n{"city":"Bonn"}' },
+        ],
+      },
+    ],
+    [
+      'the results of calls, which are told as text',
+      {
+        messages: [
+          user('Hi'),
+          assistant([
+            { type: 'tool_use', id: '1', name: 'weather', input: {} },
+            { type: 'tool_use', id: '2', name: 'map', input: {} },
+          ]),
+          user([
+            { type: 'tool_result', tool_use_id: '2', content: [text('Here'), image] },
+            { type: 'tool_result', tool_use_id: '1', content: 'no wind', is_error: true },
+            { type: 'tool_result', tool_use_id: '3' },
+            text('So?'),
+          ]),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: '{}\n\n{}' },
+        ],
+        text: 'Result of map:\n\nHere\n\nError of weather:\n\nno wind\n\nResult of the function:\n\nSo?',
+        images: [{ mediaType: 'image/png', data: png, at: 20 }],
+      },
+    ],
+    [
+      'thoughts of the model',
+      {
+        messages: [
+          user('Hi'),
+          assistant([{ type: 'thinking', thinking: 'Hm', signature: 'x' }, text('Yes.')]),
+          user('So?'),
+        ],
+      },
+      {
+        history: [
+          { role: 'user', text: 'Hi' },
+          { role: 'assistant', text: 'Yes.' },
+        ],
+      },
+    ],
+    ['a format', { output_config: { format } }, { schema: { path: 'output_config.format.schema', value: ofCity } }],
+    [
+      'a format by its older name',
+      { output_format: format },
+      { schema: { path: 'output_format.schema', value: ofCity } },
+    ],
+    ['no format', { output_config: { format: null }, output_format: null }, { schema: undefined }],
+    ['an effort', { output_config: { effort: 'medium' } }, { effort: 'medium' }],
+    ['more effort than there is', { output_config: { effort: 'max' } }, { effort: 'high' }],
+    ['few tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4095 } }, { effort: 'low' }],
+    ['some tokens to think with', { thinking: { type: 'enabled', budget_tokens: 4096 } }, { effort: 'medium' }],
+    ['many tokens to think with', { thinking: { type: 'enabled', budget_tokens: 16_384 } }, { effort: 'high' }],
+    ['thinking as it likes', { thinking: { type: 'adaptive' } }, { effort: undefined }],
+    ['no thinking', { thinking: { type: 'disabled' } }, { effort: undefined }],
+  ])('may have %s', (_what, fields, expected) => {
+    expect(asked(fields).job).toMatchObject(expected);
+  });
+
+  it.each<[string, object, string | null, object | undefined]>([
+    [
+      'a named tool',
+      { tools: [cook, weather], tool_choice: { type: 'tool', name: 'weather' } },
+      'weather',
+      weatherSchema,
+    ],
+    ['any of one tool', { tools: [weather], tool_choice: { type: 'any' } }, 'weather', weatherSchema],
+    [
+      'any, beside a tool of a server',
+      { tools: [search, weather], tool_choice: { type: 'any' } },
+      'weather',
+      weatherSchema,
+    ],
+    ['a tool if it likes', { tools: [weather], tool_choice: { type: 'auto' } }, null, undefined],
+    ['no tool', { tools: [weather], tool_choice: { type: 'none' } }, null, undefined],
+    ['tools without a choice', { tools: [weather, search] }, null, undefined],
+  ])('that wants %s has the arguments as its schema', (_what, fields, tool, value) => {
+    const { job, ...rest } = asked(fields);
+    expect([rest.tool, job.schema?.value]).toEqual([tool, value]);
+  });
+
+  it.each<[object, string[]]>([
+    [{ tools: [weather], tool_choice: { type: 'any' } }, []],
+    [{ tools: [weather, search], tool_choice: { type: 'any' } }, ['tools']],
+    [{ tools: [weather], tool_choice: { type: 'auto' } }, ['tools', 'tool_choice']],
+    [{ tools: [] }, []],
+    [{ tools: [weather], tool_choice: { type: 'any' }, output_config: { format } }, ['output_config.format']],
+    [
+      { output_config: { format, effort: 'odd', task_budget: {} }, output_format: format },
+      ['output_config.task_budget', 'output_format', 'output_config.effort'],
+    ],
+    [{ output_config: { format }, stop_sequences: ['x'] }, ['stop_sequences']],
+    [{ thinking: { type: 'disabled' } }, ['thinking']],
+    [{ thinking: { type: 'enabled', budget_tokens: 2000 }, output_config: { effort: 'low' } }, ['thinking']],
+    [
+      { messages: [{ ...user([{ ...text('Hi'), cache_control: {}, citations: null, spans: [] }]), name: 'ada' }] },
+      ['messages.name', 'messages.content.cache_control'],
+    ],
+    [
+      { tools: [{ ...weather, cache_control: {} }], tool_choice: { type: 'any', disable_parallel_tool_use: true } },
+      ['tools.cache_control', 'tool_choice.disable_parallel_tool_use'],
+    ],
+    [{ mcp_servers: [], service_tier: null, 'odd name': 1 }, ['mcp_servers', '(odd name)']],
+  ])('tells of %j what it ignores', (fields, expected) => {
+    expect(asked(fields).ignored).toEqual(expected);
+  });
+
+  it('names the field of its first image', () => {
+    const result = { type: 'tool_result', tool_use_id: '1', content: [image] };
+    expect(asked({ messages: [user('Hi'), assistant('Hi'), user([text('a'), image])] }).imageField).toBe(
+      'messages.2.content.1',
+    );
+    expect(asked({ messages: [user([text('a'), result])] }).imageField).toBe('messages.0.content.1.content.0');
+    expect(asked({}).imageField).toBeNull();
+  });
+
+  it('names the field of the effort', () => {
+    expect(asked({ output_config: { effort: 'low' } }).effortField).toBe('output_config.effort');
+    expect(asked({ thinking: { type: 'enabled', budget_tokens: 1 } }).effortField).toBe('thinking');
+    expect(asked({}).effortField).toBeNull();
+  });
+
+  const lone = '\ud800';
+
+  it.each<[string, object]>([
+    ['messages', { messages: [] }],
+    ['messages', { messages: [user('')] }],
+    ['messages', { messages: [user(' ')] }],
+    ['messages', { messages: [user('Hi'), assistant('I')] }],
+    ['messages.0.role', { messages: [{ role: 'tool', content: 'x' }] }],
+    ['messages.0.content', { messages: [user('a\0')] }],
+    ['system', { system: lone }],
+    ['messages.0.content.0.text', { messages: [user([{ type: 'text' }])] }],
+    ['messages.0.content.0.text', { messages: [user([text('a\0')])] }],
+    ['messages.0.content.1.text', { messages: [user([text('a'), text(lone)])] }],
+    ['messages.0.content.0.type', { messages: [user([{ type: 'document', source: {} }])] }],
+    ['messages.0.content.0.content', { messages: [user([{ type: 'tool_result', content: 5 }])] }],
+    [
+      'messages.0.content.0.content.0.type',
+      { messages: [user([{ type: 'tool_result', content: [{ type: 'document' }] }])] },
+    ],
+    ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'tool_result' }]), user('?')] }],
+    ['messages.0.content.0.source', { messages: [user([{ type: 'image' }])] }],
+    [
+      'messages.0.content.0.source.type',
+      { messages: [user([{ type: 'image', source: { type: 'url', url: 'http://x' } }])] },
+    ],
+    [
+      'messages.0.content.0.source.type',
+      { messages: [user([{ type: 'image', source: { type: 'file', file_id: 'x' } }])] },
+    ],
+    [
+      'messages.0.content.0.source',
+      { messages: [user([{ ...image, source: { ...image.source, media_type: 'image/bmp' } }])] },
+    ],
+    [
+      'messages.0.content.0.source',
+      { messages: [user([{ ...image, source: { ...image.source, data: 'aGVsbG8=' } }])] },
+    ],
+    ['messages.1.content.0.type', { messages: [user('Hi'), assistant([image]), user('?')] }],
+    ['messages.1.content.0.type', { messages: [user('Hi'), assistant([{ type: 'server_tool_use' }]), user('?')] }],
+    ['system.0.type', { system: [image] }],
+    ['messages.0.content.0.type', { messages: [{ role: 'system', content: [image] }, user('Hi')] }],
+    ['tool_choice', { tools: [weather, cook], tool_choice: { type: 'any' } }],
+    ['tool_choice', { tools: [search], tool_choice: { type: 'any' } }],
+    ['tool_choice', { tools: [weather], tool_choice: { type: 'tool', name: 'cook' } }],
+    ['tool_choice', { tools: [search], tool_choice: { type: 'tool', name: 'web_search' } }],
+    ['tool_choice.name', { tools: [weather], tool_choice: { type: 'tool' } }],
+    ['tool_choice.type', { tools: [weather], tool_choice: { type: 'odd' } }],
+    ['tools.1.name', { tools: [search, { input_schema: {} }], tool_choice: { type: 'any' } }],
+    ['output_config.format.type', { output_config: { format: { type: 'json_object' } } }],
+    ['output_config.format.schema', { output_config: { format: { type: 'json_schema' } } }],
+    ['output_format.type', { output_format: { type: 'text' } }],
+  ])('is refused for %s', (field, fields) => {
+    expect(faultOf(fields)).toBe(field);
+  });
+
+  it.each<[string, object]>([
+    ['model', { model: 5 }],
+    ['model', { model: '-x' }],
+    ['messages', { messages: 'Hi' }],
+    ['messages.0.role', { messages: [{ content: 'Hi' }] }],
+    ['messages.0.content', { messages: [user(null)] }],
+    ['messages.0.content', { messages: [user([{ text: 'Hi' }])] }],
+    ['system', { system: 5 }],
+    ['stream', { stream: 'yes' }],
+    ['stop_sequences', { stop_sequences: 'END' }],
+    ['stop_sequences.0', { stop_sequences: ['x'.repeat(501)] }],
+    ['stop_sequences', { stop_sequences: Array.from({ length: 17 }, () => 'x') }],
+    ['tools', { tools: {} }],
+    ['tools.0.input_schema', { tools: [{ name: 'x', input_schema: [] }] }],
+    ['tool_choice', { tool_choice: 'any' }],
+    ['output_config.format.type', { output_config: { format: {} } }],
+    ['thinking.type', { thinking: {} }],
+    ['metadata.user_id', { metadata: { user_id: 5 } }],
+  ])('has the wrong type in %s', (field, fields) => {
+    const result = messagesRequest.safeParse({ model: 'eliza', messages: [user('Hi')], ...fields });
+    expect(result.error?.issues[0]?.path.join('.')).toBe(field);
+  });
+});
+
+function faultOf(fields: object): string | undefined {
+  try {
+    asked(fields);
+    return undefined;
+  } catch (error) {
+    return error instanceof RelayError ? error.details?.[0]?.path : String(error);
+  }
+}

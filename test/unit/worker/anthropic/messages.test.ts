@@ -1,0 +1,312 @@
+import { keyClient } from '../../../../src/shared/client.js';
+import { type CliReason, RelayError } from '../../../../src/shared/errors.js';
+import type { FailedOutcome, JobEvent, JobRequest } from '../../../../src/shared/job.js';
+import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { begun, eventsOf, MessagesDoor, messageEvents } from '../../../support/messages-door.js';
+
+const hello = { model: 'eliza', max_tokens: 100, messages: [{ role: 'user', content: 'Hi' }] };
+const ofCity = { type: 'object', properties: { city: { type: 'string' } } };
+const calling = { tools: [{ name: 'weather', input_schema: ofCity }], tool_choice: { type: 'any' } };
+const mine = { 'x-request-id': 'mine' };
+const used = { inputTokens: 100, outputTokens: 5, costUsd: null, cacheReadTokens: 60, cacheWriteTokens: 30 };
+const usage = { input_tokens: 10, cache_creation_input_tokens: 30, cache_read_input_tokens: 60, output_tokens: 5 };
+const nothing = { input_tokens: 0, cache_creation_input_tokens: 0, cache_read_input_tokens: 0, output_tokens: 0 };
+const message = { id: 'msg_mine', type: 'message', role: 'assistant', model: 'eliza', container: null };
+const end = { stop_reason: 'end_turn', stop_sequence: null, stop_details: null };
+const refusal = {
+  ...end,
+  stop_reason: 'refusal',
+  stop_details: { type: 'refusal', category: null, explanation: null },
+};
+const call = { type: 'tool_use', id: 'toolu_mine', name: 'weather', caller: { type: 'direct' } };
+
+function says(...texts: readonly string[]): JobEvent[] {
+  return texts.map((text) => ({ type: 'text-delta', text }));
+}
+
+function failing(outcome: FailedOutcome, reason?: CliReason, details?: [{ path: string; message: string }]): JobEvent {
+  return jobFailed(outcome, { failure: { code: outcome, message: 'it failed', reason, details } });
+}
+
+const done = jobDone({ model: 'eliza', usage: used });
+const cut = jobDone({ model: 'eliza', usage: used, stopSequence: 'END' });
+const refused = failing('cli_error', 'refused');
+
+function open(...events: readonly JobEvent[]): Promise<MessagesDoor> {
+  return MessagesDoor.open(() => eventsOf(...events));
+}
+
+describe('A message', () => {
+  it.each<[string, object, JobEvent[], object]>([
+    [
+      'text',
+      {},
+      [...says('Good ', 'day'), done],
+      { content: [{ type: 'text', text: 'Good day', citations: null }], ...end, usage },
+    ],
+    [
+      'text before a stop sequence',
+      { stop_sequences: ['END'] },
+      [...says('Good'), cut],
+      {
+        content: [{ type: 'text', text: 'Good', citations: null }],
+        ...end,
+        stop_reason: 'stop_sequence',
+        stop_sequence: 'END',
+        usage,
+      },
+    ],
+    [
+      'a call of a tool, with its input as a value',
+      calling,
+      [...says('{"city":"Bonn"}'), done],
+      { content: [{ ...call, input: { city: 'Bonn' } }], ...end, stop_reason: 'tool_use', usage },
+    ],
+    [
+      'a refusal',
+      {},
+      [...says('I'), refused],
+      { content: [{ type: 'text', text: 'I', citations: null }], ...refusal, usage: nothing },
+    ],
+    ['a refused call of a tool', calling, [refused], { content: [], ...refusal, usage: nothing }],
+  ])('is %s', async (_what, fields, events, expected) => {
+    await using door = await open(...begun, ...events);
+    const { status, headers, body } = await door.post({ ...hello, ...fields }, '/v1/messages', mine);
+    expect([status, body]).toEqual([200, { ...message, ...expected }]);
+    expect([headers.get('request-id'), headers.get('x-session')]).toEqual(['mine', 'replay']);
+  });
+
+  it('tells what was ignored, the effort too where the model knows none', async () => {
+    await using door = await open({ type: 'job-admitted', session: null, ignoresEffort: true }, done);
+    const { headers } = await door.post({ ...hello, output_config: { effort: 'low' } });
+    expect(headers.get('x-ignored-parameters')).toBe('max_tokens, output_config.effort');
+    expect(door.job).toMatchObject({ operation: 'ask', effort: 'low', isEffortNeeded: false, isStreamed: false });
+  });
+
+  it('counts the tokens of the tokenizer where the model tells none', async () => {
+    await using door = await open(...begun, jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
+    expect((await door.post(hello)).body.usage).toEqual({ ...nothing, input_tokens: 3, output_tokens: 2 });
+  });
+});
+
+describe('A streamed message', () => {
+  const start = [
+    'message_start',
+    { type: 'message_start', message: { ...message, content: [], ...end, stop_reason: null, usage: nothing } },
+  ];
+  const block = (content_block: object) => [
+    'content_block_start',
+    { type: 'content_block_start', index: 0, content_block },
+  ];
+  const textBlock = block({ type: 'text', text: '', citations: null });
+  const delta = (delta: object) => ['content_block_delta', { type: 'content_block_delta', index: 0, delta }];
+  const textDelta = (text: string) => delta({ type: 'text_delta', text });
+  const blockStop = ['content_block_stop', { type: 'content_block_stop', index: 0 }];
+  const stop = ['message_stop', { type: 'message_stop' }];
+  const last = (ending: object, used: object = usage) => [
+    ['message_delta', { type: 'message_delta', delta: { ...ending, container: null }, usage: used }],
+    stop,
+  ];
+
+  it.each<[string, object, JobEvent[], unknown[]]>([
+    [
+      'text',
+      {},
+      [...says('Good ', 'day'), done],
+      [textBlock, textDelta('Good '), textDelta('day'), blockStop, ...last(end)],
+    ],
+    ['no text', {}, [done], [textBlock, blockStop, ...last(end)]],
+    [
+      'text before a stop sequence',
+      { stop_sequences: ['END'] },
+      [...says('Good'), cut],
+      [
+        textBlock,
+        textDelta('Good'),
+        blockStop,
+        ...last({ ...end, stop_reason: 'stop_sequence', stop_sequence: 'END' }),
+      ],
+    ],
+    [
+      'a call of a tool',
+      calling,
+      [...says('{"city":"Bonn"}'), done],
+      [
+        block({ ...call, input: {} }),
+        delta({ type: 'input_json_delta', partial_json: '{"city":"Bonn"}' }),
+        blockStop,
+        ...last({ ...end, stop_reason: 'tool_use' }),
+      ],
+    ],
+    ['a refusal', {}, [...says('I'), refused], [textBlock, textDelta('I'), blockStop, ...last(refusal, nothing)]],
+    ['a refused call of a tool', calling, [refused], last(refusal, nothing)],
+    [
+      'a failure in its midst',
+      {},
+      [...says('Good'), failing('cli_error', 'overloaded')],
+      [
+        textBlock,
+        textDelta('Good'),
+        ['error', { type: 'error', error: { type: 'overloaded_error', message: 'it failed' }, request_id: 'mine' }],
+      ],
+    ],
+  ])('tells %s by events with names', async (_what, fields, events, expected) => {
+    await using door = await open(...begun, ...events);
+    const { status, headers, text } = await door.post({ ...hello, ...fields, stream: true }, '/v1/messages', mine);
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'max_tokens']);
+    expect(messageEvents(text)).toEqual([start, ...expected]);
+  });
+
+  it('begins when it is admitted, and tells its place in the queue as a comment', async () => {
+    const [admitted, started] = begun as [JobEvent, JobEvent];
+    await using door = await open(admitted, { type: 'job-queued', position: 3, reason: 'slot' }, started, done);
+    const { text } = await door.post({ ...hello, stream: true }, '/v1/messages', mine);
+    expect(messageEvents(text).slice(0, 3)).toEqual([start, ': queued 3', textBlock]);
+  });
+
+  it('has an ordinary error where it was refused', async () => {
+    await using door = await MessagesDoor.open(
+      refusing(new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 9 })),
+    );
+    const { status, headers, body } = await door.post({ ...hello, stream: true });
+    expect([status, headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([429, '9', null]);
+    expect(body).toMatchObject({ type: 'error', error: { type: 'rate_limit_error', message: 'full' } });
+  });
+});
+
+describe('A failure', () => {
+  const model: [{ path: string; message: string }] = [{ path: 'model', message: 'must be one of a' }];
+
+  it.each<[FailedOutcome, CliReason | undefined, number, string]>([
+    ['cli_error', 'overloaded', 529, 'overloaded_error'],
+    ['cli_error', 'quota', 429, 'rate_limit_error'],
+    ['cli_error', 'prompt_too_long', 400, 'invalid_request_error'],
+    ['cli_error', 'model_unknown', 404, 'not_found_error'],
+    ['cli_error', 'auth', 500, 'api_error'],
+    ['cli_error', 'schema_mismatch', 500, 'api_error'],
+    ['spawn_error', undefined, 500, 'api_error'],
+    ['internal_error', undefined, 500, 'api_error'],
+    ['timeout', undefined, 504, 'timeout_error'],
+    ['queue_timeout', undefined, 504, 'timeout_error'],
+    ['shutting_down', undefined, 503, 'api_error'],
+    ['store_unavailable', undefined, 503, 'api_error'],
+  ])(
+    '%s (%s) is %i %s, and nobody sends the request again after the model has begun',
+    async (outcome, reason, status, type) => {
+      await using door = await open(...begun, failing(outcome, reason));
+      const answer = await door.post(hello, '/v1/messages', mine);
+      const error = { type: 'error', error: { type, message: 'it failed' }, request_id: 'mine' };
+      expect([answer.status, answer.body]).toEqual([status, error]);
+      expect([answer.headers.get('request-id'), answer.headers.get('x-should-retry')]).toEqual(['mine', 'false']);
+    },
+  );
+
+  it.each<[RelayError, number, string]>([
+    [new RelayError('validation_error', 'model: no', { details: model }), 404, 'not_found_error'],
+    [new RelayError('validation_error', 'no'), 400, 'invalid_request_error'],
+    [new RelayError('unauthorized', 'no'), 401, 'authentication_error'],
+    [new RelayError('forbidden', 'no'), 403, 'permission_error'],
+    [new RelayError('rate_limited', 'no', { retryAfterSeconds: 9 }), 429, 'rate_limit_error'],
+    [new RelayError('shutting_down', 'no', { retryAfterSeconds: 9 }), 503, 'api_error'],
+  ])('before the model has begun may be tried again: %s', async (refusal, status, type) => {
+    await using door = await MessagesDoor.open(refusing(refusal));
+    const { headers, ...answer } = await door.post(hello);
+    expect([answer.status, answer.body]).toMatchObject([status, { type: 'error', error: { type } }]);
+    expect([headers.get('retry-after'), headers.get('x-should-retry')]).toEqual([
+      refusal.retryAfterSeconds === undefined ? null : '9',
+      null,
+    ]);
+  });
+
+  it.each<[string, object | string, number, string, string]>([
+    ['what is no JSON', '{', 400, 'invalid_request_error', 'body: must be valid JSON'],
+    ['no model', { messages: [] }, 400, 'invalid_request_error', 'model: must be sent'],
+    ['no name of a model', { model: 5 }, 400, 'invalid_request_error', 'model: must be a string'],
+    [
+      'what can be no model',
+      { ...hello, model: '-x' },
+      404,
+      'not_found_error',
+      'model: must be a model name: letters, digits and . _ : / @ [ ] -',
+    ],
+    ['no messages', { model: 'eliza' }, 400, 'invalid_request_error', 'messages: must be sent'],
+    [
+      'too much',
+      { ...hello, system: 'x'.repeat(100_000) },
+      413,
+      'request_too_large',
+      'the body is larger than 100000 bytes (MODEL_API_BODY_LIMIT)',
+    ],
+    [
+      'an answer that was begun',
+      { ...hello, messages: [...hello.messages, { role: 'assistant', content: 'I' }] },
+      400,
+      'invalid_request_error',
+      'messages: must end with a message of the user: an answer can not be begun for the model',
+    ],
+  ])('is told of %s, to a count as to a message', async (_what, body, status, type, text) => {
+    await using door = await open();
+    for (const path of ['/v1/messages', '/v1/messages/count_tokens']) {
+      const answer = await door.post(body, path);
+      expect([answer.status, answer.body]).toMatchObject([status, { error: { type, message: text } }]);
+    }
+    expect(door.primary.calls).toEqual([]);
+  });
+});
+
+describe('A count of tokens', () => {
+  const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
+  const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };
+
+  it('is of all that the model would be told, with 1,600 for each image, and no job', async () => {
+    await using door = await open();
+    const messages = [
+      { role: 'user', content: [image, { type: 'text', text: 'One' }] },
+      { role: 'assistant', content: 'Two' },
+      { role: 'user', content: [image, image, { type: 'text', text: 'Three' }] },
+    ];
+    const body = { ...hello, ...calling, system: 'Be kind.', messages };
+    const { status, headers, body: answer } = await door.post(body, '/v1/messages/count_tokens', mine);
+    expect([status, answer]).toEqual([200, { input_tokens: 7 + 3 * 1600 }]);
+    expect([headers.get('request-id'), headers.get('x-ignored-parameters')]).toEqual(['mine', 'max_tokens']);
+    const schema = JSON.stringify({ type: ofCity.type, title: 'weather', properties: ofCity.properties });
+    expect(door.primary.calls).toEqual([
+      { name: 'schemaFault', request: { schema, client: expect.any(String) } },
+      { name: 'countTokens', request: { texts: ['Be kind.', 'One', 'Two', 'Three', schema] } },
+    ]);
+  });
+});
+
+describe('The user in the metadata', () => {
+  const named = { ...hello, metadata: { user_id: 'ada' } };
+  const withKey =
+    (hasSubclients: boolean): Handler =>
+    (_req, res, next) => {
+      const key = { name: 'app', digest: '', scopes: [], isCapped: false, hasSubclients, expiresAt: null };
+      Object.assign(res.locals, { key, client: keyClient('app') });
+      next();
+    };
+
+  it.each(['/v1/messages', '/v1/messages/count_tokens'])('is the client where the key allows it: %s', async (path) => {
+    await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(true)]);
+    const { status, headers } = await door.post(named, path);
+    expect([status, headers.get('x-ignored-parameters')]).toEqual([200, 'max_tokens']);
+    if (path === '/v1/messages') expect(door.job.client).toBe('key app/ada');
+  });
+
+  it('is nobody where the key does not', async () => {
+    await using door = await MessagesDoor.open(() => eventsOf(...begun, done), [withKey(false)]);
+    const { headers } = await door.post(named);
+    expect(door.job.client).toBe('key app');
+    expect(headers.get('x-ignored-parameters')).toBe('metadata, max_tokens');
+  });
+});
+
+function refusing(error: RelayError) {
+  // biome-ignore lint/correctness/useYield: fails before its first event
+  return async function* (_request: JobRequest): AsyncGenerator<JobEvent> {
+    throw error;
+  };
+}

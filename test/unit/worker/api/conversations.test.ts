@@ -1,0 +1,169 @@
+import { connect } from 'node:net';
+import { endOfLoopTurn } from '../../../../src/shared/clock.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { TranscriptItem } from '../../../../src/shared/ipc/transcript.js';
+import { getConversations, getMessages, readBackGuard } from '../../../../src/worker/api/conversations.js';
+import type { PieceOrder } from '../../../../src/worker/api/transcripts.js';
+import { passed, serveWith } from '../../../support/express-server.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { exchange, request } from '../../../support/raw-http.js';
+import { onePartAtATime } from '../../../support/transcripts.js';
+import { until } from '../../../support/until.js';
+
+const gone = new RelayError('not_found', 'no such conversation');
+const snapshot = {
+  id: 'some-id',
+  messageCount: 2,
+  tokensUsed: 3,
+  createdAt: 0,
+  lastActivityAt: 1000,
+  expiresAt: 2000,
+  title: 'Hello',
+};
+
+/** Serves the messages of a conversation that is read so. */
+async function serveMessages(read: (order: PieceOrder) => Promise<TranscriptItem>) {
+  const primary = new FakePrimary({ transcript: read });
+  return { primary, server: await serveWith([getMessages(primary.asPrimary)]) };
+}
+
+const short = onePartAtATime([
+  { type: 'message', role: 'user' },
+  { type: 'text', text: 'Hello' },
+]);
+
+const piece: TranscriptItem = {
+  parts: [{ type: 'text', text: 'a'.repeat(16 * 1024) }],
+  next: { message: 0, image: -1, at: 1, messageCount: 1 },
+};
+
+describe('the list of conversations', () => {
+  it('is asked for with its limit and its cursor, and told with the cursor of the next page', async () => {
+    const primary = new FakePrimary({ conversations: { conversations: [snapshot], next: 17 } });
+    await using server = await serveWith([getConversations(primary.asPrimary)]);
+    const { body } = await exchange(server.port, request('GET /?limit=100&cursor=99', ['X-Request-Id: mine']));
+    expect(primary.calls).toEqual([{ name: 'conversations', request: { client: '', before: 99, limit: 100 } }]);
+    expect(body).toEqual({
+      conversations: [
+        {
+          conversation_id: 'some-id',
+          message_count: 2,
+          tokens_used: 3,
+          created_at: '1970-01-01T00:00:00.000Z',
+          last_activity_at: '1970-01-01T00:00:01.000Z',
+          expires_at: '1970-01-01T00:00:02.000Z',
+          title: 'Hello',
+        },
+      ],
+      next_cursor: '17',
+      request_id: 'mine',
+    });
+  });
+
+  it('begins at the top with 50, and has no cursor after its last page', async () => {
+    const primary = new FakePrimary({ conversations: { conversations: [], next: null } });
+    await using server = await serveWith([getConversations(primary.asPrimary)]);
+    expect((await server.get()).body).toMatchObject({ conversations: [], next_cursor: null });
+    expect(primary.calls[0]?.request).toEqual({ client: '', before: null, limit: 50 });
+  });
+
+  it.each([
+    ...['limit=0', 'limit=101', 'limit=-1', 'limit=1e1', 'limit=', 'limit=01', 'limit=1&limit=2'],
+    ...['cursor=', 'cursor=abc', 'cursor=-1', 'cursor=1.5', `cursor=${'9'.repeat(16)}`, 'cursor=1&cursor=2'],
+  ])('is refused with a clear text: %s', async (query) => {
+    const primary = new FakePrimary();
+    await using server = await serveWith([getConversations(primary.asPrimary)]);
+    const { status, body } = await exchange(server.port, request(`GET /?${query}`));
+    expect([status, body.error]).toEqual([400, 'validation_error']);
+    expect(body.message).toMatch(/^(limit|cursor): must be /);
+    expect(primary.calls).toEqual([]);
+  });
+});
+
+describe('the messages of a conversation', () => {
+  it.each([
+    ['', [], 'application/json; charset=utf-8', true],
+    ['', ['Accept: text/html'], 'application/json; charset=utf-8', true],
+    ['', ['Accept: text/markdown'], 'text/markdown; charset=utf-8', false],
+    ['?format=markdown', ['Accept: application/json'], 'text/markdown; charset=utf-8', false],
+    ['?format=json', ['Accept: text/markdown'], 'application/json; charset=utf-8', true],
+  ])('come in the form that is asked for: %s %s', async (query, headers, type, withImages) => {
+    const { primary, server } = await serveMessages(short);
+    await using _ = server;
+    const answer = await exchange(server.port, request(`GET /${query}`, headers));
+    expect(answer.headers['content-type']).toBe(type);
+    expect(answer.headers['content-length']).toBe(String(Buffer.byteLength(answer.text)));
+    expect(primary.calls[0]?.request).toMatchObject({ withImages });
+  });
+
+  it.each(['format=pdf', 'format=', 'format=json&format=json', 'download=yes', 'download='])(
+    'are refused with a clear text: %s',
+    async (query) => {
+      const { server } = await serveMessages(short);
+      await using _ = server;
+      const { status, body } = await exchange(server.port, request(`GET /?${query}`));
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+    },
+  );
+
+  it('are answered as an error where there are none, and never as a file then', async () => {
+    const { server } = await serveMessages(() => Promise.reject(gone));
+    await using _ = server;
+    const { status, headers } = await exchange(server.port, request('GET /?format=markdown&download=true'));
+    expect([status, headers['content-type']]).toEqual([404, 'application/json; charset=utf-8']);
+    expect(headers['content-disposition']).toBeUndefined();
+  });
+
+  it('are cut off where the conversation is removed while they are sent', async () => {
+    let taken = 0;
+    const { server } = await serveMessages(() => (++taken < 8 ? Promise.resolve(piece) : Promise.reject(gone)));
+    await using _ = server;
+    const answer = fetch(`http://127.0.0.1:${server.port}/`).then((response) => response.text());
+    await expect(answer).rejects.toThrow('terminated');
+  });
+
+  it('are taken from the primary no faster than the client takes them, and no more once it has gone', async () => {
+    let taken = 0;
+    const { server } = await serveMessages(async () => {
+      taken++;
+      return piece;
+    });
+    await using _ = server;
+    const client = connect(server.port, '127.0.0.1');
+    client.pause().write(request('GET /'));
+    let before = -1;
+    await until(() => {
+      const isStill = taken > 0 && taken === before;
+      before = taken;
+      return isStill;
+    }, 'a reader that holds up its writer');
+    expect(taken).toBeLessThan(2000);
+    client.destroy();
+    await until(() => server.log.entries.find(({ event }) => event === 'http_request_completed'), 'the record');
+    const atEnd = taken;
+    await endOfLoopTurn();
+    expect(taken).toBe(atEnd);
+    expect(server.log.entries.find(({ event }) => event === 'internal_error')).toBeUndefined();
+  });
+
+  it('have headers alone where only these are asked for, however long they are', async () => {
+    let taken = 0;
+    const { server } = await serveMessages(async () => {
+      taken++;
+      return piece;
+    });
+    await using _ = server;
+    const { status, text } = await exchange(server.port, request('HEAD /'), true);
+    expect([status, text]).toEqual([200, '']);
+    expect(taken).toBeLessThan(10);
+  });
+});
+
+it.each([
+  [true, 200, undefined],
+  [false, 403, 'conversations cannot be read back here: MODEL_API_READ_BACK is false'],
+])('conversations are read back only where they may (%p)', async (readBack, status, message) => {
+  await using server = await serveWith([readBackGuard({ readBack }), passed]);
+  const answer = await server.get();
+  expect([answer.status, answer.body.message]).toEqual([status, message]);
+});

@@ -1,0 +1,71 @@
+import { findDoor } from '../../../../src/worker/api/doors.js';
+import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { serveWith } from '../../../support/express-server.js';
+import { request } from '../../../support/raw-http.js';
+
+const told: Handler = (req, res) => void res.json({ url: req.url });
+
+async function urlFor(target: string, headers: readonly string[] = []): Promise<unknown> {
+  await using server = await serveWith([findDoor(), told]);
+  return (await server.send(request(`POST ${target}`, [...headers]))).body.url;
+}
+
+describe('A path', () => {
+  it.each([
+    ['/v1/chat/completions', '/v1/chat/completions'],
+    ['/chat/completions', '/v1/chat/completions'],
+    ['/v1/v1/chat/completions', '/v1/chat/completions'],
+    ['/v1//chat/completions', '/v1/chat/completions'],
+    ['//chat/completions', '/v1/chat/completions'],
+    ['//v1///v1//chat/completions', '/v1/chat/completions'],
+    ['/chat/completions/', '/v1/chat/completions'],
+    ['/v1/chat/completions//', '/v1/chat/completions'],
+    ['/chat/completions?a=/v1/b', '/v1/chat/completions?a=/v1/b'],
+    ['http://localhost/chat/completions?a', 'http://localhost/v1/chat/completions?a'],
+    ['/responses', '/v1/responses'],
+    ['/responses/resp_1/cancel', '/v1/responses/resp_1/cancel'],
+    ['/messages/count_tokens', '/v1/messages/count_tokens'],
+    ['/models/gpt-5', '/v1/models/gpt-5'],
+    ['/models/codex%2Fgpt-5', '/v1/models/codex%2Fgpt-5'],
+    ['/v1/models/', '/v1/models'],
+    ['/models/', '/v1/models'],
+    ['//models?a', '/v1/models?a'],
+    ['/v1/v1', '/v1'],
+    ['/v1/', '/v1'],
+    ['/embeddings', '/v1/embeddings'],
+    ['/audio/speech', '/v1/audio/speech'],
+    ['/v1/v1/v1/models', '/v1/models'],
+    ['/v1/v1/v1/v1/models', '/v1/v1/models'],
+  ])('that a client asks for leads to a door: %s', async (path, door) => {
+    expect(await urlFor(path)).toBe(door);
+  });
+
+  it.each([
+    ...[
+      '/',
+      '/ask',
+      '/ask/',
+      '//ask',
+      '/chat',
+      '/chat/',
+      '/chat/x',
+      '/chat/completion',
+      '/chat/completionsx',
+      '/models',
+    ],
+    ...['/V1/chat/completions', '/v1%2fchat/completions', '/chat%2fcompletions', '/v1x/models', '/messagesx'],
+    ...['/chat//completions', '/./v1/models', '/jobs/v1', '*', '/health?x=/v1/models', '/v1;a/models', '/embeddingsx'],
+  ])('of another kind stays as it is: %s', async (path) => {
+    expect(await urlFor(path)).toBe(path);
+  });
+
+  it('of the models leads to the door that has the form of Anthropic, where that is asked for', async () => {
+    for (const path of ['/models', '/models/', '//models?limit=5'])
+      expect(await urlFor(path, ['anthropic-version: 2023-06-01'])).toBe(path.replace(/^\/+models\/?/, '/v1/models'));
+  });
+
+  it('of many slashes is read in no time', async () => {
+    for (const path of [`/v1${'/'.repeat(8000)}x`, `/${'/'.repeat(8000)}x${'/'.repeat(7000)}y`])
+      expect(await urlFor(path)).toEqual(expect.any(String));
+  });
+});

@@ -1,0 +1,141 @@
+import { array, assert, asyncProperty, integer, string } from 'fast-check';
+import { systemClock } from '../../../../src/shared/clock.js';
+import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
+import { endId, sendJobEvents } from '../../../../src/worker/api/job-events.js';
+import { EventStream } from '../../../../src/worker/http/event-stream.js';
+import type { Reply } from '../../../../src/worker/http/exchange.js';
+import { answerInPieces, backgroundView } from '../../../support/background-view.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+
+interface ToldEvent {
+  readonly id: number | null;
+  readonly event: string;
+  readonly data: Record<string, unknown>;
+}
+
+const never = new AbortController().signal;
+
+interface Kept {
+  readonly isStructured?: boolean;
+  /** The answer as the store has it, where it is not what was told while the job ran. */
+  readonly kept?: string;
+}
+
+/** What a reader is told that has had this event last. */
+async function toldAfter(
+  after: number,
+  events: readonly JobEvent[],
+  { isStructured = false, kept }: Kept = {},
+): Promise<ToldEvent[]> {
+  let written = '';
+  const take = (text: string | Buffer) => {
+    written += text;
+    return true;
+  };
+  const res = { headersSent: true, write: take, locals: {} } as unknown as Reply;
+  using out = new EventStream(res, systemClock);
+  const view = backgroundView();
+  const job = { ...view, form: { ...view.form, isStructured } };
+  const deltas = events.map((event) => (event.type === 'text-delta' ? event.text : ''));
+  const end = events.at(-1);
+  const text = kept ?? deltas.join('');
+  const jobAnswer = end?.type === 'job-end' && end.outcome === 'ok' ? answerInPieces(text, end) : undefined;
+  const primary = new FakePrimary({ jobAnswer }, async function* () {
+    yield* events;
+  });
+  await sendJobEvents(primary.asPrimary, job, after, out, 'a', never);
+  return written.split('\n\n').slice(0, -1).map(eventOf);
+}
+
+function eventOf(block: string): ToldEvent {
+  const [, id, event = '', data = ''] = /^(?:id: (\d+)\n)?event: (\w+)\ndata: (.*)$/.exec(block) ?? [];
+  return { id: id === undefined ? null : Number(id), event, data: JSON.parse(data) };
+}
+
+function eventsWith(pieces: readonly string[], end: JobEnd = jobDone({ model: 'eliza' })): JobEvent[] {
+  return [{ type: 'job-start', queueMs: 3 }, ...pieces.map((text): JobEvent => ({ type: 'text-delta', text })), end];
+}
+
+function textOf(events: readonly ToldEvent[]): string {
+  return events.map(({ event, data }) => (event === 'delta' ? data.text : '')).join('');
+}
+
+describe('The events of a background job', () => {
+  it('are those of a streamed request, with ids that say how far the answer was told', async () => {
+    const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
+    const told = await toldAfter(0, [queued, ...eventsWith(['Hel', 'lo'])]);
+    const done = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
+    expect(told).toEqual([
+      { id: null, event: 'queued', data: { position: 2, reason: 'slot' } },
+      { id: 1, event: 'started', data: { queue_ms: 3 } },
+      { id: 4, event: 'delta', data: { text: 'Hel' } },
+      { id: 6, event: 'delta', data: { text: 'lo' } },
+      { id: endId, event: 'done', data: expect.objectContaining(done) },
+    ]);
+  });
+
+  it.each<[number, string]>([
+    [0, 'started Hel lo done'],
+    [1, 'Hel lo done'],
+    [2, 'el lo done'],
+    [4, 'lo done'],
+    [5, 'o done'],
+    [6, 'done'],
+    [7, 'done'],
+    [endId - 1, 'done'],
+    [endId, ''],
+  ])('go on after the one that has arrived: %d', async (after, expected) => {
+    const told = await toldAfter(after, eventsWith(['Hel', 'lo']));
+    expect(told.map(({ event, data }) => data.text ?? event).join(' ')).toBe(expected);
+  });
+
+  it.each<[string, JobEnd, object]>([
+    ['error', jobFailed('timeout'), { error: 'timeout', message: 'it failed', request_id: 'request 1' }],
+    ['cancelled', jobFailed('cancelled'), { job_id: 'some-id' }],
+  ])('end with %s, whose id comes after the text, too', async (event, end, data) => {
+    expect((await toldAfter(3, eventsWith(['Hi'], end))).at(-1)).toEqual({ id: endId, event, data });
+    expect(await toldAfter(endId, eventsWith(['Hi'], end))).toEqual([]);
+  });
+
+  it('have their end also for who was told more than what is kept', async () => {
+    const lost = await toldAfter(100, eventsWith([], jobFailed('cli_error')));
+    expect(lost).toMatchObject([{ id: endId, event: 'error', data: { error: 'cli_error' } }]);
+    const corrected = await toldAfter(100, eventsWith(['Hello']));
+    expect(corrected).toMatchObject([{ id: endId, event: 'done', data: { response: 'Hello' } }]);
+  });
+
+  it('end with an answer without text, and with the one that the CLI has corrected itself to', async () => {
+    const [, done] = await toldAfter(0, eventsWith([]));
+    expect(done).toMatchObject({ id: endId, event: 'done', data: { response: '' } });
+    const corrected = await toldAfter(0, eventsWith(['Hallo']), { kept: 'Hello' });
+    expect(corrected.at(-1)).toMatchObject({ id: endId, event: 'done', data: { response: 'Hello' } });
+  });
+
+  it('end with the value of structured output', async () => {
+    const told = await toldAfter(0, eventsWith(['{"a"', ':1}']), { isStructured: true });
+    expect(told.at(-1)?.data).toMatchObject({ response: '{"a":1}', structured: { a: 1 } });
+  });
+
+  it('add up to the same text, wherever a reader breaks off, whatever pieces it is told in afterwards', async () => {
+    const pieces = array(string({ unit: 'binary', minLength: 1, maxLength: 5 }), { maxLength: 5 });
+    await assert(
+      asyncProperty(pieces, integer({ min: 0, max: 30 }), integer({ min: 1, max: 9 }), async (texts, cut, size) => {
+        const whole = texts.join('');
+        const first = (await toldAfter(0, eventsWith(texts))).slice(0, cut);
+        const last = first.findLast(({ id }) => id !== null)?.id ?? 0;
+        const again = whole.match(new RegExp(`[^]{1,${size}}`, 'g')) ?? []; // through the middle of pairs, too
+        const rest = await toldAfter(last, eventsWith(again));
+        expect(textOf(first) + textOf(rest)).toBe(whole);
+        const ids = [...first, ...rest].flatMap(({ id }) => id ?? []);
+        expect(ids).toEqual([...new Set(ids)].toSorted((a, b) => a - b));
+        expect([...first, ...rest].at(-1)?.event).toBe('done');
+      }),
+    );
+  });
+
+  it('have no end where the stream of them has none', async () => {
+    const started: JobEvent = { type: 'job-start', queueMs: 3 };
+    expect((await toldAfter(0, [started])).map(({ event }) => event)).toEqual(['started']);
+  });
+});

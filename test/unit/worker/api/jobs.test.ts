@@ -1,0 +1,232 @@
+import { connect } from 'node:net';
+import { orAborted } from '../../../../src/shared/async/promises.js';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import { endId } from '../../../../src/worker/api/job-events.js';
+import { deleteJob, getJob, getJobEvents, getJobs } from '../../../../src/worker/api/jobs.js';
+import { atRoute } from '../../../../src/worker/http/exchange.js';
+import { answerInPieces, backgroundView } from '../../../support/background-view.js';
+import { serveWith } from '../../../support/express-server.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { forever } from '../../../support/job-harness.js';
+import { jobDone } from '../../../support/job-records.js';
+import { exchange, RawConnection, request } from '../../../support/raw-http.js';
+import { settled } from '../../../support/settled.js';
+import { until } from '../../../support/until.js';
+
+const missing = new RelayError('not_found', 'no such job');
+const started: JobEvent = { type: 'job-start', queueMs: 1 };
+const hello: JobEvent = { type: 'text-delta', text: 'Hello' };
+const end = jobDone({ model: 'eliza' });
+const whole = [started, hello, end];
+const jobAnswer = answerInPieces('Hello', end);
+const running = backgroundView({ status: 'running', endedAt: null });
+const times = {
+  created_at: '1970-01-01T00:00:01.000Z',
+  started_at: '1970-01-01T00:00:02.000Z',
+  ended_at: '1970-01-01T00:00:03.000Z',
+};
+const listed = { job_id: 'some-id', operation: 'ask', status: 'succeeded', position: null, reason: null, ...times };
+
+/** These events; with `hangs`, and then nothing until the signal is aborted. */
+function telling(events: readonly JobEvent[], hangs = false) {
+  return async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
+    yield* events;
+    if (hangs) await orAborted(forever, signal);
+  };
+}
+
+function serve(primary: FakePrimary, closing = new AbortController()) {
+  const parts = { primary: primary.asPrimary, clock: systemClock };
+  return {
+    job: () => serveWith([atRoute('/jobs/{job_id}'), getJob(primary.asPrimary)]),
+    events: () => serveWith([atRoute('/jobs/{job_id}/events'), getJobEvents(parts, closing.signal)]),
+  };
+}
+
+describe('The list of background jobs', () => {
+  it('is asked for with what the query says, and told without texts', async () => {
+    const primary = new FakePrimary({ jobs: { jobs: [backgroundView()], next: 17 } });
+    await using server = await serveWith([getJobs(primary.asPrimary)]);
+    const bytes = request('GET /?status=succeeded&limit=100&cursor=99', ['X-Request-Id: mine']);
+    const { body } = await exchange(server.port, bytes);
+    const order = { client: '', status: 'succeeded', before: 99, limit: 100 };
+    expect(primary.calls).toEqual([{ name: 'jobs', request: order }]);
+    expect(body).toEqual({ jobs: [listed], next_cursor: '17', request_id: 'mine' });
+  });
+
+  it.each([
+    'status=done',
+    'status=queued&status=running',
+    'limit=0',
+    'limit=1e1',
+    'cursor=-1',
+    'cursor=x',
+    'cursor=99999999999999999999',
+  ])('refuses %s', async (query) => {
+    const primary = new FakePrimary();
+    await using server = await serveWith([getJobs(primary.asPrimary)]);
+    const { status, body } = await exchange(server.port, request(`GET /?${query}`));
+    expect([status, body.error, primary.calls]).toEqual([400, 'validation_error', []]);
+  });
+});
+
+describe('A background job', () => {
+  it('that waits is told with its place, one that has failed with its error', async () => {
+    const waits = backgroundView({ status: 'queued', position: 4, reason: 'cli', startedAt: null, endedAt: null });
+    const failure = { code: 'timeout', message: 'too long' } as const;
+    for (const [job, expected] of [
+      [
+        waits,
+        {
+          ...listed,
+          status: 'queued',
+          position: 4,
+          reason: 'cli',
+          started_at: null,
+          ended_at: null,
+          request_id: 'mine',
+        },
+      ],
+      [
+        backgroundView({ status: 'failed', failure }),
+        {
+          ...listed,
+          status: 'failed',
+          error: { error: 'timeout', message: 'too long', request_id: 'request 1' },
+          request_id: 'mine',
+        },
+      ],
+    ] as const) {
+      await using server = await serve(new FakePrimary({ job })).job();
+      expect((await server.get('X-Request-Id: mine')).body).toEqual(expected);
+    }
+  });
+
+  it('that has succeeded is told with the body of the plain answer, which has the id of its own request', async () => {
+    const primary = new FakePrimary({ job: backgroundView(), jobAnswer });
+    await using server = await serve(primary).job();
+    const { body } = await server.get('X-Request-Id: mine');
+    const result = { success: true, response: 'Hello', model: 'eliza', request_id: 'request 1' };
+    expect(body).toMatchObject({ ...listed, result, request_id: 'mine' });
+  });
+
+  it('of /v1/responses has the answer in that form', async () => {
+    const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
+    const primary = new FakePrimary({ job: backgroundView({ form }), jobAnswer });
+    await using server = await serve(primary).job();
+    const { body } = await server.get();
+    expect(body.result).toMatchObject({ id: 'resp_some-id', object: 'response', status: 'completed', created_at: 1 });
+  });
+
+  it('of somebody else is not there', async () => {
+    const primary = new FakePrimary({ job: missing, deleteJob: missing }, telling([]));
+    const { job, events } = serve(primary);
+    for (const server of [await job(), await events(), await serveWith([deleteJob(primary.asPrimary)])]) {
+      await using _ = server;
+      expect(await server.get()).toMatchObject({ status: 404, body: { error: 'not_found', message: 'no such job' } });
+    }
+  });
+
+  it('that is forgotten while it is read is not there either', async () => {
+    await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: missing })).job();
+    expect((await server.get()).status).toBe(404);
+    const long = answerInPieces('x'.repeat(100_000), end);
+    const forgotten = ({ from }: { readonly from: number }) => {
+      if (from > 50_000) throw missing;
+      return long({ from });
+    };
+    await using other = await serve(new FakePrimary({ job: backgroundView(), jobAnswer: forgotten })).job();
+    await expect(fetch(`http://127.0.0.1:${other.port}/`).then((response) => response.text())).rejects.toThrow();
+  });
+
+  it.each([
+    [backgroundView({ status: 'cancelled' }), { status: 'cancelled', deleted: false }],
+    [null, { status: null, deleted: true }],
+  ])('is cancelled or forgotten by DELETE', async (job, fate) => {
+    const primary = new FakePrimary({ deleteJob: { job } });
+    await using server = await serveWith([deleteJob(primary.asPrimary)]);
+    const { body } = await server.get('X-Request-Id: mine');
+    expect(body).toMatchObject({ success: true, ...fate, request_id: 'mine' });
+  });
+});
+
+describe('The events of a background job', () => {
+  it('are answered with 204 where the reader has had them all', async () => {
+    await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
+    expect((await server.get(`Last-Event-ID: ${endId}`)).status).toBe(204);
+    const { status, text } = await server.get(`Last-Event-ID: ${endId - 1}`, 'Connection: close');
+    expect([status, text.length >= 0]).toEqual([200, true]);
+  });
+
+  it.each(['-1', '1.5', 'abc', '0x1', '9999999999999999', '1, 2', 'ü'])(
+    'are refused to who names an event that never was: %s',
+    async (id) => {
+      await using server = await serve(new FakePrimary({ job: backgroundView(), jobAnswer }, telling(whole))).events();
+      const { status, body } = await server.get(`Last-Event-ID: ${id}`);
+      expect([status, body.error]).toEqual([400, 'validation_error']);
+    },
+  );
+
+  it('begin at once, whenever the first of them comes, and HEAD has only that', async () => {
+    await using server = await serve(new FakePrimary({ job: running }, telling([], true))).events();
+    const response = await fetch(`http://127.0.0.1:${server.port}/`);
+    expect(response.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    await response.body?.cancel();
+    for (const job of [running, backgroundView()]) {
+      await using other = await serve(new FakePrimary({ job }, telling([], true))).events();
+      const { status, headers } = await exchange(other.port, request('HEAD /'), true);
+      expect([status, headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    }
+  });
+
+  it('end where the worker does: whoever reads comes again, and goes on', async () => {
+    const closing = new AbortController();
+    await using server = await serve(
+      new FakePrimary({ job: running }, telling([started, hello], true)),
+      closing,
+    ).events();
+    const response = await fetch(`http://127.0.0.1:${server.port}/`);
+    const text = response.text();
+    await new Promise((resolve) => setImmediate(resolve));
+    closing.abort();
+    expect(await text).toMatch(/^id: 1\nevent: started\n/);
+    expect((await (await fetch(`http://127.0.0.1:${server.port}/`)).text()).length).toBeGreaterThanOrEqual(0);
+  });
+
+  it('are cut off for a reader that does not read, where the worker ends', async () => {
+    const closing = new AbortController();
+    let told = 0;
+    const flooding = async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
+      for (; !signal.aborted; told++) yield { type: 'text-delta', text: 'x'.repeat(16_000) };
+      signal.throwIfAborted();
+    };
+    await using server = await serve(new FakePrimary({ job: running }, flooding), closing).events();
+    const socket = connect(server.port, '127.0.0.1').on('error', () => {});
+    socket.pause().write(request('GET /'));
+    await until(async () => {
+      const before = told;
+      await settled(100);
+      return told > 0 && told === before;
+    }, 'a stream that is held up');
+    closing.abort();
+    await until(() => server.log.entries.some(({ event }) => event === 'http_request_completed'), 'the end');
+    socket.destroy();
+  });
+
+  it('stop with their reader', async () => {
+    let signalOfStream: AbortSignal | null = null;
+    const hanging = async function* (_request: unknown, signal: AbortSignal): AsyncGenerator<JobEvent> {
+      signalOfStream = signal;
+      yield started;
+      await orAborted(forever, signal);
+    };
+    await using server = await serve(new FakePrimary({ job: running }, hanging)).events();
+    using connection = await RawConnection.open(server.port);
+    connection.send(request('GET /'));
+    await until(() => signalOfStream !== null, 'the stream');
+    connection.reset();
+    await until(() => signalOfStream?.aborted ?? false, 'the end of the stream');
+  });
+});

@@ -1,0 +1,31 @@
+import { always, openAiDoor } from '../../../support/openai-door.js';
+
+const anthropic = { 'anthropic-version': '2023-06-01' };
+
+describe('The models', () => {
+  it('are told to the SDKs of OpenAI, the default first', async () => {
+    await using door = await openAiDoor(always());
+    const eliza = { id: 'eliza', object: 'model', created: 0, owned_by: 'prompt-relay' };
+    expect((await door.get('/v1/models')).body).toEqual({ object: 'list', data: [eliza, { ...eliza, id: 'echo' }] });
+    expect((await door.get('/v1/models/eliza')).body).toEqual(eliza);
+  });
+
+  it('are told to the SDKs of Anthropic', async () => {
+    await using door = await openAiDoor(always());
+    const eliza = { type: 'model', id: 'eliza', display_name: 'Eliza', created_at: '1970-01-01T00:00:00Z' };
+    const { headers, body } = await door.get('/v1/models', anthropic);
+    expect(body).toMatchObject({ data: [eliza, { id: 'echo' }], has_more: false, first_id: 'eliza', last_id: 'echo' });
+    expect(headers.get('request-id')).toBe(headers.get('x-request-id'));
+    expect((await door.get('/v1/models/eliza', anthropic)).body).toEqual(eliza);
+  });
+
+  it('are not found by another name, in the form of who asks', async () => {
+    await using door = await openAiDoor(always());
+    const error = { message: 'no such model', type: 'invalid_request_error', code: 'model_not_found', param: 'model' };
+    expect(await door.get('/v1/models/gpt-5')).toMatchObject({ status: 404, body: { error } });
+    expect(await door.get('/v1/models/gpt-5', anthropic)).toMatchObject({
+      status: 404,
+      body: { type: 'error', error: { type: 'not_found_error', message: 'no such model' } },
+    });
+  });
+});

@@ -1,0 +1,238 @@
+import { BoundedQueue } from '../../../../src/shared/async/bounded-queue.js';
+import type { WrittenSections } from '../../../../src/shared/ipc/protocol.js';
+import { StatusViewers } from '../../../../src/worker/api/status.js';
+import { type AsyncHandler, atRoute, type Primary } from '../../../../src/worker/http/exchange.js';
+import { viewStatus } from '../../../support/event-stream.js';
+import { serveWith } from '../../../support/express-server.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { RawConnection, request } from '../../../support/raw-http.js';
+import { until } from '../../../support/until.js';
+
+const whole: WrittenSections = { slots: '{"max":1}', queue: '{"max":2}' };
+const wholeBody = { slots: { max: 1 }, queue: { max: 2 } };
+
+/** One subscription, as the primary sees it. */
+class Subscription {
+  readonly items = new BoundedQueue<WrittenSections>();
+  readonly withNames: boolean;
+  isOpen = true;
+
+  constructor(withNames: boolean, signal: AbortSignal) {
+    this.withNames = withNames;
+    signal.addEventListener('abort', () => {
+      this.isOpen = false;
+      this.items.cut(signal.reason);
+    });
+    this.items.push(whole);
+  }
+}
+
+/** Viewers that are served over HTTP, of a primary that tells what the test says. */
+class Viewing implements AsyncDisposable {
+  readonly clock = new FakeClock();
+  readonly closing = new AbortController();
+  readonly subscriptions: Subscription[] = [];
+  isAllowed = true;
+  readonly viewers: StatusViewers;
+  readonly #server: Awaited<ReturnType<typeof serveWith>>;
+
+  static async open(): Promise<Viewing> {
+    const show: AsyncHandler = async (req, res) => {
+      const withNames = req.path === '/named';
+      const client = String(req.headers['x-client'] ?? 'alice');
+      await viewing.viewers.show(res, { client, withNames, isAllowed: () => viewing.isAllowed });
+    };
+    const server = await serveWith([atRoute('/status/stream'), show]);
+    const viewing = new Viewing(server);
+    return viewing;
+  }
+
+  private constructor(server: Awaited<ReturnType<typeof serveWith>>) {
+    this.#server = server;
+    const stream = (_name: string, { withNames }: { withNames: boolean }, signal: AbortSignal) => {
+      const subscription = new Subscription(withNames, signal);
+      this.subscriptions.push(subscription);
+      return subscription.items;
+    };
+    this.viewers = new StatusViewers({ stream } as unknown as Primary, this.clock, this.closing.signal);
+  }
+
+  get server() {
+    return this.#server;
+  }
+
+  get open(): Subscription[] {
+    return this.subscriptions.filter(({ isOpen }) => isOpen);
+  }
+
+  view(path: '/named' | '/nameless' = '/named', client = 'alice') {
+    return viewStatus({ url: `http://127.0.0.1:${this.#server.port}` }, { 'x-client': client }, path);
+  }
+
+  async tell(sections: WrittenSections): Promise<void> {
+    for (const { items } of this.open) items.push(sections);
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server[Symbol.asyncDispose]();
+  }
+}
+
+describe('The viewers of the status', () => {
+  it('get a snapshot at once, and then what has changed', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    expect(viewer.status).toBe(200);
+    expect(viewer.headers.get('content-type')).toBe('text/event-stream; charset=utf-8');
+    expect(await viewer.next('snapshot')).toEqual(wholeBody);
+    await viewing.tell({ slots: '{"max":9}' });
+    expect(await viewer.next('change')).toEqual({ slots: { max: 9 } });
+  });
+
+  it('are told by one subscription, and one that comes later gets the snapshot as it is by then', async () => {
+    await using viewing = await Viewing.open();
+    await using first = await viewing.view();
+    await first.next('snapshot');
+    await viewing.tell({ slots: '{"max":9}' });
+    await first.next('change');
+    await using second = await viewing.view();
+    expect(await second.next('snapshot')).toEqual({ slots: { max: 9 }, queue: { max: 2 } });
+    await viewing.tell({ queue: '{"max":8}' });
+    expect([await first.next('change'), await second.next('change')]).toEqual([
+      { queue: { max: 8 } },
+      { queue: { max: 8 } },
+    ]);
+    expect(viewing.subscriptions).toHaveLength(1);
+  });
+
+  it('are subscribed apart, by whether they see names, and no longer than they are there', async () => {
+    await using viewing = await Viewing.open();
+    const viewers = [await viewing.view('/named'), await viewing.view('/nameless'), await viewing.view('/nameless')];
+    for (const viewer of viewers) await viewer.next('snapshot');
+    expect(viewing.open.map(({ withNames }) => withNames)).toEqual([true, false]);
+    for (const viewer of viewers) viewer.leave();
+    await until(() => viewing.open.length === 0, 'the subscriptions to end');
+    expect(viewing.clock.pending).toBe(0);
+    await using next = await viewing.view();
+    expect(await next.next('snapshot')).toEqual(wholeBody);
+    expect(viewing.open).toHaveLength(1);
+  });
+
+  it('are no more than two hundred: the others are refused, and told when to come again', async () => {
+    await using viewing = await Viewing.open();
+    const views = await Promise.all(Array.from({ length: 200 }, () => viewing.view()));
+    await using refused = await viewing.view('/nameless');
+    expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '10']);
+    expect(await refused.body()).toMatchObject({ error: 'concurrency_limited' });
+    for (const view of views) view.leave();
+    await until(() => viewing.open.length === 0, 'the viewers to be gone');
+    await using next = await viewing.view();
+    expect(next.status).toBe(200);
+  });
+
+  it('leave room for the viewers of other clients, however many one has', async () => {
+    await using viewing = await Viewing.open();
+    const greedy = await Promise.all(Array.from({ length: 200 }, () => viewing.view('/nameless', 'eve')));
+    await using admin = await viewing.view('/named', 'ada');
+    expect(await admin.next('snapshot')).toEqual(wholeBody);
+    expect((await viewing.view('/nameless', 'eve')).status).toBe(429);
+    for (const one of greedy) one.leave();
+  });
+
+  it('see nothing more, seconds after they may not', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    await viewer.next('snapshot');
+    await viewing.clock.advance(5000);
+    viewing.isAllowed = false;
+    await viewing.clock.advance(5000);
+    expect(await viewer.rest()).toEqual([]);
+    expect(viewing.open).toEqual([]);
+  });
+
+  it('come again where the worker is about to exit, on another connection', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    expect(viewer.headers.get('connection')).toBe('close');
+    await viewer.next('snapshot');
+    viewing.closing.abort();
+    expect(await viewer.rest()).toEqual([]);
+    await using late = await viewing.view();
+    expect([late.status, await late.rest()]).toEqual([200, []]);
+    expect(viewing.open).toEqual([]);
+  });
+
+  it('come again where the primary tells no more', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view('/nameless');
+    await viewer.next('snapshot');
+    viewing.subscriptions[0]?.items.fail(new Error('a defect'));
+    expect(await viewer.rest()).toEqual([]);
+  });
+
+  it('are counted as answered, and not timed', async () => {
+    await using viewing = await Viewing.open();
+    const viewer = await viewing.view();
+    await viewer.next('snapshot');
+    viewer.leave();
+    await until(() => viewing.server.log.entries.length === 1, 'the record');
+    expect(viewing.server.log.entries).toMatchObject([{ fields: { status_code: 200 } }]);
+    const families = await viewing.server.metrics.changes();
+    const grown = (family: string) =>
+      families.find(({ name }) => name === `model_api_${family}`)?.values.filter(({ value }) => value > 0);
+    const labels = { method: 'GET', route: '/status/stream', code: '200' };
+    expect(grown('http_requests_total')).toEqual([{ labels, value: 1 }]);
+    expect(grown('http_request_duration_seconds')).toEqual([]);
+    expect(grown('http_aborted_requests_total')).toEqual([]);
+  });
+
+  it('answer HEAD with the headers alone', async () => {
+    await using viewing = await Viewing.open();
+    using connection = await RawConnection.open(viewing.server.port);
+    connection.send(request('HEAD /named'));
+    const { status, headers } = await connection.answer({ bodyless: true });
+    expect([status, headers['content-type']]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    await connection.closed();
+    expect(viewing.subscriptions).toEqual([]);
+  });
+});
+
+describe('A viewer that does not read', () => {
+  /** More than the system takes for a client that reads nothing. */
+  const much = JSON.stringify('x'.repeat(1024 * 1024));
+
+  async function tellMuch(viewing: Viewing): Promise<void> {
+    for (let count = 0; count < 40; count++) {
+      await viewing.tell({ queue: much });
+      await new Promise(setImmediate);
+    }
+  }
+
+  it('has no more kept for it than one event, and gets a fresh snapshot when it reads again', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    await viewer.next('snapshot');
+    await tellMuch(viewing);
+    await viewing.tell({ queue: '{"max":7}' });
+    const names: string[] = [];
+    for (;;) {
+      const { event, data } = await viewer.any();
+      names.push(event);
+      if (event === 'snapshot') {
+        expect(data).toEqual({ slots: { max: 1 }, queue: { max: 7 } });
+        break;
+      }
+    }
+    expect(names.length).toBeLessThan(30);
+    expect(names.filter((name) => name === 'snapshot')).toHaveLength(1);
+  });
+
+  it('is cut where its worker is about to exit', async () => {
+    await using viewing = await Viewing.open();
+    await using viewer = await viewing.view();
+    await viewer.next('snapshot');
+    await tellMuch(viewing);
+    viewing.closing.abort();
+    await until(() => viewing.server.log.entries.length === 1, 'its end');
+  });
+});

@@ -1,0 +1,58 @@
+import { conversationMessages } from '../../../../src/shared/api/conversations.js';
+import type { TranscriptPart } from '../../../../src/shared/ipc/transcript.js';
+import { JsonTranscript, written } from '../../../../src/worker/api/transcripts.js';
+import { onePartAtATime } from '../../../support/transcripts.js';
+
+async function bodyOf(...parts: readonly TranscriptPart[]) {
+  let text = '';
+  for await (const piece of written(onePartAtATime(parts), new JsonTranscript('some-id', 'some-request')))
+    text += piece;
+  return conversationMessages.parse(JSON.parse(text));
+}
+
+const begun = { conversation_id: 'some-id', request_id: 'some-request' };
+const say = (role: 'system' | 'user' | 'assistant', ...texts: string[]): TranscriptPart[] => [
+  { type: 'message', role },
+  ...texts.map((text) => ({ type: 'text', text }) as const),
+];
+
+describe('a conversation as JSON', () => {
+  it('has its messages in their order, and no system text where there is none', async () => {
+    const messages = [
+      { role: 'user', content: 'one' },
+      { role: 'assistant', content: 'eins' },
+      { role: 'user', content: 'two' },
+      { role: 'assistant', content: '' },
+    ];
+    const parts = [...say('user', 'o', 'ne'), ...say('assistant', 'eins'), ...say('user', 'two'), ...say('assistant')];
+    expect(await bodyOf(...parts)).toEqual({ ...begun, system: null, messages });
+  });
+
+  it('has its system text, and each text as it was, whatever it holds', async () => {
+    const odd = '"\\\n\r\u0000\u2028😀</script>","messages":[]}';
+    const parts = [...say('system', odd, odd), ...say('user', odd), ...say('assistant', odd)];
+    const messages = [
+      { role: 'user', content: odd },
+      { role: 'assistant', content: odd },
+    ];
+    expect(await bodyOf(...parts)).toEqual({ ...begun, system: odd + odd, messages });
+  });
+
+  it('has the images of the messages that have some', async () => {
+    const image = (mediaType: 'image/png' | 'image/webp', ...pieces: string[]): TranscriptPart[] => [
+      { type: 'image', mediaType, bytes: 3 },
+      ...pieces.map((data) => ({ type: 'image-data', data }) as const),
+    ];
+    const parts = [...say('user', 'look'), ...image('image/png', 'QU', 'JD'), ...image('image/webp', 'QQ==')];
+    const images = [
+      { media_type: 'image/png', data: 'QUJD' },
+      { media_type: 'image/webp', data: 'QQ==' },
+    ];
+    const messages = [
+      { role: 'user', content: 'look', images },
+      { role: 'assistant', content: 'seen' },
+    ];
+    expect(await bodyOf(...parts, ...say('assistant', 'seen'))).toEqual({ ...begun, system: null, messages });
+    expect((await bodyOf(...parts)).messages).toEqual(messages.slice(0, 1));
+  });
+});

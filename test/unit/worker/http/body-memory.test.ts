@@ -1,0 +1,240 @@
+import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
+import type { ReceivedBody } from '../../../../src/worker/http/received-body.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+
+const limitMegabytes = 16;
+/** What may be held while room is left for the whole of one. */
+const fullAfter = 112;
+const bound = 128;
+const limitBytes = limitMegabytes * 1024 ** 2;
+
+/** Megabytes. */
+function bytes(count: number): Buffer {
+  return Buffer.alloc(count * 1024 ** 2);
+}
+
+type Fate = 'read' | 'waits' | 'too slow' | 'gave way';
+
+class FakeSource {
+  fate: Fate = 'read';
+
+  pause(): void {
+    this.fate = 'waits';
+  }
+
+  resume(): void {
+    this.fate = 'read';
+  }
+
+  giveUp(): void {
+    this.fate = 'too slow';
+  }
+
+  yield(): void {
+    this.fate = 'gave way';
+  }
+}
+
+function start() {
+  const clock = new FakeClock();
+  const memory = new BodyMemory(limitBytes, clock);
+  const sources: FakeSource[] = [];
+  const bodies: ReceivedBody[] = [];
+  /** Opens a body, of which so many megabytes come at once. */
+  const open = (client: string, come = 0, length = limitBytes): ReceivedBody => {
+    const source = new FakeSource();
+    sources.push(source);
+    const body = memory.open(source, length, client);
+    bodies.push(body);
+    if (come > 0) body.add(bytes(come));
+    return body;
+  };
+  const fates = () => sources.map(({ fate }) => fate);
+  const held = () => bodies.reduce((sum, body) => sum + body.bytes, 0) / 1024 ** 2;
+  const close = (body: ReceivedBody) => memory.close(body);
+  return { clock, bodies, open, fates, held, close };
+}
+
+/** Fills the memory: eight bodies of 14 MB, of this client. */
+function fill(open: (client: string, come: number) => ReceivedBody, client: string): ReceivedBody[] {
+  return Array.from({ length: 8 }, () => open(client, fullAfter / 8));
+}
+
+describe('Bodies that are being received', () => {
+  it('are all read until they reach the bound together, then those that have room, and the beginning of any', () => {
+    const { open, fates } = start();
+    fill(open, 'one').at(-1)?.add(Buffer.alloc(1));
+    expect(fates()).toEqual(Array(8).fill('read')); // what is left of each, 2 MB, has room
+    const late = open('one');
+    expect(fates()[8]).toBe('read');
+    late.add(Buffer.alloc(64 * 1024));
+    expect(fates()[8]).toBe('read');
+    late.add(Buffer.alloc(1));
+    expect(fates()[8]).toBe('waits'); // the others may have all of it
+  });
+
+  it('never hold more than the bound, but for their beginnings', () => {
+    const { bodies, open, fates, held } = start();
+    const piece = Buffer.alloc(64 * 1024);
+    const count = 20;
+    for (let opened = 0; opened < count; opened++) open('one');
+    const readOnes = () => bodies.filter((body, index) => fates()[index] === 'read' && body.rest > 0);
+    for (let some = readOnes(); some.length > 0; some = readOnes()) for (const body of some) body.add(piece);
+    expect(held()).toBeGreaterThan(fullAfter);
+    expect(held()).toBeLessThanOrEqual(bound + count / 16);
+    expect(fates()).toContain('waits');
+  });
+
+  it('are read on when there is room again, those first whose clients would hold least', () => {
+    const { open, fates, close } = start();
+    for (let count = 0; count < 8; count++) open('one', fullAfter / 8, (fullAfter / 8) * 1024 ** 2);
+    const first = open('two', 3);
+    open('one', 1, 8 * 1024 ** 2);
+    open('three', 1, 9 * 1024 ** 2);
+    expect(fates().slice(8)).toEqual(['read', 'waits', 'waits']);
+    close(first); // 14 MB of room
+    expect(fates().slice(9)).toEqual(['waits', 'read']);
+  });
+
+  it('are all read on when memory is no longer short', () => {
+    const { open, fates, close } = start();
+    const [first] = fill(open, 'one') as [ReceivedBody];
+    for (const client of ['one', 'two', 'three']) open(client, 3);
+    expect(fates().slice(8)).toEqual(['waits', 'waits', 'waits']);
+    close(first);
+    expect(fates().slice(8)).toEqual(['read', 'read', 'read']);
+  });
+
+  it('have one that goes on, however large they may be', () => {
+    const { open, fates, close } = start();
+    const large = Array.from({ length: 9 }, () => open('one', 13));
+    expect(fates().filter((fate) => fate === 'read').length).toBeGreaterThan(0);
+    for (const body of large) close(body);
+    expect(fates()).toEqual(Array(9).fill('read'));
+  });
+
+  it('are given up after ten seconds in which nothing has come', async () => {
+    const { clock, open, fates } = start();
+    const [talking] = [open('one'), open('one')];
+    await clock.advance(9000);
+    talking.add(bytes(1));
+    await clock.advance(999);
+    expect(fates()).toEqual(['read', 'read']);
+    await clock.advance(500);
+    expect(fates()).toEqual(['read', 'too slow']);
+  });
+
+  it('need no timer when none is left', () => {
+    const { clock, open, close } = start();
+    const both = [open('one'), open('two')];
+    expect(clock.pending).toBe(1);
+    for (const body of both) close(body);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('are put together as they came, and count no more once they are closed', () => {
+    const { open, close, held } = start();
+    const body = open('one');
+    const pieces = ['one ', 'two ', 'x'.repeat(5000), ' three', ' four ', 'y'.repeat(5000), 'z'];
+    for (const piece of pieces) body.add(Buffer.from(piece));
+    expect(body.whole().toString()).toBe(pieces.join(''));
+    close(body);
+    const before = held();
+    body.add(bytes(1)); // on its way while it was given up
+    expect(held()).toBe(before);
+    expect(body.whole()).toHaveLength(0);
+  });
+
+  it('take little more memory than they have bytes, in however small pieces they come', () => {
+    const { open } = start();
+    const body = open('one');
+    const memory = () => process.memoryUsage().heapUsed + process.memoryUsage().external;
+    const before = memory();
+    for (let count = 0; count < 200_000; count++) body.add(Buffer.allocUnsafeSlow(1).fill('x'));
+    expect(body.whole()).toHaveLength(200_000);
+    expect(memory() - before).toBeLessThan(40 * 1024 ** 2); // 90 MB where each piece is kept, garbage not counted
+  });
+});
+
+describe('While memory is short', () => {
+  it('bodies that bring less than 64 KB in a second are given up, whatever came before', async () => {
+    const { clock, open, fates } = start();
+    const dripping = fill(open, 'one');
+    const fast = dripping[7] as ReceivedBody;
+    open('one', 3); // 13 MB more have no room
+    for (let quarters = 0; quarters < 8; quarters++) {
+      await clock.advance(125);
+      for (const body of dripping) body.add(Buffer.alloc(1));
+      fast.add(Buffer.alloc(20 * 1024));
+      await clock.advance(125);
+    }
+    expect(fates()[7]).toBe('read');
+    expect(fates().slice(0, 7)).toContain('too slow');
+    expect(fates()[8]).toBe('read'); // and no more of them than it takes
+    expect(fates().filter((fate) => fate === 'too slow').length).toBeLessThan(7);
+  });
+
+  it('nobody is given up who is slow, while nobody waits', async () => {
+    const { clock, open, fates } = start();
+    const dripping = fill(open, 'one');
+    for (let seconds = 0; seconds < 30; seconds++) {
+      for (const body of dripping) body.add(Buffer.alloc(1));
+      await clock.advance(1000);
+    }
+    expect(fates()).toEqual(Array(8).fill('read'));
+  });
+
+  it('those that wait are not given up for that', async () => {
+    const { clock, open, fates } = start();
+    const busy = fill(open, 'one');
+    open('one', 3);
+    for (let quarters = 0; quarters < 60; quarters++) {
+      for (const body of busy) body.add(Buffer.alloc(30 * 1024));
+      await clock.advance(250);
+    }
+    expect(fates()).toEqual([...Array(8).fill('read'), 'waits']);
+  });
+
+  it('a client that holds more than another one would hold gives way to it within half a second', async () => {
+    const { clock, open, fates } = start();
+    const greedy = fill(open, 'greedy');
+    open('modest', 1);
+    expect(fates()[8]).toBe('waits');
+    for (let quarters = 0; quarters < 2; quarters++) {
+      for (const body of greedy) body.add(Buffer.alloc(20 * 1024)); // fast enough
+      await clock.advance(250);
+    }
+    expect(fates()[8]).toBe('read');
+    expect(fates().filter((fate) => fate === 'gave way')).toHaveLength(1);
+  });
+
+  it('two clients come to hold half of it each, and nobody less gives way', async () => {
+    const { clock, bodies, open, fates } = start();
+    fill(open, 'greedy');
+    const heldBy = (client: string) =>
+      bodies.filter(({ owner }, index) => owner.name === client && ['read', 'waits'].includes(fates()[index] ?? ''));
+    for (let round = 0; round < 20; round++) {
+      open('other', 1);
+      for (const [index, body] of bodies.entries()) {
+        if (fates()[index] === 'read' && body.rest > 1024 ** 2) body.add(bytes(1));
+      }
+      await clock.advance(250);
+    }
+    const [greedy, other] = ['greedy', 'other'].map((client) =>
+      heldBy(client).reduce((sum, body) => sum + body.bytes / 1024 ** 2, 0),
+    ) as [number, number];
+    expect(greedy).toBeGreaterThanOrEqual(40);
+    expect(greedy).toBeLessThanOrEqual(80);
+    expect(other).toBeGreaterThan(30);
+    expect(greedy + other).toBeLessThanOrEqual(bound + 2);
+  });
+
+  it('many clients that hold a little each leave room for one more', async () => {
+    const { clock, open, fates } = start();
+    for (let client = 0; client < 126; client++) open(`user ${client}`, 1, 2 * 1024 ** 2);
+    const late = open('late', 0, 200 * 1024);
+    late.add(Buffer.alloc(100 * 1024));
+    await clock.advance(500);
+    expect(fates()[126]).toBe('read');
+  });
+});

@@ -1,0 +1,127 @@
+import { z } from 'zod';
+import { legacyPayload } from '../../../../src/shared/api/chat.js';
+import { systemClock } from '../../../../src/shared/clock.js';
+import { readBody } from '../../../../src/worker/http/body.js';
+import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
+import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
+import { type ExpressServer, serveWith } from '../../../support/express-server.js';
+import { chunk, jsonPost, RawConnection, request } from '../../../support/raw-http.js';
+
+const limitBytes = 100;
+const schema = z.strictObject({ prompt: z.string('must be a string'), model: z.string().optional() });
+const echo: AsyncHandler = async (req, res) =>
+  void res.json(await readBody(req, res, new BodyMemory(limitBytes, systemClock), schema));
+const good = '{"prompt":"hello"}';
+const chunked = 'Transfer-Encoding: chunked';
+
+function start(): Promise<ExpressServer> {
+  return serveWith([echo]);
+}
+
+describe('A body', () => {
+  it.each<[string, Buffer]>([
+    ['with its length', jsonPost('/', good)],
+    ['in chunks', jsonPost('/', chunk('{"prompt"') + chunk(':"hello"}') + chunk(''), [chunked])],
+    [
+      'with its charset',
+      request('POST /', ['Content-Type: application/JSON; Charset="UTF-8"', 'Content-Length: 18'], good),
+    ],
+    ['of exactly the limit', jsonPost('/', good.padEnd(limitBytes))],
+  ])('is read %s', async (_, bytes) => {
+    await using server = await start();
+    expect(await server.send(bytes)).toMatchObject({ status: 200, body: { prompt: 'hello' } });
+  });
+
+  it.each<[string, string, string]>([
+    ['no JSON', 'hello', 'body: must be valid JSON'],
+    ['no object', '[]', 'body: must be a JSON object'],
+    ['null', 'null', 'body: must be a JSON object'],
+    ['a missing field', '{}', 'prompt: must be sent'],
+    ['a field of the wrong type', '{"prompt":5}', 'prompt: must be a string'],
+    ['an unknown field', '{"prompt":"a","x":1}', 'x: unknown field'],
+    ['a prototype', '{"prompt":"a","__proto__":{}}', '__proto__: unknown field'],
+    ['the older payload', '{"messages":[]}', `messages: ${legacyPayload}`],
+  ])('is refused that holds %s', async (_, text, message) => {
+    await using server = await start();
+    expect(await server.send(jsonPost('/', text))).toMatchObject({
+      status: 400,
+      body: { error: 'validation_error', message, details: expect.arrayContaining([]) },
+    });
+  });
+
+  it('is refused with all its faults, up to twenty, and never with a value', async () => {
+    const wide = z.strictObject({});
+    const all: AsyncHandler = async (req, res) =>
+      void res.json(await readBody(req, res, new BodyMemory(10_000, systemClock), wide));
+    await using server = await serveWith([all]);
+    const fields = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`f${n}${'x'.repeat(100)}`, 'secret']));
+    const { status, body, text } = await server.send(jsonPost('/', JSON.stringify(fields)));
+    expect([status, (body.details as unknown[]).length]).toEqual([400, 20]);
+    expect((body.details as { path: string }[])[0]?.path).toHaveLength(64);
+    expect(text).not.toContain('secret');
+  });
+
+  it('is refused with more values than can be checked while others wait', async () => {
+    const list = z.object({ list: z.array(z.object({})) });
+    const all: AsyncHandler = async (req, res) =>
+      void res.json((await readBody(req, res, new BodyMemory(1_000_000, systemClock), list)).list.length);
+    await using server = await serveWith([all]);
+    const ofLength = (length: number) => JSON.stringify({ list: Array.from({ length }, () => ({})) });
+    expect((await server.send(jsonPost('/', ofLength(49_999)))).status).toBe(200);
+    const tooMany = { status: 400, body: { message: 'body: must hold 50000 values at most' } };
+    expect(await server.send(jsonPost('/', ofLength(50_000)))).toMatchObject(tooMany);
+    const bad = JSON.stringify({ list: Array.from({ length: 400_000 }, () => 5) });
+    expect(await server.send(jsonPost('/', bad))).toMatchObject(tooMany);
+  });
+
+  it.each<[string, Buffer, string]>([
+    ['no type', request('POST /', ['Content-Length: 2'], '{}'), 'Content-Type: must be application/json'],
+    [
+      'another type',
+      request('POST /', ['Content-Type: text/plain', 'Content-Length: 2'], '{}'),
+      'Content-Type: must be',
+    ],
+    ['another charset', typed('application/json; charset=utf-16'), 'Content-Type: the charset must be utf-8'],
+    ['an encoding', jsonPost('/', good, ['Content-Encoding: gzip']), 'Content-Encoding: must not be sent'],
+    ['bad UTF-8', jsonPost('/', Buffer.from([0x7b, 0xff, 0x7d])), 'body: must be valid UTF-8'],
+  ])('is refused with %s', async (_, bytes, message) => {
+    await using server = await start();
+    const answer = await server.send(bytes);
+    expect(answer.status).toBe(400);
+    expect(answer.body.message).toContain(message);
+  });
+
+  function typed(type: string): Buffer {
+    return request('POST /', [`Content-Type: ${type}`, 'Content-Length: 2'], '{}');
+  }
+});
+
+describe('A body that is too large', () => {
+  const refused = {
+    status: 413,
+    body: { error: 'payload_too_large', message: 'the body is larger than 100 bytes (MODEL_API_BODY_LIMIT)' },
+  };
+
+  it('is refused by its length, before any of it has come', async () => {
+    await using server = await start();
+    expect(await server.send(jsonPost('/', '', ['Content-Length: 101']))).toMatchObject(refused);
+  });
+
+  it('is refused as soon as too much has come, before its end', async () => {
+    await using server = await start();
+    expect(await server.send(jsonPost('/', chunk('x'.repeat(101)), [chunked]))).toMatchObject(refused);
+  });
+});
+
+describe('A client that waits to be told to send its body', () => {
+  const waiting = ['Content-Type: application/json', `Content-Length: ${good.length}`, 'Expect: 100-continue'];
+
+  it('is told to where the headers are good', async () => {
+    await using server = await start();
+    using connection = await RawConnection.open(server.port);
+    connection.send(request('POST /', waiting));
+    expect((await connection.answer()).status).toBe(100);
+    connection.send(good);
+    expect(await connection.answer()).toMatchObject({ status: 200, body: { prompt: 'hello' } });
+  });
+});

@@ -1,0 +1,56 @@
+import { EventEmitter } from 'node:events';
+import { isCancelled } from '../../../../src/shared/errors.js';
+import { untilGone } from '../../../../src/worker/http/disconnect.js';
+import type { Reply } from '../../../../src/worker/http/exchange.js';
+
+/** A response that is being sent over a socket. */
+class FakeReply extends EventEmitter {
+  readonly socket = Object.assign(new EventEmitter(), { destroyed: false, readableEnded: false });
+  destroyed = false;
+  writableFinished = false;
+}
+
+function open() {
+  const reply = new FakeReply();
+  return { reply, watch: () => untilGone(reply as unknown as Reply) };
+}
+
+describe('A client', () => {
+  it.each<[string, (reply: FakeReply) => void]>([
+    ['its response closes', (reply) => reply.emit('close')],
+    ['it closes its own half, even if it reads nothing of what is on its way', ({ socket }) => socket.emit('end')],
+  ])('has gone when %s', (_, leave) => {
+    const { reply, watch } = open();
+    using client = watch();
+    expect(client.signal.aborted).toBe(false);
+    leave(reply);
+    expect(isCancelled(client.signal.reason)).toBe(true);
+  });
+
+  it.each<[string, (reply: FakeReply) => void]>([
+    ['the response', (reply) => Object.assign(reply, { destroyed: true })],
+    ['the socket', ({ socket }) => Object.assign(socket, { destroyed: true })],
+    ['its half of the socket', ({ socket }) => Object.assign(socket, { readableEnded: true })],
+  ])('has gone from the start where %s is closed already', (_, leave) => {
+    const { reply, watch } = open();
+    leave(reply);
+    using client = watch();
+    expect(client.signal.aborted).toBe(true);
+  });
+
+  it('has not gone once it has its answer', () => {
+    const { reply, watch } = open();
+    using client = watch();
+    reply.writableFinished = true;
+    reply.emit('close');
+    reply.socket.emit('end');
+    expect(client.signal.aborted).toBe(false);
+  });
+
+  it('is watched no longer than its request', () => {
+    const { reply, watch } = open();
+    const client = watch();
+    client[Symbol.dispose]();
+    expect(reply.listenerCount('close') + reply.socket.listenerCount('end')).toBe(0);
+  });
+});

@@ -1,0 +1,72 @@
+import { cancelled, RelayError } from '../../../../src/shared/errors.js';
+import type { Handler } from '../../../../src/worker/http/exchange.js';
+import { methodNotAllowed, notFound } from '../../../../src/worker/http/responses.js';
+import { serveWith } from '../../../support/express-server.js';
+import { RawConnection, request } from '../../../support/raw-http.js';
+
+function throwing(thrown: unknown, before: Handler = () => {}): Handler {
+  return (req, res, next) => {
+    before(req, res, next);
+    throw thrown;
+  };
+}
+
+describe('What a handler throws', () => {
+  it('is answered with its code where it is an expected failure, and not logged as a defect', async () => {
+    await using server = await serveWith([throwing(new RelayError('timeout', 'too long'))]);
+    expect(await server.get()).toMatchObject({ status: 504, body: { error: 'timeout', message: 'too long' } });
+    expect(server.log.events).not.toContain('internal_error');
+  });
+
+  it.each([[new TypeError('secret')], ['secret'], [{ status: 404, message: 'secret' }]])(
+    'is answered with internal_error alone where it is a defect, and logged: %p',
+    async (thrown) => {
+      await using server = await serveWith([throwing(thrown)]);
+      const answer = await server.get('X-Request-Id: mine');
+      expect(answer).toMatchObject({ status: 500, body: { error: 'internal_error', message: 'internal error' } });
+      expect(answer.text).not.toContain('secret');
+      const [defect] = server.log.entries.filter(({ event }) => event === 'internal_error');
+      expect(defect).toMatchObject({ level: 'error', fields: { request_id: 'mine', error: expect.any(String) } });
+    },
+  );
+
+  it('is answered with 400 where a path holds a bad percent escape', async () => {
+    await using server = await serveWith([throwing(new URIError('secret'))]);
+    expect(await server.get()).toMatchObject({ status: 400, body: { message: 'path: holds a bad percent escape' } });
+    expect(server.log.events).not.toContain('internal_error');
+  });
+
+  it.each<[string, Handler]>([
+    ['the client has gone', throwing(cancelled('the client has gone'))],
+    ['the response has begun', throwing(new RelayError('timeout', 'late'), (_req, res) => void res.write('half'))],
+  ])('ends the connection where %s', async (_, handler) => {
+    await using server = await serveWith([handler]);
+    using connection = await RawConnection.open(server.port);
+    connection.send(request('GET /'));
+    await connection.closed();
+    expect(server.log.events).not.toContain('internal_error');
+  });
+
+  it('changes nothing of an answer that has been sent', async () => {
+    const answered: Handler = (_req, res) => void res.status(200).json({ done: true });
+    await using server = await serveWith([throwing(new Error('late'), answered)]);
+    expect(await server.get()).toMatchObject({ status: 200, body: { done: true } });
+    expect(server.log.events).toContain('internal_error');
+  });
+});
+
+describe('A request that no route takes', () => {
+  it('is answered with 404', async () => {
+    await using server = await serveWith([notFound]);
+    expect(await server.get()).toMatchObject({ status: 404, body: { error: 'not_found' } });
+  });
+
+  it('is answered with 405 and the methods that the path accepts', async () => {
+    await using server = await serveWith([methodNotAllowed('GET', 'HEAD')]);
+    expect(await server.send(request('POST /'))).toMatchObject({
+      status: 405,
+      headers: { allow: 'GET, HEAD' },
+      body: { error: 'method_not_allowed', message: 'this path accepts GET, HEAD' },
+    });
+  });
+});

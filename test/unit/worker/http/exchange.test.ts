@@ -1,0 +1,178 @@
+import { systemClock } from '../../../../src/shared/clock.js';
+import { atRoute, type Handler, requestIdFrom } from '../../../../src/worker/http/exchange.js';
+import { JobReport } from '../../../../src/worker/jobs/job-report.js';
+import { type ExpressServer, passed, serveWith } from '../../../support/express-server.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { RawConnection, request } from '../../../support/raw-http.js';
+import { until } from '../../../support/until.js';
+
+const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
+
+/** The fields of the one record that the server has logged. */
+async function recordOf({ log }: ExpressServer) {
+  const entry = await until(() => log.entries[0], 'the record');
+  expect([log.entries.length, entry.level, entry.event]).toEqual([1, 'info', 'http_request_completed']);
+  return entry.fields;
+}
+
+async function countsOf({ metrics }: ExpressServer, family: string) {
+  const { values = [] } = (await metrics.changes()).find(({ name }) => name === `model_api_${family}`) ?? {};
+  return values.filter(({ value }) => value > 0);
+}
+
+describe('A request id', () => {
+  it.each(['a', 'A-Za_z0.9', 'x'.repeat(64), '6f1d-22'])("is the client's own where it is well formed: %s", (id) => {
+    expect(requestIdFrom(id)).toBe(id);
+  });
+
+  it.each([undefined, '', 'x'.repeat(65), 'a b', 'a\n', 'é', 'a,b', '{"x":1}', '../x'])(
+    'is a new UUID where it is not: %j',
+    (header) => {
+      expect(requestIdFrom(header)).toMatch(uuid);
+    },
+  );
+
+  it('is never given twice', () => {
+    const ids = Array.from({ length: 1000 }, () => requestIdFrom(undefined));
+    expect(new Set(ids).size).toBe(1000);
+  });
+});
+
+describe('Every response', () => {
+  const common = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+  it('has the request id and the common headers', async () => {
+    await using server = await serveWith([passed]);
+    expect((await server.get('X-Request-Id: mine')).headers).toMatchObject({ ...common, 'x-request-id': 'mine' });
+    const { headers } = await server.get();
+    expect(headers).toMatchObject({ ...common, 'x-request-id': expect.stringMatching(uuid) });
+    expect(headers.connection).not.toBe('close');
+  });
+
+  it('is the last one on its connection where the worker is about to exit', async () => {
+    await using server = await serveWith([passed], { isClosing: () => true });
+    expect((await server.get()).headers.connection).toBe('close');
+  });
+
+  it('is the last one on its connection where the client waits to be told to continue', async () => {
+    await using server = await serveWith([passed]);
+    const answer = await server.send(request('POST /', ['Expect: 100-continue', 'Content-Length: 5']));
+    expect(answer).toMatchObject({ status: 200, headers: { connection: 'close' } });
+  });
+});
+
+describe('The record of a request', () => {
+  it('tells its line, its status and how long it took', async () => {
+    const clock = new FakeClock();
+    const slow: Handler = (_req, _res, next) => void clock.advance(12.34).then(() => next());
+    await using server = await serveWith([slow, passed], { clock });
+    await server.get('X-Request-Id: mine');
+    expect(await recordOf(server)).toEqual({
+      request_id: 'mine',
+      method: 'GET',
+      path: '/',
+      status_code: 200,
+      duration_ms: 12.3,
+    });
+  });
+
+  it.each([
+    ['/version?secret', '/version'],
+    ['/version#secret', '/version'],
+    ['http://secret:secret@localhost/version?secret', '/version'],
+    [`/${'x'.repeat(300)}`, `/${'x'.repeat(255)}`],
+  ])('holds the path of %s and nothing else of it', async (target, path) => {
+    await using server = await serveWith([passed]);
+    await server.send(request(`GET ${target}`));
+    expect((await recordOf(server)).path).toBe(path);
+  });
+
+  it('names the client, cut to a sane length, and the code of an error', async () => {
+    const refuse: Handler = (_req, res) => {
+      res.locals.client = `key ${'x'.repeat(200)}`;
+      res.locals.error = 'forbidden';
+      res.status(403).end();
+    };
+    await using server = await serveWith([refuse]);
+    await server.get();
+    const { client, ...fields } = await recordOf(server);
+    expect(client).toHaveLength(128);
+    expect(fields).toMatchObject({ status_code: 403, error: 'forbidden' });
+  });
+
+  it('tells how the job ended, and what it has used where that is known', async () => {
+    const clock = new FakeClock();
+    const end = { type: 'job-end', outcome: 'ok', text: '', model: null, conversation: null } as const;
+    const usage = {
+      inputTokens: null,
+      outputTokens: null,
+      costUsd: null,
+      cacheReadTokens: null,
+      cacheWriteTokens: null,
+    };
+    const runJob: Handler = (_req, res, next) => {
+      const report = new JobReport(clock);
+      const figures = { queueMs: 1, executionMs: 2, processorMs: 3, peakMemoryBytes: null };
+      report.follow({ ...end, usage, estimate: null, stopSequence: null, ...figures });
+      res.locals.job = report;
+      next();
+    };
+    await using server = await serveWith([runJob, passed]);
+    await server.get();
+    const fields = await recordOf(server);
+    expect(fields).toMatchObject({ outcome: 'ok', queue_ms: 1, execution_ms: 2, processor_ms: 3 });
+    expect(fields).not.toHaveProperty('peak_memory_bytes');
+  });
+});
+
+describe('A request that was answered', () => {
+  const refuse: Handler = (_req, res) => {
+    res.locals.error = 'unauthorized';
+    res.status(401).end();
+  };
+
+  it('is counted under its method, route and status, with its error', async () => {
+    await using server = await serveWith([atRoute('/version'), refuse]);
+    await server.get();
+    await recordOf(server);
+    expect(await countsOf(server, 'http_requests_total')).toEqual([
+      { labels: { method: 'GET', route: '/version', code: '401' }, value: 1 },
+    ]);
+  });
+
+  it('is counted with the code of its error', async () => {
+    await using server = await serveWith([refuse]);
+    await server.get();
+    await recordOf(server);
+    expect(await countsOf(server, 'errors_total')).toEqual([
+      { labels: { route: 'other', error: 'unauthorized' }, value: 1 },
+    ]);
+  });
+});
+
+describe('The keeper of the heap', () => {
+  it('is called for each exchange that has ended', async () => {
+    let exchanges = 0;
+    await using server = await serveWith([passed], { heap: { touch: () => exchanges++ } });
+    await Promise.all([server.get(), server.get()]);
+    await until(() => server.log.entries.length === 2, 'both records');
+    expect(exchanges).toBe(2);
+  });
+});
+
+describe('A request whose client has gone', () => {
+  it('is logged as 499 and counted as aborted, and nothing else', async () => {
+    await using server = await serveWith([atRoute('/ask'), () => {}], { clock: systemClock });
+    using connection = await RawConnection.open(server.port);
+    connection.send(request('GET /'));
+    await until(() => server.metrics.hasNews, 'the request');
+    connection.reset();
+    expect(await recordOf(server)).toMatchObject({ status_code: 499 });
+    const families = await server.metrics.changes();
+    const valuesOf = (family: string) =>
+      families.find(({ name }) => name === `model_api_${family}`)?.values.filter(({ value }) => value !== 0);
+    expect(valuesOf('http_aborted_requests_total')).toEqual([{ labels: { route: '/ask' }, value: 1 }]);
+    expect(valuesOf('http_requests_total')).toEqual([]);
+    expect(valuesOf('http_requests_in_flight')).toEqual([]);
+  });
+});

@@ -1,0 +1,248 @@
+import type { IdempotencyStore } from '../../../../src/primary/store/contract/answers.js';
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-answers.js';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { type KeyedRoutes, keyedRoutes } from '../../../support/keyed-routes.js';
+import { begun, said } from '../../../support/openai-door.js';
+import { until } from '../../../support/until.js';
+
+const ok = [...begun, ...said('Hel', 'lo'), jobDone({ queueMs: 5, executionMs: 7 })];
+const admitted = begun[0] as JobEvent;
+const refusedDisk: Partial<IdempotencyStore> = { keep: () => Promise.reject(new Error('disk full')) };
+
+/** Each job has these events; a promise among them is waited for. */
+function open(
+  events: readonly (JobEvent | Promise<unknown>)[],
+  store: Partial<IdempotencyStore> = {},
+): Promise<KeyedRoutes> {
+  const memory = new MemoryAnswers();
+  const run = async function* () {
+    for (const event of events) {
+      if (event instanceof Promise) await event;
+      else yield event;
+    }
+  };
+  return keyedRoutes(run, {
+    take: (...asked) => memory.take(...asked),
+    keep: (...kept) => memory.keep(...kept),
+    read: (...asked) => memory.read(...asked),
+    release: () => memory.release(),
+    expire: (at) => memory.expire(at),
+    ...store,
+  });
+}
+
+const dialects = [
+  { path: '/v1/chat/completions', body: { model: 'm', messages: [{ role: 'user', content: 'Hi' }] } },
+  { path: '/v1/messages', body: { model: 'm', max_tokens: 9, messages: [{ role: 'user', content: 'Hi' }] } },
+] as const;
+const key = { 'idempotency-key': 'k' };
+
+describe('A request with a key that is sent again', () => {
+  it('gets the first answer, byte for byte, and runs no model', async () => {
+    await using routes = await open(ok);
+    const first = await routes.ask();
+    const again = await routes.ask();
+    expect([again.status, again.text]).toEqual([200, first.text]);
+    expect(again.headers.get('content-type')).toBe(first.headers.get('content-type'));
+    expect([first.isReplayed, again.isReplayed]).toEqual([false, true]);
+    expect(again.headers.get('x-request-id')).not.toBe(first.headers.get('x-request-id'));
+    expect(routes.jobs).toHaveLength(1);
+  });
+
+  it('gets the first stream, with all that makes it one', async () => {
+    await using routes = await open([admitted, { type: 'job-queued', position: 1, reason: 'slot' }, ...ok.slice(1)]);
+    const first = await routes.ask({ prompt: 'Hi', stream: true });
+    const again = await routes.ask({ prompt: 'Hi', stream: true });
+    expect(first.text).toContain('event: queued');
+    expect([again.status, again.text, again.isReplayed]).toEqual([200, first.text, true]);
+    for (const name of ['content-type', 'cache-control', 'x-accel-buffering']) {
+      expect(again.headers.get(name)).toBe(first.headers.get(name));
+    }
+    expect(routes.jobs).toHaveLength(1);
+  });
+
+  it.each(dialects)('gets it through $path, too, with what its headers told', async ({ path, body }) => {
+    await using routes = await open(ok);
+    for (const stream of [false, true]) {
+      const sent = { ...body, stream, odd: 1 };
+      const send = () => routes.post(path, sent, { 'idempotency-key': `stream ${stream}` });
+      const [first, again] = [await send(), await send()];
+      expect([again.status, again.text, again.isReplayed]).toEqual([200, first.text, true]);
+      for (const name of ['x-session', 'x-ignored-parameters']) {
+        expect(first.headers.get(name)).not.toBeNull();
+        expect(again.headers.get(name)).toBe(first.headers.get(name));
+      }
+    }
+    expect(routes.jobs).toHaveLength(2);
+  });
+
+  it('gets the acceptance of its background job, and no second one', async () => {
+    await using routes = await open(ok);
+    const accept = () => routes.ask({ prompt: 'Hi' }, { prefer: 'respond-async' });
+    const [first, again] = [await accept(), await accept()];
+    expect([again.status, again.text, again.isReplayed]).toEqual([202, first.text, true]);
+    for (const name of ['location', 'preference-applied']) {
+      expect(first.headers.get(name)).not.toBeNull();
+      expect(again.headers.get(name)).toBe(first.headers.get(name));
+    }
+    expect((await routes.ask()).status).toBe(422);
+    expect(routes.jobs).toHaveLength(1);
+  });
+
+  it('runs again where there is no key', async () => {
+    await using routes = await open(ok);
+    for (let n = 0; n < 2; n++) await routes.post('/ask', { prompt: 'Hi' });
+    expect(routes.jobs).toHaveLength(2);
+  });
+
+  it.each([{ path: '/ask', body: { prompt: 'Hi' } }, ...dialects])(
+    'gets the failure that the model had, with what it says on retries: $path',
+    async ({ path, body }) => {
+      const failure = { code: 'cli_error', message: 'it crashed', reason: 'crashed' } as const;
+      await using routes = await open([...begun, jobFailed('cli_error', { failure })]);
+      const [first, again] = [await routes.post(path, body, key), await routes.post(path, body, key)];
+      expect(again).toMatchObject({ status: 500, text: first.text, isReplayed: true });
+      expect(again.headers.get('x-should-retry')).toBe(path === '/ask' ? null : 'false');
+      expect(routes.jobs).toHaveLength(1);
+    },
+  );
+
+  it('gets the failure inside of a stream', async () => {
+    await using routes = await open([...begun, ...said('Hel'), jobFailed('timeout')]);
+    const first = await routes.ask({ prompt: 'Hi', stream: true });
+    const again = await routes.ask({ prompt: 'Hi', stream: true });
+    expect(first.text).toContain('event: error');
+    expect([again.text, again.isReplayed]).toEqual([first.text, true]);
+  });
+
+  it('is counted by the error that it gets', async () => {
+    await using routes = await open([...begun, jobFailed('timeout')]);
+    await routes.ask();
+    await routes.ask();
+    const records = await until(() => {
+      const all = routes.server.log.entries.filter(({ event }) => event === 'http_request_completed');
+      return all.length === 2 ? all : null;
+    }, 'two records');
+    expect(records.map(({ fields }) => [fields.error, fields.outcome])).toEqual([
+      ['timeout', 'timeout'],
+      ['timeout', undefined],
+    ]);
+  });
+});
+
+describe('A request with the key of another one', () => {
+  it.each([
+    ['another body', { prompt: 'Ho' }, {}],
+    ['another manner', { prompt: 'Hi' }, { accept: 'text/event-stream' }],
+  ])('is refused: %s', async (_what, body, headers) => {
+    await using routes = await open(ok);
+    await routes.ask();
+    const other = await routes.ask(body, headers);
+    expect([other.status, JSON.parse(other.text)]).toMatchObject([422, { error: 'idempotency_mismatch' }]);
+    expect(routes.jobs).toHaveLength(1);
+  });
+
+  it('is refused at another path, in the form of that API', async () => {
+    await using routes = await open(ok);
+    await routes.ask();
+    for (const { path, body } of dialects) {
+      const { status, text } = await routes.post(path, body, key);
+      expect([status, JSON.parse(text).error.type]).toEqual([422, 'invalid_request_error']);
+    }
+  });
+
+  it('is answered where it is of another client', async () => {
+    await using routes = await open(ok);
+    await routes.ask();
+    expect((await routes.ask({ prompt: 'Ho' }, { 'x-client': 'key bob' })).status).toBe(200);
+  });
+});
+
+describe('A request whose first is still running', () => {
+  it('is told so, and gets the answer later', async () => {
+    const { promise, resolve } = withResolvers();
+    await using routes = await open([...begun, promise, ...ok.slice(2)]);
+    const first = routes.ask();
+    await until(() => routes.jobs.length === 1, 'the first job');
+    const early = await routes.ask();
+    expect([early.status, early.headers.get('retry-after')]).toEqual([409, '3']);
+    expect(JSON.parse(early.text)).toMatchObject({ error: 'idempotency_in_progress', retry_after_seconds: 3 });
+    resolve();
+    const { text } = await first;
+    expect(await routes.ask()).toMatchObject({ status: 200, text, isReplayed: true });
+  });
+});
+
+describe('A key is free again', () => {
+  it.each<[string, readonly JobEvent[], number]>([
+    ['before it was admitted', [jobFailed('cli_error')], 500],
+    ['in the queue', [admitted, jobFailed('queue_timeout')], 504],
+    [
+      'to be sent again later',
+      [
+        ...begun,
+        jobFailed('shutting_down', { failure: { code: 'shutting_down', message: 'bye', retryAfterSeconds: 5 } }),
+      ],
+      503,
+    ],
+  ])('after a failure %s', async (_when, events, status) => {
+    await using routes = await open(events);
+    for (let n = 0; n < 2; n++) expect(await routes.ask()).toMatchObject({ status, isReplayed: false });
+    const streams = [
+      await routes.ask({ prompt: 'Hi', stream: true }),
+      await routes.ask({ prompt: 'Hi', stream: true }),
+    ];
+    expect(streams.map(({ isReplayed }) => isReplayed)).toEqual([false, false]);
+    expect(streams.map(({ text }) => text.includes('Recorded'))).toEqual([false, false]);
+    expect(routes.jobs).toHaveLength(4);
+  });
+
+  it('when its client goes away', async () => {
+    const { promise } = withResolvers();
+    await using routes = await open([...begun, promise]);
+    const controller = new AbortController();
+    const gone = routes.post('/ask', { prompt: 'Hi' }, key, controller.signal).catch(() => 'gone');
+    await until(() => routes.jobs.length === 1, 'the first job');
+    controller.abort();
+    expect(await gone).toBe('gone');
+    await until(async () => {
+      const probe = new AbortController();
+      const sent = routes.post('/ask', { prompt: 'Hi' }, key, probe.signal).catch(() => 'gone');
+      const isRun = await until(() => routes.jobs.length === 2, 'a second job', 500).then(
+        () => true,
+        () => false,
+      );
+      probe.abort();
+      await sent;
+      return isRun;
+    }, 'the key to be free');
+  });
+});
+
+describe('An answer that is not kept', () => {
+  it('is sent, and says so', async () => {
+    await using routes = await open(ok, refusedDisk);
+    for (let n = 0; n < 2; n++) {
+      const answer = await routes.ask();
+      expect(JSON.parse(answer.text)).toMatchObject({ response: 'Hello' });
+      expect([answer.isReplayed, answer.headers.get('idempotency-recorded')]).toEqual([false, 'false']);
+    }
+    const { text } = await routes.ask({ prompt: 'Hi', stream: true });
+    expect(text).toContain(': Idempotency-Recorded: false\n\nevent: done\n');
+  });
+
+  it.each([false, true])('is one that is too long (streamed: %s)', async (stream) => {
+    const long = 'x'.repeat(16_000);
+    const count = Math.ceil(maxRecordedBytes / long.length);
+    await using routes = await open([...begun, ...said(...Array.from({ length: count }, () => long)), jobDone()]);
+    const first = await routes.ask({ prompt: 'Hi', stream });
+    expect(first.text.length).toBeGreaterThan(maxRecordedBytes);
+    if (stream) expect(first.text).toContain(': Idempotency-Recorded: false\n\nevent: done\n');
+    else expect(first.headers.get('idempotency-recorded')).toBe('false');
+    expect((await routes.ask({ prompt: 'Hi', stream })).isReplayed).toBe(false);
+    expect(routes.jobs).toHaveLength(2);
+  });
+});

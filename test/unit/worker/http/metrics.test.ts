@@ -1,0 +1,120 @@
+import type { FamilyFigures } from '../../../../src/shared/metrics/figures.js';
+import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { families } from '../../../support/families.js';
+
+const ofTheWorker = [
+  'http_requests_total',
+  'http_request_duration_seconds',
+  'http_requests_in_flight',
+  'http_aborted_requests_total',
+  'errors_total',
+  'log_write_errors_total',
+];
+
+function valuesOf(changes: readonly FamilyFigures[], family: string): FamilyFigures['values'] {
+  return changes.find(({ name }) => name === `model_api_${family}`)?.values ?? [];
+}
+
+async function grownIn(metrics: HttpMetrics, family: string) {
+  const values = valuesOf(await metrics.changes(), family);
+  return values.filter(({ value }) => value !== 0).map(({ labels, value }) => ({ labels, value }));
+}
+
+/** Metrics whose first report, with every series, has been made. */
+async function reported(): Promise<HttpMetrics> {
+  const metrics = new HttpMetrics();
+  await metrics.changes();
+  return metrics;
+}
+
+describe('The metrics of a worker', () => {
+  it.each(ofTheWorker)('hold every series of %s from the first report on', async (name) => {
+    const values = valuesOf(await new HttpMetrics().changes(), name);
+    const { type, labelSets } = families[name] ?? {};
+    const counts = values.filter(({ metricName = '' }) => type !== 'histogram' || metricName.endsWith('_count'));
+    const sorted = (sets: readonly object[]) =>
+      sets.map((set) => JSON.stringify(Object.entries(set).toSorted())).sort();
+    expect(sorted(counts.map(({ labels }) => labels))).toEqual(sorted(labelSets ?? []));
+  });
+
+  it('tell of themselves as a worker', async () => {
+    const changes = await new HttpMetrics().changes();
+    const values = valuesOf(changes, 'process_resident_memory_bytes');
+    expect(values).toEqual([{ labels: { process: 'worker' }, value: expect.any(Number) }]);
+  });
+
+  it('count an answer, and how long it took', async () => {
+    const metrics = await reported();
+    metrics.opened();
+    expect(await grownIn(metrics, 'http_requests_in_flight')).toEqual([{ labels: {}, value: 1 }]);
+    metrics.completed('GET', '/version', 200, 0.5);
+    const changes = await metrics.changes();
+    const labels = { method: 'GET', route: '/version', code: '200' };
+    expect(valuesOf(changes, 'http_requests_total')).toEqual([{ labels, value: 1 }]);
+    expect(valuesOf(changes, 'http_requests_in_flight')).toEqual([{ labels: {}, value: 0 }]);
+    const sum = valuesOf(changes, 'http_request_duration_seconds').find(({ metricName = '' }) =>
+      /_sum$/.test(metricName),
+    );
+    expect(sum).toMatchObject({ labels, value: 0.5 });
+  });
+
+  it('time only what an endpoint has answered', async () => {
+    const metrics = await reported();
+    for (const [route, code] of [
+      ['other', 404],
+      ['/ask', 405],
+    ] as const) {
+      metrics.opened();
+      metrics.completed('GET', route, code, 0.5);
+    }
+    expect(valuesOf(await metrics.changes(), 'http_request_duration_seconds')).toEqual([]);
+  });
+
+  it('count errors, aborted requests and lost log records', async () => {
+    const metrics = await reported();
+    metrics.failed('/ask', 'timeout');
+    metrics.opened();
+    metrics.aborted('/chat');
+    metrics.logWriteFailed();
+    const changes = await metrics.changes();
+    expect(valuesOf(changes, 'errors_total')).toEqual([{ labels: { route: '/ask', error: 'timeout' }, value: 1 }]);
+    expect(valuesOf(changes, 'http_aborted_requests_total')).toEqual([{ labels: { route: '/chat' }, value: 1 }]);
+    expect(valuesOf(changes, 'http_requests_in_flight')).toEqual([{ labels: {}, value: 0 }]);
+    expect(valuesOf(changes, 'log_write_errors_total')).toEqual([{ labels: {}, value: 1 }]);
+  });
+
+  it('count bytes that never became a request, which were never in flight', async () => {
+    const metrics = await reported();
+    metrics.refused('', 431, 'validation_error');
+    const changes = await metrics.changes();
+    expect(valuesOf(changes, 'http_requests_total')).toEqual([
+      { labels: { method: 'other', route: 'other', code: '431' }, value: 1 },
+    ]);
+    expect(valuesOf(changes, 'errors_total')).toEqual([
+      { labels: { route: 'other', error: 'validation_error' }, value: 1 },
+    ]);
+    expect(valuesOf(changes, 'http_requests_in_flight')).toEqual([{ labels: {}, value: 0 }]);
+  });
+});
+
+describe('News for the primary', () => {
+  it('is there before the first report, and not after it', async () => {
+    const metrics = new HttpMetrics();
+    expect(metrics.hasNews).toBe(true);
+    await metrics.changes();
+    expect(metrics.hasNews).toBe(false);
+  });
+
+  it.each<[string, (metrics: HttpMetrics) => void]>([
+    ['has begun', (metrics) => metrics.opened()],
+    ['was answered, however long ago it began', (metrics) => metrics.completed('POST', '/ask', 200, 60)],
+    ['was aborted, however long ago it began', (metrics) => metrics.aborted('/ask')],
+    ['was refused before it became one', (metrics) => metrics.refused('', 400, 'validation_error')],
+  ])('is there when a request %s', async (_, happen) => {
+    const metrics = await reported();
+    happen(metrics);
+    expect(metrics.hasNews).toBe(true);
+    await metrics.changes();
+    expect(metrics.hasNews).toBe(false);
+  });
+});

@@ -1,0 +1,487 @@
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { delay, systemClock } from '../../../../src/shared/clock.js';
+import { bindTcp } from '../../../../src/shared/listening-socket.js';
+import type { Listener } from '../../../../src/worker/http/connection.js';
+import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
+import { ReadingPace } from '../../../../src/worker/http/paced-reading.js';
+import { HttpServer } from '../../../../src/worker/http/server.js';
+import { LogBook } from '../../../support/log-book.js';
+import { jsonPost, RawConnection, request } from '../../../support/raw-http.js';
+import { until } from '../../../support/until.js';
+
+const limits = {
+  ...{ headersMs: 300, requestMs: 600, keepAliveMs: 200, unreadMs: 300, checkEveryMs: 50, watchEveryMs: 20 },
+  ...{ unsentBytes: 64 * 1024 * 1024, unsentMs: 100 },
+};
+/** More than the kernel takes for a reader that does not read. */
+const largeBytes = 16 * 1024 * 1024;
+const garbage = 'this is no HTTP\r\n\r\n';
+
+/** Answers each request with its path: `/held` when told to, `/body` once its body is there, any other at once. */
+class Exchanges {
+  readonly begun: string[] = [];
+  readonly closed: string[] = [];
+  readonly held: (() => void)[] = [];
+
+  readonly listener: Listener = (req, res) => {
+    this.begun.push(req.url ?? '');
+    res.once('close', () => this.closed.push(req.url ?? ''));
+    res.setHeader('X-Request-Id', `of ${req.url}`);
+    const answer = () => res.end(req.url);
+    if (!req.url?.startsWith('/jobless')) Object.assign(res, { locals: { job: {} } });
+    if (/^\/(held|jobless)/.test(req.url ?? '')) this.held.push(answer);
+    else if (req.url === '/large') res.end(Buffer.alloc(largeBytes));
+    else if (req.url === '/stream') this.#pingForever(res);
+    else if (req.url === '/body') req.resume().once('end', answer);
+    else if (req.url === '/too-large') res.writeHead(413, { 'Content-Length': 0 }).end();
+    else if (req.url === '/closing') res.setHeader('Connection', 'close').end(req.url);
+    else answer();
+  };
+
+  /** More than the kernel takes, and then a little every now and then, as a stream with pings has it. */
+  #pingForever(res: Parameters<Listener>[1]): void {
+    res.write(Buffer.alloc(largeBytes));
+    const stop = systemClock.every(limits.unreadMs / 10, () => res.write(': ping\n\n'));
+    res.once('close', stop);
+  }
+}
+
+async function start(changes: Partial<typeof limits> = {}) {
+  const exchanges = new Exchanges();
+  const log = new LogBook();
+  const metrics = new HttpMetrics();
+  const limit = { admit: () => Promise.reject(new Error('only connections on a Unix socket are asked about')) };
+  const parts = { log, metrics, clock: systemClock, limit, pace: new ReadingPace(systemClock) };
+  const server = new HttpServer(exchanges.listener, parts, { ...limits, ...changes });
+  const { fd, address } = await bindTcp('127.0.0.1', 0);
+  await server.listen(fd);
+  const port = address?.port ?? 0;
+  const connection = await RawConnection.open(port);
+  const stop = async () => {
+    connection[Symbol.dispose]();
+    await server.stop(0);
+  };
+  return { server, port, exchanges, log, metrics, connection, [Symbol.asyncDispose]: stop };
+}
+
+const commonHeaders = { 'cache-control': 'no-store', 'x-content-type-options': 'nosniff' };
+
+function get(...paths: string[]): Buffer {
+  return Buffer.concat(paths.map((path) => request(`GET ${path}`)));
+}
+
+/** Reads this many bytes, and no further than the system has read by then. */
+async function take(socket: Socket, bytes: number): Promise<void> {
+  for (let taken = 0; taken < bytes; ) {
+    const [piece] = (await once(socket.resume(), 'data')) as [Buffer];
+    socket.pause();
+    taken += piece.length;
+  }
+}
+
+function textOf({ text }: { text: string }): string {
+  return text;
+}
+
+function refusal(message: string, requestId: unknown = expect.any(String)) {
+  return { error: 'validation_error', message, request_id: requestId, details: [] };
+}
+
+describe('One connection', () => {
+  it('gets pipelined requests answered in order, each begun only when the one before has been answered', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', '/2', '/3'));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    expect(exchanges.begun).toEqual(['/held']);
+    expect(connection.hasMore).toBe(false);
+    answer();
+    const texts = [await connection.answer(), await connection.answer(), await connection.answer()].map(textOf);
+    expect(texts).toEqual(['/held', '/2', '/3']);
+  });
+
+  it('gets a hundred pipelined requests answered', async () => {
+    await using server = await start();
+    const paths = Array.from({ length: 100 }, (_, n) => `/${n}`);
+    server.connection.send(get(...paths));
+    for (const path of paths) expect(textOf(await server.connection.answer())).toBe(path);
+  });
+
+  it('gets a refusal in place of all that wait, when more wait than the limit', async () => {
+    await using server = await start();
+    const { connection, exchanges, log } = server;
+    connection.send(get('/held', ...Array.from({ length: 300 }, (_, n) => `/${n}`)));
+    (await until(() => exchanges.held[0], 'the first request'))();
+    expect(await connection.answer()).toMatchObject({ text: '/held' });
+    const { status, headers, body } = await connection.answer();
+    expect([status, body.error]).toEqual([429, 'concurrency_limited']);
+    expect(headers).toMatchObject({ connection: 'close', 'retry-after': '1' });
+    await connection.closed();
+    expect([exchanges.begun, connection.hasMore, log.entries.length]).toEqual([['/held'], false, 1]);
+  });
+
+  it('is closed when its client goes on sending requests after that', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', ...Array.from({ length: 600 }, (_, n) => `/${n}`)));
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+
+  it.each<[string, (connection: RawConnection) => void]>([
+    ['ends its half', (connection) => connection.endInput()],
+    ['resets it', (connection) => connection.reset()],
+    ['stays', () => {}],
+  ])(
+    'is closed where its client sends a body behind a job that is too large to be read ahead, and %s',
+    async (_, leave) => {
+      await using server = await start();
+      const { connection, exchanges } = server;
+      connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(200_000))]));
+      await until(() => exchanges.held[0], 'the job');
+      leave(connection);
+      await until(() => exchanges.closed.includes('/held'), 'the job to be given up', 1000);
+      expect(exchanges.begun).toEqual(['/held']);
+    },
+  );
+
+  it('is not closed for a large body behind a request that has no job', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/jobless'), jsonPost('/body', Buffer.alloc(200_000))]));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    await delay(systemClock, 5 * limits.watchEveryMs);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/jobless', '/body']);
+  });
+
+  it('is not closed for a small body behind a job', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), jsonPost('/body', Buffer.alloc(10_000))]));
+    const answer = await until(() => exchanges.held[0], 'the job');
+    await delay(systemClock, 5 * limits.watchEveryMs);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/body']);
+  });
+
+  it('does not begin a waiting request when its client has gone', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/held', '/2'));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    connection[Symbol.dispose]();
+    await until(() => exchanges.closed.includes('/held'), 'the server to notice');
+    answer();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+
+  it('does not begin a waiting request after an answer that closes the connection', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(get('/closing', '/2'));
+    expect(await connection.answer()).toMatchObject({ text: '/closing', headers: { connection: 'close' } });
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/closing']);
+  });
+
+  it('is closed when its client reads nothing of an answer, and not while it reads slowly', async () => {
+    await using house = await start();
+    const { exchanges, port } = house;
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.write(get('/large'));
+    await until(() => exchanges.begun.includes('/large'), 'the request');
+    for (let piece = 0; piece < 4; piece++) {
+      await delay(systemClock, limits.unreadMs / 2);
+      await take(socket, largeBytes / 8);
+    }
+    expect(exchanges.closed).toEqual([]);
+    await until(() => exchanges.closed.includes('/large'), 'the server to give up');
+    socket.destroy();
+  });
+
+  it.each(['/large', '/stream'])(
+    'is closed once its client has read nothing for the limit, no sooner and not much later: %s',
+    async (path) => {
+      await using house = await start();
+      const { exchanges, port } = house;
+      const socket = connect(port, '127.0.0.1').pause();
+      socket.on('error', () => {}).write(get(path));
+      await until(() => exchanges.begun.includes(path), 'the request');
+      const begunMs = performance.now();
+      await until(() => exchanges.closed.includes(path), 'the server to give up');
+      expect(performance.now() - begunMs).toBeGreaterThan(limits.unreadMs - 10);
+      expect(performance.now() - begunMs).toBeLessThan(1.9 * limits.unreadMs);
+      socket.destroy();
+    },
+  );
+
+  it('is closed sooner when its client reads nothing once the server is told to hurry, and never later', async () => {
+    await using house = await start();
+    const { server, exchanges, port } = house;
+    server.hurry(1);
+    server.hurry(60_000);
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.on('error', () => {}).write(get('/large'));
+    await until(() => exchanges.closed.includes('/large'), 'the server to give up', limits.unreadMs - 10);
+    socket.destroy();
+  });
+
+  it('is closed when clients together take too little of too much, those who wait longest first', async () => {
+    const unsentBytes = 2.5 * largeBytes;
+    await using house = await start({ unreadMs: 60_000, unsentBytes });
+    const { exchanges, port } = house;
+    const sockets = Array.from({ length: 4 }, () => connect(port, '127.0.0.1').pause());
+    for (const socket of sockets) socket.on('error', () => {}).write(get('/large'));
+    await until(() => exchanges.closed.length > 0, 'the server to give up');
+    await delay(systemClock, 10 * limits.watchEveryMs);
+    expect(exchanges.closed.length).toBeLessThanOrEqual(2); // the kernel has taken some of each
+    for (const socket of sockets) socket.destroy();
+  });
+
+  it('may take any time for an answer that follows another', async () => {
+    await using house = await start();
+    const { connection, exchanges } = house;
+    connection.send(get('/1', '/held'));
+    await connection.answer();
+    const answer = await until(() => exchanges.held[0], 'the second request');
+    await delay(systemClock, 2 * limits.unreadMs);
+    answer();
+    expect(await connection.answer()).toMatchObject({ text: '/held' });
+  });
+
+  it('is closed after the keep-alive time', async () => {
+    await using server = await start();
+    server.connection.send(get('/1'));
+    await server.connection.answer();
+    expect(await server.connection.closed()).toBeGreaterThan(limits.keepAliveMs);
+  });
+});
+
+describe('Bytes that are no request', () => {
+  it('are answered with 400 and logged, and the connection is closed even if the client keeps its side open', async () => {
+    await using server = await start();
+    const { connection, log } = server;
+    connection.send(garbage);
+    const { status, headers, body } = await connection.answer();
+    expect([status, body]).toEqual([400, refusal('the request is not valid HTTP')]);
+    expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': body.request_id, connection: 'close' });
+    const fields = { request_id: body.request_id, method: '', path: '', status_code: 400, duration_ms: 0 };
+    expect(log.entries).toEqual([
+      { level: 'info', event: 'http_request_completed', fields: { ...fields, error: 'validation_error' } },
+    ]);
+    await connection.closed();
+    await until(() => server.server.size === 0, 'the server to let go');
+  });
+
+  it.each([
+    [400, garbage],
+    [408, 'GET / HTTP/1.1\r\nHost: x\r\nX-Slow: '],
+    [431, request('GET /', [`X-Padding: ${'x'.repeat(20_000)}`])],
+  ])('are counted under their status: %d', async (code, bytes) => {
+    await using server = await start();
+    server.connection.send(bytes);
+    expect(await server.connection.answer()).toMatchObject({ status: code });
+    const families = await server.metrics.changes();
+    const countsOf = (family: string) => {
+      const { values = [] } = families.find(({ name }) => name === `model_api_${family}`) ?? {};
+      return values.filter(({ value }) => value > 0);
+    };
+    const labels = { method: 'other', route: 'other', code: String(code) };
+    expect(countsOf('http_requests_total')).toEqual([{ value: 1, labels }]);
+    expect(countsOf('errors_total')).toEqual([{ value: 1, labels: { route: 'other', error: 'validation_error' } }]);
+  });
+
+  it('are answered with 431 when the headers are too large, however much is still being sent', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(request('GET /', [`X-Padding: ${'x'.repeat(4_000_000)}`]));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([431, refusal('the headers are too large')]);
+  });
+
+  it('are answered with 408 when the headers come too slowly', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send('GET / HTTP/1.1\r\nHost: x\r\nX-Slow: ');
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([408, refusal('the request did not arrive in time')]);
+    expect(await connection.closed()).toBeGreaterThan(limits.headersMs);
+  });
+
+  it('are answered with 405 where they ask for a tunnel, which is logged and counted', async () => {
+    await using server = await start();
+    const { connection, log, metrics } = server;
+    connection.send(request('CONNECT example.com:443'));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body.error, headers.allow]).toEqual([405, 'method_not_allowed', '']);
+    await connection.closed();
+    expect(log.entries.map(({ fields }) => fields)).toEqual([
+      expect.objectContaining({ method: 'CONNECT', path: 'example.com:443', status_code: 405 }),
+    ]);
+    const { values = [] } = (await metrics.changes()).find(({ name }) => name.endsWith('http_requests_total')) ?? {};
+    expect(values.filter(({ value }) => value > 0).map(({ labels }) => labels)).toEqual([
+      { method: 'other', route: 'other', code: '405' },
+    ]);
+  });
+
+  it('close the connection where a tunnel is asked for behind an open request, which is logged', async () => {
+    await using server = await start();
+    const { connection, log, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), request('CONNECT example.com:443')]));
+    await connection.closed();
+    await until(() => exchanges.closed.includes('/held'), 'the job to be given up');
+    expect(log.entries.map(({ fields }) => fields)).toEqual([expect.objectContaining({ method: 'CONNECT' })]);
+  });
+
+  it('are answered after the answers that are due', async () => {
+    await using server = await start();
+    const { connection, exchanges, log } = server;
+    connection.send(Buffer.concat([get('/held', '/2'), Buffer.from(garbage)]));
+    const answer = await until(() => exchanges.held[0], 'the first request');
+    connection.send(garbage);
+    answer();
+    expect([await connection.answer(), await connection.answer()].map(textOf)).toEqual(['/held', '/2']);
+    expect(await connection.answer()).toMatchObject({ status: 400, headers: { connection: 'close' } });
+    await connection.closed();
+    expect(connection.hasMore).toBe(false);
+    expect(log.entries).toHaveLength(1);
+  });
+
+  it('are answered on a connection that has served a request before', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(get('/1'));
+    await connection.answer();
+    connection.send(garbage);
+    expect((await connection.answer()).status).toBe(400);
+  });
+
+  it('do not begin a waiting request whose body they break off', async () => {
+    await using server = await start();
+    const { connection, exchanges } = server;
+    connection.send(Buffer.concat([get('/held'), jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked'])]));
+    (await until(() => exchanges.held[0], 'the first request'))();
+    expect([(await connection.answer()).text, (await connection.answer()).status]).toEqual(['/held', 400]);
+    await connection.closed();
+    expect(exchanges.begun).toEqual(['/held']);
+  });
+});
+
+describe('A request that has been begun', () => {
+  it('is answered with 408 in its own exchange when its body comes too slowly', async () => {
+    await using server = await start();
+    const { connection, log } = server;
+    connection.send(jsonPost('/body', '{', ['Content-Length: 99']));
+    const { status, headers, body } = await connection.answer();
+    expect([status, body]).toEqual([408, refusal('the request did not arrive in time', 'of /body')]);
+    expect(headers).toMatchObject({ ...commonHeaders, 'x-request-id': 'of /body', connection: 'close' });
+    expect(await connection.closed()).toBeGreaterThan(limits.requestMs);
+    expect(log.entries).toEqual([]);
+  });
+
+  it('is answered with 400 in its own exchange when its body is no HTTP', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(jsonPost('/body', 'zz\r\n', ['Transfer-Encoding: chunked']));
+    const { status, body } = await connection.answer();
+    expect([status, body]).toEqual([400, refusal('the request is not valid HTTP', 'of /body')]);
+    await connection.closed();
+  });
+
+  it('gets no second answer when it was refused and its body never comes', async () => {
+    await using server = await start();
+    const { connection } = server;
+    connection.send(jsonPost('/too-large', '', ['Content-Length: 99']));
+    expect((await connection.answer()).status).toBe(413);
+    await connection.closed();
+    expect(connection.hasMore).toBe(false);
+  });
+});
+
+describe('A server that stops', () => {
+  it('ends idle connections at once, and any other when its answer has been sent', async () => {
+    await using house = await start();
+    const { server, connection, exchanges, port } = house;
+    using idle = await RawConnection.open(port);
+    idle.send(get('/1'));
+    await idle.answer();
+    connection.send(get('/held'));
+    const answer = await until(() => exchanges.held[0], 'the request');
+    const stopped = server.stop(10_000);
+    await idle.closed();
+    answer();
+    expect(textOf(await connection.answer())).toBe('/held');
+    await connection.closed();
+    expect(await stopped).toBe(true);
+  });
+
+  it('answers a connection that is new, and waits half a second for one that asks for nothing', async () => {
+    await using house = await start();
+    const { server, connection, port } = house;
+    using silent = await RawConnection.open(port);
+    await until(() => server.size === 2, 'both connections');
+    const stopped = server.stop(10_000);
+    connection.send(get('/1'));
+    expect(textOf(await connection.answer())).toBe('/1');
+    await connection.closed();
+    await silent.closed();
+    expect(await stopped).toBe(true);
+  });
+
+  it('sends an answer whole that was written before, however slowly it is read', async () => {
+    await using house = await start();
+    const socket = connect(house.port, '127.0.0.1').pause();
+    socket.write(get('/large'));
+    await until(() => house.exchanges.begun.includes('/large'), 'the request');
+    const stopped = house.server.stop(10_000);
+    let received = 0;
+    socket.on('data', (bytes) => {
+      received += bytes.length;
+    });
+    await once(socket.resume(), 'close');
+    expect(received).toBeGreaterThan(largeBytes);
+    expect(await stopped).toBe(true);
+  });
+
+  it('waits two seconds for requests without a job, and does not count them as cut', async () => {
+    await using house = await start();
+    const { server, connection, exchanges, port } = house;
+    using half = await RawConnection.open(port);
+    half.send('POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\nx');
+    connection.send(get('/jobless'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    expect(await server.stop(60_000)).toBe(true);
+  });
+
+  it('has seen the end of every exchange when it has stopped, also where the client went away', async () => {
+    await using house = await start();
+    const { server, connection, exchanges } = house;
+    connection.send(get('/held'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    const closed = server.retire(60_000).then(() => [...exchanges.closed]);
+    connection[Symbol.dispose]();
+    expect(await closed).toEqual(['/held']);
+  });
+
+  it('does not count an answer as cut of which its client takes nothing', async () => {
+    await using house = await start({ unreadMs: 60_000 });
+    const { server, exchanges, port } = house;
+    const socket = connect(port, '127.0.0.1').pause();
+    socket.on('error', () => {}).write(get('/stream'));
+    await until(() => exchanges.begun.includes('/stream'), 'the request');
+    expect(await server.stop(2000)).toBe(true);
+    socket.destroy();
+  });
+
+  it('tells that it had to cut an answer at its limit, and can be told to stop sooner', async () => {
+    await using house = await start();
+    const { server, connection, exchanges } = house;
+    connection.send(get('/held'));
+    await until(() => exchanges.held.length > 0, 'the request');
+    const stopped = server.stop(60_000);
+    expect(await server.stop(0)).toBe(false);
+    expect(await stopped).toBe(false);
+  });
+});

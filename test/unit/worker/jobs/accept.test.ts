@@ -1,0 +1,77 @@
+import type { Request } from 'express';
+import { RelayError } from '../../../../src/shared/errors.js';
+import { acceptJob, prefersAsync } from '../../../../src/worker/jobs/job-request.js';
+import { serveWith } from '../../../support/express-server.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+
+function prefers(prefer: string | undefined): boolean {
+  return prefersAsync({ get: () => prefer } as unknown as Pick<Request, 'get'>);
+}
+
+describe('Whoever prefers not to wait', () => {
+  it.each([
+    'respond-async',
+    'Respond-Async',
+    ' respond-async ',
+    'wait=10, respond-async',
+    'respond-async; x=y',
+    'a="b", respond-async',
+    'respond-async=""',
+    'respond-async = ; x=y',
+  ])('says so: %s', (prefer) => expect(prefers(prefer)).toBe(true));
+
+  it.each([
+    undefined,
+    '',
+    'wait=10',
+    'respond-asynchronously',
+    'respond-async2',
+    'x=respond-async',
+    'x="a, respond-async, b"',
+    'x="\\", respond-async',
+    'x="',
+    '"respond-async"',
+    'respond-async=1',
+    'respond-async="no"',
+    '""respond-async2',
+  ])('does not say so: %s', (prefer) => expect(prefers(prefer)).toBe(false));
+
+  it('says so in a header of any length, at no cost', () => {
+    const begunMs = performance.now();
+    for (const part of ['"\\', '"', ',', ' ', 'respond-async ', '"\\"']) prefers(part.repeat(16_000));
+    expect(performance.now() - begunMs).toBeLessThan(500);
+  });
+});
+
+const order = { operation: 'ask', text: 'Hi', isEffortNeeded: true, stream: false } as const;
+const form = { route: '/ask', model: null, tool: null } as const;
+
+describe('A job that outlives its request', () => {
+  it('is left to the primary, and its caller is told where to ask', async () => {
+    const primary = new FakePrimary({ accept: { id: 'some-id', createdAt: 0, isDurable: false } });
+    await using server = await serveWith([
+      (_req, res) => acceptJob(primary.asPrimary, res, order, form, ({ id }) => ({ beside: id })),
+    ]);
+    const { status, headers, body } = await server.get('X-Request-Id: mine');
+    expect([status, headers.location, headers['preference-applied']]).toEqual([202, '/jobs/some-id', 'respond-async']);
+    expect(body).toEqual({
+      beside: 'some-id',
+      job_id: 'some-id',
+      status: 'queued',
+      created_at: '1970-01-01T00:00:00.000Z',
+      durable: false,
+      request_id: 'mine',
+    });
+    const job = expect.objectContaining({ text: 'Hi', requestId: 'mine', isStreamed: true });
+    expect(primary.calls).toEqual([{ name: 'accept', request: { job, form: { ...form, isStructured: false } } }]);
+  });
+
+  it('is not promised where the primary refuses it', async () => {
+    const refusal = new RelayError('concurrency_limited', 'too many', { retryAfterSeconds: 30 });
+    const primary = new FakePrimary({ accept: refusal });
+    await using server = await serveWith([(_req, res) => acceptJob(primary.asPrimary, res, order, form)]);
+    const { status, headers, body } = await server.get();
+    expect([status, headers['retry-after'], body.error]).toEqual([429, '30', 'concurrency_limited']);
+    expect([headers.location, headers['preference-applied']]).toEqual([undefined, undefined]);
+  });
+});

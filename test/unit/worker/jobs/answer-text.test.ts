@@ -1,0 +1,212 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { SentBody } from '../../../../src/worker/http/sent-answer.js';
+import { AnswerText, storedBody } from '../../../../src/worker/jobs/answer-text.js';
+import { type SpillFile, SpillFolder } from '../../../../src/worker/jobs/spill-folder.js';
+import { answerInPieces, backgroundView } from '../../../support/background-view.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { jobDone } from '../../../support/job-records.js';
+import { LogBook } from '../../../support/log-book.js';
+
+/** Holds what JSON escapes, two and three bytes long characters, and a pair of surrogates. */
+const line = '"quoted" \\ tab\t \u2028 ü € 😀 \u0000\n';
+const long = line.repeat(4000);
+
+async function folder() {
+  const path = await mkdtemp(join(tmpdir(), 'prompt-relay-spill-'));
+  const log = new LogBook();
+  const remove = () => rm(path, { recursive: true, force: true });
+  return { path, log, spill: new SpillFolder(path, log), [Symbol.asyncDispose]: remove };
+}
+
+async function joined(pieces: AsyncIterable<string | Buffer>): Promise<Buffer> {
+  const all: Buffer[] = [];
+  for await (const piece of pieces) all.push(Buffer.from(piece));
+  return Buffer.concat(all);
+}
+
+/** In pieces of this many UTF-16 units, cut wherever it falls. */
+async function addAll(text: AnswerText, whole: string, size: number): Promise<void> {
+  for (let at = 0; at < whole.length; at += size) await text.add(whole.slice(at, at + size));
+}
+
+describe('The text of an answer', () => {
+  it('stays in memory where it is short', async () => {
+    await using house = await folder();
+    await using text = new AnswerText({ file: () => Promise.reject(new Error('no file is needed')) });
+    await addAll(text, line, 3);
+    expect(JSON.parse(`"${text.short}"`)).toBe(line);
+    expect(house.log.entries).toEqual([]);
+  });
+
+  it.each([1000, 16 * 1024, 200_000])(
+    'is written to a file where it is long, and read from there: pieces of %d',
+    async (size) => {
+      await using house = await folder();
+      await using text = new AnswerText(house.spill);
+      await addAll(text, long, size);
+      expect(text.short).toBeNull();
+      const written = await joined(text.pieces());
+      expect(written.length).toBe(await text.length());
+      expect(JSON.parse(`"${written}"`)).toBe(long);
+      expect(await joined(text.pieces())).toEqual(written);
+    },
+  );
+
+  it('is another one where the model CLI corrects itself, and leaves nothing of the first', async () => {
+    await using house = await folder();
+    for (const [first, second] of [
+      [long, `${long}!`],
+      [long, 'short'],
+      ['short', long],
+    ] as const) {
+      await using text = new AnswerText(house.spill);
+      await addAll(text, first, 5000);
+      await text.replace(second);
+      expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(second);
+    }
+  });
+
+  it('stays in memory from where the disk takes no more', async () => {
+    await using house = await folder();
+    let left = 2;
+    const filling = async () => {
+      const file = (await house.spill.file()) as SpillFile;
+      const append = file.append.bind(file);
+      file.append = async (bytes) => left-- > 0 && append(bytes);
+      return file;
+    };
+    await using text = new AnswerText({ file: filling });
+    await addAll(text, long, 5000);
+    expect(JSON.parse(`"${await joined(text.pieces())}"`)).toBe(long);
+    expect(left).toBe(-1); // it has been tried once more, and then no more
+  });
+});
+
+function chatOf(text: string) {
+  return { success: true, response: text, message: { role: 'assistant', content: text }, model: 'eliza' };
+}
+
+describe('The body of an answer', () => {
+  it.each<[string, string]>([
+    ['short', line],
+    ['long', line.repeat(4000)],
+  ])('is the JSON of the same body with the text in it: %s', async (_, whole) => {
+    await using house = await folder();
+    await using text = new AnswerText(house.spill);
+    await addAll(text, whole, 5000);
+    const body = text.body(false, (mark) => JSON.stringify(chatOf(mark)));
+    const written = await joined(body.pieces());
+    expect(written.length).toBe(await body.length());
+    expect(JSON.parse(written.toString())).toEqual(chatOf(whole));
+    expect(body.short).toBe(whole === line ? written.toString() : null);
+  });
+
+  it.each([1, 1000, 32 * 1024 - 3, 200_000])(
+    'has the value that a long text is, byte for byte, wherever it is cut: pieces of %d',
+    async (size) => {
+      const value = JSON.stringify({ text: `${line}😀\\`.repeat(size === 1 ? 1500 : 4000) }, null, 1);
+      await using house = await folder();
+      await using text = new AnswerText(house.spill);
+      await addAll(text, value, size);
+      const body = text.body(true, (_, mark) => JSON.stringify({ structured: mark }));
+      expect(body.short).toBeNull();
+      const written = await joined(body.pieces());
+      expect(written.toString()).toBe(`{"structured":${value.replaceAll('\n', ' ')}}`);
+      expect(await body.length()).toBe(written.length);
+    },
+  );
+});
+
+describe('A folder for long answers', () => {
+  it('shows no file, and holds none open longer than its answer', async () => {
+    await using house = await folder();
+    const file = (await house.spill.file()) as SpillFile;
+    await file.append(Buffer.from('secret'));
+    expect(await readdir(house.path)).toEqual([]);
+    await file.close();
+    await expect(joined(file.pieces())).rejects.toThrow();
+  });
+
+  it('that is not there is told once in the log, and again after a success', async () => {
+    const { path, log, spill, ...house } = await folder();
+    const gone = new SpillFolder(join(path, 'gone'), log);
+    expect([await gone.file(), await gone.file()]).toEqual([null, null]);
+    expect(log.entries).toEqual([{ level: 'warn', event: 'answer_not_spilled', fields: { error: 'ENOENT' } }]);
+    gone.report(null);
+    await gone.file();
+    expect(log.entries).toHaveLength(2);
+    await house[Symbol.asyncDispose]();
+  });
+});
+
+const client = 'key ada';
+const end = jobDone({ model: 'eliza' });
+
+type Write = Parameters<typeof storedBody>[3];
+
+async function stored(text: string, write: Write, { length, isStructured = false }: StoredAs = {}) {
+  const primary = new FakePrimary({ jobAnswer: answerInPieces(text, end, length) });
+  const view = backgroundView();
+  const job = { ...view, form: { ...view.form, isStructured } };
+  return { primary, body: await storedBody(primary.asPrimary, job, client, write) };
+}
+
+interface StoredAs {
+  readonly length?: number;
+  readonly isStructured?: boolean;
+}
+
+async function sent(body: SentBody): Promise<string> {
+  let all = '';
+  for await (const piece of body.pieces()) all += String(piece);
+  return all;
+}
+
+describe('The answer of a background job', () => {
+  it.each<[string, string, number]>([
+    ['short', line, 5],
+    ['long', line.repeat(4000), 16_000],
+  ])('is written out as often as the body has it, in whatever pieces it comes: %s', async (name, text, length) => {
+    const write: Write = ({ text: mark, end }) => JSON.stringify({ text: mark, again: [mark], end });
+    const { body } = await stored(text, write, { length });
+    expect(JSON.parse(await sent(body))).toEqual({ text, again: [text], end });
+    expect(body.short === null).toBe(name === 'long');
+    expect((await body.length()) === null).toBe(name === 'long');
+    if (body.short !== null) expect(JSON.parse(body.short)).toEqual({ text, again: [text], end });
+  });
+
+  it('is read from the store as it is sent: of a long one, a reader holds no more than the begin', async () => {
+    const { primary, body } = await stored('x'.repeat(10_000_000), ({ text }) => JSON.stringify({ text }));
+    expect(primary.calls.length).toBe(3);
+    let count = 0;
+    for await (const _ of body.pieces()) if (++count === 10) break;
+    expect(primary.calls.length).toBeLessThan(13);
+    expect(primary.calls.at(-1)?.request).toMatchObject({ id: 'some-id', client });
+  });
+
+  it.each<[string, string]>([
+    ['short', '{\n  "a": [1,\r\n 2, "\\n"]\n}'],
+    ['long', `{"a": [\n${Array.from({ length: 20_000 }, (_, index) => `"${index}"`).join(',\n')}]}`],
+  ])('of a job with a schema is the value as well, on one line: %s', async (_, json) => {
+    const write: Write = ({ text, value }) => JSON.stringify({ text, structured: value });
+    const { body } = await stored(json, write, { length: 1000, isStructured: true });
+    const all = await sent(body);
+    expect(JSON.parse(all)).toEqual({ text: json, structured: JSON.parse(json) });
+    expect(all).not.toMatch(/[\r\n]/);
+  });
+
+  it('has no value where the model has given none', async () => {
+    const write: Write = ({ text, value }) => JSON.stringify({ text, value });
+    const { body } = await stored('', write, { isStructured: true });
+    expect(body.short).toBe('{"text":""}');
+  });
+
+  it('is not there where the job is forgotten', async () => {
+    const primary = new FakePrimary({ jobAnswer: new RelayError('not_found', 'no such job') });
+    const body = storedBody(primary.asPrimary, backgroundView(), client, () => '');
+    await expect(body).rejects.toMatchObject({ code: 'not_found' });
+  });
+});

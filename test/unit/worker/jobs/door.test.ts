@@ -1,0 +1,209 @@
+import { tmpdir } from 'node:os';
+import { withResolvers } from '../../../../src/shared/async/promises.js';
+import { cliError, RelayError, toWire } from '../../../../src/shared/errors.js';
+import type { JobDone, JobEvent } from '../../../../src/shared/job.js';
+import { SpillFolder } from '../../../../src/worker/jobs/spill-folder.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+import { LogBook } from '../../../support/log-book.js';
+import { always, begun, type DoorOptions, openAiDoor, said, streamed } from '../../../support/openai-door.js';
+
+const chat = { model: 'eliza', messages: [{ role: 'user', content: 'Hi' }] };
+const response = { model: 'eliza', input: 'Hi' };
+const tool = { type: 'function', function: { name: 'f' } };
+const refused = jobFailed('cli_error', { failure: toWire(cliError('refused', 'the model refuses')) });
+
+function admitted(differences: object = {}): JobEvent {
+  return { type: 'job-admitted', session: 'live', ignoresEffort: false, ...differences };
+}
+
+async function post(events: readonly JobEvent[], body: object = {}, options: DoorOptions = {}) {
+  await using door = await openAiDoor(always(...events), options);
+  return await door.post('/v1/chat/completions', { ...chat, ...body });
+}
+
+async function postResponse(events: readonly JobEvent[], body: object = {}, options: DoorOptions = {}) {
+  await using door = await openAiDoor(always(...events), options);
+  return await door.post('/v1/responses', { ...response, ...body });
+}
+
+const events = [...begun, ...said('good ', 'day'), jobDone({ model: 'eliza-2' })];
+
+describe('A door', () => {
+  it.each(['/v1/chat/completions', '/v1/responses'])(
+    'tells errors as its own API does, whatever else the client speaks: %s',
+    async (path) => {
+      await using door = await openAiDoor(always());
+      const { status, body } = await door.post(path, {}, { 'anthropic-version': '2023-06-01' });
+      expect([status, body]).toEqual([400, { error: expect.objectContaining({ type: 'invalid_request_error' }) }]);
+    },
+  );
+
+  it('tells of no more ignored fields than a header has room for', async () => {
+    const fields = (start: string) => Object.fromEntries(Array.from({ length: 60 }, (_, n) => [start + n, 1]));
+    const body = { ...fields('a'), text: fields('b'), reasoning: fields('c') };
+    const { headers } = await postResponse([admitted(), ...events], body);
+    expect(headers.get('x-ignored-parameters')?.split(', ')).toHaveLength(40);
+  });
+
+  it('asks for a job like any other, with the conversation that the caller keeps', async () => {
+    await using door = await openAiDoor(always(...events));
+    await door.post('/v1/chat/completions', { ...chat, stop: 'X', reasoning_effort: 'low', stream: true });
+    expect(door.job).toMatchObject({
+      operation: 'ask',
+      conversationId: null,
+      text: 'Hi',
+      model: 'eliza',
+      effort: 'low',
+      isEffortNeeded: false,
+      stop: ['X'],
+      history: [],
+      chain: { before: expect.any(String), asked: expect.any(String) },
+      isStreamed: true,
+    });
+  });
+
+  it('tells the model that answered, under the id of the request', async () => {
+    const { headers, body } = await post(events);
+    expect(body).toMatchObject({ model: 'eliza-2', id: `chatcmpl-${headers.get('x-request-id')}` });
+    expect(body).toMatchObject({ choices: [{ message: { content: 'good day' } }] });
+  });
+
+  it.each<[string, Partial<JobDone>, object]>([
+    ['nothing', {}, { input_tokens: 0, output_tokens: 0 }],
+    [
+      'an estimate',
+      { estimate: { inputTokens: 3, outputTokens: 4 } },
+      { input_tokens: 3, output_tokens: 4, total_tokens: 7 },
+    ],
+    [
+      'what the CLI reports',
+      {
+        usage: { inputTokens: 30, outputTokens: 5, costUsd: 1, cacheReadTokens: 20, cacheWriteTokens: 2 },
+        estimate: { inputTokens: 3, outputTokens: 4 },
+      },
+      { input_tokens: 30, output_tokens: 5, input_tokens_details: { cached_tokens: 20 } },
+    ],
+  ])('tells of tokens: %s', async (_, end, usage) => {
+    expect((await postResponse([...begun, ...said('x'), jobDone(end)])).body).toMatchObject({ usage });
+  });
+
+  it.each([
+    [[], {}, null, 'live'],
+    [[], { seed: 1, user: 'joe' }, 'user, seed', 'live'],
+    [[], { reasoning_effort: 'high', seed: 1 }, 'seed', 'live'],
+    [[{ ignoresEffort: true }], { reasoning_effort: 'high', seed: 1 }, 'seed, reasoning_effort', 'live'],
+    [[{ session: 'replay' }], {}, null, 'replay'],
+    [[{ session: null }], { stream: true, n: 1 }, null, null],
+  ])(
+    'tells in headers what it ignores, and whether a process went on: %j %j',
+    async ([first = {}], body, ignored, session) => {
+      const { status, headers } = await post([admitted(first), ...events.slice(1)], body);
+      expect([status, headers.get('x-ignored-parameters'), headers.get('x-session')]).toEqual([200, ignored, session]);
+    },
+  );
+});
+
+describe('A stream of a door', () => {
+  it('begins when the job is admitted, and tells of the queue in comments', async () => {
+    const queued: JobEvent = { type: 'job-queued', position: 3, reason: 'slot' };
+    const { status, headers, text } = await post([admitted(), queued, ...events.slice(1)], { stream: true });
+    expect([status, headers.get('content-type')]).toEqual([200, 'text/event-stream; charset=utf-8']);
+    expect(streamed(text).map((each) => (typeof each === 'string' ? each : ''))).toEqual([
+      '',
+      ': queued 3',
+      '',
+      '',
+      '',
+      'data: [DONE]',
+    ]);
+  });
+
+  it('is none where the job was not admitted', async () => {
+    const full = new RelayError('concurrency_limited', 'full', { retryAfterSeconds: 4 });
+    await using door = await openAiDoor(async function* () {
+      yield* [];
+      throw full;
+    });
+    const answer = await door.post('/v1/responses', { ...response, stream: true });
+    expect(answer).toMatchObject({ status: 429, body: { error: { code: 'concurrency_limited' } } });
+    expect([answer.headers.get('retry-after'), answer.headers.get('x-should-retry')]).toEqual(['4', null]);
+  });
+
+  it.each([
+    ['/v1/chat/completions', chat],
+    ['/v1/responses', response],
+  ])('has a failure inside it once it has begun, and ends with it: %s', async (path, body) => {
+    await using door = await openAiDoor(always(...begun, ...said('good '), jobFailed('timeout')));
+    const { status, text } = await door.post(path, { ...body, stream: true });
+    expect(status).toBe(200);
+    expect(streamed(text).at(-1)).toMatchObject({ error: { code: 'timeout', message: 'it failed' } });
+  });
+
+  it('repeats a text that is too long for memory, in each event that holds it', async () => {
+    const spill = new SpillFolder(tmpdir(), new LogBook());
+    const piece = 'a "piece" ä😀\n'.repeat(500);
+    const long = said(...Array.from({ length: 100 }, () => piece));
+    const { text } = await postResponse([...begun, ...long, jobDone()], { stream: true }, { spill });
+    const whole = piece.repeat(100);
+    expect(streamed(text).slice(-4)).toMatchObject([
+      { type: 'response.output_text.done', text: whole },
+      { part: { text: whole } },
+      { item: { content: [{ text: whole }] } },
+      { type: 'response.completed', response: { output: [{ content: [{ text: whole }] }] } },
+    ]);
+  });
+
+  it('ends with the text of the end where the CLI has corrected itself', async () => {
+    const { text } = await postResponse([...begun, ...said('good day'), jobDone({ text: 'good night' })], {
+      stream: true,
+    });
+    expect(streamed(text).at(-1)).toMatchObject({ response: { output: [{ content: [{ text: 'good night' }] }] } });
+  });
+});
+
+describe('A failed answer of a door', () => {
+  it('is not to be asked for again once the model was asked', async () => {
+    const [before, after] = [
+      await post([admitted(), jobFailed('queue_timeout')]),
+      await post([...begun, jobFailed('timeout')]),
+    ];
+    expect([before.status, before.headers.get('x-should-retry')]).toEqual([504, null]);
+    expect([after.status, after.headers.get('x-should-retry')]).toEqual([504, 'false']);
+  });
+});
+
+describe('A refusal by the model', () => {
+  it('is an answer, and no error', async () => {
+    const { status, body } = await post([...begun, ...said('I '), refused]);
+    expect([status, body]).toMatchObject([
+      200,
+      { choices: [{ message: { content: 'I ' }, finish_reason: 'content_filter' }] },
+    ]);
+  });
+
+  it.each([{ response_format: { type: 'json_object' } }, { tools: [tool], tool_choice: 'required' }])(
+    'is one of structured output, too: %j',
+    async (body) => {
+      for (const stream of [false, true]) {
+        const { status, text } = await post([...begun, refused], { ...body, stream });
+        expect([status, text]).toEqual([200, expect.stringContaining('"finish_reason":"content_filter"')]);
+      }
+    },
+  );
+});
+
+describe('A client that leaves', () => {
+  it('cancels its job', async () => {
+    const { promise, resolve } = withResolvers<void>();
+    await using door = await openAiDoor(async function* (_request, signal) {
+      signal.addEventListener('abort', () => resolve());
+      yield* [...begun, ...said('good ')];
+      await new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+    });
+    const leaving = new AbortController();
+    const { body } = await door.open('/v1/chat/completions', { ...chat, stream: true }, leaving.signal);
+    await body?.getReader().read();
+    leaving.abort();
+    await promise;
+  });
+});

@@ -1,0 +1,44 @@
+import { cliError, invalid } from '../../../../src/shared/errors.js';
+import { inWordsOf, partFieldIn } from '../../../../src/worker/jobs/parsed-request.js';
+
+const words = { imageField: 'messages.2.content.1', schemaWish: 'FORMAT' };
+const plain = { imageField: null, schemaWish: null };
+
+describe('A failure of a foreign request', () => {
+  it('names the field of the image that was sent', () => {
+    const refusal = invalid('images', 'the model CLI of this service takes none');
+    const said = 'the model CLI of this service takes no images';
+    expect(inWordsOf(words, refusal)).toEqual(invalid('messages.2.content.1', said));
+    expect(inWordsOf(plain, refusal)).toBe(refusal);
+  });
+
+  it('says how to send a schema where an object was asked for, and none described', () => {
+    const failure = cliError('schema_mismatch', 'the answer does not fit', { stderr: 'x' });
+    expect(inWordsOf(words, failure)).toMatchObject({
+      code: 'cli_error',
+      reason: 'schema_mismatch',
+      stderr: 'x',
+      message: expect.stringMatching(/^the answer does not fit\. json_object alone .* FORMAT$/),
+    });
+    expect(inWordsOf(plain, failure)).toBe(failure);
+  });
+
+  it.each([invalid('model', 'x'), cliError('quota', 'x'), new Error('x'), 'x'])(
+    'is left as it is otherwise: %s',
+    (failure) => {
+      expect(inWordsOf(words, failure)).toBe(failure);
+    },
+  );
+});
+
+it('The field of an image is that of the first one', () => {
+  const image = { type: 'image' };
+  const contents = [
+    ['a', 'text'],
+    ['b', [null, 5]],
+    ['c', [{ type: 'text' }, image, image]],
+    ['d', [image]],
+  ] as const;
+  expect(partFieldIn(contents, 'image')).toBe('c.1');
+  expect(partFieldIn(contents.slice(0, 2), 'image')).toBeNull();
+});

@@ -1,0 +1,47 @@
+import type { Reply } from '../../../../src/worker/http/exchange.js';
+import { ignoredFields, ignoredIn, noteIgnoredTools } from '../../../../src/worker/jobs/parsed-request.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+
+const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));
+
+describe('The fields that are ignored', () => {
+  it('are forty at most, and none is named that is no name', () => {
+    expect(ignoredFields(many, new Set())).toHaveLength(40);
+    expect(ignoredFields({ a: 1, b: null, 'x\r\nSet-Cookie: y': 1, c: 2 }, new Set(['c']))).toEqual([
+      'a',
+      '(odd name)',
+    ]);
+  });
+
+  it('are named once for all parts of a list, without what says nothing', () => {
+    const parts = [{ a: 1, known: 1 }, null, { a: 2, b: {}, c: [], d: null, 'e f': 1 }, undefined];
+    expect(ignoredIn('messages', parts, new Set(['known']))).toEqual([
+      'messages.a',
+      'messages.b',
+      'messages.(odd name)',
+    ]);
+    expect(ignoredIn('messages', [many, many], new Set()).length).toBe(40);
+  });
+});
+
+describe('Tools that are ignored', () => {
+  function noted(fields: readonly string[], route = '/v1/messages') {
+    const primary = new FakePrimary({ toolsIgnored: {} });
+    const res = { locals: { client: 'key ada', route } } as unknown as Reply;
+    noteIgnoredTools(primary.asPrimary, res, fields);
+    return primary.calls;
+  }
+
+  it('are told to the primary, by the client and the door', () => {
+    const call = { name: 'toolsIgnored', request: { client: 'key ada', route: '/v1/messages' } };
+    expect([noted(['seed', 'tools']), noted(['functions'])]).toEqual([[call], [call]]);
+    expect([noted(['seed', 'tool_choice', 'tools.strict']), noted(['tools'], '/ask')]).toEqual([[], []]);
+  });
+
+  it('do no harm where the primary has gone', async () => {
+    const primary = new FakePrimary({ toolsIgnored: new Error('gone') });
+    const res = { locals: { client: 'a', route: '/v1/responses' } } as unknown as Reply;
+    expect(() => noteIgnoredTools(primary.asPrimary, res, ['tools'])).not.toThrow();
+    await new Promise(setImmediate); // a rejection that nobody takes would end the test here
+  });
+});

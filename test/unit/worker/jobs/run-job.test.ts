@@ -1,0 +1,114 @@
+import { systemClock } from '../../../../src/shared/clock.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { JobEvent } from '../../../../src/shared/job.js';
+import type { AnswerFormat, CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
+import type { RequestedJob } from '../../../../src/worker/jobs/job-request.js';
+import { ownRequest } from '../../../../src/worker/jobs/parsed-request.js';
+import { answerWithJob } from '../../../../src/worker/jobs/run-job.js';
+import { serveWith } from '../../../support/express-server.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { jobDone, jobFailed } from '../../../support/job-records.js';
+
+const job: RequestedJob = { operation: 'ask', text: 'hello', model: 'asked', isEffortNeeded: true, stream: false };
+const admitted: JobEvent = { type: 'job-admitted', session: 'live', ignoresEffort: false, model: 'routed' };
+const started: JobEvent = { type: 'job-start', queueMs: 0 };
+const said: JobEvent[] = ['Hel', 'lo'].map((text) => ({ type: 'text-delta', text }));
+
+/** A line for each thing that is written. */
+const lines: AnswerFormat = {
+  isForSdks: true,
+  body: ({ text, value, model, ending }: CompletedAnswer) => ({ text, value, model, ending }),
+  stream: ({ model }) => ({
+    begin: () => `begin ${model}\n`,
+    queued: (position) => `queued ${position}\n`,
+    started: (queueMs) => `started ${queueMs}\n`,
+    delta: (text) => `delta ${text}\n`,
+    end: ({ text, ending }) => `end ${text} ${ending}\n`,
+    failure: ({ code }) => `failure ${code}\n`,
+  }),
+};
+
+/** Serves a job with these events; an error among them is thrown. */
+async function serve(
+  events: readonly (JobEvent | Error)[],
+  differences: Partial<RequestedJob> = {},
+  format: AnswerFormat = lines,
+) {
+  async function* run(): AsyncGenerator<JobEvent> {
+    for (const event of events) {
+      if (event instanceof Error) throw event;
+      yield event;
+    }
+  }
+  const primary = new FakePrimary({ schemaFault: { fault: null } }, run);
+  const parts = { primary: primary.asPrimary, spill: { file: async () => null }, clock: systemClock };
+  return serveWith([(_req, res) => answerWithJob(parts, res, ownRequest({ ...job, ...differences }), format)]);
+}
+
+async function textOf(events: readonly (JobEvent | Error)[]): Promise<string> {
+  await using server = await serve(events, { stream: true });
+  return (await fetch(`http://127.0.0.1:${server.port}/`)).text();
+}
+
+describe('an answer to a job', () => {
+  it('is written in its format, with the model that its admission named', async () => {
+    await using server = await serve([admitted, started, ...said, jobDone()]);
+    const { headers, body } = await server.get();
+    expect(body).toEqual({ text: 'Hello', model: 'routed', ending: 'whole' });
+    expect(headers['x-session']).toBe('live');
+  });
+
+  it('is streamed in its format, event by event', async () => {
+    const queued: JobEvent = { type: 'job-queued', position: 2, reason: 'slot' };
+    const written = await textOf([admitted, queued, started, ...said, jobDone()]);
+    expect(written.split('\n')).toEqual([
+      'begin routed',
+      'queued 2',
+      'started 0',
+      'delta Hel',
+      'delta lo',
+      'end Hello whole',
+      '',
+    ]);
+  });
+
+  it('ends its stream with a failure in its format', async () => {
+    expect(await textOf([admitted, started, jobFailed('timeout')])).toMatch(/started 0\nfailure timeout\n$/);
+  });
+
+  it('is a refusal by the model where SDKs read it, and an error elsewhere', async () => {
+    const failure = { code: 'cli_error', reason: 'refused', message: 'no' } as const;
+    const events = [admitted, started, ...said, jobFailed('cli_error', { failure })];
+    await using sdks = await serve(events);
+    expect(await sdks.get()).toMatchObject({ status: 200, body: { text: 'Hello', ending: 'refusal' } });
+    await using own = await serve(events, {}, { ...lines, isForSdks: false });
+    expect(await own.get()).toMatchObject({ status: 500, body: { error: 'cli_error', reason: 'refused' } });
+  });
+
+  it.each<[string, JobEvent[], boolean, string | undefined]>([
+    ['was not asked', [admitted, jobFailed('queue_timeout')], true, undefined],
+    ['was asked', [admitted, started, jobFailed('timeout')], true, 'false'],
+    ['was asked, and no SDK reads it', [admitted, started, jobFailed('timeout')], false, undefined],
+  ])('says not to try again where the model is paid: it %s', async (_, events, isForSdks, expected) => {
+    await using server = await serve(events, {}, { ...lines, isForSdks });
+    const { status, headers } = await server.get();
+    expect([status, headers['x-should-retry']]).toEqual([504, expected]);
+  });
+
+  it('has the value of structured output beside its text', async () => {
+    const text = '{"name":"Ada \\"x\\""}';
+    const deltas = [text.slice(0, 5), text.slice(5)].map((piece) => ({ type: 'text-delta' as const, text: piece }));
+    const schema = { path: 'schema', value: { type: 'object' } };
+    await using server = await serve([admitted, started, ...deltas, jobDone()], { schema });
+    expect((await server.get()).body).toMatchObject({ text, value: { name: 'Ada "x"' } });
+  });
+
+  it('is no job for the log where it was refused', async () => {
+    const full = new RelayError('concurrency_limited', 'the queue is full', { retryAfterSeconds: 7 });
+    await using server = await serve([full]);
+    const { status, headers } = await server.get();
+    expect([status, headers['retry-after']]).toEqual([429, '7']);
+    const record = server.log.entries.find(({ event }) => event === 'http_request_completed');
+    expect(record?.fields).not.toHaveProperty('outcome');
+  });
+});

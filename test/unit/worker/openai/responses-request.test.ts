@@ -1,0 +1,208 @@
+import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
+import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
+import { always, openAiDoor } from '../../../support/openai-door.js';
+
+const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+const image = { type: 'input_image', detail: 'auto', image_url: `data:image/png;base64,${png}` };
+const hi = { role: 'user', content: 'Hi' };
+const parameters = { type: 'object', properties: { city: { type: 'string' } } };
+const weather = { type: 'function', name: 'weather', description: 'of a city', parameters, strict: true };
+const time = { type: 'function', name: 'time' };
+const weatherSchema = { path: 'tools', value: { ...parameters, title: 'weather', description: 'of a city' } };
+const format = { type: 'json_schema', name: 'a', strict: true, schema: parameters };
+
+function asked(body: object) {
+  return parseResponses(responsesRequest.parse({ model: 'eliza', input: 'Hi', ...body }));
+}
+
+describe('A response asks for', () => {
+  it('one answer to a text', () => {
+    expect(asked({})).toEqual({
+      job: {
+        operation: 'ask',
+        isEffortNeeded: false,
+        text: 'Hi',
+        images: undefined,
+        history: [],
+        system: undefined,
+        model: 'eliza',
+        schema: undefined,
+        effort: undefined,
+        stream: false,
+      },
+      model: 'eliza',
+      tool: null,
+      ignored: [],
+      effortField: 'reasoning.effort',
+      imageField: null,
+      schemaWish: null,
+    });
+  });
+
+  it('an answer after the results of calls, which are told as text', () => {
+    const input = [
+      hi,
+      { type: 'function_call', call_id: 'a', name: 'weather', arguments: '{}' },
+      { type: 'custom_tool_call', call_id: 'b', name: 'run', input: 'ls' },
+      { type: 'function_call_output', call_id: 'a', output: 'Rain' },
+      { type: 'custom_tool_call_output', call_id: 'b', output: [{ type: 'input_text', text: 'a.txt' }, image] },
+    ];
+    const { job, imageField, ignored } = asked({ input });
+    expect(job).toMatchObject({
+      history: [
+        { role: 'user', text: 'Hi' },
+        { role: 'assistant', text: '{}\n\nls' },
+      ],
+      text: 'Result of weather:\n\nRain\n\nResult of run:\n\na.txt',
+      images: [{ mediaType: 'image/png', data: png, at: 47 }],
+    });
+    expect([imageField, ignored]).toEqual(['input.4.output.1', []]);
+  });
+
+  it('one answer to the last of several items', () => {
+    const input = [
+      { role: 'system', content: 'Be kind.' },
+      { type: 'message', role: 'user', content: [{ type: 'input_text', text: 'a' }] },
+      { type: 'reasoning', id: 'rs_1', summary: [] },
+      {
+        type: 'message',
+        id: 'msg_1',
+        status: 'completed',
+        role: 'assistant',
+        content: [{ type: 'output_text', text: 'b', annotations: [] }],
+      },
+      { role: 'developer', content: [{ type: 'input_text', text: 'Be quick.' }] },
+      { role: 'user', content: 'c' },
+      { type: 'function_call', call_id: 'x', name: 'weather', arguments: '{"city":"Ulm"}' },
+      { role: 'user', content: [{ type: 'input_text', text: 'see' }, image] },
+    ];
+    expect(asked({ input, instructions: 'Be brief.' }).job).toMatchObject({
+      system: 'Be brief.\n\nBe kind.\n\nBe quick.',
+      history: [
+        { role: 'user', text: 'a' },
+        { role: 'assistant', text: 'b' },
+        { role: 'user', text: 'c' },
+        { role: 'assistant', text: '{"city":"Ulm"}' },
+      ],
+      text: 'see',
+      images: [{ mediaType: 'image/png', data: png, at: 3 }],
+    });
+  });
+
+  it.each([
+    [
+      { stream: true, instructions: null, previous_response_id: null, background: false },
+      { stream: true, ignored: [] },
+    ],
+    [
+      { temperature: 1, store: true, include: [], max_output_tokens: 5 },
+      { ignored: ['temperature', 'store', 'include', 'max_output_tokens'] },
+    ],
+    [{ text: { format: { type: 'text' }, verbosity: 'low' } }, { schema: undefined, ignored: ['text.verbosity'] }],
+    [{ text: { format: { type: 'json_object' } } }, { schema: { path: 'text.format', value: { type: 'object' } } }],
+    [{ text: { format } }, { schema: { path: 'text.format.schema', value: parameters }, ignored: [] }],
+    [{ text: { format: { ...format, description: 'x' } } }, { ignored: ['text.format.description'] }],
+    [{ text: { format: { type: 'text', schema: {} } } }, { schema: undefined, ignored: ['text.format.schema'] }],
+    [{ text: { format: { type: 'json_object' } } }, { schemaWish: expect.stringContaining('text.format') }],
+    [
+      { text: { format: { type: 'json_object', schema: parameters } } },
+      { schema: { path: 'text.format.schema', value: parameters }, schemaWish: null, ignored: [] },
+    ],
+    [{ input: [{ ...hi, phase: 'x' }] }, { ignored: ['input.phase'] }],
+    [
+      { input: [{ role: 'user', content: [{ type: 'input_text', text: 'a' }, image] }] },
+      { imageField: 'input.0.content.1', ignored: ['input.content.detail'] },
+    ],
+    [{ reasoning: { effort: 'high', summary: 'auto' } }, { effort: 'high', ignored: ['reasoning.summary'] }],
+    [{ reasoning: { effort: 'none' } }, { effort: undefined, ignored: ['reasoning.effort'] }],
+    [
+      { tools: [weather, time], tool_choice: 'auto' },
+      { tool: null, ignored: ['tools', 'tool_choice'] },
+    ],
+    [{ tools: [{ type: 'web_search' }] }, { tool: null, ignored: ['tools'] }],
+    [
+      { tools: [weather], tool_choice: 'required' },
+      { tool: 'weather', schema: weatherSchema, ignored: [] },
+    ],
+    [
+      { tools: [weather, { type: 'web_search' }], tool_choice: 'required' },
+      { tool: 'weather', ignored: ['tools'] },
+    ],
+    [
+      { tools: [time, weather], tool_choice: { type: 'function', name: 'weather' }, text: { format } },
+      { tool: 'weather', schema: weatherSchema, ignored: ['text.format'] },
+    ],
+  ])('what %j says', (body, expected) => {
+    const { job, ...rest } = asked(body);
+    expect({ ...job, ...rest }).toMatchObject(expected);
+  });
+});
+
+const items = (...input: readonly unknown[]) => ({ input });
+const user = (content: unknown) => items({ role: 'user', content });
+
+describe('A response is refused, and the field named,', () => {
+  it.each<[object, string, string]>([
+    [{ model: undefined }, 'model', 'must be sent'],
+    [{ input: undefined }, 'input', 'must be text, or a list of items'],
+    [{ input: 5 }, 'input', 'must be text, or a list of items'],
+    [{ input: '' }, 'input', 'must end with a message that is not blank'],
+    [{ input: 'a\0' }, 'input', 'must not contain NUL'],
+    [items(), 'input', 'must hold a message of the user'],
+    [items(hi, { role: 'assistant', content: 'So' }), 'input', 'must end with a message of the user'],
+    [items({ role: 'bot', content: 'x' }), 'input[0].role', 'must be system, developer, user or assistant'],
+    [items({ content: 'x' }), 'input[0].role', 'must be system, developer, user or assistant'],
+    [items({ role: 'user' }), 'input[0].content', 'must be sent'],
+    [items({ role: 'system', content: [image] }, hi), 'input[0].content[0].type', 'must be one of input_text'],
+    [items({ type: 'item_reference', id: 'msg_1' }, hi), 'input[0].type', 'Send the messages themselves'],
+    [items(hi, { type: 'web_search_call' }), 'input[1].type', 'must be message'],
+    [items(hi, { type: 'toString' }), 'input[1].type', 'must be message'],
+    [items({ type: 'function_call', arguments: {} }, hi), 'input[0].arguments', 'must be a string'],
+    [user([{ type: 'input_file', file_id: 'x' }]), 'input[0].content[0].type', 'must be one of'],
+    [user([{ type: 'input_image', file_id: 'x' }]), 'input[0].content[0].image_url', 'there are no files here'],
+    [
+      user([{ type: 'input_image', image_url: 'https://example.com' }]),
+      'input[0].content[0].image_url',
+      'images are not fetched',
+    ],
+    [user([{ type: 'input_text', text: null }]), 'input[0].content[0].text', 'must be a string'],
+    [{ instructions: ['x'] }, 'instructions', 'must be a string'],
+    [{ instructions: 'a\0' }, 'instructions', 'must not contain NUL'],
+    [{ previous_response_id: 'resp_1' }, 'previous_response_id', 'Send the whole conversation'],
+    [{ conversation: 'conv_1' }, 'conversation', 'Send the whole conversation'],
+    [{ prompt: { id: 'pmpt_1' } }, 'prompt', 'no templates are kept'],
+    [{ top_logprobs: 3 }, 'top_logprobs', 'are not known here'],
+    [{ stream: 1 }, 'stream', 'must be true or false'],
+    [{ text: { format: { type: 'xml' } } }, 'text.format.type', 'must be text, json_object or json_schema'],
+    [{ text: { format: { type: 'json_schema' } } }, 'text.format.schema', 'must be sent'],
+    [
+      { text: { format: { type: 'json_schema', schema: { type: 'array' } } } },
+      'text.format.schema',
+      'must have an object at its root',
+    ],
+    [{ reasoning: { effort: 5 } }, 'reasoning.effort', 'must be a string'],
+    [{ tools: [{ type: 'function' }] }, 'tools[0].name', 'must be sent'],
+    [
+      { tools: [weather, time], tool_choice: 'required' },
+      'tool_choice',
+      'can only require a call where there is one tool',
+    ],
+    [{ tools: [{ type: 'web_search' }], tool_choice: 'required' }, 'tool_choice', 'needs tools'],
+    [
+      { tools: [weather], tool_choice: { type: 'web_search' } },
+      'tool_choice',
+      'must be none, auto, required or one function',
+    ],
+  ])('%j', async (body, param, message) => {
+    await using door = await openAiDoor(always());
+    const answer = await door.post('/v1/responses', { model: 'eliza', input: 'Hi', ...body });
+    const error = {
+      type: 'invalid_request_error',
+      code: 'validation_error',
+      param,
+      message: expect.stringContaining(message),
+    };
+    expect(answer).toMatchObject({ status: 400, body: { error } });
+    expect(door.primary.calls).toEqual([]);
+  });
+});

@@ -1,0 +1,89 @@
+import type { BackgroundJobView } from '../../../../src/shared/background.js';
+import { RelayError } from '../../../../src/shared/errors.js';
+import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
+import { cancelResponse, deleteResponse, getResponse } from '../../../../src/worker/openai/responses.js';
+import { answerInPieces, backgroundView } from '../../../support/background-view.js';
+import { serveWith } from '../../../support/express-server.js';
+import { FakePrimary } from '../../../support/fake-primary.js';
+import { jobDone } from '../../../support/job-records.js';
+
+const form = { route: '/v1/responses', model: 'eliza', tool: null, isStructured: false } as const;
+const missing = new RelayError('not_found', 'no such job');
+const jobAnswer = answerInPieces('Hello', jobDone({ estimate: { inputTokens: 3, outputTokens: 2 } }));
+
+function response(differences: Partial<BackgroundJobView>): BackgroundJobView {
+  return backgroundView({ form, ...differences });
+}
+
+/** Serves a handler as the route of this response. */
+function serve(handler: AsyncHandler, id = 'resp_some-id') {
+  return serveWith([(req, res, next) => handler(Object.assign(req, { params: { response_id: id } }), res, next)]);
+}
+
+describe('A response that was begun in the background', () => {
+  it.each([
+    ['queued', 'queued'],
+    ['running', 'in_progress'],
+    ['cancelled', 'cancelled'],
+  ] as const)('that is %s is told as %s, with the time as a number', async (status, expected) => {
+    await using server = await serve(getResponse(new FakePrimary({ job: response({ status }) }).asPrimary));
+    const { body } = await server.get();
+    expect(body).toMatchObject({ id: 'resp_some-id', object: 'response', status: expected, created_at: 1, output: [] });
+    expect([body.background, body.error, body.model]).toEqual([true, null, 'eliza']);
+  });
+
+  it('that has failed says why', async () => {
+    const failure = { code: 'timeout', message: 'too long' } as const;
+    await using server = await serve(
+      getResponse(new FakePrimary({ job: response({ status: 'failed', failure }) }).asPrimary),
+    );
+    expect((await server.get()).body).toMatchObject({ status: 'failed', error: failure });
+  });
+
+  it('that is complete has its answer', async () => {
+    await using server = await serve(getResponse(new FakePrimary({ job: response({}), jobAnswer }).asPrimary));
+    const { body } = await server.get();
+    expect(body).toMatchObject({ id: 'resp_some-id', status: 'completed', background: true, created_at: 1 });
+    expect(body.output).toMatchObject([{ type: 'message', content: [{ type: 'output_text', text: 'Hello' }] }]);
+  });
+
+  it.each([
+    ['some-id', response({})],
+    ['resp_', response({})],
+    ['resp_some-id', backgroundView()],
+    ['resp_some-id', missing],
+  ])('is not there under another id, for another client, or of another endpoint: %s', async (id, job) => {
+    const primary = new FakePrimary({ job, jobAnswer });
+    for (const handler of [
+      getResponse(primary.asPrimary),
+      cancelResponse(primary.asPrimary),
+      deleteResponse(primary.asPrimary),
+    ]) {
+      await using server = await serve(handler, id);
+      expect(await server.get()).toMatchObject({
+        status: 404,
+        body: { error: 'not_found', message: 'no such response' },
+      });
+    }
+  });
+
+  it('is cancelled, and told as it is then', async () => {
+    const primary = new FakePrimary({
+      job: response({ status: 'running' }),
+      cancelJob: response({ status: 'cancelled' }),
+    });
+    await using server = await serve(cancelResponse(primary.asPrimary));
+    expect((await server.get()).body.status).toBe('cancelled');
+  });
+
+  it('is forgotten, whatever it does', async () => {
+    const fates = [response({ status: 'cancelled' }), null];
+    const primary = new FakePrimary({
+      job: response({ status: 'running' }),
+      deleteJob: () => ({ job: fates.shift() }),
+    });
+    await using server = await serve(deleteResponse(primary.asPrimary));
+    expect((await server.get()).body).toEqual({ id: 'resp_some-id', object: 'response', deleted: true });
+    expect(primary.calls.map(({ name }) => name)).toEqual(['job', 'deleteJob', 'deleteJob']);
+  });
+});
