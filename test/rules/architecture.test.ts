@@ -395,11 +395,11 @@ describe('The code', () => {
   });
 
   // No rule asks for a median: it would cut stories into sentences.
-  it('is in files of 400 lines at most, nine of ten under 180', () => {
+  // A count, no share: with a share, each two files that are joined would leave less room for a long one.
+  it('is in files of 400 lines at most, all but 45 under 180', () => {
     const sizes = sources.map(({ path, lineCount }) => ({ path, lineCount }));
     expect(sizes.filter(({ lineCount }) => lineCount > 400)).toEqual([]);
-    const long = sizes.filter(({ lineCount }) => lineCount >= 180);
-    expect(long.length / sizes.length).toBeLessThanOrEqual(0.1);
+    expect(sizes.filter(({ lineCount }) => lineCount >= 180).length).toBeLessThanOrEqual(45);
   });
 
   it('is in functions of 50 lines at most, but for the one that puts the service together', () => {
@@ -414,7 +414,7 @@ describe('The code', () => {
  * How much of what the layout forbids is still there: it goes down with each change, and never up. Targets: 80 files with
  * one importer, none of them small, and no circle.
  */
-const leftover = { withOneImporter: 240, smallWithOneImporter: 49, circlesOfFolders: 6 };
+const leftover = { withOneImporter: 138, smallWithOneImporter: 6, circlesOfFolders: 0 };
 
 describe('The layout', () => {
   const importersOf = new Map<string, number>();
