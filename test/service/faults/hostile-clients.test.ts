@@ -188,7 +188,8 @@ describe('A client that claims to be another', () => {
       answerTo(service, jsonPost('/ask', `{"prompt":"${prompt}","model":"echo"}`, [withKey, 'X-Request-Id: shared']));
     const answers = await Promise.all(['one', 'two', 'three'].map(ask));
     expect(answers.map(({ body }) => body.response)).toEqual(['one', 'two', 'three']);
-    const records = () => service.logs.filter(({ request_id }) => request_id === 'shared');
+    const records = () =>
+      service.logs.filter(({ event, request_id }) => event === 'http_request_completed' && request_id === 'shared');
     await until(() => records().length === 3, 'three records');
   });
 });
