@@ -131,7 +131,8 @@ describe('A worker that hangs', () => {
     process.kill(hung, 'SIGSTOP');
     const stoppedMs = performance.now();
     await service.log('worker_unresponsive');
-    expect(performance.now() - stoppedMs).toBeGreaterThan(8000);
+    // The ten seconds count from its last sign of life, which is seconds old on a busy machine.
+    expect(performance.now() - stoppedMs).toBeGreaterThan(5000);
     expect(await answer).toBe('broken');
     await until(() => !isAlive(hung), 'the worker to be gone', goneMs);
     await until(async () => (await service.workers()).length === 2, 'a new worker to listen');
