@@ -109,7 +109,7 @@ describe('The real pi', () => {
     await using service = await start();
     const { status, error } = await service.log('readiness_checked');
     expect(status).toBe('not_ready');
-    expect(error).toMatch(/^the model CLI is not logged in: .*; ways to log in: LaunchOptions pi in the terminal$/);
+    expect(error).toMatch(/^the model CLI is not logged in: .*; ways to log in: Launch pi in the terminal$/);
   });
 
   it.each([
