@@ -24,7 +24,7 @@ export interface ClientInRoom extends Omit<WaitingClient<Ticket>, 'oldest'> {
 /** After this time a background job ranks as a caller. */
 export const patienceMs = 60_000;
 
-/** RunningCounts by name; one without any is not there. */
+/** How many jobs run, by name. A name without any has no entry. */
 class RunningCounts {
   readonly #counts = new Map<string, number>();
 

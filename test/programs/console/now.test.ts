@@ -213,7 +213,7 @@ describe('The page Now', () => {
       await now.busySlots.getByText('alice').waitFor();
       await now
         .card('Queue')
-        .getByRole('row', { name: /^bob 2 \d+ s$/ })
+        .getByRole('row', { name: /^bob 2 a free slot \d+ s$/ })
         .waitFor();
       await now
         .card('Workers')
