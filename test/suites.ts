@@ -113,6 +113,8 @@ export const suites: Readonly<Record<string, Suite>> = {
   nodes: {
     files: [
       'service/system/(ask|conversations|door|http-limits|life|openai-door|package|socket-path|streaming|structured)',
+      'unit/shared/node-internals/.*',
+      'unit/(shared/log/output|primary/cli/terminate/tree-kill)',
     ],
     timeLimitMs: 30_000,
     workers: 2,

@@ -1,4 +1,4 @@
-import './lifecycle/small-heap.js';
+import '../shared/node-internals/small-heap.js';
 
 import { freemem, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
@@ -7,11 +7,11 @@ import type { CheckReport } from '../shared/api/setup.js';
 import { systemClock } from '../shared/clock.js';
 import type { Config, Environment } from '../shared/config/config.js';
 import { readProduct } from '../shared/config/product.js';
-import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
 import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { type LogStyle, logStyleFor } from '../shared/log/style.js';
 import { logIn } from '../shared/log/text.js';
+import { fullCollection, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';

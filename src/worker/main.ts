@@ -1,5 +1,4 @@
 import { delay, systemClock } from '../shared/clock.js';
-import { fullCollection, HeapKeeper } from '../shared/heap.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
 import type { Handlers } from '../shared/ipc/message.js';
 import { Peer } from '../shared/ipc/peer.js';
@@ -7,12 +6,13 @@ import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from
 import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
 import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { logIn } from '../shared/log/text.js';
+import { fullCollection, HeapKeeper } from '../shared/node-internals/heap.js';
+import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
-import { LocalUsers, UserNames } from './access/local-users.js';
+import { ConnectionLimit, LocalUsers, UserNames } from './access/local-users.js';
 import { SocketTable } from './access/socket-table.js';
-import { ConnectionLimit, PeerCredentials } from './access/unix-socket.js';
 import { StatusViewers } from './api/status.js';
 import { createApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';

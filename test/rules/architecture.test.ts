@@ -158,7 +158,7 @@ describe('The imports', () => {
         isOneOf('src/primary/cli/process/spawn'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host-tools', 'src/primary/lifecycle/systemd'),
-        isOneOf('src/worker/access/unix-socket'),
+        isOneOf('src/shared/node-internals/peer-credentials'),
       ),
     ],
     ['tree-kill', isIn('primary/cli/terminate')],
@@ -356,6 +356,19 @@ describe('Effects', () => {
     const pattern =
       /\b(innerHTML|outerHTML|srcdoc|insertAdjacentHTML|dangerouslySetInnerHTML|document\.write|DOMParser|eval|new Function)\b/i;
     expect(placesOf(pattern, (source) => !isIn('console')(source))).toEqual([]);
+  });
+
+  it('leave what is inside Node to one folder', () => {
+    // Properties with an underscore, channels and hooks of Node's own, flags of V8, and fields of its messages.
+    const names =
+      /\._(?!meta\b)[a-z]\w*|\b_handle\b|\bprocess\s*\.\s*(binding|_\w+)|\b(setBlocking|setFlagsFromString)\b/;
+    const isInternals = isIn('shared/node-internals');
+    expect(placesOf(names, either(isInternals, isIn('console')))).toEqual([]);
+    const inText = /NODE_HANDLE|NODE_CHANNEL|PIPEWRAP|--expose-gc|--semi-space-growth/;
+    expect(sources.filter((source) => !isInternals(source) && inText.test(source.text))).toEqual([]);
+    const modules = ['node:async_hooks', 'node:diagnostics_channel', 'node:vm', 'node:v8'];
+    expect(importsThat((source, target) => modules.includes(target) && !isInternals(source))).toEqual([]);
+    expect(known.get('src/shared/node-internals/connections')?.code).toMatch(names); // else the rule finds nothing
   });
 
   it('never block the event loop', () => {

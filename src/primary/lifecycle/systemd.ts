@@ -1,8 +1,8 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import type { Clock } from '../../shared/clock.js';
+import { closingFailed } from '../../shared/node-internals/spawned-children.js';
 import type { Phase } from '../../shared/phase.js';
-import { closingFailed } from '../../shared/process/failed-spawn.js';
 import type { WorkerState } from '../workers/worker-handle.js';
 
 /** What systemd has passed to this process. */

@@ -1,8 +1,8 @@
 import { constants, fstatSync, openSync, write } from 'node:fs';
-import { Socket } from 'node:net';
 import { isatty } from 'node:tty';
 import type { DestinationStream } from 'pino';
 import { type Clock, delay } from '../clock.js';
+import { nonBlockingSetter } from '../node-internals/connections.js';
 
 /** `process.stdout.fd` creates a stream, and that sets O_NONBLOCK for every process that shares the file. */
 export const stdoutFd = 1;
@@ -138,11 +138,7 @@ function openAgain(fd: number): LogTarget | null {
 /** A socket cannot be opened again. libuv clears its O_NONBLOCK when a worker starts, and Node when one exits. */
 function shareStream(fd: number): LogTarget | null {
   try {
-    const socket = new Socket({ fd, readable: false, writable: true });
-    const { _handle: handle } = socket as unknown as { _handle: { setBlocking(isBlocking: boolean): void } };
-    const setNonBlocking = () => handle.setBlocking(false);
-    setNonBlocking();
-    return { fd, setNonBlocking };
+    return { fd, setNonBlocking: nonBlockingSetter(fd) };
   } catch {
     return null; // neither a socket nor a pipe
   }

@@ -4,10 +4,11 @@ import type { Request } from 'express';
 import { addressClient, userClient } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
-import { isUnixSocket } from '../http/socket-handle.js';
+import { isUnixSocket } from '../../shared/node-internals/connections.js';
+import type { PeerCredentials } from '../../shared/node-internals/peer-credentials.js';
+import type { Primary } from '../http/exchange.js';
 import { addressOf } from './client-address.js';
 import type { SocketTable } from './socket-table.js';
-import type { PeerCredentials } from './unix-socket.js';
 
 /** Knows the names of this machine's users, as /etc/passwd has them. Users of a directory service have none here. */
 export class UserNames {
@@ -108,6 +109,30 @@ export class LocalUsers {
     if (isUnixSocket(socket)) return credentials.uidOf(socket);
     if (!localAddress || !localPort || !remoteAddress || !remotePort) return null; // it has gone
     return table.uidOf({ localAddress, localPort, remoteAddress, remotePort });
+  }
+}
+
+/**
+ * Has the primary count each open connection of a Unix socket for its user: a connection costs its user nothing, and the
+ * worker a descriptor.
+ */
+export class ConnectionLimit {
+  readonly #primary: Pick<Primary, 'stream'>;
+  readonly #credentials: Pick<PeerCredentials, 'uidOf'>;
+
+  constructor(primary: Pick<Primary, 'stream'>, credentials: Pick<PeerCredentials, 'uidOf'>) {
+    this.#primary = primary;
+    this.#credentials = credentials;
+  }
+
+  /** Resolves with whether it may stay. It may if the primary gives no answer. */
+  async admit(socket: Socket): Promise<boolean> {
+    const uid = await this.#credentials.uidOf(socket);
+    if (socket.destroyed) return false;
+    const counted = this.#primary.stream('connection', { uid });
+    socket.once('close', () => void counted.return(undefined).catch(() => {}));
+    const first = await counted.next().catch(() => null);
+    return first?.done === false ? first.value.isAllowed : true;
   }
 }
 

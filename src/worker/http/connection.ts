@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { UnreadWatch } from '../../shared/node-internals/connections.js';
 import type { Reply } from './exchange.js';
 import { dropUnread, type ReadingPace } from './paced-reading.js';
 import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
-import { UnreadWatch } from './socket-handle.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;
 

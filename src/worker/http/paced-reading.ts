@@ -1,5 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
+import { stopReadsWhile } from '../../shared/node-internals/connections.js';
 
 /** A piece costs as much as a large one: a chunked body may come in pieces of one byte. */
 const smallBytes = 512;
@@ -47,10 +48,7 @@ export class PacedReading {
   constructor(req: IncomingMessage, pace: ReadingPace) {
     this.#req = req;
     this.#pace = pace;
-    const read = req._read.bind(req);
-    req._read = (size) => {
-      if (!this.#isStopped) read(size); // it resumes the socket
-    };
+    stopReadsWhile(req, () => this.#isStopped);
     req.once('close', () => this.#end());
   }
 

@@ -1,11 +1,11 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
-import { Server as NetServer, type Socket } from 'node:net';
+import type { Socket } from 'node:net';
 import type { StopTimer } from '../../shared/clock.js';
-import { listenOn } from '../../shared/listening-socket.js';
+import { closeGently, isUnixSocket } from '../../shared/node-internals/connections.js';
+import { listenOn } from '../../shared/node-internals/listening-socket.js';
 import { Connection, type Listener } from './connection.js';
 import type { ReadingPace } from './paced-reading.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusal.js';
-import { isUnixSocket } from './socket-handle.js';
 
 const httpLimits = {
   headersMs: 10_000,
@@ -116,8 +116,7 @@ export class HttpServer {
   /** As `stop`, but idle connections are left to their keep-alive limit: closing one could lose a request that is on its way. */
   async retire(limitMs: number): Promise<boolean> {
     const stopTimer = this.#parts.clock.after(limitMs, () => this.#cut());
-    // The HTTP server's own close would destroy connections whose answer has been written and not been sent yet.
-    await new Promise<void>((resolve) => void NetServer.prototype.close.call(this.#server, () => resolve()));
+    await closeGently(this.#server);
     // Its callback comes just before the last sockets close, and an exchange ends with its socket.
     await Promise.all([...this.#connections.keys()].map(closed));
     stopTimer();

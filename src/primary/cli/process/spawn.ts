@@ -1,6 +1,6 @@
 import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { RelayError } from '../../../shared/errors.js';
-import { closingFailed } from '../../../shared/process/failed-spawn.js';
+import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
 import { cookieName } from '../../../shared/process/instance.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, Containment, ExitStatus } from '../terminate/containment.js';

@@ -1,8 +1,7 @@
 import type { ChildProcess } from 'node:child_process';
-import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import treeKill from 'tree-kill';
 import { type Clock, delay } from '../../../shared/clock.js';
-import { closingFailed } from '../../../shared/process/failed-spawn.js';
+import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
 
 const limitMs = 200;
 /** For so long the numbers that `ps` has listed surely mean the same processes: no machine forks so fast that they come round. */
@@ -32,8 +31,7 @@ export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
  * Either would end this process. What its listeners start is guarded in its turn, and they hear nothing once `goesOn` says no.
  */
 function guarded(action: () => void, goesOn: () => boolean, onFault: () => void): void {
-  const guard = (message: unknown) => {
-    const { process: child } = message as { readonly process: ChildProcess };
+  const guard = (child: ChildProcess) => {
     const emit: (...event: [string, ...unknown[]]) => boolean = child.emit.bind(child);
     child.on('error', onFault);
     child.emit = (...event: [string, ...unknown[]]) => {
@@ -42,12 +40,9 @@ function guarded(action: () => void, goesOn: () => boolean, onFault: () => void)
       return true;
     };
   };
-  subscribe('child_process', guard);
   try {
-    closingFailed(action);
+    watchingChildren(() => closingFailed(action), guard);
   } catch {
     onFault();
-  } finally {
-    unsubscribe('child_process', guard);
   }
 }

@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { bindUnix } from '../../../../src/shared/listening-socket.js';
+import { bindUnix } from '../../../../src/shared/node-internals/listening-socket.js';
 import type { Listener } from '../../../../src/worker/http/connection.js';
 import { HttpMetrics } from '../../../../src/worker/http/metrics.js';
 import { ReadingPace } from '../../../../src/worker/http/paced-reading.js';

@@ -1,11 +1,11 @@
-import { type ChildProcess, type SendHandle, spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { withResolvers } from '../../shared/async/promises.js';
-import { inLine } from '../../shared/async/shared-calls.js';
-import type { Clock } from '../../shared/clock.js';
-import type { Primary } from '../http/exchange.js';
+import { withResolvers } from '../async/promises.js';
+import { inLine } from '../async/shared-calls.js';
+import type { Clock } from '../clock.js';
+import { sendableOf } from './connections.js';
 
-/** The number of recvmsg(2), which Perl has no name for. Where it is not known, nobody is asked. */
+/** The number of recvmsg(2), which Perl has no name for. On other machines nobody is asked. */
 const recvmsg: Readonly<Record<string, number>> = {
   ...{ x64: 47, arm64: 212, arm: 297, ia32: 372, ppc64: 342, s390x: 372, riscv64: 212, loong64: 212 },
 };
@@ -13,8 +13,9 @@ const recvmsg: Readonly<Record<string, number>> = {
 const option = process.arch === 'ppc64' ? 21 : 17;
 
 /**
- * Takes one connection after the other from the channel of its parent, as a descriptor beside a line of JSON, and says whose
- * it is. It ends with the channel. `vec` makes buffers of their own: Perl shares the memory of equal strings.
+ * Takes one connection after the other from the channel of its parent, as a descriptor beside a line of JSON, and reports
+ * its user. It speaks Node's own protocol for handles (`NODE_HANDLE_ACK`), and ends with the channel. `vec` makes separate
+ * buffers: Perl shares the memory of equal strings.
  */
 const script = `
 $SIG{$_} = 'IGNORE' for qw(INT TERM HUP PIPE);
@@ -36,17 +37,12 @@ for (;;) {
 
 /** It answers in less than a millisecond. */
 const limitMs = 2000;
-/** Where there is no Perl, it is not looked for with every connection. */
+/** Where there is no Perl, the next connections do not search for it. */
 const restMs = 60_000;
 
-/** What Node keeps of an accepted connection on a Unix socket, and does not show. */
-interface WithHandle {
-  readonly _handle: (SendHandle & { readonly fd: number }) | null;
-}
-
 /**
- * Asks the kernel who has connected to a Unix socket. Node can't ask, but Perl can, which every Debian has: one process of
- * it is sent each connection. It is started with the first, and again where it has ended.
+ * Asks the kernel who has connected to a Unix socket. Node can't ask, but Perl can, which every Debian has. One Perl process
+ * receives each connection. The first connection starts it, and the next one after its end starts it again.
  */
 export class PeerCredentials implements Disposable {
   readonly #clock: Clock;
@@ -79,22 +75,21 @@ export class PeerCredentials implements Disposable {
   }
 
   async #askOnce(socket: Socket): Promise<number | null> {
-    const { _handle: handle } = socket as unknown as WithHandle;
-    if (handle === null || handle.fd < 0) return null;
-    const helper = this.#running();
-    if (helper === null) return null;
+    const handle = sendableOf(socket);
+    const helper = handle === null ? null : this.#running();
+    if (handle === null || helper === null) return null;
     const { promise, resolve } = withResolvers<number | null>();
     const stopTimer = this.#clock.after(limitMs, () => helper.kill('SIGKILL'));
-    const told = (message: unknown) => resolve((message as { readonly uid: number | null }).uid);
+    const answered = (message: unknown) => resolve((message as { readonly uid: number | null }).uid);
     const ended = () => {
-      this.#forget(helper); // a send may fail before its end is told
+      this.#forget(helper); // a send may fail before the process reports its end
       resolve(null);
     };
-    helper.once('message', told).once('exit', ended).once('error', ended);
+    helper.once('message', answered).once('exit', ended).once('error', ended);
     helper.send({}, handle, (error) => error !== null && ended());
     return promise.finally(() => {
       stopTimer();
-      helper.off('message', told).off('exit', ended).off('error', ended);
+      helper.off('message', answered).off('exit', ended).off('error', ended);
     });
   }
 
@@ -114,29 +109,5 @@ export class PeerCredentials implements Disposable {
     helper.channel?.unref();
     this.#helper = helper;
     return helper;
-  }
-}
-
-/**
- * Has the primary count each connection of a Unix socket for its user, as long as it is open: a connection costs its user
- * nothing, and the worker a descriptor.
- */
-export class ConnectionLimit {
-  readonly #primary: Pick<Primary, 'stream'>;
-  readonly #credentials: Pick<PeerCredentials, 'uidOf'>;
-
-  constructor(primary: Pick<Primary, 'stream'>, credentials: Pick<PeerCredentials, 'uidOf'>) {
-    this.#primary = primary;
-    this.#credentials = credentials;
-  }
-
-  /** Resolves with whether it may stay. Where the primary does not say so, it may. */
-  async admit(socket: Socket): Promise<boolean> {
-    const uid = await this.#credentials.uidOf(socket);
-    if (socket.destroyed) return false;
-    const held = this.#primary.stream('connection', { uid });
-    socket.once('close', () => void held.return(undefined).catch(() => {}));
-    const first = await held.next().catch(() => null);
-    return first?.done === false ? first.value.isAllowed : true;
   }
 }

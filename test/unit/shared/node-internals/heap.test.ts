@@ -1,6 +1,6 @@
-import { fullCollection, HeapKeeper } from '../../../src/shared/heap.js';
-import { FakeClock } from '../../support/fake-clock.js';
-import { settled } from '../../support/settled.js';
+import { fullCollection, HeapKeeper } from '../../../../src/shared/node-internals/heap.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { settled } from '../../../support/settled.js';
 
 const idleMs = 3000;
 /** Well above the growth that is worth a collection. */

@@ -5,11 +5,26 @@ import { stat } from 'node:fs/promises';
 import { type AddressInfo, connect, createServer, type NetConnectOpts } from 'node:net';
 import { join } from 'node:path';
 import { text } from 'node:stream/consumers';
-import { type BoundSocket, bindTcp, bindUnix, inheritedSocket } from '../../../src/shared/listening-socket.js';
-import { temporaryFolder } from '../../support/folder.js';
+import {
+  type BoundSocket,
+  bindTcp,
+  bindUnix,
+  inheritedSocket,
+} from '../../../../src/shared/node-internals/listening-socket.js';
+import { temporaryFolder } from '../../../support/folder.js';
 
 const loopback = '127.0.0.1';
-const moduleUnderTest = join(__dirname, '..', '..', '..', 'src', 'shared', 'listening-socket.js');
+const moduleUnderTest = join(
+  __dirname,
+  '..',
+  '..',
+  '..',
+  '..',
+  'src',
+  'shared',
+  'node-internals',
+  'listening-socket.js',
+);
 
 /** Listens on descriptor 3, says so, and answers each connection with its name. */
 const listener = `

@@ -3,9 +3,9 @@ import net, { type AddressInfo, type Server } from 'node:net';
 import { getSystemErrorName } from 'node:util';
 
 /**
- * Addresses that are opened in one process and listened on in others. A listening address lives as long as anybody has
- * it open, so connects wait while no worker is there, instead of being refused. `_createServerHandle` and `_listen2` are
- * names inside Node, as old as its cluster module, which uses them for the same; they stand here and nowhere else.
+ * Addresses that one process opens and others listen on. A listening address lives as long as any process has it open,
+ * so clients wait while there is no worker, instead of being refused. Node's cluster module uses the same two names,
+ * `_createServerHandle` and `_listen2`.
  */
 
 interface Handle {

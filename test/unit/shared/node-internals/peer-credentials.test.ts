@@ -3,7 +3,7 @@ import { readdir, readFile } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { systemClock } from '../../../../src/shared/clock.js';
-import { PeerCredentials } from '../../../../src/worker/access/unix-socket.js';
+import { PeerCredentials } from '../../../../src/shared/node-internals/peer-credentials.js';
 import { temporaryFolder } from '../../../support/folder.js';
 import { isAlive } from '../../../support/processes.js';
 import { until } from '../../../support/until.js';

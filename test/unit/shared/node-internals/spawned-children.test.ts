@@ -8,7 +8,7 @@ const modules = join(__dirname, '..', '..', '..', '..', 'src');
 const startsWithFew = `
 const { closeSync, openSync, readdirSync, readlinkSync } = require('node:fs');
 const { execFile, spawn } = require('node:child_process');
-const { closingFailed } = require(process.argv[1] + '/shared/process/failed-spawn.js');
+const { closingFailed } = require(process.argv[1] + '/shared/node-internals/spawned-children.js');
 const sockets = () => readdirSync('/proc/self/fd').filter((fd) => {
   try {
     return readlinkSync('/proc/self/fd/' + fd).startsWith('socket:');
