@@ -11,7 +11,7 @@ import { createLogger, describeError, type Logger } from '../shared/log/logger.j
 import { areSameFile, type LogDestination, LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { type LogStyle, logStyleFor } from '../shared/log/style.js';
 import { logIn } from '../shared/log/text.js';
-import { fullCollection, HeapKeeper } from '../shared/node-internals/heap.js';
+import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { type ServiceExit, serviceExits } from '../shared/phase.js';
 import { makeWorkDirectory } from '../shared/process/leftovers.js';
 import { instanceOfProcess } from '../shared/process/proc.js';
@@ -178,7 +178,7 @@ async function makeHost(
     workDirectory,
     searchPath,
     clock: systemClock,
-    heap: new HeapKeeper(systemClock, fullCollection()),
+    heap: new HeapKeeper(systemClock, collectAll),
     ...known,
     freeMemory: freemem,
     random: Math.random,

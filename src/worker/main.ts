@@ -6,7 +6,7 @@ import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from
 import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
 import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
 import { logIn } from '../shared/log/text.js';
-import { fullCollection, HeapKeeper } from '../shared/node-internals/heap.js';
+import { collectAll, HeapKeeper } from '../shared/node-internals/heap.js';
 import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
@@ -103,7 +103,7 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const phase = () => context.phase;
   const isClosing = () => context.phase === 'draining' || listeners.isClosing;
   const parts = { metrics, log, clock: systemClock };
-  const heap = new HeapKeeper(systemClock, fullCollection());
+  const heap = new HeapKeeper(systemClock, collectAll);
   const wrongKeys = new WrongKeys(primary, systemClock);
   const credentials = new PeerCredentials(systemClock);
   const users = localUsers(settings, credentials);

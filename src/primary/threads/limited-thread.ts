@@ -1,4 +1,4 @@
-import { Piscina } from 'piscina';
+import type { Piscina } from 'piscina';
 import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { Clock } from '../../shared/clock.js';
 import { FairQueue, type Member } from '../fairness/fair-queue.js';
@@ -39,7 +39,7 @@ export class LimitedThread<Task, Answer> {
   readonly #settings: ThreadSettings<Task>;
   readonly #clock: Clock;
   readonly #onError: (error: unknown) => void;
-  /** null before the first task: the histograms of a pool take 0.7 MB, and many services never need a thread. */
+  /** null before the first task: piscina and the histograms of a pool take 6 MB, and many services never need a thread. */
   #pool: Piscina<Task, Answer> | null = null;
   readonly #waiting = new FairQueue<WaitingTask>();
   readonly #lengths = new Map<string, number>();
@@ -75,7 +75,8 @@ export class LimitedThread<Task, Answer> {
   #open(): Piscina<Task, Answer> {
     const { file: filename, name, idleMs: idleTimeout } = this.#settings;
     const threads = { minThreads: 0, maxThreads: 1 };
-    const pool = new Piscina<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
+    const { Piscina: Pool } = require('piscina') as typeof import('piscina');
+    const pool = new Pool<Task, Answer>({ filename, name, ...threads, idleTimeout, atomics: 'async' });
     return pool.on('error', (error) => {
       this.#onError(error);
       this.#running?.abort(); // the pool itself would wait for ever

@@ -1,4 +1,4 @@
-import { SharedRateLimit } from '../../../../src/primary/access/shared-rate-limit.js';
+import { SharedRateLimit } from '../../../../src/primary/access/rate-limit.js';
 import type { WindowCounter } from '../../../../src/primary/store/contract/store.js';
 import { storeUnavailable } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';

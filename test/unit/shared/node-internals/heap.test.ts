@@ -1,4 +1,5 @@
-import { fullCollection, HeapKeeper } from '../../../../src/shared/node-internals/heap.js';
+import { getHeapSpaceStatistics } from 'node:v8';
+import { collectAll, HeapKeeper } from '../../../../src/shared/node-internals/heap.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';
 
@@ -12,23 +13,27 @@ function garbage(): number[] {
   return new Array<number>(grownBytes / bytesPerNumber).fill(0);
 }
 
-const collect = fullCollection();
-
-/** A keeper of this very heap, from which all garbage has gone. */
-function keep() {
+/** A keeper of this very heap, from which all garbage has gone. `quiet` passes without work, collections included. */
+async function keep() {
   const clock = new FakeClock();
-  const state = { collections: 0 };
-  collect();
+  const state = { collections: 0, last: Promise.resolve() };
+  await collectAll();
   const keeper = new HeapKeeper(clock, () => {
     state.collections++;
-    collect();
+    state.last = collectAll();
+    return state.last;
   });
-  return { clock, keeper, state };
+  const quiet = async (forMs: number) => {
+    await clock.advance(forMs);
+    await state.last;
+    await settled();
+  };
+  return { clock, keeper, state, quiet };
 }
 
 describe('The keeper of the heap', () => {
   it('has it collected once nothing was done for three seconds', async () => {
-    const { clock, keeper, state } = keep();
+    const { clock, keeper, state } = await keep();
     const held = garbage();
     keeper.touch();
     await clock.advance(idleMs - 1);
@@ -39,7 +44,7 @@ describe('The keeper of the heap', () => {
   });
 
   it('waits as long as something is done', async () => {
-    const { clock, keeper, state } = keep();
+    const { clock, keeper, state } = await keep();
     const held = garbage();
     for (let round = 0; round < 5; round++) {
       keeper.touch();
@@ -52,33 +57,45 @@ describe('The keeper of the heap', () => {
   });
 
   it('collects at the first quiet of all, then leaves the heap alone where it has not grown, and sleeps until something is done', async () => {
-    const { clock, keeper, state } = keep();
+    const { clock, keeper, state, quiet } = await keep();
     keeper.touch();
-    await clock.advance(idleMs);
+    await quiet(idleMs);
     keeper.touch();
-    await clock.advance(10 * idleMs);
+    await quiet(10 * idleMs);
     expect([state.collections, clock.pending]).toEqual([1, 0]);
   });
 
   it('has it collected again only where it has grown again', async () => {
-    const { clock, keeper, state } = keep();
+    const { keeper, state, quiet } = await keep();
     const held = [garbage()];
     keeper.touch();
-    await clock.advance(idleMs);
+    await quiet(idleMs);
     keeper.touch();
-    await clock.advance(idleMs);
+    await quiet(idleMs);
     expect(state.collections).toBe(1);
     held.push(garbage());
     keeper.touch();
-    await clock.advance(idleMs);
+    await quiet(idleMs);
     expect(state.collections).toBe(2);
     expect(held).toHaveLength(2);
   });
 });
 
-it('A full collection takes what nothing refers to', async () => {
-  const lost = new WeakRef(garbage());
-  await settled();
-  collect();
-  expect(lost.deref()).toBeUndefined();
+describe('A collection of all', () => {
+  it('takes what nothing refers to', async () => {
+    const lost = new WeakRef(garbage());
+    await settled();
+    await collectAll();
+    expect(lost.deref()).toBeUndefined();
+  });
+
+  it('shrinks the young generation that has grown', async () => {
+    const young = () => getHeapSpaceStatistics().find((space) => space.space_name === 'new_space')?.space_size ?? 0;
+    const held = Array.from({ length: 200_000 }, (_, index) => ({ text: `text ${index}` }));
+    const grown = young();
+    await collectAll();
+    expect(grown).toBeGreaterThan(4 * 1024 ** 2);
+    expect(young()).toBeLessThan(grown / 2);
+    expect(held).toHaveLength(200_000);
+  });
 });
