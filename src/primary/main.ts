@@ -20,17 +20,20 @@ import { adapterLoader } from './cli/adapters/adapter-module.js';
 import { chooseAdapters } from './cli/adapters/registry.js';
 import { searchPathOf } from './cli/environment.js';
 import { chooseTermination } from './cli/terminate/termination.js';
-import { type Given, readConfig, takeGiven } from './lifecycle/given.js';
-import type { Host } from './lifecycle/host.js';
-import { findHostTools, findNotifier } from './lifecycle/host-tools.js';
-import { closeInherited } from './lifecycle/inherited-fds.js';
-import { OwnTraces } from './lifecycle/own-traces.js';
-import { endPredecessors, tracesOf } from './lifecycle/predecessors.js';
-import { makeRuntimeDirectory, removeDirectories, runtimeParent } from './lifecycle/runtime-directory.js';
-import { checkSocketPath } from './lifecycle/socket-path.js';
+import { findHostTools, findNotifier, type Host } from './lifecycle/host.js';
+import { closeInherited, readConfig, type StartEnvironment, takeEnvironment } from './lifecycle/start-environment.js';
 import { placesOfFault, startFault } from './lifecycle/start-fault.js';
 import { ancestors, hangUpHandler, hasTerminal, isStartedByNpm, watchStarter } from './lifecycle/starter.js';
 import { Systemd } from './lifecycle/systemd.js';
+import {
+  checkSocketPath,
+  endPredecessors,
+  makeRuntimeDirectory,
+  OwnTraces,
+  removeDirectories,
+  runtimeParent,
+  tracesOf,
+} from './lifecycle/traces.js';
 import { Service, type StartInput } from './service.js';
 import { asConfigFault, checkEngine, openStore } from './store/open.js';
 import { addressFault, openAddresses } from './workers/addresses.js';
@@ -53,7 +56,7 @@ function styleOfLog(env: Environment): LogStyle {
 
 /** What a service that is started here and now would use; with `asks`, its model answers a question. Throws a ConfigFault. The caller ends the process. */
 export async function inspectSetup(settings: Environment = {}, asks = false): Promise<CheckReport> {
-  const given = await takeGiven(process.env, process.pid, settings);
+  const given = await takeEnvironment(process.env, process.pid, settings);
   const config = await readConfig(given.env);
   checkEngine(config.store);
   if (config.socketPath !== null) await checkSocketPath(config.socketPath);
@@ -96,7 +99,7 @@ function endAtOnce(signal: NodeJS.Signals): void {
 
 async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): Promise<void> {
   const pending = listenForSignals(own);
-  const given = await takeGiven(process.env, process.pid, settings);
+  const given = await takeEnvironment(process.env, process.pid, settings);
   await closeInherited(given.handover.passedFds);
   const config = await readConfig(given.env);
   const lost = { count: 0 };
@@ -148,7 +151,13 @@ async function openPorts(config: Config, { systemd, clock }: Host): Promise<Pick
 type Logging = Pick<Host, 'log' | 'logStyle' | 'show' | 'logWriteErrors'>;
 type Role = 'visitor' | 'service';
 
-async function createHost(config: Config, given: Given, logging: Logging, role: Role, own: OwnTraces): Promise<Host> {
+async function createHost(
+  config: Config,
+  given: StartEnvironment,
+  logging: Logging,
+  role: Role,
+  own: OwnTraces,
+): Promise<Host> {
   const traces = await tracesOf(config, given.env);
   return own.make(traces, () => makeHost(config, given, { ...logging, traces }, role, own));
 }
@@ -156,7 +165,7 @@ async function createHost(config: Config, given: Given, logging: Logging, role: 
 /** A visitor looks at the host and goes; the service moves into a cgroup of its own. */
 async function makeHost(
   config: Config,
-  { handover, env }: Given,
+  { handover, env }: StartEnvironment,
   known: Logging & Pick<Host, 'traces'>,
   role: Role,
   own: OwnTraces,

@@ -157,7 +157,7 @@ describe('The imports', () => {
       either(
         isOneOf('src/primary/cli/process/spawn'),
         isIn('primary/cli/terminate'),
-        isOneOf('src/primary/lifecycle/host-tools', 'src/primary/lifecycle/systemd'),
+        isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
         isOneOf('src/shared/node-internals/peer-credentials'),
       ),
     ],

@@ -1,7 +1,12 @@
+import { execFile } from 'node:child_process';
+import { promisify } from 'node:util';
 import type { LogStyle } from '../../shared/log/style.js';
 import type { ServiceExit } from '../../shared/phase.js';
 import type { TracePlaces } from '../../shared/process/leftovers.js';
 import type { CliHost } from '../cli/model-cli.js';
+import { findProgram } from '../cli/process/program.js';
+import { tied } from '../cli/terminate/group-containment.js';
+import type { HostTools } from '../cli/terminate/termination.js';
 import type { Systemd } from './systemd.js';
 
 /** What the service is given of the world outside. */
@@ -23,4 +28,29 @@ export interface Host extends CliHost {
   /** Numbers from 0 to 1. */
   random(): number;
   exit(code: ServiceExit): void;
+}
+
+const trialLimitMs = 5000;
+
+export async function findHostTools(searchPath: string): Promise<HostTools> {
+  const [setpriv, ps] = await Promise.all([findProgram('setpriv', searchPath), findProgram('ps', searchPath)]);
+  const isSound = setpriv.kind === 'found' && (await endsWell(...tied(setpriv.path, setpriv.path, ['--version'])));
+  return { setpriv: isSound ? setpriv.path : null, hasPs: ps.kind === 'found' };
+}
+
+/** Tries it out: busybox and older hosts have a setpriv without `--pdeathsig`. */
+async function endsWell(program: string, args: readonly string[]): Promise<boolean> {
+  const limits = { timeout: trialLimitMs, killSignal: 'SIGKILL' } as const;
+  try {
+    await promisify(execFile)(program, args, { env: {}, ...limits });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Path of `systemd-notify`; null where it is not installed. */
+export async function findNotifier(searchPath: string): Promise<string | null> {
+  const notifier = await findProgram('systemd-notify', searchPath);
+  return notifier.kind === 'found' ? notifier.path : null;
 }

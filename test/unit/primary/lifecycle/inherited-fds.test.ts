@@ -6,7 +6,7 @@ const modules = join(__dirname, '..', '..', '..', '..', 'src');
 
 /** Says which of these descriptors are open in a program that it starts, and that it can work itself. */
 const closes = `
-const { closeInherited } = require(process.argv[1] + '/primary/lifecycle/inherited-fds.js');
+const { closeInherited } = require(process.argv[1] + '/primary/lifecycle/start-environment.js');
 closeInherited([41]).then(async () => {
   const { execFileSync } = require('node:child_process');
   await require('node:fs/promises').readFile('/etc/passwd');

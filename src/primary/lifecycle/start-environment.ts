@@ -1,21 +1,24 @@
-import { readFile, stat } from 'node:fs/promises';
+import { close } from 'node:fs';
+import { readdir, readFile, stat } from 'node:fs/promises';
+import { promisify } from 'node:util';
 import { type Config, type Environment, loadConfig } from '../../shared/config/config.js';
 import { eraseFromEnviron } from '../../shared/process/environ.js';
+import { readVirtualFile } from '../../shared/process/kernel-files.js';
 import { type Handover, takeHandover } from './systemd.js';
 
 /** What this process was started with. What its children must not inherit has been removed from its environment. */
-export interface Given {
+export interface StartEnvironment {
   readonly handover: Handover;
   readonly env: Environment;
   readonly warnings: readonly string[];
 }
 
 /** `settings` are those of the command line: they win over the environment. */
-export async function takeGiven(
+export async function takeEnvironment(
   own: Record<string, string | undefined>,
   pid: number,
   settings: Environment,
-): Promise<Given> {
+): Promise<StartEnvironment> {
   const handover = takeHandover(own, pid);
   const env = takeSettings(own);
   const isHidden = await eraseFromEnviron(Object.keys(env).filter(isSetting));
@@ -46,4 +49,24 @@ export function readConfig(env: Environment): Promise<Config> {
 
 function isSetting(name: string): boolean {
   return /^MODEL_(API|CODE)_/.test(name);
+}
+
+const firstAfterStdio = 3;
+const closeOnExec = 0o2000000;
+
+/**
+ * Closes the descriptors that this process was started with by accident. Node keeps only the low ones from the programs that
+ * it starts, so that every model CLI would have the others. `kept` were meant for this process.
+ */
+export async function closeInherited(kept: readonly number[]): Promise<void> {
+  const names = await readdir('/proc/self/fd').catch(() => []);
+  const others = names.map(Number).filter((fd) => fd >= firstAfterStdio && !kept.includes(fd));
+  await Promise.all(others.map(async (fd) => (await isInherited(fd)) && promisify(close)(fd).catch(() => {})));
+}
+
+/** Node marks all that it opens itself. */
+async function isInherited(fd: number): Promise<boolean> {
+  const text = await readVirtualFile(`/proc/self/fdinfo/${fd}`).then(String, () => '');
+  const flags = /^flags:\s*([0-7]+)$/m.exec(text)?.[1];
+  return flags !== undefined && (Number.parseInt(flags, 8) & closeOnExec) === 0;
 }

@@ -1,4 +1,4 @@
-import { takeSettings } from '../../../../src/primary/lifecycle/given.js';
+import { takeSettings } from '../../../../src/primary/lifecycle/start-environment.js';
 import { variables } from '../../../../src/shared/config/variables.js';
 
 describe('the variables of prompt-relay', () => {

@@ -1,11 +1,7 @@
 import { access, mkdir, stat, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join } from 'node:path';
-import {
-  makeRuntimeDirectory,
-  removeDirectories,
-  runtimeParent,
-} from '../../../../src/primary/lifecycle/runtime-directory.js';
+import { makeRuntimeDirectory, removeDirectories, runtimeParent } from '../../../../src/primary/lifecycle/traces.js';
 import { ConfigFault } from '../../../../src/shared/config/config.js';
 import { ownerOfFolder } from '../../../../src/shared/process/instance.js';
 import { temporaryFolder } from '../../../support/folder.js';

@@ -1,6 +1,6 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { findHostTools, findNotifier } from '../../../../src/primary/lifecycle/host-tools.js';
+import { findHostTools, findNotifier } from '../../../../src/primary/lifecycle/host.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 /** Looks in a folder that holds these programs, and no others. */
