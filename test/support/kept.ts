@@ -1,7 +1,6 @@
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
-import type { ConversationTurn } from '../../src/primary/conversations/conversation-turn.js';
+import { type ConversationTurn, TurnRecord } from '../../src/primary/conversations/conversation-turn.js';
 import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
-import { TurnRecord } from '../../src/primary/conversations/turn-record.js';
 import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
 import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';

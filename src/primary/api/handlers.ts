@@ -16,7 +16,7 @@ import type { UserConnections } from '../access/user-connections.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels } from '../cli/known-models.js';
 import type { ModelCatalog } from '../cli/model-catalog.js';
-import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
+import { type EndOfEntry, endingEntry } from '../conversations/conversation-turn.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
 import type { Claims } from '../idempotency/claims.js';
 import type { JobRunner } from '../jobs/job-runner.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
-import type { EndOfEntry } from '../conversations/end-of-entry.js';
+import type { EndOfEntry } from '../conversations/conversation-turn.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { JobStore } from '../store/contract/jobs.js';

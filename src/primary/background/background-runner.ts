@@ -2,7 +2,7 @@ import { orAborted } from '../../shared/async/promises.js';
 import { delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
-import { type EndOfEntry, endingEntry } from '../conversations/end-of-entry.js';
+import { type EndOfEntry, endingEntry } from '../conversations/conversation-turn.js';
 import { type BackgroundOptions, isRefused, type Job, mustWaitAgain } from '../jobs/job.js';
 import type { BackgroundJob } from './background-job.js';
 import type { BackgroundResources } from './background-resources.js';

@@ -3,8 +3,7 @@ import type { ConversationPage, ConversationSnapshot } from '../../shared/conver
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { ConversationTurn, TurnGate } from '../conversations/conversation-turn.js';
-import type { EndOfEntry } from '../conversations/end-of-entry.js';
+import type { ConversationTurn, EndOfEntry, TurnGate } from '../conversations/conversation-turn.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 import { TurnLocks } from './turn-locks.js';
 

@@ -4,7 +4,7 @@ import type { TokenEstimate, Usage } from '../../shared/job.js';
 import type { Capabilities, Turn, TurnEnd } from '../cli/contract/adapter.js';
 import { addedUsage, unsupported } from '../cli/extras.js';
 import type { TextSink } from '../cli/process/open-turn.js';
-import type { CountTokens, TurnRecord } from '../conversations/turn-record.js';
+import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import type { SchemaFinding } from '../threads/schema-thread.js';
 import type { Job } from './job.js';

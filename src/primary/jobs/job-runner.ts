@@ -7,7 +7,7 @@ import type { WaitingJob } from '../cli/pool/standby-keeper.js';
 import type { ConversationState } from '../cli/process/cli-state.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
-import { TurnRecord, type TurnResources } from '../conversations/turn-record.js';
+import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';
 import type { SeenClients } from '../health/seen-clients.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';

@@ -1,4 +1,4 @@
-import { TurnRecord } from '../../../../src/primary/conversations/turn-record.js';
+import { TurnRecord } from '../../../../src/primary/conversations/conversation-turn.js';
 import type { ConversationChange } from '../../../../src/primary/store/contract/conversations.js';
 import { noJournal } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
