@@ -112,7 +112,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
     logStyle !== 'json' && output.write(lines.map((line) => `${line}\n`).join(''));
   const logging = { log, logStyle, show, logWriteErrors: () => lost.count };
   const host = await createHost(config, given, logging, 'service', own);
-  const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const stored = await openStoreOf(config);
   const ports = await openPorts(config, host).catch(async (error: Error) => {
     log.error('listen_failed', { error: await addressFault(error, config) });
@@ -120,7 +120,7 @@ async function main(settings: Environment, logStyle: LogStyle, own: OwnTraces): 
   });
   if (!ports) return;
   const allWarnings = [...config.warnings, ...given.warnings, ...warnings, ...host.termination.warnings];
-  const service = new Service({ config, host, named, ...ports, ...stored, warnings: allWarnings });
+  const service = new Service({ config, host, names, ...ports, ...stored, warnings: allWarnings });
   await service.restore().catch((error: unknown) => {
     throw asConfigFault(error);
   });

@@ -18,14 +18,10 @@ import { setupReportOf } from './api/setup-report.js';
 import { BackgroundJobs } from './background/background-jobs.js';
 import { BackgroundRunner } from './background/background-runner.js';
 import { secretsOf } from './cli/environment.js';
-import { KnownModels } from './cli/known-models.js';
-import { ModelCatalog } from './cli/model-catalog.js';
+import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import { closeClis, createModelClis, forgetConversation } from './cli/model-cli.js';
-import type { AtLeastOne, NamedAdapter } from './cli/models.js';
-import { HostLoad } from './cli/pool/host-load.js';
-import { StandbyKeeper } from './cli/pool/standby-keeper.js';
 import { Redactor } from './cli/process/redactor.js';
-import { ModelRouter } from './cli/route.js';
+import { type ModelNames, ModelRouter } from './cli/route.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
 import { ConversationStore } from './conversations/conversation-store.js';
 import { KeptConversations } from './conversations/kept-conversations.js';
@@ -66,8 +62,8 @@ const betweenScrapesMs = 100;
 export interface StartInput {
   readonly config: Config;
   readonly host: Host;
-  /** The model CLIs, the default first. */
-  readonly named: AtLeastOne<NamedAdapter>;
+  /** The model CLIs, and what the names of their models mean. */
+  readonly names: ModelNames;
   readonly addresses: Addresses;
   /** null where no front asks for the health of this host. */
   readonly agent: HealthAgent | null;
@@ -82,7 +78,7 @@ export interface StartInput {
  * function that an earlier part calls may name a later one, because it is called after the start.
  */
 function compose(input: StartInput) {
-  const { config, host, named, addresses, agent, hosts, store } = input;
+  const { config, host, names, addresses, agent, hosts, store } = input;
   const { clock, log, systemd } = host;
 
   // Clients, slots and conversations
@@ -107,7 +103,7 @@ function compose(input: StartInput) {
 
   // What is counted
   const keyNames = config.apiKeys.map(({ name }) => name);
-  const cliNames = named.map(({ name }) => name);
+  const cliNames = names.clis.map(({ name }) => name);
   const metrics = new PrimaryMetrics(room, conversations, keyNames, cliNames);
   const lastHour = new LastHour(clock);
   const usage = new UsageLedger(clock);
@@ -125,27 +121,32 @@ function compose(input: StartInput) {
   const schemas = new SchemaChecker(clock, onThreadError);
 
   // Model CLIs
-  const banner = createBanner(config, host, named[0].adapter.name);
+  const banner = createBanner(config, host, names.clis[0].adapter.name);
   const clientsSeen = new SeenClients();
   const observerOf = (cli: string) => observeCli(cli, metrics.cliOf(cli), log);
   const onChecked = (entry: ReadinessEntry) => {
     metrics.readiness.checked(entry);
-    if (entry.cli === named[0].name) banner.checked(entry);
-    logCheck(entry, named.length > 1, log);
+    if (entry.cli === names.clis[0].name) banner.checked(entry);
+    logCheck(entry, names.clis.length > 1, log);
   };
   const onCircuit = ({ state }: CircuitStatus) => {
     if (state === 'open') runner.cutHeld();
     else room.next(); // what waits in the background may go
-    for (const keeper of standbyKeepers) keeper.changed();
+    standbyChanged();
   };
-  const clis = createModelClis(config, host, named, {
+  const clis = createModelClis(config, host, names, {
     observerOf,
     onChecked,
     onCircuit,
+    waitingJobs: (cli) => runner.next(cli),
+    isReady: () => supervisor.phase === 'ready',
     redactor,
     clients: clientsSeen,
   });
-  const router = new ModelRouter(config, clis, (client) => optionsOf(client).models);
+  const standbyChanged = () => {
+    for (const { standby } of clis) standby.changed();
+  };
+  const router = new ModelRouter(names, clis, (client) => optionsOf(client).models);
   const catalog = new ModelCatalog(clis, router, config.modelAliases, clock);
   const knownModels = new KnownModels({ router, catalog, clock });
 
@@ -187,8 +188,10 @@ function compose(input: StartInput) {
       runner.cutAll(reason);
     },
     endProcesses: async () => {
-      for (const { health } of clis) health.stop();
-      for (const keeper of standbyKeepers) keeper.stop();
+      for (const { health, standby } of clis) {
+        health.stop();
+        standby.stop();
+      }
       await closeClis(clis, host);
     },
     stopWorkers: async (limitMs) => {
@@ -202,20 +205,13 @@ function compose(input: StartInput) {
     entered: (phase) => {
       workers.tell((peer) => peer.call('phase', { phase }));
       systemd.announce(phase);
-      for (const keeper of standbyKeepers) keeper.changed();
+      standbyChanged();
       if (phase === 'draining' && store.jobs.isDurable) backgroundRunner.stop(); // what waits is for the next service
     },
     exit: (code) => host.exit(code),
   });
-  const standbyKeepers = clis.map((cli) => {
-    const { pool, history, findProgram, health } = cli;
-    const load = new HostLoad(clock, host.freeMemory);
-    const isReady = () => supervisor.phase === 'ready' && health.circuits.isClosed;
-    const waitingJobs = () => runner.next(cli);
-    return new StandbyKeeper(config.standby, { pool, history, findProgram, load, clock, waitingJobs, isReady });
-  });
   room.onChange(() => {
-    for (const keeper of standbyKeepers) keeper.changed();
+    standbyChanged();
     feeder?.changed();
   });
   const maxExchangeMs = config.queueTimeoutMs + config.executionMs + exchangeOverheadMs;
@@ -238,11 +234,11 @@ function compose(input: StartInput) {
   const tellKeys = () => workers.tell((peer) => peer.call('keys', { keys: clients.forWorkers }));
   const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
 
-  const status = { supervisor, room, runner, workers, clis, router, background, metrics, lastHour };
+  const status = { supervisor, room, runner, workers, clis, background, metrics, lastHour };
   const parts = { ...input, ...status, clients, rateLimit, keyAttempts, conversations, kept, shared, enter };
   const others = { backgroundRunner, feeder, claims, catalog, knownModels, tokens, schemas };
   addServiceGauges(metrics.registry, { ...parts, conversations });
-  return { ...parts, ...others, usage, usageJournal, scrape, standbyKeepers, keysFile };
+  return { ...parts, ...others, usage, usageJournal, scrape, keysFile };
 }
 
 type Parts = ReturnType<typeof compose>;
@@ -265,7 +261,7 @@ export class Service {
   }
 
   start(workerProgram: string): void {
-    const { host, hosts, agent, clis, workers, supervisor, room, standbyKeepers, keysFile } = this.#parts;
+    const { host, hosts, agent, clis, workers, supervisor, room, keysFile } = this.#parts;
     logStart(this.#parts);
     workers.start(workerProgram, handlersOf(this.#parts));
     host.systemd.start({ phase: () => supervisor.phase, slots: room, workers });
@@ -273,7 +269,7 @@ export class Service {
     hosts?.start();
     for (const { health } of clis) health.checks.start();
     keysFile?.start();
-    for (const keeper of standbyKeepers) keeper.start();
+    for (const { standby } of clis) standby.start();
     host.heap.touch();
     this.#startTimers();
   }
@@ -353,10 +349,10 @@ function handlersOf(parts: Parts) {
   });
 }
 
-function logStart({ config, host, named, warnings }: StartInput): void {
+function logStart({ config, host, names, warnings }: StartInput): void {
   const { log, product, termination } = host;
   for (const warning of warnings) log.warn('config_warning', { warning });
-  const adapter = named.map(({ name }) => name).join(', ');
+  const adapter = names.clis.map(({ name }) => name).join(', ');
   const started = { version: product.version, adapter, workers: config.workers };
   const { means } = termination.containments;
   log.info('service_start', { ...started, termination: means, no_cgroup: termination.fault ?? undefined });

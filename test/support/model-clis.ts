@@ -1,7 +1,7 @@
 import { type Adapter, type Capabilities, type TurnEnd, unknownUsage } from '../../src/primary/cli/contract/adapter.js';
 import { closeClis, createModelClis } from '../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../src/primary/cli/models.js';
-import { ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter, type ModelsOf } from '../../src/primary/cli/route.js';
 import { GroupContainments } from '../../src/primary/cli/terminate/group-containment.js';
 import { SeenClients } from '../../src/primary/health/seen-clients.js';
 import { loadConfig } from '../../src/shared/config/config.js';
@@ -51,13 +51,29 @@ export async function modelClisOf(
   const containments = new GroupContainments(instance, null, clock);
   const termination = { containments, killTree: async () => {}, warnings: [], fault: null };
   const folders = { runtimeDirectory: folder.path, workDirectory: folder.path, searchPath: '/usr/bin:/bin' };
-  const host = { env, instance, termination, ...folders, clock, log: new LogBook(), random: () => 0 };
+  const host = {
+    env,
+    instance,
+    termination,
+    ...folders,
+    clock,
+    log: new LogBook(),
+    random: () => 0,
+    freeMemory: () => 0,
+  };
   const checks: ReadinessEntry[] = [];
   const onChecked = (entry: ReadinessEntry) => void checks.push(entry);
-  const listeners = { observerOf: () => silentObserver, onChecked, onCircuit: () => {} };
+  const listeners = {
+    observerOf: () => silentObserver,
+    onChecked,
+    onCircuit: () => {},
+    waitingJobs: () => [],
+    isReady: () => false,
+  };
   const context = { ...listeners, redactor: noSecrets, clients: new SeenClients() };
-  const clis = createModelClis(config, host, named, context);
-  const router = new ModelRouter(config, clis, modelsOf);
+  const names = new ModelNames(config, named);
+  const clis = createModelClis(config, host, names, context);
+  const router = new ModelRouter(names, clis, modelsOf);
   const dispose = async () => {
     for (const { health } of clis) health.stop();
     await closeClis(clis, host);

@@ -36,6 +36,8 @@ export class PoolHouse {
   isStopped = false;
   /** Awaited at each start; a start fails with what it throws. */
   onStart: () => Promise<void> = async () => {};
+  /** A process has changed its state. */
+  onChange: () => void = () => {};
   /** The program's file: a change of it changes all keys. */
   file = 'v1';
   readonly #treeOf = new Map<CliProcess, ScriptedTree>();
@@ -55,7 +57,10 @@ export class PoolHouse {
       liveSessionTaken: (result: 'hit' | 'replay') => void this.counted[result === 'hit' ? 'live' : 'replay']++,
     };
     const settings = { maxSessions, idleMs, limits: { ...noLimits, ...limits } };
-    this.pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor: noSecrets });
+    this.pool = new ProcessPool(settings, {
+      ...{ launcher, history, clock, observer, redactor: noSecrets },
+      onChange: () => this.onChange(),
+    });
   }
 
   get program(): KnownProgram {

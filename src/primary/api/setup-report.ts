@@ -23,12 +23,13 @@ import { cliMetrics } from '../observe/cli-metrics.js';
  * question.
  */
 export async function reportSetup(config: Config, host: Host, asks: boolean): Promise<CheckReport> {
-  const { clis: named, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
+  const { names, warnings } = await chooseAdapters(config, host.env, adapterLoader(host.clock));
   const digests = new Set([...config.apiKeys, ...config.namedKeys].map(({ digest }) => digest));
   const redactor = new Redactor(secretsOf(host.env, config), (digest) => digests.has(digest));
-  const ofNobody = { observerOf: cliMetrics(), onChecked: () => {}, onCircuit: () => {}, clients: new SeenClients() };
-  const clis = createModelClis(config, host, named, { ...ofNobody, redactor });
-  const router = new ModelRouter(config, clis);
+  const events = { observerOf: cliMetrics(), onChecked: () => {}, onCircuit: () => {} };
+  const ofNobody = { ...events, waitingJobs: () => [], isReady: () => false, clients: new SeenClients() };
+  const clis = createModelClis(config, host, names, { ...ofNobody, redactor });
+  const router = new ModelRouter(names, clis);
   const checkEach = async (cli: ModelCli) => {
     const check = await cli.health.checks.check('forced');
     return { cli, command: cli.commandLine(), check };

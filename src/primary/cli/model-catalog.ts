@@ -1,28 +1,27 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
+import { cached } from '../../shared/async/shared-calls.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/model-aliases.js';
+import { RelayError } from '../../shared/errors.js';
 import type { JobRequest } from '../../shared/job.js';
-import { capabilitiesOf } from './extras.js';
 import type { ModelCli } from './model-cli.js';
-import type { OwnModels } from './model-names.js';
-import { type AtLeastOne, catalogOf, type ModelChoice, modelLister } from './models.js';
-import type { ModelRouter } from './route.js';
+import { type AtLeastOne, capabilitiesOf, type ModelChoice, mustBeOneOf, narrowed } from './models.js';
+import type { ModelNames, ModelRouter, OwnModels } from './route.js';
 
-/** How long the list of models waits for each of several CLIs. */
-const listLimitMs = 3000;
+/** How long a list, or a refusal that names the models, waits for one CLI. */
+const limitMs = 3000;
 
-/** What is known of the models of one CLI. */
+/** What one CLI lists, and what the last list had. */
 interface ModelsOfCli {
   readonly cli: ModelCli;
-  /** Has it tell of its models. */
   readonly list: () => Promise<readonly ModelEntry[]>;
   /** Makes the list of those that a request may name. */
   readonly catalog: () => Promise<ModelList>;
-  /** What it has told last. */
-  told: OwnModels | null;
+  /** null before its first list. */
+  known: OwnModels | null;
 }
 
-/** Owns what the CLIs have told of their models. */
+/** Owns what the CLIs list as their models. */
 export class ModelCatalog {
   readonly #clis: AtLeastOne<ModelsOfCli>;
   readonly #router: ModelRouter;
@@ -35,12 +34,8 @@ export class ModelCatalog {
     this.#clock = clock;
     const listed = (cli: ModelCli): ModelsOfCli => {
       const list = modelLister(() => listModels(cli), clock);
-      return {
-        cli,
-        list,
-        catalog: catalogOf(list, clis.length === 1 ? router.choice : this.#choiceOf(cli)),
-        told: null,
-      };
+      const choice = clis.length === 1 ? router.names.choice : this.#choiceOf(cli);
+      return { cli, list, catalog: catalogOf(list, choice), known: null };
     };
     const [first, ...others] = clis;
     this.#clis = [listed(first), ...others.map(listed)];
@@ -50,22 +45,22 @@ export class ModelCatalog {
   async list(): Promise<ModelList> {
     const { models } = await (this.#clis.length === 1 ? this.#clis[0].catalog() : this.#joined());
     const own = models.map((model) => this.#withOwnCapabilities(model));
-    const isListed = ({ name }: ModelAlias) => own.some(({ id }) => id === this.#router.canonical(name));
+    const isListed = ({ name }: ModelAlias) => own.some(({ id }) => id === this.#router.names.canonical(name));
     const named = this.#aliases.filter((alias) => alias.name !== anyOther && !isListed(alias));
     const all = [...own, ...named.map(({ name, target }) => aliasOf(name, this.#entryFor(target, own)))];
     return { count: all.length, models: all };
   }
 
-  /** The model that the name of a request stands for: at once, or when its CLI has told of its models for the first time. */
+  /** The model that the name of a request stands for: at once, or when its CLI has listed its models for the first time. */
   target(name: string): string | Promise<string> {
     const { names } = this.#router;
     if (!names.needsList(name)) return names.of(name);
     const { cli } = this.#router.split(name);
     const asked = this.#clis.find((each) => each.cli === cli) ?? this.#clis[0];
-    const known = asked.told;
-    const told = this.#hear(asked); // in any case: the program may have been updated
+    const { known } = asked;
+    const listed = this.#listOf(asked); // in any case: the program may have been updated
     if (known !== null) return names.of(name, known);
-    return soon(told, new Set<string>(), this.#clock).then((listed) => names.of(name, listed));
+    return soon(listed, new Set<string>(), this.#clock).then((own) => names.of(name, own));
   }
 
   /** The request with the model that its name stands for, as of `target`. What follows knows no other name. */
@@ -88,7 +83,7 @@ export class ModelCatalog {
 
   #entryFor(target: string, models: readonly ModelEntry[]): Pick<ModelEntry, 'id' | 'capabilities'> {
     const usual = target === defaultModelName ? models.find((model) => model.default) : undefined;
-    const id = this.#router.canonical(target);
+    const id = this.#router.names.canonical(target);
     return usual ?? models.find((model) => model.id === id) ?? { id };
   }
 
@@ -98,14 +93,14 @@ export class ModelCatalog {
       return { cli, models };
     });
     const bodies = await Promise.all(listed);
-    const { fallback, allowed, fault } = this.#router.choice;
+    const { choice, usual } = this.#router.names;
+    const { fallback, allowed, fault } = choice;
     const isOffered = (id: string) => (allowed?.includes(id) ?? true) && (fault?.(id) ?? null) === null;
     const known = bodies.flatMap(({ models }) => models).filter(({ id }) => isOffered(id));
     const missing = (allowed ?? []).filter((name) => !known.some(({ id }) => id === name));
     const all = [...known, ...missing.map((id) => ({ id, name: id }))];
-    const { cli, model } = this.#router.usual;
-    const ofCli = bodies.find((body) => body.cli === cli)?.models.find((each) => each.default)?.id;
-    const byDefault = (allowed === null && model === null ? ofCli : undefined) ?? fallback;
+    const ofUsual = bodies.find(({ cli }) => cli.name === usual.cli.name)?.models.find((each) => each.default)?.id;
+    const byDefault = (allowed === null && usual.model === null ? ofUsual : undefined) ?? fallback;
     const models = all.map((each) => ({ ...each, default: each.id === byDefault }));
     return { count: models.length, models };
   }
@@ -115,15 +110,15 @@ export class ModelCatalog {
     return extras === null ? model : { ...model, capabilities: capabilitiesOf({ capabilities: listed }, extras) };
   }
 
-  async #hear(asked: ModelsOfCli): Promise<OwnModels> {
+  async #listOf(asked: ModelsOfCli): Promise<OwnModels> {
     const listed = await asked.list();
-    asked.told = new Set(listed.map(({ id }) => this.#router.split(id).model ?? id));
-    return asked.told;
+    asked.known = new Set(listed.map(({ id }) => this.#router.split(id).model ?? id));
+    return asked.known;
   }
 
-  /** What is chosen from at one of several. */
+  /** The choice at one of several CLIs. */
   #choiceOf(cli: ModelCli): ModelChoice {
-    const { choice } = this.#router;
+    const { choice } = this.#router.names;
     const isOf = (name: string) => {
       const own = this.#router.split(name);
       return own.cli === cli && own.model !== null;
@@ -147,7 +142,7 @@ async function listModels(cli: ModelCli): Promise<readonly ModelEntry[] | null> 
   return listed?.map((model) => ({ ...model, id: cli.publicName(model.id) ?? model.id })) ?? null;
 }
 
-/** What is listed of a CLI that is slow to tell. */
+/** What stands in the list for a CLI that is slow. */
 function namesOf({ name }: ModelCli): ModelList {
   return { count: 1, models: [{ id: name, name, default: false }] };
 }
@@ -156,7 +151,104 @@ function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'ca
   return { id: name, name, default: false, ...(capabilities && { capabilities }), alias_of: id };
 }
 
-/** One that is slow holds up nobody: it has told by the next time. */
-function soon<T>(told: Promise<T>, instead: T, clock: Clock): Promise<T> {
-  return Promise.race([told, delay(clock, listLimitMs).then(() => instead)]);
+/** A slow CLI delays nobody: its list is there for the next request. */
+function soon<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
+  return Promise.race([listed, delay(clock, limitMs).then(() => instead)]);
+}
+
+/** A CLI that was updated may know other models. */
+const maxAgeMs = 10 * 60_000;
+/** Anybody may ask for the list: a CLI that fails is not started again for each request. */
+const retryMs = 5000;
+
+/** Asks a CLI for its models at most every ten minutes; none where it has no list. */
+export function modelLister(ask: () => Promise<readonly ModelEntry[] | null>, clock: Clock) {
+  const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
+  let notBeforeMs = 0;
+  return async (): Promise<readonly ModelEntry[]> => {
+    if (clock.monotonicMs() < notBeforeMs) return [];
+    return askNowAndThen().catch(() => {
+      notBeforeMs = clock.monotonicMs() + retryMs;
+      return [];
+    });
+  };
+}
+
+/**
+ * Lists what a request may name; one of them is the default. Where the models are configured, the list of the CLI only
+ * adds details.
+ */
+export function catalogOf(listed: () => Promise<readonly ModelEntry[]>, choice: ModelChoice) {
+  return async (): Promise<ModelList> => {
+    const known = new Map((await listed()).map((model) => [model.id, model]));
+    const ids = idsOf(choice, [...known.keys()]);
+    const byDefault = choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];
+    const models = ids.map((id) => ({ ...(known.get(id) ?? { id, name: id }), default: id === byDefault }));
+    return { count: models.length, models };
+  };
+}
+
+function idsOf({ allowed, fallback, label }: ModelChoice, known: readonly string[]): string[] {
+  const ids = new Set([...(allowed ?? known), ...(fallback === null ? [] : [fallback])]);
+  return ids.size > 0 ? [...ids] : [label ?? 'default'];
+}
+
+/** A list of hundreds is for GET /models. */
+const maxNames = 40;
+
+export interface KnownModelsParts {
+  readonly router: { readonly names: Pick<ModelNames, 'choice'> } & Pick<ModelRouter, 'modelsOf'>;
+  readonly catalog: Pick<ModelCatalog, 'list'>;
+  readonly clock: Clock;
+}
+
+/** Adds the models that a client may name, of all CLIs, to the refusal of an unknown one. */
+export class KnownModels {
+  readonly #parts: KnownModelsParts;
+
+  constructor(parts: KnownModelsParts) {
+    this.#parts = parts;
+  }
+
+  /** Whether a model is refused, before its CLI is asked or by that. */
+  static isUnknown(error: unknown): error is RelayError {
+    if (!(error instanceof RelayError)) return false;
+    return (
+      error.reason === 'model_unknown' || (error.code === 'validation_error' && error.details?.[0]?.path === 'model')
+    );
+  }
+
+  /** The same error, with the names where it has none. */
+  async explain(error: RelayError, client: string): Promise<RelayError> {
+    const { router } = this.#parts;
+    const { choice } = router.names;
+    const { allowed, limitedBy } = narrowed(choice, router.modelsOf(client));
+    const isComplete = error.code === 'validation_error' && (limitedBy !== undefined || choice.fault === undefined);
+    if (isComplete) return error;
+    const all = allowed ?? (await this.#names());
+    return all.length === 0 ? error : namesAdded(error, listed(all));
+  }
+
+  /** None where no CLI lists its models: the catalog has a name for its default then. */
+  async #names(): Promise<readonly string[]> {
+    const { catalog, clock } = this.#parts;
+    const list = catalog.list().catch(() => null);
+    const { models = [] } = (await soon(list, null, clock)) ?? {};
+    return models.map(({ id }) => id).filter((id) => id !== 'default' || models.length > 1);
+  }
+}
+
+function listed(names: readonly string[]): string {
+  const more = names.length - maxNames;
+  return names.slice(0, maxNames).join(', ') + (more > 0 ? ` and ${more} more (GET /models)` : '');
+}
+
+function namesAdded({ code, message, details, ...error }: RelayError, names: string): RelayError {
+  const [fault] = details ?? [];
+  if (fault === undefined) return new RelayError(code, `${message}; this service has ${names}`, error);
+  const { path } = fault;
+  const withNames = fault.message.startsWith(mustBeOneOf)
+    ? `${mustBeOneOf} ${names}`
+    : `${fault.message}; this service has ${names}`;
+  return new RelayError(code, `${path}: ${withNames}`, { ...error, details: [{ path, message: withNames }] });
 }

@@ -12,28 +12,29 @@ import { type Adapter, type LaunchOptions, plainLaunch, type QuotaWindow } from 
 import type { CliObserver } from './contract/observer.js';
 import { launchEnv } from './environment.js';
 import type { AtLeastOne, NamedAdapter } from './models.js';
+import { HostLoad } from './pool/host-load.js';
 import { LaunchHistory } from './pool/launch-history.js';
 import type { CliLease } from './pool/lease.js';
 import { ProcessPool } from './pool/process-pool.js';
+import { StandbyKeeper, type WaitingJob } from './pool/standby-keeper.js';
 import type { ConversationState } from './process/cli-state.js';
 import { Launcher, type Serials } from './process/launcher.js';
-import { CliProgram, type KnownProgram } from './process/program.js';
+import { CliProgram } from './process/program.js';
 import type { Redactor } from './process/redactor.js';
-import { ModelRouter } from './route.js';
+import type { ModelNames } from './route.js';
 import type { Termination } from './terminate/termination.js';
 
 /** One model CLI of the service, with all that is its own. It names its models as its adapter does. */
 export interface ModelCli extends NamedAdapter {
   readonly history: LaunchHistory;
   readonly pool: ProcessPool;
+  readonly standby: StandbyKeeper;
   readonly program: CliProgram;
   readonly health: CliHealth;
   /** What requests call a model of it; '' and null stand for its default. */
   readonly publicName: (model: string | null) => string | null;
   /** What runs for a request that asks for nothing. */
   readonly commandLine: () => readonly string[];
-  /** As `program.find`: a look at the file serves all who ask in one turn of the event loop. */
-  readonly findProgram: () => Promise<KnownProgram>;
   /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
   readonly acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
 }
@@ -46,12 +47,14 @@ export interface CliHost {
   /** A folder of the service's own, mode 0700. */
   readonly runtimeDirectory: string;
   readonly workDirectory: string;
-  /** Folders in which programs are looked for, as PATH names them. */
+  /** Folders in which programs are searched, as PATH names them. */
   readonly searchPath: string;
   readonly clock: Clock;
   readonly log: Logger;
   /** Numbers from 0 to 1. */
   readonly random: () => number;
+  /** Bytes that can be had without swapping. */
+  readonly freeMemory: () => number;
 }
 
 /** What they need beside the configuration. */
@@ -60,40 +63,23 @@ export interface CliContext {
   readonly onChecked: (entry: ReadinessEntry) => void;
   /** The circuit of an account, or of a model, has changed. */
   readonly onCircuit: (status: CircuitStatus) => void;
+  /** The jobs of this CLI that are next to get a slot. */
+  readonly waitingJobs: (cli: ModelCli) => readonly WaitingJob[];
+  /** Whether the service takes jobs. */
+  readonly isReady: () => boolean;
   readonly redactor: Redactor;
   readonly clients: SeenClients;
-}
-
-/** What one of them gets. */
-interface OneContext extends Omit<CliContext, 'observerOf'> {
-  readonly observer: CliObserver;
-  readonly publicName: ModelCli['publicName'];
-  /** The model of a request that names none, and its circuit. */
-  readonly usual: { readonly model: string | null; readonly circuit: string };
-  /** Counts the processes of all CLIs. */
-  readonly serials: Serials;
 }
 
 export function createModelClis(
   config: Config,
   host: CliHost,
-  named: AtLeastOne<NamedAdapter>,
-  { observerOf, ...context }: CliContext,
+  names: ModelNames,
+  context: CliContext,
 ): AtLeastOne<ModelCli> {
-  const router = new ModelRouter(config, named);
-  const serials = { last: 0 };
-  const create = (cli: NamedAdapter) => {
-    const usual = cli === router.usual.cli ? router.usual : { model: null, circuit: '' };
-    const publicName = (model: string | null) => router.publicName(cli, model);
-    return createModelCli(config, host, cli, {
-      ...context,
-      observer: observerOf(cli.name),
-      publicName,
-      usual,
-      serials,
-    });
-  };
-  const [first, ...others] = named;
+  const serials = { last: 0 }; // of the processes of all CLIs
+  const create = (named: NamedAdapter) => createModelCli(config, host, named, names, serials, context);
+  const [first, ...others] = names.clis;
   return [create(first), ...others.map(create)];
 }
 
@@ -111,11 +97,21 @@ export async function closeClis(
   await termination.containments.close();
 }
 
-function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedAdapter, context: OneContext): ModelCli {
-  const { redactor, usual, serials, ...ofHealth } = context;
-  const { clock, searchPath } = host;
+function createModelCli(
+  config: Config,
+  host: CliHost,
+  named: NamedAdapter,
+  names: ModelNames,
+  serials: Serials,
+  context: CliContext,
+): ModelCli {
+  const { name, adapter } = named;
+  const { redactor, clients, onChecked, onCircuit } = context;
+  const { clock, log, random, searchPath } = host;
+  const usual = named === names.usual.cli ? names.usual : { model: null, circuit: '' };
+  const publicName = (model: string | null) => names.publicName(named, model);
   const observer = {
-    ...context.observer,
+    ...context.observerOf(name),
     quotaReported: (windows: readonly QuotaWindow[]) => health.reported(windows),
   };
   const hasUsual = usual.model !== null || adapter.needsModel !== true;
@@ -124,9 +120,10 @@ function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedA
   const { maxOutputBytes, killGraceMs: graceMs, firstOutputMs, stallMs } = config;
   const limits = { maxOutputBytes, graceMs, firstOutputMs, stallMs };
   const settings = { maxSessions: config.liveSessions, idleMs: config.sessionIdleMs, limits };
-  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor });
+  const onChange = () => standby.changed();
+  const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor, onChange });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
-  const findProgram = coalesced(() => program.find());
+  const findProgram = coalesced(() => program.find()); // one look at the file serves all callers of a turn of the event loop
   const probe = async (): Promise<Verdict> => {
     const verdict = await program.check();
     await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now
@@ -135,20 +132,18 @@ function createModelCli(config: Config, host: CliHost, { name, adapter }: NamedA
   const { readinessIntervalMs: intervalMs, historyLimit } = config;
   const health: CliHealth = new CliHealth(
     { cli: name, adapter: adapter.name, intervalMs, historyLimit, usual: usual.circuit },
-    { ...host, ...ofHealth, probe, onSpoiled: () => void pool.flush() },
+    { clock, log, random, clients, publicName, onChecked, onCircuit, probe, onSpoiled: () => void pool.flush() },
   );
-  return {
-    name,
-    adapter,
-    history,
-    pool,
-    program,
-    health,
-    publicName: context.publicName,
-    commandLine: () => program.commandLine(plainLaunch(usual.model)),
-    findProgram,
-    acquire: async (launch, of, signal) => pool.acquire(await orAborted(findProgram(), signal), launch, of, signal),
-  };
+  const load = new HostLoad(clock, host.freeMemory);
+  const waitingJobs = () => context.waitingJobs(cli);
+  const isReady = () => context.isReady() && health.circuits.isClosed;
+  const ofStandby = { pool, history, load, clock, findProgram, waitingJobs, isReady };
+  const standby: StandbyKeeper = new StandbyKeeper(config.standby, ofStandby);
+  const commandLine = () => program.commandLine(plainLaunch(usual.model));
+  const acquire: ModelCli['acquire'] = async (launch, of, signal) =>
+    pool.acquire(await orAborted(findProgram(), signal), launch, of, signal);
+  const cli: ModelCli = { name, adapter, history, pool, standby, program, health, publicName, commandLine, acquire };
+  return cli;
 }
 
 function createLauncher(

@@ -1,12 +1,9 @@
-import type { ModelList } from '../../shared/api/models.js';
-import { cached } from '../../shared/async/shared-calls.js';
-import type { Clock } from '../../shared/clock.js';
+import type { ModelCapabilities } from '../../shared/api/models.js';
 import type { Config } from '../../shared/config/config.js';
 import { defaultModelName } from '../../shared/config/model-aliases.js';
-import { modelNamePattern } from '../../shared/config/values.js';
 import { invalid } from '../../shared/errors.js';
-import type { Adapter, ModelEntry } from './contract/adapter.js';
-import type { OwnModel } from './model-names.js';
+import type { JobRequest } from '../../shared/job.js';
+import type { Adapter, Capabilities, ModelEntry } from './contract/adapter.js';
 
 export type AtLeastOne<T> = readonly [T, ...T[]];
 
@@ -32,8 +29,8 @@ export interface ModelChoice {
   readonly fault?: (name: string) => string | null;
 }
 
-/** The models that the operator names. */
-type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
+/** The models that the configuration names. */
+export type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
 
 /** How the names of what there is follow. */
 export const mustBeOneOf = 'must be one of';
@@ -46,36 +43,6 @@ export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adap
     allowed: allowedModels.length > 0 ? allowedModels : withDefault(adapter.models, defaultModel),
     limitedBy: allowedModels.length > 0 ? 'MODEL_API_ALLOWED_MODELS' : undefined,
     label: fallback ?? adapter.models?.[0] ?? null,
-  };
-}
-
-/** How the names of models are taken apart, and made. */
-interface Names<C extends NamedAdapter> {
-  canonical(name: string): string;
-  split(name: string): OwnModel<C>;
-  publicName(cli: C, model: string): string | null;
-}
-
-/** Where there are several CLIs. The default of the first one answers a request that names no model. */
-export function joinedChoice<C extends NamedAdapter>(config: OfferedModels, first: C, names: Names<C>): ModelChoice {
-  const canonical = (name: string) => names.canonical(name);
-  const allowed = config.allowedModels.map(canonical);
-  const fallback = canonical(config.defaultModel ?? allowed[0] ?? first.name);
-  return {
-    fallback,
-    allowed: allowed.length > 0 ? allowed : null,
-    limitedBy: allowed.length > 0 ? 'MODEL_API_ALLOWED_MODELS' : undefined,
-    label: fallback,
-    canonical,
-    fault: (name) => {
-      const { cli, model } = names.split(name);
-      const { models, needsModel } = cli.adapter;
-      if (model === null)
-        return needsModel === true ? `must name a model of ${cli.name}, as in ${cli.name}/NAME` : null;
-      if (!modelNamePattern.test(model)) return `must have a letter or a digit after ${cli.name}/`; // else it could pass for a flag
-      if (models?.includes(model) ?? true) return null;
-      return `${mustBeOneOf} ${models?.map((own) => names.publicName(cli, own)).join(', ')}`;
-    },
   };
 }
 
@@ -119,44 +86,18 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   return model;
 }
 
-/** A CLI that was updated may know other models. */
-const maxAgeMs = 10 * 60_000;
-/** Anybody may ask for the list: a CLI that fails is not started again for each of them. */
-const retryMs = 5000;
-
-/** Has a CLI tell of its models, now and then; none where it cannot tell. */
-export function modelLister(ask: () => Promise<readonly ModelEntry[] | null>, clock: Clock) {
-  const askNowAndThen = cached(async () => (await ask()) ?? [], maxAgeMs, clock);
-  let notBeforeMs = 0;
-  return async (): Promise<readonly ModelEntry[]> => {
-    if (clock.monotonicMs() < notBeforeMs) return [];
-    return askNowAndThen().catch(() => {
-      notBeforeMs = clock.monotonicMs() + retryMs;
-      return [];
-    });
-  };
+/** What a request needs beside its text and the program can't take; null where there is nothing. */
+export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
+  const messages = [request, ...request.history];
+  if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';
+  return request.isEffortNeeded && request.effort !== null && extras.effort === undefined ? 'effort' : null;
 }
 
-/**
- * Lists what a request may name; one of them is the default. `ask` has the CLI tell of its models: where the models are
- * configured, that only adds details.
- */
-export function modelCatalog(ask: () => Promise<readonly ModelEntry[] | null>, choice: ModelChoice, clock: Clock) {
-  return catalogOf(modelLister(ask, clock), choice);
-}
-
-/** The same, of what a CLI lists. */
-export function catalogOf(listed: () => Promise<readonly ModelEntry[]>, choice: ModelChoice) {
-  return async (): Promise<ModelList> => {
-    const known = new Map((await listed()).map((model) => [model.id, model]));
-    const ids = idsOf(choice, [...known.keys()]);
-    const byDefault = choice.fallback ?? ids.find((id) => known.get(id)?.default) ?? ids[0];
-    const models = ids.map((id) => ({ ...(known.get(id) ?? { id, name: id }), default: id === byDefault }));
-    return { count: models.length, models };
-  };
-}
-
-function idsOf({ allowed, fallback, label }: ModelChoice, known: readonly string[]): string[] {
-  const ids = new Set([...(allowed ?? known), ...(fallback === null ? [] : [fallback])]);
-  return ids.size > 0 ? [...ids] : [label ?? 'default'];
+/** What its program can take, unless the program itself lists that this model does not. */
+export function capabilitiesOf(
+  { capabilities }: Pick<ModelEntry, 'capabilities'>,
+  extras: Capabilities,
+): ModelCapabilities {
+  const { images = true, effort = true } = capabilities ?? {};
+  return { images: images && extras.image !== undefined, effort: effort && extras.effort !== undefined };
 }

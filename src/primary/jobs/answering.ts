@@ -1,8 +1,8 @@
 import { orAborted } from '../../shared/async/promises.js';
 import { cliError } from '../../shared/errors.js';
 import type { TokenEstimate, Usage } from '../../shared/job.js';
-import type { Capabilities, Turn, TurnEnd } from '../cli/contract/adapter.js';
-import { addedUsage, unsupported } from '../cli/extras.js';
+import { addedUsage, type Capabilities, type Turn, type TurnEnd } from '../cli/contract/adapter.js';
+import { unsupported } from '../cli/models.js';
 import type { TextSink } from '../cli/process/open-turn.js';
 import type { CountTokens, TurnRecord } from '../conversations/conversation-turn.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';

@@ -2,7 +2,7 @@ import type { ReasonBody } from '../../shared/api/health.js';
 import { timestamp } from '../../shared/clock.js';
 import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
-import type { ModelRouter } from '../cli/route.js';
+import type { ModelNames } from '../cli/route.js';
 import type { Store } from '../store/contract/store.js';
 
 /** What holds jobs back. */
@@ -14,7 +14,7 @@ interface OpenCircuit {
   readonly until: number | null;
 }
 
-interface JudgedCli extends Pick<ModelCli, 'publicName'> {
+interface JudgedCli extends Pick<ModelCli, 'name' | 'publicName'> {
   readonly health: {
     readonly checks: Pick<ModelCli['health']['checks'], 'current'>;
     readonly circuits: Pick<ModelCli['health']['circuits'], 'status'>;
@@ -24,22 +24,22 @@ interface JudgedCli extends Pick<ModelCli, 'publicName'> {
 /** The owners of what may be wrong. */
 export interface ReasonSources {
   readonly clis: readonly JudgedCli[];
-  readonly router: {
-    readonly choice: Pick<ModelRouter['choice'], 'fallback' | 'label'>;
-    readonly usual: { readonly cli: JudgedCli; readonly model: string | null };
+  readonly names: {
+    readonly choice: Pick<ModelNames['choice'], 'fallback' | 'label'>;
+    readonly usual: { readonly cli: Pick<ModelCli, 'name'>; readonly model: string | null };
   };
   readonly store: Pick<Store, 'kind' | 'isUp'>;
 }
 
 /** Why the service is degraded; empty where it is not. Nothing else decides this, and all who say why say this. */
-export function degradedReasons({ clis, router, store }: ReasonSources): readonly ReasonBody[] {
-  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, router)));
+export function degradedReasons({ clis, names, store }: ReasonSources): readonly ReasonBody[] {
+  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, names)));
   return store.isUp ? ofClis : [...ofClis, reasonOfStore(store)];
 }
 
 /** What keeps all jobs of one CLI from being started, or those that name no model. */
-function openCircuits(cli: JudgedCli, { choice, usual }: ReasonSources['router']): readonly OpenCircuit[] {
-  const isUsual = (model: string) => model === '' || (cli === usual.cli && model === usual.model);
+function openCircuits(cli: JudgedCli, { choice, usual }: ReasonSources['names']): readonly OpenCircuit[] {
+  const isUsual = (model: string) => model === '' || (cli.name === usual.cli.name && model === usual.model);
   const nameOf = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
   return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
     if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];

@@ -16,7 +16,7 @@ import type { Phase } from '../../shared/phase.js';
 import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
-import type { ModelRouter } from '../cli/route.js';
+import type { ModelNames } from '../cli/route.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
@@ -112,7 +112,7 @@ export interface StatusSources {
   readonly runner: Pick<JobRunner, 'running'>;
   readonly workers: Pick<Workers, 'snapshot'>;
   readonly clis: AtLeastOne<ModelCli>;
-  readonly router: Pick<ModelRouter, 'choice' | 'usual'>;
+  readonly names: Pick<ModelNames, 'choice' | 'usual'>;
   readonly store: Pick<Store, 'kind' | 'isUp'>;
   readonly config: Pick<Config, 'strictHealth'>;
   readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;

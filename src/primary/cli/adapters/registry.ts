@@ -8,7 +8,7 @@ import type { Adapter } from '../contract/adapter.js';
 import { launchEnv, searchPathOf } from '../environment.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../models.js';
 import { findProgram } from '../process/program.js';
-import { ModelRouter } from '../route.js';
+import { ModelNames } from '../route.js';
 import { importAdapterModule } from './adapter-module.js';
 
 export type AdapterKind = Exclude<Config['cli'], 'auto' | AdapterFile>;
@@ -25,11 +25,11 @@ export interface CliChoice {
 /** One whose adapter is in a file. */
 type FileChoice = Omit<CliChoice, 'kind'> & { readonly kind: AdapterFile };
 
-type KnownNames = Pick<ModelRouter, 'choice' | 'names'>;
 type LoadModule = (path: string) => Promise<unknown>;
 
 export interface AdapterChoice {
-  readonly clis: AtLeastOne<NamedAdapter>;
+  /** The model CLIs, and what the names of their models mean. */
+  readonly names: ModelNames;
   /** What the operator should know about the choice. */
   readonly warnings: readonly string[];
 }
@@ -49,17 +49,17 @@ export async function chooseAdapters(
     return { name, adapter: await createAdapter(choice, config, env) };
   };
   const { clis, warnings } = await choose(config, env, named);
-  const router = new ModelRouter(config, clis);
-  const faults = [...modelFaults(config, clis, router), ...aliasFaults(config, router)];
+  const names = new ModelNames(config, clis);
+  const faults = [...modelFaults(config, names), ...aliasFaults(config, names)];
   if (faults.length > 0) throw new ConfigFault(faults);
-  return { clis, warnings: [...warnings, ...idleAliases(config, router)] };
+  return { names, warnings: [...warnings, ...idleAliases(config, names)] };
 }
 
 async function choose(
   config: Config,
   env: Environment,
   named: (choice: CliChoice | FileChoice) => Promise<NamedAdapter>,
-): Promise<AdapterChoice> {
+): Promise<{ readonly clis: AtLeastOne<NamedAdapter>; readonly warnings: readonly string[] }> {
   const [first, ...others] = config.clis;
   if (first !== undefined)
     return { clis: [await named(first), ...(await Promise.all(others.map(named)))], warnings: [] };
@@ -70,17 +70,17 @@ async function choose(
 }
 
 /** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
-function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, names }: KnownNames): string[] {
-  const { fallback, fault } = choice;
+function modelFaults(config: Config, names: ModelNames): string[] {
+  const { fallback, fault } = names.choice;
   const { allowedModels } = config;
-  const [{ name: first, adapter }] = clis;
+  const [{ name: first, adapter }] = names.clis;
   if (fallback === null && adapter.needsModel === true)
     return [`MODEL_API_DEFAULT_MODEL: must be set, because ${first} has no model of its own`];
   const faultOf = (variable: string, name: string) => {
     const wrong = fault?.(names.given(name)) ?? null;
     return wrong === null ? [] : [`${variable}: ${name} ${wrong}`];
   };
-  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // and told of with those
+  const isAllowedOne = config.defaultModel === null && allowedModels.length > 0; // its fault is reported with theirs
   return [
     ...(!isAllowedOne && fallback !== null ? faultOf('MODEL_API_DEFAULT_MODEL', fallback) : []),
     ...allowedModels.flatMap((name) => faultOf('MODEL_API_ALLOWED_MODELS', name)),
@@ -88,25 +88,25 @@ function modelFaults(config: Config, clis: AtLeastOne<NamedAdapter>, { choice, n
 }
 
 /** Aliases of what no request could use. */
-function aliasFaults({ modelAliases }: Config, router: KnownNames): string[] {
+function aliasFaults({ modelAliases }: Config, names: ModelNames): string[] {
   return modelAliases.flatMap(({ name, target }) => {
-    const isAlias = modelAliases.some((other) => other.name === target) && !router.names.isModel(target);
-    const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, router);
+    const isAlias = modelAliases.some((other) => other.name === target) && !names.isModel(target);
+    const wrong = isAlias ? 'is an alias too: name its model' : whyNot(target, names);
     return wrong === null ? [] : [`MODEL_API_MODEL_ALIASES: ${target}, which ${name} stands for, ${wrong}`];
   });
 }
 
-/** What a request for this model would be told; null where it would be run, as far as is known. */
-function whyNot(target: string, { choice, names }: KnownNames): string | null {
+/** Why a request for this model would be refused; null where it would be run, as far as is known. */
+function whyNot(target: string, names: ModelNames): string | null {
   try {
-    modelFor(target === defaultModelName ? target : names.given(target), choice);
+    modelFor(target === defaultModelName ? target : names.given(target), names.choice);
     return null;
   } catch (error) {
     return toRelayError(error).details?.[0]?.message ?? null;
   }
 }
 
-function idleAliases({ modelAliases }: Config, { names }: KnownNames): string[] {
+function idleAliases({ modelAliases }: Config, names: ModelNames): string[] {
   const idle = modelAliases.filter(({ name }) => names.isModel(name));
   return idle.map(({ name }) => `MODEL_API_MODEL_ALIASES: ${name} is a model itself, so it stands for no other`);
 }

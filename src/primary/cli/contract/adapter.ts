@@ -245,6 +245,21 @@ export const unknownUsage: Usage = {
   cacheWriteTokens: null,
 };
 
+/** Of two turns together. A count that one of them does not have is not known of both. */
+export function addedUsage(first: Usage, second: Usage): Usage {
+  const sum = (name: keyof Usage) => {
+    const [a, b] = [first[name], second[name]];
+    return a === null || b === null ? null : a + b;
+  };
+  return {
+    inputTokens: sum('inputTokens'),
+    outputTokens: sum('outputTokens'),
+    costUsd: sum('costUsd'),
+    cacheReadTokens: sum('cacheReadTokens'),
+    cacheWriteTokens: sum('cacheWriteTokens'),
+  };
+}
+
 /** The end of a turn whose program has exited in the middle of it. */
 export function crashed({ code, signal, stderr }: Exit): TurnFailed {
   const how = signal === null ? `exited with code ${code}` : `was ended by ${signal}`;

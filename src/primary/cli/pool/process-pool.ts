@@ -20,6 +20,8 @@ export interface PoolParts {
   readonly clock: Clock;
   readonly observer: CliObserver;
   readonly redactor: CliProcessParts['redactor'];
+  /** A process of jobs has changed its state. */
+  readonly onChange: () => void;
 }
 
 /** A process that waits for the next turn of its conversation. */
@@ -41,16 +43,10 @@ export class ProcessPool {
   readonly #all = new Map<CliProcess, LaunchKey | null>();
   readonly #endingSessions = new Set<CliProcess>();
   #stopPauseTimer: StopTimer = () => {};
-  #onChange: () => void = () => {};
 
   constructor(settings: PoolSettings, parts: PoolParts) {
     this.#settings = settings;
     this.#parts = parts;
-  }
-
-  /** `listener` is called when a process of jobs has changed its state. There is one listener. */
-  onChange(listener: () => void): void {
-    this.#onChange = listener;
   }
 
   /** Every process of jobs, present and future ones, with its launch. */
@@ -201,10 +197,10 @@ export class ProcessPool {
   }
 
   #changed({ state }: CliProcess, key: LaunchKey | null): void {
-    const { history, clock } = this.#parts;
+    const { history, clock, onChange } = this.#parts;
     if (key !== null && state.name === 'stopping' && state.hasDied) history.failed(key, clock.monotonicMs());
     this.#pauseStarts();
-    if (key !== null) this.#onChange(); // a look that consults the program must not cause the next look
+    if (key !== null) onChange(); // a check that consults the program must not cause the next check
   }
 
   /** While a turn begins, pauses programs that are just being started in advance: a start keeps a processor busy. */

@@ -51,7 +51,6 @@ export class StandbyKeeper {
   constructor(perLaunch: number, parts: StandbyParts) {
     this.#perLaunch = perLaunch;
     this.#parts = parts;
-    parts.pool.onChange(() => this.changed());
   }
 
   start(): void {

@@ -1,5 +1,5 @@
-import type { Usage } from '../../../../src/primary/cli/contract/adapter.js';
-import { addedUsage, unsupported } from '../../../../src/primary/cli/extras.js';
+import { addedUsage, type Usage } from '../../../../src/primary/cli/contract/adapter.js';
+import { unsupported } from '../../../../src/primary/cli/models.js';
 import type { Image, JobRequest } from '../../../../src/shared/job.js';
 import { jobRequest } from '../../../support/job-records.js';
 

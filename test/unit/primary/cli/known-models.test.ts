@@ -1,4 +1,4 @@
-import { KnownModels } from '../../../../src/primary/cli/known-models.js';
+import { KnownModels } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelChoice } from '../../../../src/primary/cli/models.js';
 import { cliError, invalid, RelayError } from '../../../../src/shared/errors.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -25,7 +25,7 @@ function known({
     if (ids === 'never') return new Promise<never>(() => {});
     return { count: ids.length, models: ids.map((id) => ({ id, name: id, default: false })) };
   };
-  return new KnownModels({ router: { choice, modelsOf: () => models }, catalog: { list }, clock });
+  return new KnownModels({ router: { names: { choice }, modelsOf: () => models }, catalog: { list }, clock });
 }
 
 async function messageOf(error: RelayError, options?: Known): Promise<string> {

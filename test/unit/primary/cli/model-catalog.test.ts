@@ -1,7 +1,7 @@
 import { ModelCatalog } from '../../../../src/primary/cli/model-catalog.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
 import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
-import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { jobRequest } from '../../../support/job-records.js';
@@ -105,7 +105,7 @@ describe('The list of models', () => {
   async function catalogOf(aliases: string) {
     const config = await loadConfig({ MODEL_API_MODEL_ALIASES: aliases }, async () => '');
     const clis = [stub('a', models), stub('b', null)] as const;
-    return new ModelCatalog(clis, new ModelRouter(config, clis), config.modelAliases, clock);
+    return new ModelCatalog(clis, new ModelRouter(new ModelNames(config, clis), clis), config.modelAliases, clock);
   }
 
   it('ends with the aliases, and what they stand for', async () => {
@@ -133,7 +133,7 @@ describe('A request', () => {
     const program = { listModels: async () => [] };
     const adapter = { models: listed ? null : ['haiku'] };
     const cli = { name: 'a', adapter, program, publicName: (model: string | null) => model } as unknown as ModelCli;
-    return new ModelCatalog([cli], new ModelRouter(config, [cli]), config.modelAliases, clock);
+    return new ModelCatalog([cli], new ModelRouter(new ModelNames(config, [cli]), [cli]), config.modelAliases, clock);
   };
   const request = jobRequest({ model: 'gpt-4o' });
 

@@ -19,7 +19,7 @@ const adapter: Adapter = {
 
 async function create(env: Readonly<Record<string, string>>) {
   const { clis, router, folder, [Symbol.asyncDispose]: dispose } = await modelClisOf([{ name: 'test', adapter }], env);
-  return { ...clis[0], models: router.choice, folder, [Symbol.asyncDispose]: dispose };
+  return { ...clis[0], models: router.names.choice, folder, [Symbol.asyncDispose]: dispose };
 }
 
 describe('the model CLI as a part of the service', () => {

@@ -1,6 +1,6 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter, narrowed } from '../../../../src/primary/cli/models.js';
-import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 type Traits = Partial<Pick<Adapter, 'models' | 'modelForm' | 'needsModel'>>;
@@ -18,7 +18,7 @@ async function routerOf(
   env: Record<string, string> = {},
   models: string[] | null = null,
 ) {
-  return new ModelRouter(await loadConfig(env, async () => ''), clis, () => models);
+  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, () => models);
 }
 
 async function namesOf(clis: AtLeastOne<NamedAdapter>, aliases = '', env: Record<string, string> = {}) {
@@ -119,9 +119,9 @@ describe('The names that an operator gives', () => {
       'gpt-4o',
       'x',
     ]);
-    expect([router.choice.allowed, router.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
+    expect([router.names.choice.allowed, router.names.choice.fallback]).toEqual([['echo', 'eliza'], 'echo']);
     expect(router.modelsOf('a')).toEqual(['echo', 'x']);
-    const own = narrowed(router.choice, router.modelsOf('a'));
+    const own = narrowed(router.names.choice, router.modelsOf('a'));
     expect(own.allowed).toEqual(['echo']);
     expect(() => modelFor(router.names.of('anything'), own)).toThrow('must be one of echo');
     const several = await routerOf([demo, claude], { MODEL_API_MODEL_ALIASES: 'mini=claude/haiku' }, ['mini', 'echo']);
@@ -131,25 +131,25 @@ describe('The names that an operator gives', () => {
 
 describe('The name default', () => {
   it('is the model of a request that names none, for its client', async () => {
-    const { choice } = await routerOf([claude], { MODEL_API_DEFAULT_MODEL: 'haiku' });
+    const { choice } = (await routerOf([claude], { MODEL_API_DEFAULT_MODEL: 'haiku' })).names;
     expect([modelFor('default', choice), modelFor(null, choice)]).toEqual(['haiku', 'haiku']);
     expect(modelFor('default', narrowed(choice, ['opus']))).toBe('opus');
     const plain = await routerOf([demo]);
-    expect(modelFor('default', plain.choice)).toBeNull();
+    expect(modelFor('default', plain.names.choice)).toBeNull();
     expect(plain.route({ model: 'default', client: 'a' })).toMatchObject({ cli: demo, adapterModel: null });
   });
 
   it('goes to the CLI that answers by default', async () => {
-    const { choice } = await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' });
+    const { choice } = (await routerOf([demo, claude], { MODEL_API_DEFAULT_MODEL: 'claude/haiku' })).names;
     expect(modelFor('default', choice)).toBe('claude/haiku');
     const router = await routerOf([demo, claude], {}, ['claude/opus']);
     expect(router.route({ model: 'default', client: 'a' })).toMatchObject({ cli: claude, adapterModel: 'opus' });
   });
 
   it('is a model where the operator allows one of that name', async () => {
-    const { choice } = await routerOf([claude], { MODEL_API_ALLOWED_MODELS: 'haiku,default' });
+    const { choice } = (await routerOf([claude], { MODEL_API_ALLOWED_MODELS: 'haiku,default' })).names;
     expect(modelFor('default', choice)).toBe('default');
     const all = await routerOf([claude]);
-    expect(modelFor('default', narrowed(all.choice, ['opus', 'default']))).toBe('default');
+    expect(modelFor('default', narrowed(all.names.choice, ['opus', 'default']))).toBe('default');
   });
 });

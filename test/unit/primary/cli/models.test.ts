@@ -1,5 +1,6 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
-import { type ModelChoice, modelCatalog, modelChoice, modelFor, narrowed } from '../../../../src/primary/cli/models.js';
+import { catalogOf as listingOf, modelLister } from '../../../../src/primary/cli/model-catalog.js';
+import { type ModelChoice, modelChoice, modelFor, narrowed } from '../../../../src/primary/cli/models.js';
 import type { ModelEntry } from '../../../../src/shared/api/models.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -12,7 +13,10 @@ const listed: readonly ModelEntry[] = [
 
 async function catalogOf(choice: Partial<ModelChoice>, models: readonly ModelEntry[] | null = listed) {
   const whole = { fallback: null, allowed: null, label: choice.fallback ?? null, ...choice };
-  const catalog = modelCatalog(async () => models, whole, new FakeClock());
+  const catalog = listingOf(
+    modelLister(async () => models, new FakeClock()),
+    whole,
+  );
   return await catalog();
 }
 
@@ -66,14 +70,11 @@ describe('the list of models', () => {
     const clock = new FakeClock();
     let asked = 0;
     const choice: ModelChoice = { fallback: null, allowed: null, label: null };
-    const catalog = modelCatalog(
-      () => {
-        asked++;
-        return ask();
-      },
-      choice,
-      clock,
-    );
+    const counted = () => {
+      asked++;
+      return ask();
+    };
+    const catalog = listingOf(modelLister(counted, clock), choice);
     return { clock, catalog, asked: () => asked };
   }
 

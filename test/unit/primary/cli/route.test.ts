@@ -1,6 +1,6 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import { type AtLeastOne, modelFor, type NamedAdapter } from '../../../../src/primary/cli/models.js';
-import { ModelRouter, type ModelsOf } from '../../../../src/primary/cli/route.js';
+import { ModelNames, ModelRouter, type ModelsOf } from '../../../../src/primary/cli/route.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
 
 function cli(name: string, models: readonly string[] | null = null, needsModel = false): NamedAdapter {
@@ -11,19 +11,19 @@ const [claude, codex, local] = [cli('claude'), cli('codex', ['gpt-5', 'mini']), 
 const three = [claude, codex, local] as const;
 
 async function routerOf(clis: AtLeastOne<NamedAdapter>, env: Record<string, string> = {}, modelsOf?: ModelsOf) {
-  return new ModelRouter(await loadConfig(env, async () => ''), clis, modelsOf);
+  return new ModelRouter(new ModelNames(await loadConfig(env, async () => ''), clis), clis, modelsOf);
 }
 
 describe('The name of a model', () => {
   it('is as its CLI has it where there is but one', async () => {
     const router = await routerOf([claude]);
-    expect(['opus', 'claude/opus', 'codex'].map((name) => router.canonical(name))).toEqual([
+    expect(['opus', 'claude/opus', 'codex'].map((name) => router.names.canonical(name))).toEqual([
       'opus',
       'claude/opus',
       'codex',
     ]);
     expect(router.split('claude/opus')).toEqual({ cli: claude, model: 'claude/opus' });
-    expect([router.publicName(claude, 'opus'), router.publicName(claude, null)]).toEqual(['opus', null]);
+    expect([router.names.publicName(claude, 'opus'), router.names.publicName(claude, null)]).toEqual(['opus', null]);
   });
 
   it.each([
@@ -36,7 +36,7 @@ describe('The name of a model', () => {
     ['local/library/llama3', local, 'library/llama3', 'local/library/llama3'],
   ])('has that of its CLI before it where there are several: %s', async (name, cli, model, canonical) => {
     const router = await routerOf(three);
-    expect([router.split(name), router.canonical(name)]).toEqual([{ cli, model }, canonical]);
+    expect([router.split(name), router.names.canonical(name)]).toEqual([{ cli, model }, canonical]);
   });
 });
 
@@ -45,7 +45,7 @@ describe('A request to several CLIs', () => {
     const request = { model: null, client: 'a' };
     const plain = await routerOf(three);
     const first = { cli: claude, adapterModel: null, publicModel: 'claude', label: 'claude', circuit: '' };
-    expect([modelFor(null, plain.choice), plain.route(request)]).toEqual(['claude', first]);
+    expect([modelFor(null, plain.names.choice), plain.route(request)]).toEqual(['claude', first]);
     const said = await routerOf(three, { MODEL_API_DEFAULT_MODEL: 'codex/mini' });
     const second = {
       cli: codex,
@@ -54,7 +54,7 @@ describe('A request to several CLIs', () => {
       label: 'codex/mini',
       circuit: 'mini',
     };
-    expect([modelFor(null, said.choice), said.route(request)]).toEqual(['codex/mini', second]);
+    expect([modelFor(null, said.names.choice), said.route(request)]).toEqual(['codex/mini', second]);
   });
 
   it('goes to a model of its API key, and may name no other', async () => {
@@ -75,7 +75,7 @@ describe('A request to several CLIs', () => {
   });
 
   it('may name what its CLI knows, and a CLI alone where that has a default', async () => {
-    const { choice } = await routerOf(three);
+    const { choice } = (await routerOf(three)).names;
     expect(['opus', 'codex/gpt-5', 'codex', 'local/x'].map((name) => modelFor(name, choice))).toEqual([
       'claude/opus',
       'codex/gpt-5',
@@ -87,14 +87,14 @@ describe('A request to several CLIs', () => {
   });
 
   it('may hold nothing that a CLI reads as a flag or a path', async () => {
-    const { choice } = await routerOf(three);
+    const { choice } = (await routerOf(three)).names;
     for (const name of ['local/-rf', 'local/--yes', 'local//etc/passwd', 'local/@file', 'claude/-p', 'claude//x']) {
       expect(() => modelFor(name, choice)).toThrow('must have a letter or a digit after');
     }
   });
 
   it('may name no more than the operator allows, in either spelling', async () => {
-    const { choice } = await routerOf(three, { MODEL_API_ALLOWED_MODELS: 'opus,codex/mini' });
+    const { choice } = (await routerOf(three, { MODEL_API_ALLOWED_MODELS: 'opus,codex/mini' })).names;
     expect(['opus', 'claude/opus'].map((name) => modelFor(name, choice))).toEqual(['claude/opus', 'claude/opus']);
     expect(() => modelFor('codex/gpt-5', choice)).toThrow('must be one of claude/opus, codex/mini');
     expect(modelFor(null, choice)).toBe('claude/opus');

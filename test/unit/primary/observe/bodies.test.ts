@@ -1,8 +1,7 @@
 import type { Adapter } from '../../../../src/primary/cli/contract/adapter.js';
 import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
-import { spellingOf } from '../../../../src/primary/cli/model-names.js';
-import type { AtLeastOne } from '../../../../src/primary/cli/models.js';
-import { ModelRouter } from '../../../../src/primary/cli/route.js';
+import type { AtLeastOne, NamedAdapter } from '../../../../src/primary/cli/models.js';
+import { ModelNames, ModelRouter } from '../../../../src/primary/cli/route.js';
 import { degradedReasons } from '../../../../src/primary/observe/reasons.js';
 import { breakerBodyOf, countsOf, historyOf } from '../../../../src/primary/observe/status.js';
 import { loadConfig } from '../../../../src/shared/config/config.js';
@@ -20,18 +19,18 @@ function entry(cli: string, status: ReadinessEntry['status'], checkedAt: number)
 }
 
 /** CLIs that are ready, as far as a status shows them. */
-async function house(names: AtLeastOne<string>, env: Readonly<Record<string, string>> = {}) {
+async function house(clisNamed: AtLeastOne<string>, env: Readonly<Record<string, string>> = {}) {
   const clock = new FakeClock();
-  const create = (name: string) => {
-    const publicName = (model: string | null) =>
-      spellingOf([{ name: names[0] }, ...others]).publicName({ name }, model);
-    const adapter = { models: null } as unknown as Adapter;
-    return { name, adapter, publicName, health: healthOf(clock, { cli: name }) } as unknown as ModelCli;
+  const adapter = { models: null } as unknown as Adapter;
+  const [first, ...others] = clisNamed.map((name) => ({ name, adapter })) as [NamedAdapter, ...NamedAdapter[]];
+  const names = new ModelNames(await loadConfig(env, async () => ''), [first, ...others]);
+  const create = (cli: NamedAdapter) => {
+    const publicName = (model: string | null) => names.publicName(cli, model);
+    return { ...cli, publicName, health: healthOf(clock, { cli: cli.name }) } as unknown as ModelCli;
   };
-  const others = names.slice(1).map((name) => ({ name }));
-  const clis: AtLeastOne<ModelCli> = [create(names[0]), ...others.map(({ name }) => create(name))];
+  const clis: AtLeastOne<ModelCli> = [create(first), ...others.map(create)];
   await Promise.all(clis.map(({ health }) => health.checks.check('start')));
-  const router = new ModelRouter(await loadConfig(env, async () => ''), clis);
+  const router = new ModelRouter(names, clis);
   /** A job that names this model finds the quota used up. */
   const useUp = (model: string | null, scope: 'account' | 'model') => {
     const request = jobRequest({ model });
@@ -41,7 +40,7 @@ async function house(names: AtLeastOne<string>, env: Readonly<Record<string, str
     route.cli.health.circuits.admitted({ request, route });
     route.cli.health.ended({ request, route }, jobFailed('cli_error', { failure }), true);
   };
-  return { clis, router, useUp, reasons: () => degradedReasons({ clis, router, store }), clock };
+  return { clis, router, useUp, reasons: () => degradedReasons({ clis, names, store }), clock };
 }
 
 describe('What is told of several CLIs', () => {

@@ -21,13 +21,14 @@ interface Options {
 /** The circuits are those of the first CLI. */
 function reasons({ checks = [check('claude')], open = [], store = { kind: 'memory', isUp: true } }: Options) {
   const clis = checks.map((current, index) => ({
+    name: current.cli,
     publicName: (model: string | null) => model,
     health: { checks: { current }, circuits: { status: [index === 0 ? (open[0] ?? closed) : closed] as const } },
   }));
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');
-  const router = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
-  return degradedReasons({ clis, router, store });
+  const names = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
+  return degradedReasons({ clis, names, store });
 }
 
 describe('Why a service is degraded', () => {

@@ -1,5 +1,7 @@
+import { execFile } from 'node:child_process';
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import { promisify } from 'node:util';
 import {
   type AdapterKind,
   type CliChoice,
@@ -60,7 +62,10 @@ describe('the model CLI that is chosen by itself', () => {
 
   it('needs no warning where it is claude, under a name of its own too', async () => {
     for (const env of [{}, { MODEL_API_CLI_COMMAND: '/opt/claude-2.1' }]) {
-      const { clis, warnings } = await chooseAdapters(await configOf(env), { PATH: folder.path });
+      const {
+        names: { clis },
+        warnings,
+      } = await chooseAdapters(await configOf(env), { PATH: folder.path });
       expect([clis[0].adapter.name, warnings]).toEqual(['claude', []]);
     }
   });
@@ -74,7 +79,10 @@ describe('the model CLI that the operator has chosen', () => {
       [{ MODEL_API_CLI: 'codex' }, 'codex'],
       [{ MODEL_API_CLI: 'command', MODEL_API_CLI_COMMAND: '/opt/ollama run' }, 'command'],
     ] as const) {
-      const { clis, warnings } = await chooseAdapters(await configOf(env), nowhere);
+      const {
+        names: { clis },
+        warnings,
+      } = await chooseAdapters(await configOf(env), nowhere);
       expect([clis[0].adapter.name, warnings]).toEqual([name, []]);
     }
   });
@@ -104,7 +112,7 @@ describe('opencode', () => {
   /** Whether it may use its own provider, to which it would send prompts without a login. */
   async function usesItsOwn(env: Variables, home = '/nowhere'): Promise<boolean> {
     const config = await configOf({ MODEL_API_CLI: 'opencode', ...env });
-    const [{ adapter }] = (await chooseAdapters(config, { HOME: home, ...env })).clis;
+    const [{ adapter }] = (await chooseAdapters(config, { HOME: home, ...env })).names.clis;
     const { disabled_providers: disabled } = JSON.parse(adapter.env.OPENCODE_CONFIG_CONTENT ?? '');
     return !disabled.includes('opencode');
   }
@@ -153,14 +161,19 @@ describe('a model CLI whose adapter is in a file', () => {
       loaded.push(path);
       return example();
     };
-    const { clis, warnings } = await chooseAdapters(await configOf(single), nowhere, load);
+    const {
+      names: { clis },
+      warnings,
+    } = await chooseAdapters(await configOf(single), nowhere, load);
     expect(clis).toMatchObject([{ name: 'jay', adapter: { name: 'jay', command: ['node', 'jay-agent.cjs'] } }]);
     expect([loaded, warnings]).toEqual([['/etc/jay.cjs'], []]);
   });
 
   it('is one of several under the name that the list gives it', async () => {
     const config = await configOf({ MODEL_API_CLIS: 'demo,bird=/etc/jay.cjs:jay-agent --mood=merry' });
-    const { clis } = await chooseAdapters(config, nowhere, example);
+    const {
+      names: { clis },
+    } = await chooseAdapters(config, nowhere, example);
     expect(clis).toMatchObject([
       { name: 'demo' },
       { name: 'bird', adapter: { command: ['jay-agent', '--mood=merry'] } },
@@ -183,7 +196,9 @@ describe('a model CLI whose adapter is in a file', () => {
     const faults = ['MODEL_API_DEFAULT_MODEL: must be set, because jay has no model of its own'];
     await expect(chooseAdapters(await configOf(single), nowhere, needy)).rejects.toMatchObject({ faults });
     for (const named of [{ MODEL_API_DEFAULT_MODEL: 'jay-small' }, { MODEL_API_ALLOWED_MODELS: 'jay-small' }]) {
-      const { clis } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
+      const {
+        names: { clis },
+      } = await chooseAdapters(await configOf({ ...single, ...named }), nowhere, needy);
       expect(clis).toMatchObject([{ name: 'jay', adapter: { needsModel: true } }]);
     }
   });
@@ -212,7 +227,7 @@ describe('models of several CLIs that no request could use', () => {
     'are not these: %j',
     async (models) => {
       const chosen = await chooseAdapters(await configOf({ ...clis, ...models }), nowhere);
-      expect(chosen.clis.map(({ name }) => name)).toEqual(['a', 'b']);
+      expect(chosen.names.clis.map(({ name }) => name)).toEqual(['a', 'b']);
     },
   );
 });
@@ -261,5 +276,39 @@ describe('Aliases', () => {
     expect(await warningsFor('echo=eliza,a=echo', demo)).toEqual([idle('echo')]);
     expect(await warningsFor('opus=haiku,claude-3=opus,gpt-4=opus', claude)).toEqual([idle('opus'), idle('claude-3')]);
     expect(await warningsFor('local=echo,main/echo=eliza', two)).toEqual([idle('local'), idle('main/echo')]);
+  });
+});
+
+describe('The adapters that are not configured', () => {
+  /** Loads the whole primary, then chooses one CLI after the other. Prints which adapters each step has loaded. */
+  const program = `
+    const [primary, ...kinds] = process.argv.slice(1);
+    const loaded = () => Object.keys(require.cache).flatMap((path) =>
+      /[/]adapters[/](?!common[/])(\\w+)[/]/.exec(path)?.slice(1) ?? []);
+    const known = new Set();
+    const added = () => {
+      const names = [...new Set(loaded())].filter((name) => !known.has(name));
+      for (const name of names) known.add(name);
+      return names;
+    };
+    require(primary + '/main.js');
+    const { chooseAdapters } = require(primary + '/cli/adapters/registry.js');
+    const { loadConfig } = require(primary + '/../shared/config/config.js');
+    (async () => {
+      const steps = [added()];
+      for (const kind of kinds) {
+        const env = { MODEL_API_CLI: kind, MODEL_API_CLI_COMMAND: '/bin/cat' };
+        await chooseAdapters(await loadConfig(env, async () => ''), env, async () => ({}));
+        steps.push(added());
+      }
+      console.log(JSON.stringify(steps));
+    })();
+  `;
+
+  it('are not loaded by the primary', async () => {
+    const kinds = ['demo', 'command', 'claude', 'codex', 'gemini'];
+    const primary = join(root, 'dist', 'src', 'primary');
+    const { stdout } = await promisify(execFile)(process.execPath, ['-e', program, primary, ...kinds]);
+    expect(JSON.parse(stdout)).toEqual([[], ['demo'], ['command'], ['claude'], ['codex'], ['acp']]);
   });
 });

@@ -376,10 +376,10 @@ describe('a consultation', () => {
 });
 
 describe('the pool', () => {
-  it('tells of every change, once it has happened', async () => {
+  it('reports every change, once it has happened', async () => {
     const house = new PoolHouse();
     const seen: object[] = [];
-    house.pool.onChange(() => seen.push(house.pool.counts()));
+    house.onChange = () => void seen.push(house.pool.counts());
     await house.startAhead();
     const lease = await house.acquire();
     await lease.release(null);

@@ -39,6 +39,7 @@ class House extends PoolHouse {
       waitingJobs: () => this.waitingJobs,
       isReady: () => this.isReady,
     });
+    this.onChange = () => this.keeper.changed();
   }
 
   static started(perLaunch: number, options: PoolOptions = {}): House {
