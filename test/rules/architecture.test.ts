@@ -155,7 +155,7 @@ describe('The imports', () => {
     [
       'node:child_process',
       either(
-        isOneOf('src/primary/cli/process/spawn'),
+        isOneOf('src/primary/cli/process/launcher'),
         isIn('primary/cli/terminate'),
         isOneOf('src/primary/lifecycle/host', 'src/primary/lifecycle/systemd'),
         isOneOf('src/shared/node-internals/peer-credentials'),

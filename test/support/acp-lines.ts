@@ -1,7 +1,12 @@
 import { acpAdapter } from '../../src/primary/cli/adapters/acp/adapter.js';
 import type { AcpPreset, GivenVariables } from '../../src/primary/cli/adapters/acp/presets.js';
-import type { DecoderEvent, ProgramVersion, Protocol, Turn } from '../../src/primary/cli/contract/adapter.js';
-import { plainLaunch } from '../../src/primary/cli/contract/adapter.js';
+import {
+  type DecoderEvent,
+  type ProgramVersion,
+  type Protocol,
+  plainLaunch,
+  type Turn,
+} from '../../src/primary/cli/contract/adapter.js';
 
 interface Rpc {
   readonly id?: number;

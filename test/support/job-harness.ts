@@ -3,7 +3,7 @@ import type { Capabilities, LaunchOptions, Turn, TurnEnd } from '../../src/prima
 import type { ModelCli } from '../../src/primary/cli/model-cli.js';
 import { type ModelChoice, modelFor, namedModel, narrowed } from '../../src/primary/cli/models.js';
 import type { WaitingJob } from '../../src/primary/cli/pool/standby-keeper.js';
-import type { ConversationState } from '../../src/primary/cli/process/cli-state.js';
+import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
 import type { Route } from '../../src/primary/cli/route.js';

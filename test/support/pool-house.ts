@@ -1,7 +1,6 @@
 import { type LaunchOptions, plainLaunch } from '../../src/primary/cli/contract/adapter.js';
-import { LaunchHistory } from '../../src/primary/cli/pool/launch-history.js';
-import type { CliLease } from '../../src/primary/cli/pool/lease.js';
-import { ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
+import { type CliLease, ProcessPool } from '../../src/primary/cli/pool/process-pool.js';
+import { LaunchHistory } from '../../src/primary/cli/pool/standby-policy.js';
 import type { CliLimits, CliProcess } from '../../src/primary/cli/process/cli-process.js';
 import type { SpawnRequest } from '../../src/primary/cli/process/launcher.js';
 import type { KnownProgram } from '../../src/primary/cli/process/program.js';

@@ -2,7 +2,7 @@ import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image, JobRequest } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange, TurnLock } from '../store/contract/conversations.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';

@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import { invalid, storeUnavailable } from '../../shared/errors.js';
 import type { JobRequest, WaitReason } from '../../shared/job.js';
 import { unsupported } from '../cli/models.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import { type BackgroundOptions, type Job, type Prepared, sizeOf } from './job.js';

@@ -1,7 +1,7 @@
 import { chained, chainId } from '../../shared/chain.js';
 import type { JobRequest } from '../../shared/job.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 import type { Arrival, RecentChains } from './recent-chains.js';
 

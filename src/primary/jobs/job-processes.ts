@@ -1,6 +1,6 @@
 import { forgetConversation, type ModelCli } from '../cli/model-cli.js';
-import type { CliLease } from '../cli/pool/lease.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { CliLease } from '../cli/pool/process-pool.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Job } from './job.js';
 
 /** What a job needs of a CLI process. */

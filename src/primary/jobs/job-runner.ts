@@ -4,7 +4,7 @@ import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/
 import { KnownModels } from '../cli/model-catalog.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { WaitingJob } from '../cli/pool/standby-keeper.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Redactor } from '../cli/process/redactor.js';
 import type { Route } from '../cli/route.js';
 import { TurnRecord, type TurnResources } from '../conversations/conversation-turn.js';

@@ -14,7 +14,7 @@ import {
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
-import type { ConversationState } from '../cli/process/cli-state.js';
+import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';

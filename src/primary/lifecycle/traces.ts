@@ -8,7 +8,7 @@ import type { Logger } from '../../shared/log/logger.js';
 import { folderPrefix, type Instance } from '../../shared/process/instance.js';
 import { endLeftovers, removeTracesOf, type TracePlaces } from '../../shared/process/leftovers.js';
 import { instanceOfProcess } from '../../shared/process/proc.js';
-import { cgroupParent } from '../cli/terminate/cgroup-home.js';
+import { cgroupParent } from '../cli/terminate/termination.js';
 
 /** Where every primary makes a folder of its own, and the variable that says so. */
 export interface RuntimeParent {

@@ -5,10 +5,10 @@ import { describeWithPidNamespace, inPidNamespace } from '../../support/pid-name
 
 /** Starts programs as the service does, in process groups. */
 const treeOf = `
-const { spawnProgram } = load('src/primary/cli/process/spawn');
+const { spawnProgram } = load('src/primary/cli/process/launcher');
 const { GroupContainments } = load('src/primary/cli/terminate/group-containment');
 const { ProcessTree } = load('src/primary/cli/terminate/process-tree');
-const { createKillTree } = load('src/primary/cli/terminate/tree-kill');
+const { createKillTree } = load('src/primary/cli/terminate/termination');
 const { instanceOfProcess } = load('src/shared/process/proc');
 const { cookieOf } = load('src/shared/process/instance');
 const { systemClock: clock } = load('src/shared/clock');

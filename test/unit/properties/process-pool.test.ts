@@ -1,5 +1,5 @@
 import { array, boolean, constant, constantFrom, nat, oneof, option, record } from 'fast-check';
-import type { CliLease } from '../../../src/primary/cli/pool/lease.js';
+import type { CliLease } from '../../../src/primary/cli/pool/process-pool.js';
 import type { CliProcess } from '../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError } from '../../../src/shared/errors.js';
 import { PoolHouse, usual, withSystem } from '../../support/pool-house.js';

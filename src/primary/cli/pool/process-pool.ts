@@ -1,14 +1,46 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
-import type { Capabilities, Consultation, LaunchOptions } from '../contract/adapter.js';
+import type { CgroupUsage } from '../../../shared/process/cgroup.js';
+import type { Capabilities, Consultation, LaunchOptions, Turn, TurnEnd } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
-import { type CliLimits, CliProcess, type CliProcessParts } from '../process/cli-process.js';
-import type { ConversationState } from '../process/cli-state.js';
-import { ConsultedProgram, consultation, consultPlan } from '../process/consult.js';
+import {
+  type CliLimits,
+  CliProcess,
+  type CliProcessParts,
+  type ConversationState,
+  type SessionGuess,
+} from '../process/cli-process.js';
 import type { Launcher } from '../process/launcher.js';
-import { type ConsultProgram, type KnownProgram, type LaunchKey, launchKeyOf } from '../process/program.js';
-import type { LaunchHistory } from './launch-history.js';
-import type { CliLease, LeaseOrigin } from './lease.js';
-import { type IdleSession, planSessions, type SessionSettings } from './policies.js';
+import type { TextSink } from '../process/open-turn.js';
+import {
+  ConsultedProgram,
+  type ConsultProgram,
+  consultation,
+  consultPlan,
+  type KnownProgram,
+  type LaunchKey,
+  launchKeyOf,
+} from '../process/program.js';
+import type { LaunchHistory } from './standby-policy.js';
+
+/** Where a job's process comes from: its own conversation, those that wait, or a start just for it. */
+export type LeaseOrigin = 'live' | 'standby' | 'new';
+
+/** A process in the hands of one job. It must be released. */
+export interface CliLease {
+  readonly process: CliProcess;
+  readonly origin: LeaseOrigin;
+  /** What the program can be told beside a text. */
+  readonly extras: Capabilities;
+  /** As `CliProcess.turn`. A live session has heard the history already. */
+  turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
+  /** What was used since the last call; null where that is not measured. */
+  usage(): CgroupUsage | null;
+  /**
+   * Leaves the process to this conversation, where it can take another turn; else, or with null, ends it. Resolves when
+   * the processes that the job has used up, or whose place it has taken, are gone.
+   */
+  release(conversation: ConversationState | null): Promise<void>;
+}
 
 export interface PoolSettings extends SessionSettings {
   readonly limits: CliLimits;
@@ -254,4 +286,60 @@ function claimIfAlive(process: CliProcess): CliProcess | null {
   }
   process.claim();
   return process;
+}
+
+/** A process that waits for its conversation's next turn, as the policy sees it. */
+export interface IdleSession {
+  /** Since when it waits, monotonic. */
+  readonly sinceMs: number;
+  /** What it most likely is; null for a conversation that goes on. */
+  readonly guess: SessionGuess | null;
+}
+
+export interface SessionSettings {
+  readonly maxSessions: number;
+  /** Time without a turn after which a session ends, milliseconds. */
+  readonly idleMs: number;
+}
+
+export interface SessionPlan<S extends IdleSession> {
+  readonly end: readonly S[];
+  /** When the next one will have been idle for too long, monotonic; infinite where there is none. */
+  readonly nextMs: number;
+}
+
+/** Which sessions to end: those idle for too long, and of the others those beyond the maximum. */
+export function planSessions<S extends IdleSession>(
+  sessions: readonly S[],
+  { maxSessions, idleMs }: SessionSettings,
+  nowMs: number,
+): SessionPlan<S> {
+  const recent = sessions.filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
+  const kept = mostWanted(recent).slice(0, maxSessions);
+  return {
+    end: sessions.filter((session) => !kept.includes(session)),
+    nextMs: Math.min(...kept.map(({ sinceMs }) => sinceMs + idleMs)),
+  };
+}
+
+/**
+ * Conversations first: no single request ends one, however new it is. Then questions, one of each client before the second
+ * of any, so that a client with many of them ends its own. Side requests come last: hardly any of them is ever continued.
+ */
+function mostWanted<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
+  const newestFirst = sessions.toSorted((a, b) => b.sinceMs - a.sinceMs);
+  const of = (kind: string) => newestFirst.filter(({ guess }) => (guess?.kind ?? 'conversation') === kind);
+  return [...of('conversation'), ...inTurnOfClients(of('question')), ...of('side')];
+}
+
+/** The first of each client, then the second of each, and so on. */
+function inTurnOfClients<S extends IdleSession>(sessions: readonly S[]): readonly S[] {
+  const counts = new Map<string, number>();
+  const ranked = sessions.map((session) => {
+    const client = session.guess?.client ?? '';
+    const rank = counts.get(client) ?? 0;
+    counts.set(client, rank + 1);
+    return { session, rank };
+  });
+  return ranked.toSorted((a, b) => a.rank - b.rank).map(({ session }) => session);
 }

@@ -1,12 +1,16 @@
 import type { Clock, StopTimer } from '../../../shared/clock.js';
 import type { LaunchOptions } from '../contract/adapter.js';
-import type { CliProcess } from '../process/cli-process.js';
-import type { ConversationState } from '../process/cli-state.js';
+import type { CliProcess, ConversationState } from '../process/cli-process.js';
 import { type KnownProgram, type LaunchKey, plannedKeyOf } from '../process/program.js';
 import type { HostLoad } from './host-load.js';
-import { type LaunchHistory, type LaunchRecord, unusedLaunch } from './launch-history.js';
-import { planStandby, type StandbyProcess } from './policies.js';
 import type { ProcessPool } from './process-pool.js';
+import {
+  type LaunchHistory,
+  type LaunchRecord,
+  planStandby,
+  type StandbyProcess,
+  unusedLaunch,
+} from './standby-policy.js';
 
 /** A job that waits for a slot. */
 export interface WaitingJob {

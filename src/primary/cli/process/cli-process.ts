@@ -2,13 +2,63 @@ import { withResolvers } from '../../../shared/async/promises.js';
 import type { Clock } from '../../../shared/clock.js';
 import { cliError, type RelayError, shuttingDown, toRelayError } from '../../../shared/errors.js';
 import type { CgroupUsage } from '../../../shared/process/cgroup.js';
-import type { Decoder, Exit, ProgramVersion, Protocol, RequestKind, Turn, TurnEnd } from '../contract/adapter.js';
+import type {
+  Decoder,
+  Exit,
+  LaunchOptions,
+  ProgramVersion,
+  Protocol,
+  RequestKind,
+  Turn,
+  TurnEnd,
+} from '../contract/adapter.js';
 import { type CliObserver, type EndReason, endReasonOf, withoutAsides } from '../contract/observer.js';
 import type { ProcessTree } from '../terminate/process-tree.js';
-import { type CliState, type ConversationState, transitions } from './cli-state.js';
 import { OpenTurn, saysNothing, type TextSink, type TurnLimits } from './open-turn.js';
 import { ProgramOutput } from './output.js';
 import type { Redactor } from './redactor.js';
+
+/** A conversation as a turn finds it. */
+export interface ConversationState {
+  readonly id: string;
+  readonly messageCount: number;
+  /** What its process was told for good, by the launch that told it. */
+  readonly launch?: LaunchOptions;
+  /** Where it may never be continued. */
+  readonly guess?: SessionGuess;
+}
+
+/**
+ * What a request was whose process may wait in vain. `question`: no other request is known to continue it. `side`: it also
+ * came close to another request of its client, as those for titles and the like do.
+ */
+export interface SessionGuess {
+  readonly kind: 'question' | 'side';
+  readonly client: string;
+}
+
+/**
+ * What a process is doing. `starting`: it is not there yet. `standby`: it waits for its first turn. `busy`: a job has it,
+ * before, during or after its turn. `idle`: it waits for the next turn of its conversation. `stopping`: it is being ended,
+ * perhaps because it has died on standby. `gone`: nothing of it is left.
+ */
+export type CliState =
+  | { readonly name: 'starting'; readonly next: 'standby' | 'busy' }
+  | { readonly name: 'standby' }
+  | { readonly name: 'busy'; readonly turn: OpenTurn | null; readonly isReusable: boolean }
+  | { readonly name: 'idle'; readonly conversation: ConversationState }
+  | { readonly name: 'stopping'; readonly hasDied: boolean }
+  | { readonly name: 'gone' };
+
+/** From each state to those that may follow. */
+export const transitions: Readonly<Record<CliState['name'], readonly CliState['name'][]>> = {
+  starting: ['standby', 'busy', 'stopping'],
+  standby: ['busy', 'stopping'],
+  busy: ['busy', 'idle', 'stopping'],
+  idle: ['busy', 'stopping'],
+  stopping: ['gone'],
+  gone: [],
+};
 
 export interface CliLimits extends TurnLimits {
   /** Between SIGTERM and SIGKILL, milliseconds. */

@@ -1,11 +1,15 @@
+import { type ChildProcessWithoutNullStreams, spawn } from 'node:child_process';
 import { access, lstat, mkdir, rm, rmdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
+import type { Environment } from '../../../shared/config/config.js';
 import { RelayError, shuttingDown } from '../../../shared/errors.js';
-import { cookieOf, type Instance } from '../../../shared/process/instance.js';
+import { closingFailed } from '../../../shared/node-internals/spawned-children.js';
+import { cookieName, cookieOf, type Instance } from '../../../shared/process/instance.js';
 import type { CommandLine, PrivateHome } from '../contract/adapter.js';
-import type { Containment, ContainmentFactory } from '../terminate/containment.js';
+import type { CliObserver } from '../contract/observer.js';
+import type { Child, Containment, ContainmentFactory, ExitStatus } from '../terminate/containment.js';
 import { ProcessTree, type TreeContext } from '../terminate/process-tree.js';
-import { spawnError, spawnProgram } from './spawn.js';
+import { searchPathOf } from './program.js';
 
 /** How many processes were started: folders and cookies are numbered. */
 export interface Serials {
@@ -189,4 +193,64 @@ function isThere(path: string): Promise<boolean> {
 
 function remove(path: string): Promise<void> {
   return rm(path, { recursive: true, force: true }).catch(() => {});
+}
+
+export interface ProgramStart {
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly env: Readonly<Record<string, string>>;
+  readonly workingDirectory: string;
+  readonly cookie: string;
+}
+
+/** Starts the program as the leader of a process group of its own. Rejects with `spawn_error`. */
+export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
+  const [program, args] = inside.enter(start.program, start.args);
+  try {
+    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment tells it
+    const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;
+    const child = closingFailed(() => spawn(program, args, options));
+    const exited = new Promise<ExitStatus>((resolve) => {
+      child.once('exit', (code, signal) => {
+        observer.exited(code === 0 ? 'ok' : signal === null ? 'nonzero' : 'signal');
+        resolve({ code, signal });
+      });
+    });
+    await new Promise<void>((resolve, reject) => child.once('spawn', resolve).once('error', reject));
+    const { workingDirectory } = start;
+    return Object.assign(child as ChildProcessWithoutNullStreams & { pid: number }, { exited, workingDirectory });
+  } catch (error) {
+    observer.exited('spawn_error');
+    throw spawnError(start.program, error as NodeJS.ErrnoException);
+  }
+}
+
+/** Why a program can't be started. Its path is the operator's business and stays out. */
+export function spawnError(program: string, error: NodeJS.ErrnoException): RelayError {
+  const name = program.split('/').at(-1);
+  return new RelayError('spawn_error', `the model CLI ${name} could not be started: ${error.code ?? error.message}`);
+}
+
+/** Helpers take the program's place by exec. When that fails, their name stands in front on stderr. */
+export function couldNotExecute({ code, stderr }: { readonly code: number | null; readonly stderr: string }): boolean {
+  return (code === 126 || code === 127) && /^(setpriv|prompt-relay-sh): /.test(stderr);
+}
+
+/** Besides PATH, a model CLI gets these variables of the service's own environment, and no other. */
+const allowed = ['HOME', 'LANG', 'TZ'];
+
+/** The environment of every CLI process, before its adapter adds to it. `further`: names that the operator allows. */
+export function launchEnv(
+  env: Environment,
+  further: readonly string[],
+  credential: { readonly variable: string | null; readonly value: string | null },
+): Readonly<Record<string, string>> {
+  const chosen: Record<string, string> = {};
+  for (const name of [...allowed, ...further]) {
+    const value = env[name];
+    if (value !== undefined) chosen[name] = value;
+  }
+  chosen.PATH = searchPathOf(env);
+  if (credential.variable !== null && credential.value !== null) chosen[credential.variable] = credential.value;
+  return Object.freeze(chosen);
 }

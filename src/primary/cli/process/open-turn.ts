@@ -10,8 +10,8 @@ import {
   type TurnInput,
   unknownUsage,
 } from '../contract/adapter.js';
+import { couldNotExecute } from './launcher.js';
 import type { ProgramOutput } from './output.js';
-import { couldNotExecute } from './spawn.js';
 
 export interface TurnLimits extends SilenceLimits {
   /** Longest answer, bytes of text. */

@@ -1,6 +1,6 @@
 import { StringDecoder } from 'node:string_decoder';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../../shared/clock.js';
-import { terminalSequences } from '../adapters/common/terminal-text.js';
+import { terminalSequences } from '../adapters/common/lines.js';
 import type { Exit } from '../contract/adapter.js';
 import type { CliObserver } from '../contract/observer.js';
 import type { Child, ExitStatus } from '../terminate/containment.js';

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Config, Environment } from '../../../shared/config/config.js';
 
 /** Something that must not be told, and the name of what it is the value of. */
 export interface Secret {
@@ -138,4 +139,17 @@ function masked(text: string, from: number, found: readonly Found[]): string {
     at = end;
   }
   return result + text.slice(at);
+}
+
+/** What a model CLI is handed over, or what the service knows beside it, and what nobody is told. */
+export function secretsOf(
+  env: Environment,
+  { cliEnv, oauthToken, store }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store'>,
+): Secret[] {
+  const values: (readonly [name: string, value: string | null | undefined])[] = [
+    ['MODEL_CODE_OAUTH_TOKEN', oauthToken],
+    ['MODEL_API_STORE', store.kind === 'redis' ? store.password : null],
+    ...cliEnv.map((name) => [name, env[name]] as const),
+  ];
+  return values.flatMap(([name, value]) => (value == null ? [] : [{ name, value }]));
 }

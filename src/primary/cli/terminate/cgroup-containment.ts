@@ -1,5 +1,9 @@
-import type { Clock } from '../../../shared/clock.js';
-import type { Cgroup, CgroupUsage } from '../../../shared/process/cgroup.js';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { access, constants } from 'node:fs/promises';
+import { type Clock, delay } from '../../../shared/clock.js';
+import { type Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
+import { folderPrefix, type Instance } from '../../../shared/process/instance.js';
 import type { Swept } from '../../../shared/process/scanner.js';
 import type { Containment, ContainmentFactory } from './containment.js';
 
@@ -54,7 +58,10 @@ export class CgroupContainments implements ContainmentFactory {
       enter: (program, args) => entering(cgroup, program, args),
       pids: async () => cgroup.pids,
       isQuiet: async () => !cgroup.isPopulated,
-      usage: () => sinceThen(cgroup.usage(hasMemory), usedMs),
+      usage: () => {
+        const usage = cgroup.usage(hasMemory);
+        return usage && { ...usage, processorMs: usage.processorMs - usedMs };
+      },
       clear: () => this.#clear(cgroup),
     };
   }
@@ -85,13 +92,82 @@ export class CgroupContainments implements ContainmentFactory {
   }
 }
 
-function sinceThen(usage: CgroupUsage | null, usedMs: number): CgroupUsage | null {
-  return usage && { ...usage, processorMs: usage.processorMs - usedMs };
-}
-
 /** A tree that has lost one process is of no use: when memory runs out, all of it is killed. */
 async function limitMemory(cgroup: Cgroup, bytes: number): Promise<void> {
   await cgroup.set('memory.max', String(bytes));
   await cgroup.set('memory.swap.max', '0').catch(() => {}); // not there without swap accounting
   await cgroup.set('memory.oom.group', '1');
+}
+
+export type CgroupHome =
+  | { readonly kind: 'usable'; readonly home: Cgroup; readonly controllers: ReadonlySet<string> }
+  | { readonly kind: 'unusable'; readonly reason: string };
+
+const trialLimitMs = 2000;
+
+/**
+ * Makes the cgroup that holds those of the CLI processes, and tries it out: a child is put into one and ended by it.
+ * With `mayMove`, a service that has its cgroup for itself (as systemd's Delegate gives it) moves into a leaf first,
+ * because controllers can be passed on only by a cgroup without processes of its own.
+ */
+export async function openCgroupHome(
+  parent: Cgroup | null,
+  instance: Instance,
+  mayMove: boolean,
+  clock: Clock,
+): Promise<CgroupHome> {
+  if (parent === null) return { kind: 'unusable', reason: 'cgroup v2 is not mounted, or switched off' };
+  const home = parent.child(folderPrefix(instance));
+  try {
+    await access(parent.entrance); // an ordinary folder is refused before anything is made in it
+    await home.create();
+    if (mayMove && (await isAlone(parent))) await moveIntoLeaf(parent);
+    await passOn(parent);
+    await passOn(home);
+    await tryOut(home, clock);
+    const available = home.child('trial').controllers();
+    await home.child('trial').remove();
+    return { kind: 'usable', home, controllers: available };
+  } catch (error) {
+    await home.remove();
+    const { code, message } = error as NodeJS.ErrnoException;
+    return { kind: 'unusable', reason: `${parent.path}: ${code ?? message}` };
+  }
+}
+
+/** Whether this process has the cgroup for itself. */
+async function isAlone(parent: Cgroup): Promise<boolean> {
+  const own = await ownCgroup();
+  const { pids } = parent;
+  return own?.path === parent.path && pids.length === 1 && pids[0] === process.pid;
+}
+
+async function moveIntoLeaf(parent: Cgroup): Promise<void> {
+  const leaf = parent.child('service');
+  await leaf.create().catch(() => {}); // a predecessor in the same unit has made it
+  await leaf.set('cgroup.procs', '0');
+}
+
+/** Has the controllers that are there passed on to the cgroups below. Each alone: one that can't be had must not cost the others. */
+async function passOn(cgroup: Cgroup): Promise<void> {
+  for (const controller of ['memory', 'pids'])
+    await cgroup.set('cgroup.subtree_control', `+${controller}`).catch(() => {});
+}
+
+async function tryOut(home: Cgroup, clock: Clock): Promise<void> {
+  const trial = home.child('trial');
+  await trial.create();
+  await access(trial.entrance, constants.W_OK);
+  await access(`${trial.path}/cgroup.kill`, constants.W_OK); // Linux 5.14
+  const [program, args] = entering(trial, '/bin/cat', []);
+  const child = spawn(program, args, { env: {}, stdio: ['pipe', 'ignore', 'ignore'] });
+  child.stdin.on('error', () => {});
+  await once(child, 'spawn');
+  const exited = once(child, 'exit');
+  for (const until = clock.monotonicMs() + trialLimitMs; !trial.isPopulated; ) {
+    if (child.exitCode !== null || clock.monotonicMs() > until) throw new Error('a process cannot enter');
+    await delay(clock, 1);
+  }
+  if (!(await trial.kill(clock, trialLimitMs))) throw new Error('cgroup.kill does not end a process');
+  await exited;
 }

@@ -5,7 +5,7 @@ import { mainThreadHasEnded, startTicksNow } from '../../../shared/process/proc.
 import type { CliObserver, EndReason } from '../contract/observer.js';
 import type { Child, Containment } from './containment.js';
 import { signalGroup } from './group-containment.js';
-import type { KillTree } from './tree-kill.js';
+import type { KillTree } from './termination.js';
 
 const pollMs = 20;
 /** Until then the system has buried what was killed. */

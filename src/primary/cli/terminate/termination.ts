@@ -1,11 +1,13 @@
-import type { Clock } from '../../../shared/clock.js';
+import type { ChildProcess } from 'node:child_process';
+import treeKill from 'tree-kill';
+import { type Clock, delay } from '../../../shared/clock.js';
 import { ConfigFault } from '../../../shared/config/config.js';
+import { closingFailed, watchingChildren } from '../../../shared/node-internals/spawned-children.js';
+import { Cgroup, ownCgroup } from '../../../shared/process/cgroup.js';
 import type { Instance } from '../../../shared/process/instance.js';
-import { CgroupContainments } from './cgroup-containment.js';
-import { type CgroupSetting, cgroupParent, openCgroupHome } from './cgroup-home.js';
+import { CgroupContainments, openCgroupHome } from './cgroup-containment.js';
 import type { ContainmentFactory } from './containment.js';
 import { GroupContainments } from './group-containment.js';
-import { createKillTree, type KillTree } from './tree-kill.js';
 
 /** What the host offers to end processes with. */
 export interface HostTools {
@@ -14,6 +16,9 @@ export interface HostTools {
   /** tree-kill asks `ps`. */
   readonly hasPs: boolean;
 }
+
+/** `auto`: below the service's own cgroup, where that is possible. A path: below this one. */
+export type CgroupSetting = 'auto' | 'off' | string;
 
 export interface TerminationSettings {
   readonly cgroup: CgroupSetting;
@@ -34,6 +39,12 @@ export interface Termination {
 const setprivWarning =
   'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
   'if the service is killed, what it leaves running may live on until the next start.';
+
+/** The folder in which cgroups of prompt-relay are made; null where there is none, or where they are switched off. */
+export async function cgroupParent(setting: CgroupSetting): Promise<Cgroup | null> {
+  if (setting === 'off') return null;
+  return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
+}
 
 /** Chooses the strongest means that works here. Rejects with a ConfigFault where a cgroup that was named can't be used. `mayMove`: see `openCgroupHome`. */
 export async function chooseTermination(
@@ -70,4 +81,48 @@ function unmetLimits(
   const why =
     'has no effect: the service has no cgroup with that controller (under systemd, Delegate=yes gives it one)';
   return missing.map((name) => `${name} ${why}`);
+}
+
+const limitMs = 200;
+/** For so long the numbers that `ps` has listed surely mean the same processes: no machine forks so fast that they come round. */
+const validMs = 1000;
+
+/**
+ * Signals a process and its descendants, children first. Resolves when that is done, or after a short time. Signals nothing
+ * once `isOurs` says no, nor after a second: what `ps` has listed may have gone, and its numbers may be strangers' by then.
+ */
+export type KillTree = (pid: number, signal: 'SIGTERM', isOurs?: () => boolean) => Promise<void>;
+
+/** tree-kill asks `ps` once for each process, so it is for small trees. Without `ps` nothing is signalled. */
+export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
+  if (!hasPs) return async () => {};
+  return async (pid, signal, isOurs = () => true) => {
+    const until = clock.monotonicMs() + validMs;
+    const goesOn = () => isOurs() && clock.monotonicMs() < until;
+    const done = new Promise<void>((resolve) => {
+      guarded(() => treeKill(pid, signal, () => resolve()), goesOn, resolve);
+    });
+    await Promise.race([done, delay(clock, limitMs)]);
+  };
+}
+
+/**
+ * tree-kill expects that `ps` can be started and says something: where not, it throws, or an `error` is heard by nobody.
+ * Either would end this process. What its listeners start is guarded in its turn, and they hear nothing once `goesOn` says no.
+ */
+function guarded(action: () => void, goesOn: () => boolean, onFault: () => void): void {
+  const guard = (child: ChildProcess) => {
+    const emit: (...event: [string, ...unknown[]]) => boolean = child.emit.bind(child);
+    child.on('error', onFault);
+    child.emit = (...event: [string, ...unknown[]]) => {
+      if (goesOn()) guarded(() => emit(...event), goesOn, onFault);
+      else onFault();
+      return true;
+    };
+  };
+  try {
+    watchingChildren(() => closingFailed(action), guard);
+  } catch {
+    onFault();
+  }
 }

@@ -1,4 +1,5 @@
-import { launchEnv, searchPathOf } from '../../../../src/primary/cli/environment.js';
+import { launchEnv } from '../../../../src/primary/cli/process/launcher.js';
+import { searchPathOf } from '../../../../src/primary/cli/process/program.js';
 
 const noCredential = { variable: null, value: null };
 

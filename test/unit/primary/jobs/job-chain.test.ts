@@ -1,5 +1,5 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
-import type { ConversationState } from '../../../../src/primary/cli/process/cli-state.js';
+import type { ConversationState } from '../../../../src/primary/cli/process/cli-process.js';
 import { JobChain } from '../../../../src/primary/jobs/job-chain.js';
 import { RecentChains } from '../../../../src/primary/jobs/recent-chains.js';
 import { chained, chainStart } from '../../../../src/shared/chain.js';

@@ -1,7 +1,6 @@
 import { cliError } from '../../../../shared/errors.js';
 import type {
   Adapter,
-  Aside,
   Consult,
   LaunchOptions,
   ModelEntry,
@@ -10,12 +9,10 @@ import type {
 } from '../../contract/adapter.js';
 import { rpcMessage } from '../common/json-rpc.js';
 import { modelsOf } from './choices.js';
-import { errorOf } from './failure.js';
 import { type Initialized, refused, type SessionMade } from './lines.js';
-import { AcpOpening, type OpeningFailure, type OpeningSettings } from './opening.js';
+import { AcpOpening, errorOf, type OpeningFailure, type OpeningSettings } from './opening.js';
 import type { AcpPreset, GivenVariables } from './presets.js';
-import { AcpSession } from './session.js';
-import { imageBlock } from './turn.js';
+import { AcpSession, imageBlock } from './session.js';
 
 export interface AcpOptions {
   readonly extraArgs: readonly string[];
@@ -127,14 +124,8 @@ function hasNoModel({ models, configOptions: { model } }: SessionMade): boolean 
   return model !== null && model.options.length === 0 && (models?.availableModels.length ?? 0) === 0;
 }
 
-interface OpenedAgent {
-  readonly agent: Initialized | null;
-  readonly session: SessionMade | null;
-  readonly failure: OpeningFailure | null;
-}
-
 /** Speaks with the agent until it has said what is wanted, or refuses. */
-async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session'): Promise<OpenedAgent> {
+async function openedBy({ consult, args, settings }: AgentQuery, wanted: 'agent' | 'session') {
   const opening = new AcpOpening({ ...settings, workingDirectory: ownFolder });
   const reader = new OpeningReader(opening);
   const isOver = () => reader.end !== null || (wanted === 'agent' && opening.agent !== null);
@@ -169,15 +160,14 @@ class OpeningReader {
   #replyTo(line: string): string {
     const message = rpcMessage(line);
     if (message === null || message.type === 'notification') return '';
-    if (message.type === 'request') return repliesOf(refused(message));
+    if (message.type === 'request')
+      return refused(message)
+        .map((aside) => (aside.type === 'reply' ? aside.text : ''))
+        .join('');
     const step = this.#opening.take(message);
     if (step?.type === 'open' || step?.type === 'closed') this.end ??= step;
     return step?.type === 'reply' ? step.text : '';
   }
-}
-
-function repliesOf(asides: readonly Aside[]): string {
-  return asides.map((aside) => (aside.type === 'reply' ? aside.text : '')).join('');
 }
 
 /** Some ask whoever sits at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */

@@ -8,8 +8,8 @@ import {
   type ProgramVersion,
 } from '../../contract/adapter.js';
 import { CodexDecoder } from './decoder.js';
+import { accountQuery, accountState, codexAnswers, entryOf, modelList, modelsQuery } from './lines.js';
 import { type CodexProfile, findProfile } from './profile.js';
-import { accountQuery, accountState, codexAnswers, entryOf, modelList, modelsQuery } from './queries.js';
 import { CodexThread, imageInput, openingLines } from './thread.js';
 
 export interface CodexOptions {

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { cliError } from '../../../../shared/errors.js';
 import { type Consult, filePlace } from '../../contract/adapter.js';
 import { jsonOf } from '../common/lines.js';
-import { codexAnswers, configQuery } from './queries.js';
+import { codexAnswers, configQuery } from './lines.js';
 import type { DefaultEfforts } from './thread.js';
 
 /** How one version is started so that it only answers. */

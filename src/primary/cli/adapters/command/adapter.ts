@@ -9,7 +9,7 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../../contract/adapter.js';
-import { PrintedText } from '../common/terminal-text.js';
+import { PrintedText } from '../common/lines.js';
 import { promptOf } from '../common/transcript.js';
 
 export interface CommandOptions {

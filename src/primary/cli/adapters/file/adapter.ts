@@ -1,7 +1,194 @@
 import { z } from 'zod';
-import { type Adapter, type Consult, type ProgramVersion, plainLaunch } from '../../contract/adapter.js';
-import { does, failureOf, guarded, guardedConsult, planShape, protocolShape, wordsOf } from './guard.js';
+import { cliError, cliReasons, RelayError } from '../../../../shared/errors.js';
+import {
+  type Adapter,
+  type Consult,
+  type DecoderEvent,
+  LineTooLong,
+  type ProgramVersion,
+  plainLaunch,
+  quotaWindowNames,
+  requestKinds,
+} from '../../contract/adapter.js';
 import type { CreateAdapter, Dialect } from './kit.js';
+
+const text = z.string();
+const count = z.number().nonnegative().nullable();
+const usage = z.object({
+  inputTokens: count,
+  outputTokens: count,
+  costUsd: count,
+  cacheReadTokens: count,
+  cacheWriteTokens: count,
+});
+const quota = z.object({ scope: z.enum(['account', 'model']), resetsAt: z.number().nullable() });
+
+const eventShape = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('text-delta'), text }),
+  z.object({ type: z.literal('input-taken') }),
+  z.object({ type: z.literal('turn-end'), text: text.nullable(), model: text.nullable(), usage }),
+  z.object({
+    type: z.literal('turn-failed'),
+    reason: z.enum(cliReasons),
+    message: text,
+    stderr: text.optional(),
+    quota: quota.optional(),
+    scope: z.literal('account').optional(),
+  }),
+  z.object({ type: z.literal('stray') }),
+  z.object({ type: z.literal('reply'), text }),
+  z.object({ type: z.literal('text-ignored') }),
+  z.object({ type: z.literal('request-refused'), request: z.enum(requestKinds) }),
+  z.object({
+    type: z.literal('quota-report'),
+    windows: z.array(
+      z.object({
+        name: z.enum(quotaWindowNames),
+        status: z.enum(['allowed', 'warning', 'rejected']),
+        utilization: z.number().nullable(),
+        resetsAt: z.number().nullable(),
+      }),
+    ),
+  }),
+]);
+
+const inputShape = z.object({ text, rest: z.array(text).optional(), stdin: z.enum(['keep-open', 'end']) });
+
+export const planShape = z.object({
+  args: z.array(text),
+  files: z.array(z.object({ path: text, text })),
+});
+
+export const does = z.custom<never>((value) => typeof value === 'function', 'must be a function');
+
+export const protocolShape = z.object({
+  writer: z.looseObject({ write: does }),
+  decoder: z.looseObject({ read: does, exit: does, begin: does.optional() }),
+  opening: does.optional(),
+});
+
+const modelsShape = z
+  .array(
+    z.strictObject({
+      id: text,
+      name: text,
+      default: z.boolean(),
+      description: text.optional(),
+      capabilities: z.strictObject({ images: z.boolean(), effort: z.boolean() }).optional(),
+    }),
+  )
+  .nullable();
+
+type Result = (value: unknown, name: string) => unknown;
+
+/** What the functions of the adapter return at once, by their names. Each gives the value to the service, or throws. */
+const results: ReadonlyMap<string, Result> = new Map<string, Result>([
+  ['plan', (value) => checked(planShape, value)],
+  ['protocol', (value, name) => guarded(name, checked(protocolShape, value) as object)],
+  ['write', (value) => checked(inputShape, value)],
+  ['opening', (value) => checked(text, value ?? '')],
+  ['read', events],
+  ['exit', events],
+]);
+
+/** What those return that consult the program first. */
+const answers: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
+  ['check', text.nullable()],
+  ['listModels', modelsShape],
+]);
+
+/** The names that members had before. Files that use them go on working. */
+const formerNames: ReadonlyMap<string, string> = new Map([['protocol', 'dialogue']]);
+
+type Call = (...given: readonly unknown[]) => unknown;
+
+/**
+ * Stands for an object of the adapter `name`, and for each object in it. What the adapter returns is checked first, and its
+ * mistakes are failures of the model CLI, not of the service.
+ */
+export function guarded<T extends object>(name: string, target: T): T {
+  const parts = new Map<string, object>(); // an object that was read once stays the same
+  const get = (_: object, key: string): unknown =>
+    parts.get(key) ??
+    orFailed(name, () => {
+      const member: unknown = Reflect.get(target, key) ?? Reflect.get(target, formerNames.get(key) ?? key);
+      if (typeof member === 'function')
+        return guardedCall(name, key, (...given) => Reflect.apply(member, target, given));
+      if (typeof member !== 'object' || member === null) return member;
+      const part = guarded(name, member);
+      parts.set(key, part);
+      return part;
+    });
+  return new Proxy({}, { get }) as T; // not of the target itself: a frozen one could not be guarded
+}
+
+function guardedCall(name: string, key: string, call: Call): Call {
+  const answer = answers.get(key);
+  if (answer !== undefined) return (consult) => settled(name, answer, () => call(guardedConsult(consult as Consult)));
+  const resultOf = results.get(key) ?? atOnce;
+  return (...given) => orFailed(name, () => resultOf(atOnce(call(...given)), name));
+}
+
+/** Runs code of the adapter. What went wrong is for the log: it may hold what the model has said. */
+function orFailed<T>(name: string, call: () => T): T {
+  try {
+    return call();
+  } catch (error) {
+    if (error instanceof RelayError || error instanceof LineTooLong) throw error;
+    const stderr = error instanceof Error ? (error.stack ?? error.message) : String(error);
+    throw cliError('other', `the adapter ${name} has failed`, { stderr });
+  }
+}
+
+async function settled(name: string, shape: z.ZodType, ask: () => unknown): Promise<unknown> {
+  try {
+    return checked(shape, await ask());
+  } catch (error) {
+    throw failureOf(name, error);
+  }
+}
+
+/** What the adapter does before any turn fails in its own words: no model has said anything yet. */
+export function failureOf(name: string, error: unknown): RelayError {
+  return error instanceof RelayError ? error : cliError('other', `the adapter ${name} has failed: ${wordsOf(error)}`);
+}
+
+/** Anything can be thrown. */
+export function wordsOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown);
+}
+
+/** An adapter may forget to await an answer, or that what decides whether it is enough may be no promise. */
+export function guardedConsult(consult: Consult): Consult {
+  return (args, input, isEnough, file) => {
+    const isWhole = isEnough && ((stdout: string) => atOnce(isEnough(stdout)));
+    const consultation = consult(args, input, isWhole, file);
+    consultation.catch(() => {});
+    return consultation;
+  };
+}
+
+/** `Array.from` makes an empty list of anything else, and an answer would be lost without a word. */
+function events(from: unknown): readonly DecoderEvent[] {
+  const list = from as Iterable<DecoderEvent> | null | undefined;
+  if (typeof list?.[Symbol.iterator] !== 'function')
+    throw new TypeError('it yields what it must not: must be a list of events, or a generator that is not async');
+  return Array.from(list, (event) => checked(eventShape, event));
+}
+
+/** A promise where none belongs is awaited by nobody, and its rejection would end the service. */
+function atOnce<T>(value: T): T {
+  if (!(value instanceof Promise)) return value;
+  value.catch(() => {});
+  throw new TypeError('it must answer at once, and not with a promise');
+}
+
+function checked<T>(shape: z.ZodType, value: T): T {
+  const { error } = shape.safeParse(atOnce(value));
+  if (error === undefined) return value;
+  const [issue] = error.issues;
+  throw new TypeError(`it yields what it must not: ${[...(issue?.path ?? []), issue?.message].join(': ')}`);
+}
 
 type FileAdapter = ReturnType<CreateAdapter>;
 

@@ -1,6 +1,6 @@
 import { chmod, chown, mkdir, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { adapterLoader, importAdapterModule } from '../../../../../src/primary/cli/adapters/adapter-module.js';
+import { adapterLoader, importAdapterModule } from '../../../../../src/primary/cli/adapters/registry.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
 

@@ -1,5 +1,5 @@
 import type { LaunchOptions } from '../../../../../src/primary/cli/contract/adapter.js';
-import { LaunchHistory } from '../../../../../src/primary/cli/pool/launch-history.js';
+import { LaunchHistory } from '../../../../../src/primary/cli/pool/standby-policy.js';
 import { usual, withSystem } from '../../../../support/pool-house.js';
 
 class Book {

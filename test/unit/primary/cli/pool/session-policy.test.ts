@@ -1,4 +1,4 @@
-import { type IdleSession, planSessions } from '../../../../../src/primary/cli/pool/policies.js';
+import { type IdleSession, planSessions } from '../../../../../src/primary/cli/pool/process-pool.js';
 
 interface Named extends IdleSession {
   readonly name: string;

@@ -1,10 +1,10 @@
 import { plainLaunch } from '../../../../../src/primary/cli/contract/adapter.js';
-import type { LaunchRecord } from '../../../../../src/primary/cli/pool/launch-history.js';
 import {
+  type LaunchRecord,
   planStandby,
   type StandbyProcess,
   type StandbySituation,
-} from '../../../../../src/primary/cli/pool/policies.js';
+} from '../../../../../src/primary/cli/pool/standby-policy.js';
 
 const minute = 60_000;
 const never = Number.POSITIVE_INFINITY;

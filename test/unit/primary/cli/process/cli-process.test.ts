@@ -5,8 +5,7 @@ import {
   type TurnEvent,
   unknownUsage,
 } from '../../../../../src/primary/cli/contract/adapter.js';
-import { type CliLimits, CliProcess } from '../../../../../src/primary/cli/process/cli-process.js';
-import type { CliState } from '../../../../../src/primary/cli/process/cli-state.js';
+import { type CliLimits, CliProcess, type CliState } from '../../../../../src/primary/cli/process/cli-process.js';
 import { cancelled, RelayError, shuttingDown } from '../../../../../src/shared/errors.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import {

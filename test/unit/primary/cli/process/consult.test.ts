@@ -1,4 +1,4 @@
-import { ConsultedProgram, consultation, consultPlan } from '../../../../../src/primary/cli/process/consult.js';
+import { ConsultedProgram, consultation, consultPlan } from '../../../../../src/primary/cli/process/program.js';
 import { FakeClock } from '../../../../support/fake-clock.js';
 import { scriptedCli } from '../../../../support/scripted-cli.js';
 import { settled } from '../../../../support/settled.js';

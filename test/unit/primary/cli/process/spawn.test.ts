@@ -5,7 +5,7 @@ import {
   type ProgramStart,
   spawnError,
   spawnProgram,
-} from '../../../../../src/primary/cli/process/spawn.js';
+} from '../../../../../src/primary/cli/process/launcher.js';
 import type { Child, Containment } from '../../../../../src/primary/cli/terminate/containment.js';
 import { temporaryFolder } from '../../../../support/folder.js';
 import { silentObserver } from '../../../../support/scripted-cli.js';

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { couldNotExecute } from '../../../../../src/primary/cli/process/spawn.js';
+import { couldNotExecute } from '../../../../../src/primary/cli/process/launcher.js';
 import { CgroupContainments, entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
 import { Cgroup } from '../../../../../src/shared/process/cgroup.js';
 import { temporaryFolder } from '../../../../support/folder.js';

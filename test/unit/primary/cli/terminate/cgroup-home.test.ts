@@ -2,8 +2,8 @@ import { execFile } from 'node:child_process';
 import { readdir, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { promisify } from 'node:util';
-import { entering } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
-import { cgroupParent, openCgroupHome } from '../../../../../src/primary/cli/terminate/cgroup-home.js';
+import { entering, openCgroupHome } from '../../../../../src/primary/cli/terminate/cgroup-containment.js';
+import { cgroupParent } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import { Cgroup, ownCgroup } from '../../../../../src/shared/process/cgroup.js';
 import { folderPrefix, type Instance } from '../../../../../src/shared/process/instance.js';
@@ -69,7 +69,7 @@ const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
 /** Opens a home with leave to move, and says where it is itself then. */
 const opensHome = `
 const [src] = process.argv.slice(1);
-const { openCgroupHome } = require(src + '/primary/cli/terminate/cgroup-home.js');
+const { openCgroupHome } = require(src + '/primary/cli/terminate/cgroup-containment.js');
 const { ownCgroup } = require(src + '/shared/process/cgroup.js');
 const { systemClock } = require(src + '/shared/clock.js');
 (async () => {

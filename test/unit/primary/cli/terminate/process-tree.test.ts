@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { EndReason } from '../../../../../src/primary/cli/contract/observer.js';
-import { spawnProgram } from '../../../../../src/primary/cli/process/spawn.js';
+import { spawnProgram } from '../../../../../src/primary/cli/process/launcher.js';
 import type { Containment, ContainmentFactory } from '../../../../../src/primary/cli/terminate/containment.js';
 import { ProcessTree } from '../../../../../src/primary/cli/terminate/process-tree.js';
 import type { Swept } from '../../../../../src/shared/process/scanner.js';

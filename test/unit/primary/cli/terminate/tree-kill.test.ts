@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { findProgram } from '../../../../../src/primary/cli/process/program.js';
-import { createKillTree } from '../../../../../src/primary/cli/terminate/tree-kill.js';
+import { createKillTree } from '../../../../../src/primary/cli/terminate/termination.js';
 import { systemClock as clock } from '../../../../../src/shared/clock.js';
 import { type TemporaryFolder, temporaryFolder } from '../../../../support/folder.js';
 import { freshMark, marked, untilMarked } from '../../../../support/trees.js';
@@ -14,7 +14,7 @@ const modules = join(__dirname, '..', '..', '..', '..', '..', 'src');
 /** A service in small: it starts a program that sleeps, ends it by tree-kill, and says how long that took. */
 const endsSleeper = `
 const [src, sleep, mark, then] = process.argv.slice(1);
-const { createKillTree } = require(src + '/primary/cli/terminate/tree-kill.js');
+const { createKillTree } = require(src + '/primary/cli/terminate/termination.js');
 const { systemClock } = require(src + '/shared/clock.js');
 const { openSync, closeSync } = require('node:fs');
 const child = require('node:child_process').spawn(sleep, [mark]);

@@ -1,7 +1,6 @@
 import { acpAdapter } from '../../../../../../src/primary/cli/adapters/acp/adapter.js';
 import { type AcpPreset, presets } from '../../../../../../src/primary/cli/adapters/acp/presets.js';
-import type { Consult, PrivateHome } from '../../../../../../src/primary/cli/contract/adapter.js';
-import { plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
+import { type Consult, type PrivateHome, plainLaunch } from '../../../../../../src/primary/cli/contract/adapter.js';
 import { acpAgents } from '../../../../../../src/shared/config/variables.js';
 import { bare, hello, learned, lineOf, result } from '../../../../../support/acp-lines.js';
 

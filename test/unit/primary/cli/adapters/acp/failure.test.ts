@@ -1,4 +1,4 @@
-import { failedBy } from '../../../../../../src/primary/cli/adapters/acp/failure.js';
+import { failedBy } from '../../../../../../src/primary/cli/adapters/acp/opening.js';
 import type { RpcError } from '../../../../../../src/primary/cli/adapters/common/json-rpc.js';
 import type { Turn } from '../../../../../../src/primary/cli/contract/adapter.js';
 import { turnOf } from '../../../../../support/acp-lines.js';

@@ -20,7 +20,7 @@ import {
   sessionMade,
   sessionUpdated,
 } from '../../../../../../src/primary/cli/adapters/acp/lines.js';
-import { promptBlocks, stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/turn.js';
+import { promptBlocks, stoppedBy } from '../../../../../../src/primary/cli/adapters/acp/session.js';
 import { turnOf } from '../../../../../support/acp-lines.js';
 
 // The compiler holds these to the types of the official SDK: what an agent may say can be read, and what it is told is right.

@@ -1,4 +1,4 @@
-import { PrintedText } from '../../../../../../src/primary/cli/adapters/common/terminal-text.js';
+import { PrintedText } from '../../../../../../src/primary/cli/adapters/common/lines.js';
 
 function passedOn(chunks: readonly string[]): string[] {
   const answer = new PrintedText();
