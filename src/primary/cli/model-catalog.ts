@@ -151,7 +151,7 @@ function aliasOf(name: string, { id, capabilities }: Pick<ModelEntry, 'id' | 'ca
   return { id: name, name, default: false, ...(capabilities && { capabilities }), alias_of: id };
 }
 
-/** A slow CLI delays nobody: its list is there for the next request. */
+/** A slow CLI delays no request: its list is there for the next request. */
 function soon<T, U>(listed: Promise<T>, instead: U, clock: Clock): Promise<T | U> {
   return Promise.race([listed, delay(clock, limitMs).then(() => instead)]);
 }

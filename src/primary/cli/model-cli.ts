@@ -33,7 +33,7 @@ export interface ModelCli extends NamedAdapter {
   readonly publicName: (model: string | null) => string | null;
   /** What runs for a request that asks for nothing. */
   readonly commandLine: () => readonly string[];
-  /** A CLI process for a launch and its conversation, where there is one. Rejects with `spawn_error` or the signal's reason. */
+  /** A CLI process for a launch and its conversation, if any. Rejects with `spawn_error` or the signal's reason. */
   readonly acquire: (launch: LaunchOptions, of: ConversationState | null, signal: AbortSignal) => Promise<CliLease>;
 }
 
@@ -81,7 +81,7 @@ export function createModelClis(
   return [create(first), ...others.map(create)];
 }
 
-/** No CLI but this one goes on with the conversation: its processes at the others end. */
+/** Only this CLI continues the conversation: its processes at the others end. */
 export function forgetConversation(clis: readonly ModelCli[], id: string, but: ModelCli | null = null): void {
   for (const cli of clis) if (cli !== but) cli.pool.forget(id);
 }
@@ -121,7 +121,7 @@ function createModelCli(
   const onChange = () => standby.changed();
   const pool = new ProcessPool(settings, { launcher, history, clock, observer, redactor, onChange });
   const program = new CliProgram(adapter, searchPath, (...asked) => pool.consult(...asked));
-  const findProgram = coalesced(() => program.find()); // one look at the file serves all callers of a turn of the event loop
+  const findProgram = coalesced(() => program.find()); // callers in one turn of the event loop share one check of the file
   const probe = async (): Promise<Verdict> => {
     const verdict = await program.check();
     await launcher.tryPlace(adapter.command[0]); // a process could be given no folder now

@@ -35,7 +35,7 @@ export type OfferedModels = Pick<Config, 'defaultModel' | 'allowedModels'>;
 /** How the names of what there is follow. */
 export const mustBeOneOf = 'must be one of';
 
-/** Where there is one CLI. */
+/** With one CLI. */
 export function modelChoice({ defaultModel, allowedModels }: OfferedModels, adapter: Adapter): ModelChoice {
   const fallback = defaultModel ?? allowedModels[0] ?? null;
   return {
@@ -86,7 +86,7 @@ export function modelFor(given: string | null, choice: ModelChoice): string | nu
   return model;
 }
 
-/** What a request needs beside its text and the program can't take; null where there is nothing. */
+/** What a request needs beside its text and the program can't take; else null. */
 export function unsupported(extras: Capabilities, request: JobRequest): 'images' | 'effort' | null {
   const messages = [request, ...request.history];
   if (extras.image === undefined && messages.some(({ images = [] }) => images.length > 0)) return 'images';

@@ -3,7 +3,7 @@ import { RelayError } from '../../shared/errors.js';
 import type { BreakerReason, BreakerState } from '../../shared/health.js';
 import type { JobRequest } from '../../shared/job.js';
 
-/** What a circuit is doing. `half_open`: the first job that comes is the probe; the others are held while it is open. */
+/** What a circuit is doing. `half_open`: the first job that comes is the probe; the others wait while it is open. */
 export type CircuitState =
   | { readonly name: 'closed' }
   | { readonly name: 'open'; readonly reason: BreakerReason; readonly sinceMs: number; readonly untilMs: number }
@@ -28,7 +28,7 @@ export interface CircuitStatus {
 /** Without a known time of reset: 30 s, doubled at each failed probe. */
 const firstWaitMs = 30_000;
 const maxBackoffMs = 10 * 60_000;
-/** A job an hour costs little, and a CLI that tells nonsense must not close the service for longer. */
+/** A job an hour costs little, and a CLI that reports nonsense must not close the service for longer. */
 const maxWaitMs = 60 * 60_000;
 /** The longest window is of a week. A reset that is further away is nonsense. */
 const maxResetMs = 8 * 24 * 60 * 60_000;
@@ -79,7 +79,7 @@ export class Circuit {
     return { state, model, reason: this.#state.reason, since: this.#epochMs(this.#state.sinceMs), until };
   }
 
-  /** Why jobs are held, as `cli_error`. */
+  /** Why jobs are not started, as `cli_error`. */
   get refusal(): RelayError | null {
     if (this.#state.name === 'closed') return null;
     const { reason } = this.#state;

@@ -11,7 +11,7 @@ export interface CircuitJob {
   readonly route: { readonly circuit: string };
 }
 
-/** Models whose jobs are held back at once. One more takes the place of the oldest. */
+/** Models with a circuit at once. One more takes the place of the oldest. */
 const maxModels = 16;
 
 /**
@@ -70,7 +70,7 @@ export class Circuits {
     return circuit;
   }
 
-  /** The next job is let through, wherever jobs are held back. */
+  /** The next job is let through by every open circuit. */
   tryAgain(): void {
     for (const circuit of this.#all) circuit.tryAgain();
   }
@@ -85,7 +85,7 @@ export class Circuits {
     return this.#circuitsOf(this.usual).every(({ state }) => state.name === 'closed');
   }
 
-  /** For the account, then for each model that is held back. */
+  /** For the account, then for each model whose circuit is not closed. */
   get status(): readonly [CircuitStatus, ...CircuitStatus[]] {
     return [this.account.status, ...[...this.#models.values()].map(({ status }) => status)];
   }

@@ -116,7 +116,7 @@ export class CliHealth {
     this.#parts.onSpoiled();
   }
 
-  /** The CLI goes on getting jobs: only one that is answered can show that it is well. */
+  /** The CLI still gets jobs: only one that is answered can show that it is well. */
   #failed(failureClass: string, client: string | null): void {
     if (this.#evidence.failed(failureClass, client)) void this.checks.check('failure');
   }
@@ -159,8 +159,8 @@ export class CliHealth {
     const verdict = await this.#parts.probe();
     this.#learnFromCheck(verdict);
     if (verdict.error !== null) return verdict;
-    const held = this.circuits.error;
-    return held === null ? { ...verdict, error: this.#evidence.fault } : { ...verdict, error: held, isHeld: true };
+    const { error } = this.circuits;
+    return error === null ? { ...verdict, error: this.#evidence.fault } : { ...verdict, error, isHeld: true };
   }
 
   #learnFromCheck({ error, reason = 'auth' }: Verdict): void {
@@ -186,7 +186,7 @@ export class CliHealth {
   }
 }
 
-/** A program that tells nonsense must not be believed for longer than the longest window lasts. */
+/** A program that reports nonsense must not be believed for longer than the longest window lasts. */
 const maxAgeMs = 8 * 24 * 60 * 60_000;
 
 interface Heard {
@@ -194,7 +194,7 @@ interface Heard {
   readonly heardMs: number;
 }
 
-/** Owns what the model CLI has last told of each window of its account, until the window's reset. */
+/** Owns the last report of each window of its account, until the window's reset. */
 export class QuotaWindows {
   readonly #clock: Clock;
   readonly #heard = new Map<QuotaWindowName, Heard>();

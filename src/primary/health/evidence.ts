@@ -29,14 +29,14 @@ const noStreak: Streak = { count: 0, first: null, isOfMany: false, lastClass: ''
 /** Bogus names of models must not fill memory. */
 const maxModels = 64;
 const maxFailures = 3;
-/** Where nobody sends jobs to a CLI that is not ready, none of them could show that it is well again. */
+/** Without jobs for a CLI that is not ready, none of them could show that it is well again. */
 const quietMs = 5 * 60_000;
 const credentialRefused =
   "the model CLI's credential was refused when a job used it: log in anew and recheck, or replace it and restart";
 
 /**
  * Owns what jobs have shown of one model CLI: of its credential, of its account and models, and of its program. The jobs of
- * one client alone show little where there are others: its own requests may be what makes them fail.
+ * one client alone show little if there are others: its own requests may be what makes them fail.
  */
 export class Evidence {
   readonly #clock: Clock;

@@ -2,7 +2,7 @@ import { holderOf } from '../../shared/client.js';
 
 /**
  * Owns whether more than one client has asked this service since its start. What only the requests of one client show
- * of a model CLI may be that client's own doing: it holds back nobody else.
+ * of a model CLI may be that client's own doing: it stops no job of another.
  */
 export class SeenClients {
   #first: string | null = null;
@@ -17,7 +17,7 @@ export class SeenClients {
     return this.#areMany;
   }
 
-  /** Whether failures of these clients may count against all: they are two, or nobody else has ever asked. */
+  /** Whether failures of these clients may count against all: they are two, or no other has ever asked. */
   mayAccuse(client: string, other = client): boolean {
     return !this.#areMany || holderOf(client) !== holderOf(other);
   }

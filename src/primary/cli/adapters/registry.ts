@@ -70,7 +70,7 @@ async function choose(
   return { clis: [{ name: isAdapterFile(name) ? adapter.name : name, adapter }], warnings };
 }
 
-/** Models that the operator has named, and that no request could use; or the lack of one where there must be one. */
+/** Models that the operator has named and no request could use; or the lack of one that is needed. */
 function modelFaults(config: Config, names: ModelNames): string[] {
   const { fallback, fault } = names.choice;
   const { allowedModels } = config;
@@ -241,7 +241,7 @@ const sticky = 0o1000;
 
 /**
  * Loads a file whose code will run as the service. Rejects with what is wrong with it: it must belong to root or to the
- * user of the service, and nobody else may be able to write it, or to put another file in its place.
+ * user of the service, and no other user may be able to write it, or to put another file in its place.
  */
 export async function importAdapterModule(
   path: string,
@@ -283,7 +283,7 @@ function isOurs({ uid }: FileFacts, own: number): boolean {
   return uid === 0 || uid === own;
 }
 
-/** In a sticky folder nobody can replace a file of somebody else. */
+/** In a sticky folder no user can replace a file of another. */
 function isSafeFolder(facts: FileFacts, own: number): boolean {
   return isOurs(facts, own) && ((facts.mode & writableByOthers) === 0 || (facts.mode & sticky) !== 0);
 }

@@ -7,7 +7,7 @@ export type { Effort, Image, Message, ModelEntry, QuotaWindow, TextDelta, Usage 
 export { quotaWindowNames };
 
 /**
- * What a job asks for that a program may have to be told at its start. Where its plan does not depend on a part, a
+ * What a job asks for that a program may need at its start. Where its plan does not depend on a part, a
  * process that waits serves callers with any.
  */
 export interface LaunchOptions {
@@ -30,18 +30,18 @@ export interface CommandLine {
   readonly files: readonly { readonly path: string; readonly text: string }[];
 }
 
-/** One turn as the program is told it. `history` holds the messages before it, oldest first. */
+/** One turn. `history` holds the messages before it, oldest first. */
 export interface Turn extends LaunchOptions {
   readonly text: string;
   readonly images?: readonly Image[];
   readonly history: readonly Message[];
-  /** The messages before it that this process has been told or has answered itself; they are not told again. */
+  /** The messages before it that this process has received or written itself; they are not sent again. */
   readonly heard?: readonly Message[];
 }
 
 /** What to write to stdin for a turn, and whether stdin stays open for further turns. */
 export interface TurnInput {
-  /** Empty where the program must say something first: then a `StdinReply` tells the turn. */
+  /** Empty where the program must write something first: then a `StdinReply` sends the turn. */
   readonly text: string;
   /** Further pieces. Each is written when the decoder has yielded `input-taken` for the piece before. */
   readonly rest?: readonly string[];
@@ -74,13 +74,13 @@ export interface TurnFailed {
   readonly stderr?: string;
 }
 
-/** What the program tells of its account, at any time: it is no part of a turn. */
+/** What the program reports of its account, at any time: it is no part of a turn. */
 export interface QuotaReport {
   readonly type: 'quota-report';
   readonly windows: readonly QuotaWindow[];
 }
 
-/** A part of an answer that belongs to another turn. The turn goes on, but nobody can trust the process with a next one. */
+/** A part of an answer that belongs to another turn. The turn continues, but the process must not get another one. */
 export interface OutOfTurn {
   readonly type: 'stray';
 }
@@ -100,7 +100,7 @@ export interface TextIgnored {
   readonly type: 'text-ignored';
 }
 
-/** The program has asked for something that it is not given. What it is told of that is a `StdinReply`. */
+/** The program has asked for something that it is not given. The refusal is a `StdinReply`. */
 export interface RequestRefused {
   readonly type: 'request-refused';
   readonly request: RequestKind;
@@ -126,9 +126,9 @@ export class LineTooLong extends Error {
 
 /** Reads the stdout of one process, turn after turn. */
 export interface Decoder<Event = TurnEvent> {
-  /** The turn with this number, as `write` was told it, begins. Only programs that take further turns need to know. */
+  /** The turn with this number, as in `write`, begins. Only programs that take further turns need to know. */
   begin?(turn: number): void;
-  /** Whether a part of an answer has been read that no event has told of yet, so that it would enter the next answer. */
+  /** Whether a part of an answer has been read without an event, so that it would enter the next answer. */
   readonly isMidAnswer?: boolean;
   /** Whether the model itself has written anything in this turn: a greeting of the program does not count. */
   readonly hasBegun: boolean;
@@ -138,7 +138,7 @@ export interface Decoder<Event = TurnEvent> {
   exit(exit: Exit): Iterable<Event>;
 }
 
-/** Writes the turns of one process. It remembers what the process was told before. */
+/** Writes the turns of one process. It remembers what it has written to the process. */
 export interface TurnWriter {
   /** `number` counts the turns of one process from 1. Throws `cli_error` where the opening has failed. */
   write(turn: Turn, number: number): TurnInput;
@@ -157,7 +157,7 @@ export interface Protocol {
 }
 
 /**
- * How a turn says what it can have beside its text. Where one of these is missing, the program can't be told it: then
+ * How a turn says what it can have beside its text. Where one of these is missing, the program does not take it: then
  * images and an effort are refused, and a schema stands in the prompt.
  */
 export interface Capabilities {
@@ -182,7 +182,7 @@ export interface ProgramVersion {
    * wrong. Spends no tokens.
    */
   check(consult: Consult): Promise<string | null>;
-  /** The models it can use; null where it can't tell. */
+  /** The models it can use; null where it has no list. */
   listModels(consult: Consult): Promise<readonly ModelEntry[] | null>;
 }
 
@@ -212,7 +212,7 @@ export interface PrivateHome {
   readonly variables: Readonly<Record<string, string>>;
   /** Written with mode 0600 before the start. */
   readonly files: readonly { readonly path: string; readonly text: string }[];
-  /** Symbolic links to files of the operator, by their absolute path; left out where there is no such file. */
+  /** Symbolic links to files of the operator, by their absolute path; left out if the file does not exist. */
   readonly links: readonly { readonly path: string; readonly to: string }[];
 }
 

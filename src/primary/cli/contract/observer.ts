@@ -5,11 +5,11 @@ import type { Decoder, DecoderEvent, RequestKind, TurnEvent } from './adapter.js
 export const exitClasses = ['ok', 'nonzero', 'signal', 'spawn_error'] as const;
 export type ExitClass = (typeof exitClasses)[number];
 
-/** Why a process is ended: its work is done, its job was cut short, or nobody needs it any more. */
+/** Why a process is ended: its work is done, its job was cut short, or it is no longer needed. */
 export const endReasons = ['done', 'timeout', 'cancelled', 'shutting_down', 'retired'] as const;
 export type EndReason = (typeof endReasons)[number];
 
-/** Is told what happens to the processes of the model CLI. */
+/** Receives what happens to the processes of the model CLI. */
 export interface CliObserver {
   exited(kind: ExitClass): void;
   /** A signal was sent to the program and its group. */
@@ -21,7 +21,7 @@ export interface CliObserver {
   startedUp(ms: number): void;
   standbyTaken(result: 'hit' | 'miss'): void;
   liveSessionTaken(result: 'hit' | 'replay'): void;
-  /** A program has told how much of its account's limits is used. */
+  /** A program has reported how much of its account's limits is used. */
   quotaReported(windows: readonly QuotaWindow[]): void;
   /** A program has asked for something that it is not given. */
   requestRefused(request: RequestKind): void;

@@ -1,7 +1,7 @@
 import type { Clock } from '../../../shared/clock.js';
 import { idleTicks } from '../../../shared/process/proc.js';
 
-/** Idle time is counted in ticks of 10 ms, so a shorter time tells too little; an older sample says nothing of now. */
+/** Idle time is counted in ticks of 10 ms, so a shorter time shows too little; an older sample is out of date. */
 const sampleAgeMs = { min: 50, max: 500 };
 const tickMs = 10;
 /** A model CLI takes up to 185 MB (measured on claude): with less free memory, none is started in advance. */
@@ -13,7 +13,7 @@ export class HostLoad {
   readonly #freeMemory: () => number;
   #sample: { readonly atMs: number; readonly ticks: number } | null = null;
 
-  /** `freeMemory` tells how much can be had without swapping, bytes. */
+  /** `freeMemory`: bytes that can be had without swapping. */
   constructor(clock: Clock, freeMemory: () => number) {
     this.#clock = clock;
     this.#freeMemory = freeMemory;

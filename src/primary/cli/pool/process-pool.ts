@@ -29,7 +29,7 @@ export type LeaseOrigin = 'live' | 'standby' | 'new';
 export interface CliLease {
   readonly process: CliProcess;
   readonly origin: LeaseOrigin;
-  /** What the program can be told beside a text. */
+  /** What the program takes beside a text. */
   readonly extras: Capabilities;
   /** As `CliProcess.turn`. A live session has heard the history already. */
   turn(turn: Turn, sink: TextSink, signal: AbortSignal): Promise<TurnEnd>;
@@ -64,10 +64,10 @@ export interface Session extends IdleSession {
 
 /** A turn that begins has the processors for itself for this long, or until it ends. */
 const headStartMs = 150;
-/** An older program has started, or was held up for long enough. */
+/** An older program has started, or was paused for long enough. */
 const maxPausedAgeMs = 500;
 
-/** Owns all processes of the model CLI. A process serves one job, or one conversation, and nobody else ever after. */
+/** Owns all processes of the model CLI. A process serves one job, or one conversation, and is never passed on. */
 export class ProcessPool {
   readonly #settings: PoolSettings;
   readonly #parts: PoolParts;
@@ -172,11 +172,11 @@ export class ProcessPool {
     return counts;
   }
 
-  async #giveBack(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
+  async #release(process: CliProcess, origin: LeaseOrigin, conversation: ConversationState | null): Promise<void> {
     if (origin === 'new' && process.startupMs !== null) this.#parts.observer.startedUp(process.startupMs);
     if (conversation !== null) this.forget(conversation.id);
-    const isKept = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
-    if (!isKept) return process.end('done');
+    const stays = conversation !== null && this.#settings.maxSessions > 0 && process.keepFor(conversation);
+    if (!stays) return process.end('done');
     this.endSpentSessions();
     // If the slot were free before these have gone, programs that are slow to end would become more with every turn.
     await Promise.all([...this.#endingSessions].map(({ gone }) => gone));
@@ -264,15 +264,15 @@ export class ProcessPool {
       turn: (turn, sink, signal) =>
         process.turn(origin === 'live' ? { ...turn, history: [], heard: turn.history } : turn, sink, signal),
       usage: () => process.takeUsage(),
-      release: (conversation) => this.#giveBack(process, origin, conversation),
+      release: (conversation) => this.#release(process, origin, conversation),
     };
   }
 }
 
-/** Whether the process is exactly where the turn finds its conversation, and was told what this one asks for. Only its effort may change. */
+/** Whether the process is exactly where the turn finds its conversation, and has what this one asks for. Only its effort may change. */
 function canGoOn({ conversation }: Session, { messageCount, launch }: ConversationState): boolean {
-  const isTold = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
-  return conversation.messageCount === messageCount && isTold;
+  const isSame = conversation.launch?.model === launch?.model && conversation.launch?.schema === launch?.schema;
+  return conversation.messageCount === messageCount && isSame;
 }
 
 function isWaiting({ state }: CliProcess): boolean {
@@ -292,7 +292,7 @@ function claimIfAlive(process: CliProcess): CliProcess | null {
 export interface IdleSession {
   /** Since when it waits, monotonic. */
   readonly sinceMs: number;
-  /** What it most likely is; null for a conversation that goes on. */
+  /** What it most likely is; null for a known conversation. */
   readonly guess: SessionGuess | null;
 }
 
@@ -304,7 +304,7 @@ export interface SessionSettings {
 
 export interface SessionPlan<S extends IdleSession> {
   readonly end: readonly S[];
-  /** When the next one will have been idle for too long, monotonic; infinite where there is none. */
+  /** When the next one will have been idle for too long, monotonic; infinite without any. */
   readonly nextMs: number;
 }
 
@@ -315,10 +315,10 @@ export function planSessions<S extends IdleSession>(
   nowMs: number,
 ): SessionPlan<S> {
   const recent = sessions.filter(({ sinceMs }) => nowMs - sinceMs < idleMs);
-  const kept = mostWanted(recent).slice(0, maxSessions);
+  const left = mostWanted(recent).slice(0, maxSessions);
   return {
-    end: sessions.filter((session) => !kept.includes(session)),
-    nextMs: Math.min(...kept.map(({ sinceMs }) => sinceMs + idleMs)),
+    end: sessions.filter((session) => !left.includes(session)),
+    nextMs: Math.min(...left.map(({ sinceMs }) => sinceMs + idleMs)),
   };
 }
 

@@ -40,7 +40,7 @@ const maxRetryMs = 60_000;
 const maxStartMs = 1000;
 const never = Number.POSITIVE_INFINITY;
 
-/** Starts processes in advance and ends those that nobody needs, as the two policies say. It sleeps while nothing changes. */
+/** Starts processes in advance and ends those that are not needed, as the two policies say. It sleeps while nothing changes. */
 export class StandbyKeeper {
   readonly #perLaunch: number;
   readonly #parts: StandbyParts;
@@ -121,8 +121,8 @@ export class StandbyKeeper {
   /** Jobs whose conversation has its own process need no other. */
   #demand(program: KnownProgram): LaunchRecord[] {
     const { pool, waitingJobs } = this.#parts;
-    const kept = new Set(pool.sessions.map(({ conversation }) => conversation.id));
-    const needy = waitingJobs().filter(({ conversation }) => conversation === null || !kept.has(conversation.id));
+    const live = new Set(pool.sessions.map(({ conversation }) => conversation.id));
+    const needy = waitingJobs().filter(({ conversation }) => conversation === null || !live.has(conversation.id));
     return needy.flatMap(({ launch }) => {
       const key = plannedKeyOf(program, launch);
       return key === null ? [] : [unusedLaunch(key, launch)];

@@ -93,7 +93,7 @@ export interface StandbyProcess {
 
 export interface StandbySituation<P extends StandbyProcess> {
   readonly nowMs: number;
-  /** Processes kept waiting for each launch in use; 0: none at all. */
+  /** Processes on standby for each launch in use; 0: none at all. */
   readonly perLaunch: number;
   readonly processes: readonly P[];
   readonly launches: readonly LaunchRecord[];
@@ -109,7 +109,7 @@ export interface StandbySituation<P extends StandbyProcess> {
 export interface StandbyPlan<P extends StandbyProcess> {
   readonly start: LaunchRecord | null;
   readonly retire: readonly P[];
-  /** When to check again if nothing else happens, monotonic; infinite where there is no need. */
+  /** When to check again if nothing else happens, monotonic; infinite if there is no need. */
   readonly nextMs: number;
 }
 
@@ -119,7 +119,7 @@ const maxAgeMs = 15 * 60_000;
 const coolsAfterMs = 10 * 60_000;
 /** Beside the usual launch, only one that is used again is worth a waiting process. */
 const minUses = 2;
-/** What was started for a queue that has gone is kept for this long: the next jobs may come soon. */
+/** What was started for a queue that has gone stays for this long: the next jobs may come soon. */
 const surplusMs = 10_000;
 /** A start keeps about one processor busy. */
 const processorsPerStart = 0.8;
@@ -141,7 +141,7 @@ export function planStandby<P extends StandbyProcess>(situation: StandbySituatio
   return { start: isBlocked ? null : (due[0] ?? null), retire, nextMs: nextCheck(situation, left, needy) };
 }
 
-/** While jobs wait, idle processors decide; when nobody waits, only a job that has just begun is in the way. */
+/** While jobs wait, idle processors decide; else only a job that has just begun is in the way. */
 function isAffordable({ demand, isJobStarting, idleProcessors }: StandbySituation<StandbyProcess>): boolean {
   return demand.length > 0 ? (idleProcessors ?? 0) >= processorsPerStart : !isJobStarting;
 }

@@ -22,7 +22,7 @@ import type { Redactor } from './redactor.js';
 export interface ConversationState {
   readonly id: string;
   readonly messageCount: number;
-  /** What its process was told for good, by the launch that told it. */
+  /** The launch options that its process has for good. */
   readonly launch?: LaunchOptions;
   /** Where it may never be continued. */
   readonly guess?: SessionGuess;
@@ -133,7 +133,7 @@ export class CliProcess {
     return firstByteMs === null ? null : firstByteMs - this.startedMs;
   }
 
-  /** Takes over a tree that is being started. Rejects as that does, or with `shutting_down` when it was ended meanwhile; nothing of it is left then. */
+  /** Takes over a tree that is being started. Rejects as that does, or with `shutting_down` where it was ended before that; then nothing of it is left. */
   async start(tree: Promise<OwnedTree>): Promise<void> {
     this.#tree = tree;
     try {
@@ -153,7 +153,7 @@ export class CliProcess {
     this.#become({ name: 'busy', turn: null, isReusable: true });
   }
 
-  /** Whether the program lives. Its death may not have been told yet, and a dead program answers no turn. */
+  /** Whether the program lives. Node may not have reported its death yet, and a dead program answers no turn. */
   get isAlive(): boolean {
     return this.#exit === null && this.#running?.tree.hasDied === false;
   }
@@ -227,7 +227,7 @@ export class CliProcess {
     return this.#stop(reason, Math.min(this.#parts.limits.graceMs, maxJobGraceMs));
   }
 
-  /** As `end`, with the whole grace, for what nobody waits for. */
+  /** As `end`, with the whole grace, where no job waits. */
   retire(): Promise<void> {
     return this.#stop('retired', this.#parts.limits.graceMs);
   }

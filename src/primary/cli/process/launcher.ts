@@ -102,8 +102,8 @@ export class Launcher {
 }
 
 /**
- * Something that cleans temporary folders may have removed it, and anybody may have made one of that name since: whoever
- * owns the folder could put other texts in the place of ours.
+ * A program that cleans temporary folders may have removed it, and any user may have made one of that name since. The owner
+ * of the folder could put other texts in the place of ours.
  */
 async function ensureOwnFolder(path: string): Promise<void> {
   const found = await lstat(path).catch((error: NodeJS.ErrnoException) => {
@@ -207,7 +207,7 @@ export interface ProgramStart {
 export async function spawnProgram(start: ProgramStart, inside: Containment, observer: CliObserver): Promise<Child> {
   const [program, args] = inside.enter(start.program, start.args);
   try {
-    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment tells it
+    const env = { [cookieName]: start.cookie, ...start.env }; // first, so that even a part of the environment holds it
     const options = { cwd: start.workingDirectory, env, detached: true, stdio: 'pipe' } as const;
     const child = closingFailed(() => spawn(program, args, options));
     const exited = new Promise<ExitStatus>((resolve) => {

@@ -21,7 +21,7 @@ export interface TurnLimits extends SilenceLimits {
 /** Where the text of an answer goes. */
 export interface TextSink {
   write(text: string): void;
-  /** Whether the answer has come to its end here, whatever the program goes on to say. */
+  /** Whether the answer has come to its end here, whatever the program still writes. */
   readonly hasEnough: boolean;
   /** Whether it wants no more before `room` has resolved. */
   readonly isFull: boolean;
@@ -101,9 +101,9 @@ export class OpenTurn implements Disposable {
   }
 
   /** What is thrown here would end the service. */
-  #guarded(look: () => void): void {
+  #guarded(action: () => void): void {
     try {
-      look();
+      action();
     } catch (error) {
       this.fail(error instanceof LineTooLong ? cliError('output_too_large', error.message) : error);
     }
@@ -125,7 +125,7 @@ export class OpenTurn implements Disposable {
     if (this.#sink.hasEnough) this.#cutShort();
   }
 
-  /** Nobody can trust the process with a next turn: it still speaks. */
+  /** The process still writes, so it must not get another turn. */
   #cutShort(): void {
     this.#program.onOutOfTurn?.();
     this.#end({ type: 'turn-end', text: null, model: null, usage: unknownUsage });
@@ -158,7 +158,7 @@ export class OpenTurn implements Disposable {
     if (!this.#isOpen) return;
     this.#isOpen = false;
     this.#silence[Symbol.dispose]();
-    this.#program.output.read(); // what still comes is read, and belongs to nobody
+    this.#program.output.read(); // the rest is read and dropped
   }
 
   #tooLarge(): RelayError {
@@ -204,7 +204,7 @@ export class SilenceLimit implements Disposable {
     this.#restart(this.#limits.stallMs, 'the model CLI', 'between two outputs (MODEL_API_STALL_TIMEOUT)');
   }
 
-  /** Nobody reads for now, so the silence is not the program's. */
+  /** The output is not read for now, so the silence is not the program's. */
   pause(): void {
     this.#stopTimer();
   }

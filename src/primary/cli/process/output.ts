@@ -8,10 +8,10 @@ import type { Redactor } from './redactor.js';
 
 /** After the program has exited, a child may hold its stdout open: after this long without a byte, it counts as read. */
 const quietAfterExitMs = 100;
-/** Characters that are told of. */
+/** Characters that are reported. */
 const maxStderrLength = 4096;
-/** As much again is kept before them, for a secret that begins there. */
-const keptStderrBytes = 2 * maxStderrLength;
+/** As much again is stored before them, for a secret that begins there. */
+const storedStderrBytes = 2 * maxStderrLength;
 
 export interface OutputListener {
   /** The next piece of stdout. No character is cut in two. */
@@ -44,8 +44,8 @@ export class ProgramOutput {
     this.#clock = clock;
     this.#observer = observer;
     this.#redactor = redactor;
-    child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits tells whether that was right
-    child.stderr.on('data', (chunk: Buffer) => this.#keepStderr(chunk));
+    child.stdin.on('error', () => {}); // EPIPE: the program reads no more; how it exits shows whether that was right
+    child.stderr.on('data', (chunk: Buffer) => this.#storeStderr(chunk));
     child.once('exit', (code, signal) => {
       this.#status = { code, signal };
       this.#awaitQuiet();
@@ -58,7 +58,7 @@ export class ProgramOutput {
     return this.#firstByteMs;
   }
 
-  /** Begins to read, or goes on. What a program writes before its first turn belongs to that turn. */
+  /** Begins or continues to read. What a program writes before its first turn belongs to that turn. */
   read(): void {
     const { stdout } = this.#child;
     if (stdout.listenerCount('data') === 0) stdout.on('data', (chunk: Buffer) => this.#take(chunk));
@@ -76,16 +76,16 @@ export class ProgramOutput {
     this.#firstByteMs ??= this.#clock.monotonicMs();
     this.#observer.output('stdout', chunk.length);
     this.#awaitQuiet();
-    this.#tell(this.#characters.write(chunk));
+    this.#emit(this.#characters.write(chunk));
   }
 
-  #tell(text: string): void {
+  #emit(text: string): void {
     if (text !== '' && !this.#isOver) this.#listener.text(text);
   }
 
-  #keepStderr(chunk: Buffer): void {
+  #storeStderr(chunk: Buffer): void {
     this.#observer.output('stderr', chunk.length);
-    this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-keptStderrBytes)]).subarray(-keptStderrBytes);
+    this.#stderr = Buffer.concat([this.#stderr, chunk.subarray(-storedStderrBytes)]).subarray(-storedStderrBytes);
   }
 
   #awaitQuiet(): void {
@@ -104,13 +104,13 @@ export class ProgramOutput {
 
   #end(): void {
     if (this.#isOver || this.#status === null) return;
-    this.#tell(this.#characters.end());
+    this.#emit(this.#characters.end());
     this.#stopQuietTimer();
     this.#isOver = true;
-    this.#listener.end({ ...this.#status, stderr: this.#toldStderr() });
+    this.#listener.end({ ...this.#status, stderr: this.#reportedStderr() });
   }
 
-  #toldStderr(): string {
+  #reportedStderr(): string {
     const text = printable(this.#stderr);
     return this.#redactor.redact(text, Math.max(0, text.length - maxStderrLength));
   }

@@ -82,7 +82,7 @@ export class CliProgram {
     return this.#programVersion?.version ?? null;
   }
 
-  /** What the program as last found can be told beside a text; null before that. */
+  /** What the program as last found takes beside a text; null before that. */
   get extras(): Capabilities | null {
     return this.#programVersion?.extras ?? null;
   }
@@ -92,7 +92,7 @@ export class CliProgram {
     return [...this.#adapter.command, ...(this.#programVersion?.plan(launch, 'system').args ?? [])];
   }
 
-  /** Looks at the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
+  /** Checks the file at every call, because a CLI may be installed, updated or removed at any time. Rejects with `spawn_error`. */
   async find(): Promise<KnownProgram> {
     const [name, ...leading] = this.#adapter.command;
     const found = await findProgram(name, this.#searchPath, this.#learned?.fingerprint);
@@ -118,7 +118,7 @@ export class CliProgram {
     }
   }
 
-  /** The models that it can use; null where it can't tell. Rejects with `spawn_error`. */
+  /** The models that it can use; null where it has no list. Rejects with `spawn_error`. */
   async listModels(): Promise<readonly ModelEntry[] | null> {
     const { path, programVersion } = await this.find();
     return programVersion.listModels(this.#consultAt(path));

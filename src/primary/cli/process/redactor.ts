@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Config, Environment } from '../../../shared/config/config.js';
 
-/** Something that must not be told, and the name of what it is the value of. */
+/** A value that must not leave the service, and its name. */
 export interface Secret {
   readonly name: string;
   readonly value: string;
@@ -141,7 +141,7 @@ function masked(text: string, from: number, found: readonly Found[]): string {
   return result + text.slice(at);
 }
 
-/** What a model CLI is handed over, or what the service knows beside it, and what nobody is told. */
+/** The secrets that a model CLI gets, and those of the service itself. */
 export function secretsOf(
   env: Environment,
   { cliEnv, oauthToken, store }: Pick<Config, 'cliEnv' | 'oauthToken' | 'store'>,

@@ -21,13 +21,12 @@ export interface Containment {
   enter(program: string, args: readonly string[]): readonly [program: string, args: readonly string[]];
   /** Ids of what runs inside. */
   pids(): Promise<readonly number[]>;
-  /** Whether nothing seems to be left inside, by a quick look. `leader` is the id of the program. */
+  /** Whether nothing seems to be left inside, by a quick check. `leader` is the id of the program. */
   isQuiet(leader: number): Promise<boolean>;
   /** Kills whatever is inside and removes the containment. Resolves when nothing is left, or at a limit. */
   clear(): Promise<Swept>;
   /**
-   * After `clear`, processes that may be the program's though its marks can't be seen on them; null where there is no sign of
-   * any. The list is empty where something lives that can't be caught. Only for a containment that something can leave.
+   * After `clear`, processes that may be the program's though its marks can't be seen on them; null without a sign of any. The list is empty where something lives that can't be caught. Only for a containment that something can leave.
    */
   rest?(leader: number): Promise<readonly number[] | null>;
   /** What was used inside so far; null where that is not measured. */
@@ -36,7 +35,7 @@ export interface Containment {
 
 /** Makes one containment for each program that is started. */
 export interface ContainmentFactory {
-  /** How processes are held together here: told in the log, by `check` and by GET /version. */
+  /** How processes are contained here: shown in the log, by `check` and by GET /version. */
   readonly means: TerminationMeans;
   /** Rejects where the system refuses. `cookie` marks the program's environment. */
   create(serial: number, cookie: string): Promise<Containment>;

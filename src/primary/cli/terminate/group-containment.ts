@@ -5,8 +5,8 @@ import { ProcessScanner, type Swept, sweep } from '../../../shared/process/scann
 import type { Containment, ContainmentFactory } from './containment.js';
 
 const sweepLimitMs = 10_000;
-/** Where a sweep found something, its last child may have been missed on a busy host: another look comes after this time. */
-const secondLookMs = 1000;
+/** Where a sweep found something, its last child may have been missed on a busy host: it is repeated after this time. */
+const secondSweepMs = 1000;
 
 /** The command that starts a program so that it is killed when this process dies. */
 export function tied(setpriv: string, program: string, args: readonly string[]): [string, readonly string[]] {
@@ -25,12 +25,12 @@ export class GroupContainments implements ContainmentFactory {
   readonly #setpriv: string | null;
   /** Cookies of the programs that have not been cleared. */
   readonly #live = new Set<string>();
-  /** Processes that can't be looked at and have been told of, by id and start. */
-  readonly #told = new Set<string>();
+  /** Processes that can't be inspected and have been reported, by id and start. */
+  readonly #reported = new Set<string>();
   readonly #startTicks: number;
-  #isSecondLookDue = false;
+  #isSecondSweepDue = false;
 
-  /** `setpriv` is the path of the program that ties others to our life; null where there is none. */
+  /** `setpriv` is the path of the program that ties others to our life; else null. */
   constructor(instance: Instance, setpriv: string | null, clock: Clock) {
     this.#startTicks = Number(instance.startTicks);
     this.#cookiePrefix = `${writeInstance(instance)}:`;
@@ -59,7 +59,7 @@ export class GroupContainments implements ContainmentFactory {
   async #clear(cookie: string): Promise<Swept> {
     this.#live.delete(cookie);
     const swept = await this.#sweep();
-    if (swept.killed > 0) this.#lookAgainLater();
+    if (swept.killed > 0) this.#sweepAgainLater();
     return swept;
   }
 
@@ -69,7 +69,7 @@ export class GroupContainments implements ContainmentFactory {
     return sweep(this.#scanner, isLeft, this.#clock, sweepLimitMs);
   }
 
-  /** Members of the program's group that the sweep did not see, and what can't be looked at and began after this service. */
+  /** Members of the program's group that the sweep did not see, and what can't be inspected and began after this service. */
   async #rest(leader: number): Promise<readonly number[] | null> {
     const hidden = [...this.#scanner.hidden].filter((found) => this.#isNew(found)).map(([pid]) => pid);
     const { alive, dead } = signalGroup(leader, 0) ? await membersOfGroup(leader) : { alive: [], dead: [leader] };
@@ -79,22 +79,22 @@ export class GroupContainments implements ContainmentFactory {
 
   #isNew([pid, startTicks]: readonly [pid: number, startTicks: string]): boolean {
     const name = `${pid} ${startTicks}`;
-    const isNew = Number(startTicks) > this.#startTicks && !this.#told.has(name);
-    if (isNew) this.#told.add(name);
+    const isNew = Number(startTicks) > this.#startTicks && !this.#reported.has(name);
+    if (isNew) this.#reported.add(name);
     return isNew;
   }
 
-  #lookAgainLater(): void {
-    if (this.#isSecondLookDue) return;
-    this.#isSecondLookDue = true;
-    this.#clock.after(secondLookMs, () => {
-      this.#isSecondLookDue = false;
+  #sweepAgainLater(): void {
+    if (this.#isSecondSweepDue) return;
+    this.#isSecondSweepDue = true;
+    this.#clock.after(secondSweepMs, () => {
+      this.#isSecondSweepDue = false;
       void this.#sweep();
     });
   }
 }
 
-/** Signals every process of a group; 0 only looks. Returns whether the group has a member. */
+/** Signals every process of a group; 0 only checks. Returns whether the group has a member. */
 export function signalGroup(leader: number, signal: NodeJS.Signals | 0): boolean {
   try {
     return process.kill(-leader, signal);

@@ -9,7 +9,7 @@ import type { KillTree } from './termination.js';
 
 const pollMs = 20;
 /** Until then the system has buried what was killed. */
-const lastLookMs = 250;
+const lastCheckMs = 250;
 /** tree-kill starts a `ps` for each process: of a larger tree only the group is signalled before all of it is killed. */
 const maxTreeKillProcesses = 16;
 /** A job that was cut short: here the user expects tree-kill to go down the tree. */
@@ -47,7 +47,7 @@ export class ProcessTree {
     return this.child.exitCode !== null || this.child.signalCode !== null;
   }
 
-  /** Whether the program has died, even if Node has not told so yet. */
+  /** Whether the program has died, even if Node has not reported it yet. */
   get hasDied(): boolean {
     return this.hasExited || mainThreadHasEnded(this.child.pid);
   }
@@ -84,7 +84,7 @@ export class ProcessTree {
     if (isForced) observer.killed('SIGKILL', reason);
     if (killed > 0) observer.orphansReaped(isForced ? killed - 1 : killed);
     if (left.length > 0) log.error('tree_not_gone', { processes: left.join(' ') });
-    else if (this.#containment.rest) this.#context.clock.after(lastLookMs, () => void this.#tellOfRest());
+    else if (this.#containment.rest) this.#context.clock.after(lastCheckMs, () => void this.#logRest());
     for (const stream of [this.child.stdin, this.child.stdout, this.child.stderr]) stream.destroy();
     await this.#onGone();
   }
@@ -93,11 +93,11 @@ export class ProcessTree {
   async #exited(): Promise<void> {
     if (this.hasExited) return;
     this.#signal('SIGKILL');
-    await Promise.race([this.child.exited, delay(this.#context.clock, lastLookMs)]);
+    await Promise.race([this.child.exited, delay(this.#context.clock, lastCheckMs)]);
   }
 
-  /** A process group holds a program less well than a cgroup: what may have got away is told. */
-  async #tellOfRest(): Promise<void> {
+  /** A process group contains a program less well than a cgroup: what may have escaped is logged. */
+  async #logRest(): Promise<void> {
     const { pid } = this.child;
     const rest = await this.#containment.rest?.(pid);
     if (rest) this.#context.log.warn('tree_unclear', { group: pid, processes: rest.join(' ') });
@@ -123,8 +123,8 @@ export class ProcessTree {
   }
 
   /**
-   * Whether the number of the program is still its own. Its start tells, because Node reaps several programs before it tells
-   * of the first. Where that can't be read, what Node has told counts.
+   * Whether the number of the program is still its own. Its start shows that, because Node reaps several programs before it
+   * reports the first. Where that can't be read, what Node has reported counts.
    */
   #isOurs(): boolean {
     const startTicks = startTicksNow(this.child.pid);

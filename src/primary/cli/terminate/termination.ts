@@ -11,7 +11,7 @@ import { GroupContainments } from './group-containment.js';
 
 /** What the host offers to end processes with. */
 export interface HostTools {
-  /** Path of a `setpriv` that ties a program's life to ours; null where there is none. */
+  /** Path of a `setpriv` that ties a program's life to ours; else null. */
   readonly setpriv: string | null;
   /** tree-kill asks `ps`. */
   readonly hasPs: boolean;
@@ -27,7 +27,7 @@ export interface TerminationSettings {
   readonly maxProcesses: number | null;
 }
 
-/** How processes of the model CLI are held together and ended on this host. */
+/** How processes of the model CLI are contained and ended on this host. */
 export interface Termination {
   readonly containments: ContainmentFactory;
   readonly killTree: KillTree;
@@ -40,7 +40,7 @@ const setprivWarning =
   'no setpriv on PATH that knows --pdeathsig (util-linux has one from 2.33 on): ' +
   'if the service is killed, what it leaves running may live on until the next start.';
 
-/** The folder in which cgroups of prompt-relay are made; null where there is none, or where they are switched off. */
+/** The folder in which cgroups of prompt-relay are made; null if it does not exist, or if they are switched off. */
 export async function cgroupParent(setting: CgroupSetting): Promise<Cgroup | null> {
   if (setting === 'off') return null;
   return setting === 'auto' ? ownCgroup() : new Cgroup(setting);
@@ -107,7 +107,7 @@ export function createKillTree(hasPs: boolean, clock: Clock): KillTree {
 }
 
 /**
- * tree-kill expects that `ps` can be started and says something: where not, it throws, or an `error` is heard by nobody.
+ * tree-kill expects that `ps` can be started and says something: where not, it throws, or an `error` has no listener.
  * Either would end this process. What its listeners start is guarded in its turn, and they hear nothing once `goesOn` says no.
  */
 function guarded(action: () => void, goesOn: () => boolean, onFault: () => void): void {

@@ -103,7 +103,7 @@ export async function askAgent(query: AgentQuery): Promise<Initialized> {
   throw cliError('other', 'the model CLI does not answer initialize: it may speak no ACP');
 }
 
-/** Tells whether there is a login, as far as the agent looks before it is asked anything. Spends no tokens. Throws `cli_error` where there is another fault. */
+/** Why there is no login, as far as the agent checks that before a prompt; else null. Spends no tokens. Throws `cli_error` for another fault. */
 export async function checkAgent(query: AgentQuery): Promise<string | null> {
   const { session, failure } = await openedBy(query, 'session');
   if (session !== null) return hasNoModel(session) ? `${notLoggedIn}: it offers no model` : null;
@@ -170,7 +170,7 @@ class OpeningReader {
   }
 }
 
-/** Some ask whoever sits at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
+/** Some ask at the terminal, and would wait for ever. Messages of the protocol may speak of a login, too. */
 function asksToLogIn(stdout: string): boolean {
   const printed = stdout.replace(/^\s*\{.*/gm, '');
   return /authorization code|visit the following URL|log ?in to continue/i.test(printed);

@@ -7,7 +7,7 @@ export interface AcpRequest {
   readonly params: Readonly<Record<string, unknown>>;
 }
 
-/** How the agent is told the model of a session; null where it takes none. */
+/** The request that sets the model of a session; null where the agent takes none. */
 export function modelRequest({ sessionId, models, configOptions }: SessionMade, model: string): AcpRequest | null {
   if (configOptions.model) return optionRequest(sessionId, configOptions.model, model);
   return models ? { method: 'session/set_model', params: { sessionId, modelId: model } } : null;
@@ -17,7 +17,7 @@ export function optionRequest(sessionId: string, { id }: SessionOption, value: s
   return { method: 'session/set_config_option', params: { sessionId, configId: id, value } };
 }
 
-/** The model that answers where none is named; null where the agent does not tell. */
+/** The model that answers where none is named; null where the agent names none. */
 export function currentModel({ models, configOptions }: SessionMade): string | null {
   return configOptions.model?.currentValue ?? models?.currentModelId ?? null;
 }
@@ -26,23 +26,23 @@ export function currentModel({ models, configOptions }: SessionMade): string | n
 export function modelsOf({ models, configOptions }: SessionMade): readonly ModelEntry[] | null {
   if (configOptions.model) return listed(configOptions.model.options, configOptions.model.currentValue);
   if (!models) return null;
-  const known = models.availableModels.map(({ modelId, ...told }) => ({ value: modelId, ...told }));
+  const known = models.availableModels.map(({ modelId, ...rest }) => ({ value: modelId, ...rest }));
   return listed(known, models.currentModelId);
 }
 
 /** The current one may be a name that is not in the list, such as an alias. */
 function listed(known: SessionOption['options'], current: string): readonly ModelEntry[] {
-  const entries = known.map(({ value, ...told }) => entryOf(value, told, current));
+  const entries = known.map(({ value, ...rest }) => entryOf(value, rest, current));
   const isListed = entries.some((entry) => entry.default);
   return isListed ? entries : [entryOf(current, { name: current }, current), ...entries];
 }
 
-interface ToldModel {
+interface OfferedModel {
   readonly name: string;
   readonly description?: string | null | undefined;
 }
 
-function entryOf(id: string, { name, description }: ToldModel, current: string): ModelEntry {
+function entryOf(id: string, { name, description }: OfferedModel, current: string): ModelEntry {
   return { id, name, default: id === current, ...(description && { description }) };
 }
 
@@ -60,7 +60,7 @@ interface OfferedModes {
   readonly offered: readonly string[];
 }
 
-/** How an agent is told the mode of a session. */
+/** The request that sets the mode of a session. */
 export interface ModeRequest extends AcpRequest {
   readonly mode: string;
   /** It is in that mode already: the answer only shows that it has said what it says at the beginning of a session. */
@@ -69,7 +69,7 @@ export interface ModeRequest extends AcpRequest {
 
 /**
  * The request for the strictest mode that a session offers; for `usual`, where it offers that. A mode whose name says
- * nothing stays. Null where there are no modes.
+ * nothing stays. Null without modes.
  */
 export function modeRequest(session: SessionMade, usual: string | null): ModeRequest | null {
   const modes = modesOf(session);

@@ -65,7 +65,7 @@ const selection = z.object({
 });
 export type SessionOption = z.infer<typeof selection>;
 
-/** The options of a session that choose its model and its mode; null where there is none. */
+/** The options of a session that choose its model and its mode, or null. */
 const configOptions = z
   .array(z.unknown())
   .nullish()
@@ -76,7 +76,7 @@ const configOptions = z
     return { model: of('model'), mode: of('mode') };
   });
 
-/** How agents told of their models before there were options. */
+/** How agents listed their models before there were options. */
 const modelState = z
   .object({
     availableModels: z.array(z.object({ modelId: z.string(), name: z.string(), description: z.string().nullish() })),
@@ -85,7 +85,7 @@ const modelState = z
   .nullish()
   .catch(null);
 
-/** How agents told of their modes before there were options. */
+/** How agents listed their modes before there were options. */
 const modeState = z
   .object({ availableModes: z.array(z.object({ id: z.string(), name: z.string() })), currentModeId: z.string() })
   .nullish()
@@ -108,7 +108,7 @@ const usage = z
   .nullish()
   .catch(null);
 
-/** What gemini tells of a turn in a place of its own. */
+/** What gemini reports of a turn in a place of its own. */
 const geminiQuota = z.object({
   token_count: z.object({ input_tokens: count, output_tokens: count }),
   model_usage: z.array(z.object({ model: z.string() })).optional(),

@@ -150,7 +150,7 @@ export class AcpLogin {
     this.#methods = methods;
   }
 
-  /** The parameters of `authenticate`, for the first method whose variables are set; null where there is none (any more). */
+  /** The parameters of `authenticate`, for the first method whose variables are set; null without one, or after the first use. */
   take(): { readonly methodId: string } | null {
     const method = this.#isUsed ? undefined : this.#methods.find((each) => this.#isUsable(each));
     this.#isUsed = true;
@@ -205,7 +205,7 @@ const table: FailureTable = {
 export type AcpStep = 'opening' | 'choosing' | 'asked';
 
 /**
- * An answer that is an error ends the turn. `asked` is null where the agent has been told nothing of a client. `ways`
+ * An answer that is an error ends the turn. `asked` is null where the agent has received nothing of a client. `ways`
  * says how to log in, where that is missing.
  */
 export function failedBy({ code, message, data }: RpcError, step: AcpStep, asked: Turn | null, ways = ''): TurnFailed {
@@ -252,8 +252,8 @@ const detailed = z.union([z.string(), details, saying]);
 
 const numbered = z.object({ status: z.number().optional(), statusCode: z.number().optional() });
 
-/** The HTTP status beside an error, where an agent tells it. */
+/** The HTTP status beside an error, where an agent adds it. */
 function statusOf(data: unknown): number | null {
-  const told = numbered.safeParse(data).data;
-  return told?.status ?? told?.statusCode ?? null;
+  const found = numbered.safeParse(data).data;
+  return found?.status ?? found?.statusCode ?? null;
 }

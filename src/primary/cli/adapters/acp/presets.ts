@@ -31,10 +31,10 @@ const plain: AcpPreset = {
   credentials: [],
 };
 
-/** The system text where there is one of the agent's own to be replaced. */
+/** The system text that replaces the agent's own. */
 const systemText = 'Answer the messages of the user.';
 
-/** Gemini CLI wants to be told how it is logged in. With Google's login and none there, it would ask for it on stdin. */
+/** Gemini CLI needs a setting that says how it is logged in. With Google's login and none there, it would ask for it on stdin. */
 function geminiLogin(given: GivenVariables): string {
   if (given.GOOGLE_GENAI_USE_GCA === 'true') return 'oauth-personal';
   return given.GOOGLE_GENAI_USE_VERTEXAI === 'true' ? 'vertex-ai' : 'gemini-api-key';
@@ -158,11 +158,11 @@ export const presets = {
     command: ['qwen'],
     args: ['--acp'],
     env: { ...plain.env, QWEN_CODE_NO_RELAUNCH: 'true', QWEN_SYSTEM_MD: '~/.qwen/system.md' },
-    mode: 'default', // it has no tools left, and in the mode `plan` its model would be told to make a plan
+    mode: 'default', // it has no tools left, and in the mode `plan` its model would get the order to make a plan
     files: (given) => ({
       '.qwen/settings.json': JSON.stringify(qwenSettings(given)),
       '.qwen/system.md': `${systemText}\n`,
-      // Without this file, it tells the model always to answer in English.
+      // Without this file, it asks the model always to answer in English.
       '.qwen/output-language.md': '<!-- qwen-code:llm-output-language: that of the user -->\n',
     }),
     credentials: ['.qwen/oauth_creds.json'],

@@ -54,18 +54,18 @@ type SessionState =
   | OpenState
   | { readonly name: 'closed'; readonly failure: OpeningFailure };
 
-interface ToldTurn {
-  readonly told: Turn;
+interface PendingTurn {
+  readonly input: Turn;
   readonly number: number;
 }
 
 /**
- * `held`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt.
+ * `waiting`: the session is not open yet. `choosing`: the agent has yet to take the model. `asked`: it is at the prompt.
  * `login`: it asked for one then, and has yet to take it.
  */
-type AskedState = { readonly name: 'none' } | (ToldTurn & { readonly name: 'held' }) | AwaitedState;
+type AskedState = { readonly name: 'none' } | (PendingTurn & { readonly name: 'waiting' }) | AwaitedState;
 
-type AwaitedState = ToldTurn & { readonly id: RpcId } & (
+type AwaitedState = PendingTurn & { readonly id: RpcId } & (
     | { readonly name: 'choosing' }
     | { readonly name: 'login' }
     | { readonly name: 'asked'; readonly turn: AcpTurn }
@@ -102,11 +102,11 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return opening.begin();
   }
 
-  write(told: Turn, number: number): TurnInput {
-    if (this.#state.name === 'closed') throw errorOf(this.#state.failure(this.#startedFor(told)));
-    this.#turn = { name: 'held', told, number };
+  write(input: Turn, number: number): TurnInput {
+    if (this.#state.name === 'closed') throw errorOf(this.#state.failure(this.#startedFor(input)));
+    this.#turn = { name: 'waiting', input, number };
     if (this.#state.name !== 'open') return { text: '', stdin: 'keep-open' };
-    const next = this.#next(told, number, this.#state.session);
+    const next = this.#next(input, number, this.#state.session);
     if (next.type === 'turn-failed') throw errorOf(next);
     return { text: next.text, stdin: 'keep-open' };
   }
@@ -115,55 +115,55 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     if (message.type === 'request') return refused(message);
     if (message.type === 'notification') return this.#noticed(message.method, message.params);
     if (this.#state.name === 'opening') return this.#opened(message, this.#state.opening);
-    if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'held') return [];
+    if (this.#state.name !== 'open' || this.#turn.name === 'none' || this.#turn.name === 'waiting') return [];
     return this.#turn.id === message.id ? [this.#answered(message, this.#turn, this.#state)] : [];
   }
 
   #opened(answer: RpcAnswer, opening: AcpOpening): readonly DecoderEvent[] {
     const step = opening.take(answer);
     if (step === null || step.type === 'reply') return step === null ? [] : [step];
-    const held = this.#turn.name === 'held' ? this.#turn : null;
+    const waiting = this.#turn.name === 'waiting' ? this.#turn : null;
     if (step.type === 'closed') {
       this.#state = { name: 'closed', failure: step.failure };
       this.#turn = noTurn;
-      return [step.failure(held && this.#startedFor(held.told))];
+      return [step.failure(waiting && this.#startedFor(waiting.input))];
     }
     this.#state = { name: 'open', session: step.session, login: opening.login };
     this.#lastId = opening.lastId;
     this.#model = currentModel(step.session);
-    return held === null ? [] : [this.#next(held.told, held.number, step.session)];
+    return waiting === null ? [] : [this.#next(waiting.input, waiting.number, step.session)];
   }
 
   /** The turn whose model is in the arguments of the agent; null where the agent was started for any. */
-  #startedFor(told: Turn): Turn | null {
-    return this.#choosesModel ? null : told;
+  #startedFor(input: Turn): Turn | null {
+    return this.#choosesModel ? null : input;
   }
 
   /** The model of a process never changes after its first turn. */
-  #next(told: Turn, number: number, session: SessionMade): StdinReply | TurnFailed {
-    if (!this.#choosesModel || number > 1 || told.model === null) return this.#prompt(told, number, session);
-    const choice = modelRequest(session, told.model);
+  #next(input: Turn, number: number, session: SessionMade): StdinReply | TurnFailed {
+    if (!this.#choosesModel || number > 1 || input.model === null) return this.#prompt(input, number, session);
+    const choice = modelRequest(session, input.model);
     if (choice === null) return this.#fail(turnFailed('model_unknown', 'the model CLI lets nobody choose its model'));
     const id = ++this.#lastId;
-    this.#turn = { name: 'choosing', told, number, id };
+    this.#turn = { name: 'choosing', input, number, id };
     return reply(rpcRequest(id, choice.method, choice.params));
   }
 
-  #prompt(told: Turn, number: number, { sessionId }: SessionMade): StdinReply {
+  #prompt(input: Turn, number: number, { sessionId }: SessionMade): StdinReply {
     const id = ++this.#lastId;
-    const turn = new AcpTurn(told.model ?? this.#model, this.#spentUsd);
-    this.#turn = { name: 'asked', told, number, turn, id };
+    const turn = new AcpTurn(input.model ?? this.#model, this.#spentUsd);
+    this.#turn = { name: 'asked', input, number, turn, id };
     this.#hasPrompted = true;
-    return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(told, number === 1) }));
+    return reply(rpcRequest(id, 'session/prompt', { sessionId, prompt: promptBlocks(input, number === 1) }));
   }
 
   #answered(answer: RpcAnswer, asked: AwaitedState, { session, login }: OpenState): DecoderEvent {
     if (answer.type === 'error') return this.#refused(answer.error, asked, login);
-    const { told, number } = asked;
-    if (asked.name === 'login') return this.#next(told, number, session);
+    const { input, number } = asked;
+    if (asked.name === 'login') return this.#next(input, number, session);
     if (asked.name === 'choosing') {
-      this.#model = told.model;
-      return this.#prompt(told, number, session);
+      this.#model = input.model;
+      return this.#prompt(input, number, session);
     }
     const end = asked.turn.end(answer.result);
     this.#spentUsd = asked.turn.spentUsd;
@@ -171,12 +171,13 @@ export class AcpSession implements TurnWriter, Decoder<DecoderEvent> {
     return end;
   }
 
-  /** An agent that asks for a login has not begun: it is told the turn again once it has that. */
-  #refused(error: RpcError, { name, told, number }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
+  /** An agent that asks for a login has not begun: it gets the turn again after that. */
+  #refused(error: RpcError, { name, input, number }: AwaitedState, login: AcpLogin): StdinReply | TurnFailed {
     const credential = error.code === unauthenticated && !this.hasBegun ? login.take() : null;
-    if (credential === null) return this.#fail(failedBy(error, name === 'choosing' ? name : 'asked', told, login.ways));
+    if (credential === null)
+      return this.#fail(failedBy(error, name === 'choosing' ? name : 'asked', input, login.ways));
     const id = ++this.#lastId;
-    this.#turn = { name: 'login', told, number, id };
+    this.#turn = { name: 'login', input, number, id };
     return reply(rpcRequest(id, 'authenticate', credential));
   }
 
@@ -215,7 +216,7 @@ export class AcpTurn {
     this.#spentBeforeUsd = spentUsd;
   }
 
-  /** By the session so far, as far as the agent tells. */
+  /** By the session so far, as far as the agent reports it. */
   get spentUsd(): number {
     return this.#spentUsd ?? this.#spentBeforeUsd;
   }
@@ -285,7 +286,7 @@ const command = /^\s*[/$!]/;
 const guard = 'Message:\n';
 
 /**
- * What an agent is told of a turn. It has no place for a system text and what was said before, so these stand in front
+ * The prompt of a turn. The protocol has no place for a system text and a history, so these stand in front
  * of the first message.
  */
 export function promptBlocks(turn: Turn, isFirst: boolean): readonly PromptBlock[] {

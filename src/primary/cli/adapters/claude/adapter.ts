@@ -61,7 +61,7 @@ async function learn(consult: Consult, options: ClaudeOptions): Promise<ProgramV
   };
 }
 
-/** With a key and a token, the CLI uses the key; but without the key, `--bare` would find nobody logged in. */
+/** With a key and a token, the CLI uses the key; but without the key, `--bare` would find no login. */
 function usesApiKey({ given, hasToken }: ClaudeOptions): boolean {
   return !hasToken && !given[tokenVariable] && Boolean(given.ANTHROPIC_API_KEY);
 }
@@ -76,7 +76,7 @@ function extrasOf({ known }: ClaudeProfile, settable: ReadonlySet<SettablePart>)
 
 const authStatus = z.object({ loggedIn: z.boolean() });
 
-/** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
+/** Whether there is a credential. Only a turn can show whether the API accepts it. */
 async function check(consult: Consult): Promise<string | null> {
   const { stdout } = await consult(['auth', 'status']);
   const { data } = authStatus.safeParse(jsonOf(stdout));
@@ -101,12 +101,12 @@ const modelList = z.object({
   response: z.object({ response: z.object({ models: z.array(listed) }) }),
 });
 
-/** A version that tells of effort leaves it out for a model that takes none. */
+/** A version that lists effort leaves it out for a model that takes none. */
 function entriesOf(models: readonly ListedModel[]): ModelEntry[] {
-  const tellsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
+  const listsEffort = models.some(({ supportsEffort }) => supportsEffort === true);
   return models.map((model) => ({
     ...entryOf(model),
-    ...(tellsEffort && { capabilities: { images: true, effort: model.supportsEffort === true } }),
+    ...(listsEffort && { capabilities: { images: true, effort: model.supportsEffort === true } }),
   }));
 }
 

@@ -37,7 +37,7 @@ interface ClaudeAnswer {
   hasBegun: boolean;
   /** Whose message the stream events belong to that come now. */
   streaming: 'nothing' | 'own' | 'stray';
-  /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next tells. */
+  /** A whole message before anything was streamed: late, or of a CLI that could not stream. What comes next shows which. */
   readonly unstreamed: AssistantLine[];
 }
 
@@ -55,7 +55,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   /** What the answers before this turn were made of. Where a version names no turn, an answer that differs is suspect. */
   readonly #habit = { streams: false, speaks: false };
   #spentUsd = 0;
-  /** Told when they change, so what was told turns ago may still hold. */
+  /** Reported when they change, so a report from turns ago may still hold. */
   #limits: RateLimits | null = null;
   readonly #writer: Pick<ClaudeWriter, 'asked' | 'answered'>;
 
@@ -79,7 +79,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
   }
 
   #eventsOf(line: ClaudeLine): readonly DecoderEvent[] {
-    if (line.type === 'rate_limit_event') return this.#told(line.rate_limit_info);
+    if (line.type === 'rate_limit_event') return this.#limited(line.rate_limit_info);
     if (line.type === 'control_response') return this.#controlled(line);
     const isNamedOther = isOfOtherTurn(line.user_message_uuid, this.#turn);
     if (line.type === 'stream_event') return this.#streamed(line, isNamedOther);
@@ -91,7 +91,7 @@ export class ClaudeDecoder implements Decoder<DecoderEvent> {
     return response.subtype === 'error' ? [rejected(response, this.#writer.asked)] : [];
   }
 
-  #told(limits: RateLimits): readonly DecoderEvent[] {
+  #limited(limits: RateLimits): readonly DecoderEvent[] {
     this.#limits = limits;
     return [quotaReport(limits)];
   }
@@ -256,8 +256,8 @@ const table: FailureTable = {
 };
 
 /**
- * `error` is the CLI's own code for what went wrong, if any. The exit code tells nothing. `limits` is what
- * the CLI last told of the account, and `asked` the turn.
+ * `error` is the CLI's own code for what went wrong, if any. The exit code has no meaning. `limits` is
+ * the last report of the account, and `asked` the turn.
  */
 export function failed(
   line: ResultLine,
@@ -279,7 +279,7 @@ export function failed(
 /** As `ClaudeWriter` names them: it is for the program to repeat that, and it may repeat anything. */
 const namedParts = /^[a-z ]{1,40}$/;
 
-/** What the process was told beside its turns has not reached it: its answers would be those to another question. */
+/** What was sent to the process beside its turns has not reached it: its answers would be those to another question. */
 export function rejected({ request_id: id, error }: ControlResponse, asked: Turn | null): TurnFailed {
   const what = id !== null && id !== undefined && namedParts.test(id) ? id : 'details';
   const isOfModel = what === modelSettings && asked !== null && asked.model !== null;
@@ -291,7 +291,7 @@ const isOutOfCredit = (line: ResultLine, error: string | null) =>
   error === 'billing_error' || line.api_error_status === 402;
 
 /**
- * With an API key the CLI tells of no window: a limit by the minute, which holds for one model, or an empty account. Of a
+ * With an API key the CLI reports no window: a limit by the minute, which holds for one model, or an empty account. Of a
  * job that names a model, only that may have to be paid for.
  */
 function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | null, asked: Turn | null): QuotaRefusal {
@@ -300,14 +300,14 @@ function quotaOf(line: ResultLine, error: string | null, limits: RateLimits | nu
   return limits !== null && isRefusing(limits) ? refusalOf(limits) : quotaOfModel;
 }
 
-/** What a line tells of the account's windows. `status` at the top is about one of them; the others have their own. */
+/** What a line reports of the account's windows. `status` at the top is about one of them; the others have their own. */
 export function quotaReport(limits: RateLimits): QuotaReport {
   const { rateLimitType, unifiedWindows } = limits;
-  const told = Object.entries(unifiedWindows ?? {}).map(([name, window]) => windowOf(name, window));
-  const isTold = told.some(({ name }) => name === nameOf(rateLimitType ?? ''));
+  const listed = Object.entries(unifiedWindows ?? {}).map(([name, window]) => windowOf(name, window));
+  const isListed = listed.some(({ name }) => name === nameOf(rateLimitType ?? ''));
   return {
     type: 'quota-report',
-    windows: isTold || !rateLimitType ? told : [...told, windowOf(rateLimitType, limits)],
+    windows: isListed || !rateLimitType ? listed : [...listed, windowOf(rateLimitType, limits)],
   };
 }
 
@@ -324,9 +324,9 @@ export function refusalOf({ rateLimitType, resetsAt }: RateLimits) {
   return { scope: isOfModel ? 'model' : 'account', resetsAt: epochMs(resetsAt) } as const;
 }
 
-type ToldWindow = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
+type ReportedWindow = Pick<RateLimits, 'status' | 'utilization' | 'resetsAt'>;
 
-function windowOf(name: string, { status, utilization, resetsAt }: ToldWindow): QuotaWindow {
+function windowOf(name: string, { status, utilization, resetsAt }: ReportedWindow): QuotaWindow {
   return {
     name: nameOf(name),
     status: status === 'rejected' ? 'rejected' : status === 'allowed_warning' ? 'warning' : 'allowed',

@@ -29,7 +29,7 @@ const wanted: readonly Option[] = [
   ['--restricted'],
 ];
 
-/** Keeps newer versions from telling the model the working directory and the platform. It takes API keys alone. */
+/** Keeps newer versions from sending the model the working directory and the platform. It takes API keys alone. */
 const forApiKeys: Option = ['--bare'];
 
 /** What one version knows, and how it is to be started. */
@@ -62,14 +62,14 @@ export function planFor(
   systemPath: string,
   extraArgs: readonly string[],
 ): CommandLine {
-  const isSystemTold = settable.has('system');
-  const systemArgs = isSystemTold ? noSystem : ['--system-prompt-file', systemPath];
+  const isSystemSent = settable.has('system');
+  const systemArgs = isSystemSent ? noSystem : ['--system-prompt-file', systemPath];
   const modelArgs = model === null || settable.has('model') ? [] : [`--model=${model}`];
   const isEffortFlag = effort !== null && !settable.has('effort') && known.has(effortFlag);
   const effortArgs = isEffortFlag ? [`${effortFlag}=${effort}`] : [];
   return {
     args: [...args, ...systemArgs, ...modelArgs, ...effortArgs, ...extraArgs],
-    files: isSystemTold ? [] : [{ path: systemPath, text: guardedSystem(system ?? '') }],
+    files: isSystemSent ? [] : [{ path: systemPath, text: guardedSystem(system ?? '') }],
   };
 }
 
@@ -81,7 +81,7 @@ export function offline({ args }: ClaudeProfile): readonly string[] {
   return args.map((arg, index) => (args[index - 1] === '--settings' ? settings : arg));
 }
 
-/** Overrides the environment. Nobody listens on port 1. */
+/** Overrides the environment. Nothing listens on port 1. */
 const nowhere = {
   ANTHROPIC_BASE_URL: 'http://127.0.0.1:1',
   ANTHROPIC_API_KEY: '',
@@ -105,7 +105,7 @@ const trialLines = [
 ].join('');
 
 /**
- * Finds out by trying what this version takes over stdin once it runs. No API can be reached meanwhile: some versions
+ * Finds out by trying what this version takes over stdin once it runs. No API can be reached then: some versions
  * would count the tokens of their context there. What shows no sign is not taken, and is decided at the start. Null where
  * the program gave no answer: it may on a host that is less busy.
  */
@@ -116,9 +116,9 @@ export async function findSettable(
   const trial = await consult([...offline(profile), ...noSystem], trialLines).catch(() => null);
   if (trial === null) return null;
   const lines = trial.stdout.split('\n').map(jsonOf);
-  const told = new Set(lines.flatMap(signsOf));
-  if (lines.some(isTrace)) told.delete('model');
-  return told;
+  const taken = new Set(lines.flatMap(signsOf));
+  if (lines.some(isTrace)) taken.delete('model');
+  return taken;
 }
 
 /** The settings in force, and the tokens of each part of the context. A version that drops the system text counts none. */

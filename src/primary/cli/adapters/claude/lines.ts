@@ -21,7 +21,7 @@ const blockStart = z.object({
 
 const messageStart = z.object({ type: z.literal('message_start'), message: z.object({ model: z.string() }) });
 
-/** The id of the user line that a line answers, where the version tells it. */
+/** The id of the user line that a line answers, where the version names it. */
 const ofTurn = { user_message_uuid: detail };
 
 const streamEvent = z.object({
@@ -84,7 +84,7 @@ const rateLimitEvent = z.object({
   }),
 });
 
-/** Says whether what the process was told beside its turns was understood. */
+/** Says whether the process takes what was sent beside its turns. */
 const controlResponse = z.object({
   type: z.literal('control_response'),
   response: z.object({ subtype: z.string(), request_id: detail, error: detail }),

@@ -4,7 +4,7 @@ import { type MessageContent, piecesOf } from '../common/transcript.js';
 /** A part of a launch that a version takes over stdin once it runs. The other parts are decided at its start. */
 export type SettablePart = keyof LaunchOptions;
 
-type ToldSettings = Pick<LaunchOptions, 'model' | 'effort'>;
+type SentSettings = Pick<LaunchOptions, 'model' | 'effort'>;
 
 /** The CLI's own names. Null gives a setting back to the CLI. */
 interface FlagSettings {
@@ -12,10 +12,10 @@ interface FlagSettings {
   effortLevel?: Effort | null;
 }
 
-/** Owns what one claude process was told beside its turns. */
+/** Owns what was sent to one claude process beside its turns. */
 export class ClaudeWriter implements TurnWriter {
   readonly #settable: ReadonlySet<SettablePart>;
-  #told: ToldSettings = { model: null, effort: null };
+  #sent: SentSettings = { model: null, effort: null };
   #asked: Turn | null = null;
 
   /** `settable`: what this version takes over stdin. */
@@ -54,21 +54,21 @@ export class ClaudeWriter implements TurnWriter {
 
   /** The CLI takes it once, before its first turn, and ignores any other without a word. */
   #introduction({ system, schema }: Turn): string {
-    const told = {
+    const parts = {
       ...(system !== null && this.#settable.has('system') && { systemPrompt: guardedSystem(system) }),
       ...(schema !== null && this.#settable.has('schema') && { jsonSchema: schemaOf(schema) }),
     };
-    return Object.keys(told).length === 0
+    return Object.keys(parts).length === 0
       ? ''
-      : controlLine('system text and schema', { subtype: 'initialize', ...told });
+      : controlLine('system text and schema', { subtype: 'initialize', ...parts });
   }
 
   /** Only what differs: after a first turn, a change of the model leaves a text of the CLI's own in the context. */
   #settings({ model, effort }: Turn): string {
     const settings: FlagSettings = {};
-    if (model !== this.#told.model && this.#settable.has('model')) settings.model = model;
-    if (effort !== this.#told.effort && this.#settable.has('effort')) settings.effortLevel = effort;
-    this.#told = { model, effort };
+    if (model !== this.#sent.model && this.#settable.has('model')) settings.model = model;
+    if (effort !== this.#sent.effort && this.#settable.has('effort')) settings.effortLevel = effort;
+    this.#sent = { model, effort };
     if (Object.keys(settings).length === 0) return '';
     return controlLine(modelSettings, { subtype: 'apply_flag_settings', settings });
   }
@@ -92,7 +92,7 @@ export function imageBlock({ mediaType, data }: Image) {
   return { type: 'image', source: { type: 'base64', media_type: mediaType, data } } as const;
 }
 
-/** The first system block of a request describes the CLI. A system text that looks like it would replace it. */
+/** The first system block of a request describes the CLI. A system text of that form would replace it. */
 export function guardedSystem(system: string): string {
   return guarded(system, /^x-anthropic-/);
 }
@@ -134,7 +134,7 @@ function assistantLine(text: string): string {
 
 /**
  * The id of a turn as claude knows it: that of its user line. Newer versions (2.1.330 does, 2.1.197 does not) name it in
- * the lines that answer the turn. It must look like a UUID, and is unique within one process.
+ * the lines that answer the turn. It must have the form of a UUID, and is unique within one process.
  */
 export function turnIdOf(turn: number): string {
   return `${prefix}${turn.toString(16).padStart(12, '0')}`;
@@ -142,7 +142,7 @@ export function turnIdOf(turn: number): string {
 
 const prefix = '00000000-0000-4000-8000-';
 
-/** Whether a line names a turn of ours, and not this one. An id that we have not given tells nothing. */
+/** Whether a line names a turn of ours, and not this one. An id that is not ours has no meaning. */
 export function isOfOtherTurn(named: string | null | undefined, turn: number | null): boolean {
   return turn !== null && named?.startsWith(prefix) === true && named !== turnIdOf(turn);
 }
@@ -163,7 +163,7 @@ const namedKeywords = new Set(['properties', 'patternProperties', '$defs', 'defi
 
 /**
  * A schema as claude takes it: without a word it drops one that names a newer draft than 07 or holds a keyword which that
- * draft does not know, and then it answers as if there were none. Such keywords are told in the description instead; the
+ * draft does not know, and then it answers as if there were none. Such keywords stand in the description instead; the
  * answer is checked against the whole schema in any case.
  */
 export function knownToClaude(schema: unknown): unknown {

@@ -36,7 +36,7 @@ function homeFor(given: Readonly<Record<string, string>>): PrivateHome {
   const variables = { HOME: '.', CODEX_HOME: '.codex' };
   const path = '.codex/auth.json';
   const key = given.OPENAI_API_KEY || given.CODEX_API_KEY;
-  // As an app server the program looks for a key in this file alone.
+  // As an app server the program reads a key from this file alone.
   if (key) return { variables, files: [{ path, text: JSON.stringify({ OPENAI_API_KEY: key }) }], links: [] };
   const own = given.CODEX_HOME || `${given.HOME ?? ''}/.codex`;
   // A login that is renewed is written to where the link leads.
@@ -74,7 +74,7 @@ async function versionOf(consult: Consult): Promise<string | null> {
   return /\d+\.\d+\.\d+\S*/.exec(stdout)?.[0] ?? null;
 }
 
-/** Tells whether there is a credential. Whether the API accepts it, only a turn can tell. */
+/** Whether there is a credential. Only a turn can show whether the API accepts it. */
 function faultOf(answer: unknown): string | null {
   const { data } = accountState.safeParse(answer);
   if (data === undefined) return 'the model CLI does not say whether it is logged in';
@@ -99,7 +99,7 @@ const known: ReadonlySet<string> = new Set([...notes, ...limits, ...structure]);
 /**
  * The program holds its model to a schema in the strict way of the API, which refuses every schema that leaves something
  * open: each object must name all of its properties as required and allow no others. Undefined for any other schema: that
- * is told in the prompt. `schema` is JSON.
+ * stands in the prompt. `schema` is JSON.
  */
 export function strictSchema(schema: string): unknown {
   const value: unknown = JSON.parse(schema);

@@ -82,8 +82,8 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
 
   #eventsOf(message: CodexMessage): readonly DecoderEvent[] {
     switch (message.type) {
-      case 'told':
-        return this.#told(message.told);
+      case 'notification':
+        return this.#notified(message.notification);
       case 'request':
         return refused(message);
       case 'error':
@@ -104,7 +104,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
     return [turnFailed('other', 'the model CLI can not be kept from files of the host')];
   }
 
-  #told({ method, params }: CodexNotification): readonly DecoderEvent[] {
+  #notified({ method, params }: CodexNotification): readonly DecoderEvent[] {
     if (method === 'account/rateLimits/updated') return this.#limited(params);
     if (method === 'turn/started') return this.#started(params);
     const turnId = method === 'turn/completed' ? params.turn.id : params.turnId;
@@ -176,7 +176,7 @@ export class CodexDecoder implements Decoder<DecoderEvent> {
   }
 }
 
-/** So it is where the model declines: what it says of that is kept from its clients by the program. */
+/** So it is where the model declines: the program hides from its clients what the model says of that. */
 const emptyAnswer: readonly TurnEvent[] = [turnFailed('empty_answer', 'the model has said nothing')];
 
 const namesOfRequests: ReadonlyMap<RpcId | null, string> = new Map([
@@ -281,10 +281,10 @@ const table: FailureTable = {
 /** What no further try would change. Of 500 and more, the program has tried five times before it says so at all. */
 const isFinal = (status: number) => isKnownStatus(status) || status >= 500;
 
-/** A stream that broke, or a limit that is told to be over in seconds. Anything else without a status is an error of the API. */
+/** A stream that broke, or a limit that the program says is over in seconds. Anything else without a status is an error of the API. */
 const passing = /stream|connection|timed? ?out|rate limit/i;
 
-/** A WebSocket that is refused says nothing of the API: the program goes on without. */
+/** A WebSocket that is refused shows nothing of the API: the program continues without one. */
 const ofWebSocket = /url: wss?:/;
 
 /**
@@ -303,7 +303,7 @@ function isOfWebSocket(status: number, words: string): boolean {
   return status !== 401 && ofWebSocket.test(words);
 }
 
-/** `limits` is what the program last told of the account, and `asked` the turn. */
+/** `limits` is the last report of the account, and `asked` the turn. */
 export function failed(error: CodexError | null, limits: CodexLimits | null, asked: Turn | null): TurnFailed {
   const { message = '', additionalDetails: details = null, codexErrorInfo: info = null } = error ?? {};
   return failedTurn(table, {
@@ -330,7 +330,7 @@ function statusOf(info: CodexError['codexErrorInfo']): number | null {
 }
 
 /**
- * A limit by the minute holds for one model. Of a subscription, or an empty account, the program tells by this name; where
+ * A limit by the minute holds for one model. Of a subscription, or an empty account, the program reports this name; where
  * no window is used up, a job that names a model may have met a limit of that model.
  */
 function quotaOf(info: CodexError['codexErrorInfo'], limits: CodexLimits | null, asked: Turn | null): QuotaRefusal {
@@ -354,13 +354,13 @@ const nameByMinutes: ReadonlyMap<number, QuotaWindow['name']> = new Map([
 
 const warningPercent = 90;
 
-/** With an API key there are no windows to tell of. */
+/** With an API key there are no windows to report. */
 export function quotaReports(limits: CodexLimits): readonly QuotaReport[] {
   const windows = windowsOf(limits).map((window) => windowOf(window, limits.credits?.hasCredits === true));
   return windows.length === 0 ? [] : [{ type: 'quota-report', windows }];
 }
 
-/** When the last of the windows that are used up opens again, milliseconds since the epoch; null where that is not told. */
+/** When the last of the windows that are used up opens again, milliseconds since the epoch; null if unknown. */
 export function closedUntil(limits: CodexLimits): number | null {
   const times = windowsOf(limits).flatMap(({ usedPercent, resetsAt }) =>
     usedPercent >= 100 && resetsAt != null ? [resetsAt * 1000] : [],

@@ -43,7 +43,7 @@ function notification<Method extends string, Params extends z.ZodType>(method: M
   return z.object({ method: z.literal(method), params });
 }
 
-const told = z.discriminatedUnion('method', [
+const notifications = z.discriminatedUnion('method', [
   notification('turn/started', z.object({ threadId: z.string(), turn: z.object({ id: z.string() }) })),
   notification('item/agentMessage/delta', z.object({ ...ofTurn, itemId: z.string(), delta: z.string() })),
   notification('item/reasoning/textDelta', z.object(ofTurn)),
@@ -63,26 +63,26 @@ const told = z.discriminatedUnion('method', [
   ),
 ]);
 
-export type CodexNotification = z.infer<typeof told>;
+export type CodexNotification = z.infer<typeof notifications>;
 export type CodexError = z.infer<typeof turnError>;
 export type CodexTokens = z.infer<typeof tokens>;
 export type CodexLimits = z.infer<typeof rateLimits>;
 
-/** What the program has said: it tells something, asks for something, or answers. */
+/** What the program writes: a notification, a request, or an answer. */
 export type CodexMessage =
-  | { readonly type: 'told'; readonly told: CodexNotification }
+  | { readonly type: 'notification'; readonly notification: CodexNotification }
   | Exclude<RpcMessage, { readonly type: 'notification' }>;
 
 /** It repeats what it was given, with all images. */
 const echo = /^\{"method":"item\/(?:started|completed)","params":\{"item":\{"type":"userMessage"/;
 
-/** Null for what is no message, or tells nothing of an answer. */
+/** Null for what is no message, or no part of an answer. */
 export function parseMessage(line: string): CodexMessage | null {
   if (echo.test(line)) return null;
   const message = rpcMessage(line);
   if (message?.type !== 'notification') return message;
-  const { data } = told.safeParse(message);
-  return data === undefined ? null : { type: 'told', told: data };
+  const { data } = notifications.safeParse(message);
+  return data === undefined ? null : { type: 'notification', notification: data };
 }
 
 /** What the program is asked about itself, outside of turns, and what it answers. */
@@ -132,8 +132,8 @@ const listed = z.object({
 });
 export const modelList = z.object({ data: z.array(listed) });
 
-export function entryOf({ model, displayName, description, isDefault, ...told }: z.infer<typeof listed>): ModelEntry {
-  const { inputModalities: modalities, supportedReasoningEfforts: efforts } = told;
+export function entryOf({ model, displayName, description, isDefault, ...rest }: z.infer<typeof listed>): ModelEntry {
+  const { inputModalities: modalities, supportedReasoningEfforts: efforts } = rest;
   const capabilities = { images: modalities?.includes('image') ?? true, effort: efforts?.length !== 0 };
   return { id: model, name: displayName, default: isDefault, capabilities, ...(description !== '' && { description }) };
 }

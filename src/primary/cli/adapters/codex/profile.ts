@@ -28,7 +28,7 @@ const settings = {
   check_for_update_on_startup: false,
 } as const;
 
-/** These must hold in any version. The others save time, or keep the program from telling its maker things. */
+/** These must hold in any version. The others save time, or keep data of the host from the maker of the program. */
 const vital: readonly (keyof typeof settings)[] = [
   'web_search',
   'project_doc_max_bytes',
@@ -40,7 +40,7 @@ const harmless: ReadonlySet<string> = new Set(['unified_exec']);
 
 /**
  * Finds out how this version is made inert, and proves it: every feature that is on is switched off, and then nothing but
- * the prompt may be left of what a model would be told. Throws `cli_error` for a version where that can't be done. No API
+ * the prompt may be left of what a model would get. Throws `cli_error` for a version where that can't be done. No API
  * is asked.
  */
 export async function findProfile(consult: Consult): Promise<CodexProfile> {
@@ -77,7 +77,7 @@ const promptItem = z.object({
   content: z.tuple([z.object({ type: z.literal('input_text'), text: z.literal(canary) })]),
 });
 
-/** The program can print what it would tell a model: tools, instructions and files of the host would stand beside the prompt. */
+/** The program can print what it would send to a model: tools, instructions and files of the host would stand beside the prompt. */
 async function provePrompt(consult: Consult, { args, catalog }: CodexProfile): Promise<void> {
   const printed = jsonOf(await print(consult, ['debug', 'prompt-input', ...args, canary], catalog));
   if (!z.tuple([promptItem]).safeParse(printed).success) throw unusable('tells the model more than the prompt');
@@ -117,8 +117,8 @@ export interface CodexCatalog {
 const entry = z.looseObject({ slug: z.string(), default_reasoning_level: z.string().nullish().catch(null) });
 const printed = z.object({ models: z.array(entry).min(1) });
 
-/** What says how to talk with a model, and nothing of tools. Whatever else a version tells of one is left out. */
-const kept: ReadonlySet<string> = new Set([
+/** How to talk with a model, and nothing of tools. Every other field of an entry is left out. */
+const passedOn: ReadonlySet<string> = new Set([
   ...['slug', 'display_name', 'description', 'visibility', 'priority', 'supported_in_api', 'model_specialty'],
   ...['default_reasoning_level', 'supported_reasoning_levels', 'supports_reasoning_effort_updates'],
   ...['supports_reasoning_summaries', 'supports_reasoning_summary_parameter', 'default_reasoning_summary'],
@@ -150,7 +150,7 @@ export function safeCatalog(stdout: string): CodexCatalog | null {
   const { data } = printed.safeParse(jsonOf(stdout));
   if (data === undefined) return null;
   const models = data.models.map((model) => ({
-    ...Object.fromEntries(Object.entries(model).filter(([key]) => kept.has(key))),
+    ...Object.fromEntries(Object.entries(model).filter(([key]) => passedOn.has(key))),
     ...safe,
   }));
   const efforts = data.models.flatMap(({ slug, default_reasoning_level: level }) =>

@@ -8,7 +8,7 @@ import { type MessageContent, piecesOf } from '../common/transcript.js';
 export const requestIds = { initialize: 'initialize', thread: 'thread', history: 'history', turn: 'turn' } as const;
 
 /**
- * The thread of one conversation in one process. `none`: nobody has spoken yet. `starting`: it was asked for, and the turn
+ * The thread of one conversation in one process. `none`: there was no turn yet. `starting`: it was asked for, and the turn
  * waits until it is there. `open`: it takes turns. `unsafe`: it is not what was asked for.
  */
 type ThreadState =
@@ -31,7 +31,7 @@ const startedThread = z.object({
   sandbox: z.object({ type: z.string() }),
 });
 
-/** For each model the effort that it has when it is told none. */
+/** For each model its effort where a turn names none. */
 export type DefaultEfforts = ReadonlyMap<string, string>;
 
 /** Asked for as soon as the process runs, so that it is ready when the first turn comes. */
@@ -43,7 +43,7 @@ export const openingLines = [
   rpcNotification('initialized'),
 ].join('');
 
-/** Owns the thread of one codex process, and what it was told. */
+/** Owns the thread of one codex process, and the settings that it has. */
 export class CodexThread implements TurnWriter {
   readonly #defaultEfforts: DefaultEfforts;
   #state: ThreadState = { name: 'none' };
@@ -72,7 +72,7 @@ export class CodexThread implements TurnWriter {
     this.#asked = null;
   }
 
-  /** Whether the turn that was told last wants a value for a schema. */
+  /** Whether the last turn wants a value for a schema. */
   get asksForValue(): boolean {
     return this.#state.name === 'open' && this.#state.asksForValue;
   }
@@ -113,12 +113,12 @@ export class CodexThread implements TurnWriter {
     });
   }
 
-  /** An effort holds until another is told: without one, a turn after it is told the usual one of its model. */
+  /** An effort holds until the next one: a later turn without an effort gets the usual one of its model. */
   #effortOf({ effort, schema }: Turn): string | null {
     if (this.#state.name !== 'open') return effort;
-    const { effort: told, model } = this.#state;
-    this.#state = { ...this.#state, effort: effort ?? told, asksForValue: schema !== null };
-    return effort ?? (told === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
+    const { effort: current, model } = this.#state;
+    this.#state = { ...this.#state, effort: effort ?? current, asksForValue: schema !== null };
+    return effort ?? (current === null ? null : (this.#defaultEfforts.get(model) ?? 'medium'));
   }
 }
 

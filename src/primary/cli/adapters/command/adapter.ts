@@ -18,13 +18,13 @@ export interface CommandOptions {
   readonly ownName: string;
   /** How system text and history are written in front of the question. */
   readonly template: CommandTemplate;
-  /** Whether the answer goes without what the program tells a terminal, and without its last line ends. */
+  /** Whether the answer goes without commands to a terminal, and without its last line ends. */
   readonly stripAnsi: boolean;
 }
 
 /**
  * Any program that reads a prompt from stdin until its end and writes the answer to stdout: one turn a process.
- * `{model}` in an argument stands for the model. The exit code tells whether the answer is good.
+ * `{model}` in an argument stands for the model. The exit code shows whether the answer is good.
  */
 export function commandAdapter(
   command: readonly [program: string, ...args: string[]],
@@ -83,7 +83,7 @@ function empty({ stderr }: Exit): TurnEvent {
   return { type: 'turn-failed', reason: 'empty_answer', message, ...(said !== '' && { stderr: said }) };
 }
 
-/** How a program that knows no roles is told system text, history and question on its stdin. */
+/** How system text, history and question reach a program that knows no roles, on its stdin. */
 const templates = {
   /** The texts alone, with an empty line between them: who said what is lost. */
   plain: ({ system, history, text }) => [...(system === null ? [] : [system]), ...textsOf(history), text].join('\n\n'),

@@ -36,13 +36,13 @@ export function isKnownStatus(status: number): boolean {
 }
 
 export interface FailureReport {
-  /** The most telling first. `status` is that of HTTP. */
+  /** The most certain first. `status` is that of HTTP. */
   readonly codes: readonly (readonly [field: string, code: string | number | null | undefined])[];
   /** For the client. */
   readonly words: string;
   /** More words, which only the table reads. */
   readonly hidden?: string | undefined;
-  /** The turn; null where the program has been told nothing of a client. */
+  /** The turn; null where the program has received nothing of a client. */
   readonly asked: Turn | null;
   /** The reason where no code gives one, whatever the words say. */
   readonly uncoded?: CliReason | undefined;
@@ -98,7 +98,7 @@ export function wordsOfApi(words: string): string {
   return apiError.safeParse(jsonOf(words)).data?.error.message ?? words;
 }
 
-/** The service holds jobs back for these, so no client may bring them about with its own words. */
+/** For these the service starts no further jobs, so no client may bring them about with its own words. */
 const heldFor: ReadonlySet<CliReason> = new Set(['auth', 'quota']);
 
 /** UTF-16 units of an error that are read. */
@@ -114,7 +114,7 @@ const gap = ' … ';
 
 /**
  * The reason that the words of an error give, without the strings of the request `asked`: an error often repeats the
- * name of the model, or a part of the prompt. `asked` is null where the program has been told nothing of a client.
+ * name of the model, or a part of the prompt. `asked` is null where the program has received nothing of a client.
  */
 function reasonInWords(words: string, rows: readonly WordRow[], asked: Turn | null): CliReason | undefined {
   const own = asked === null ? [] : stringsOf(asked);

@@ -20,7 +20,7 @@ export function promptPieces(turn: Turn): readonly PromptPiece[] {
 }
 
 /**
- * A further message to a program that was told a transcript before. One that holds the usual mark could forge a line of
+ * A further message to a program that has a transcript already. One that holds the usual mark could forge a line of
  * that, so it stands in a transcript of its own.
  */
 export function furtherPieces({ text, images }: Turn): readonly PromptPiece[] {
@@ -51,12 +51,12 @@ export function piecesOf({ text, images = [] }: MessageContent): readonly Prompt
   return [...pieces, text.slice(sorted.at(-1)?.at ?? 0)];
 }
 
-/** Seven units: V8 looks for less by the first letter alone, which is slow in a text full of that letter. */
+/** Seven units: V8 searches for less by the first letter alone, which is slow in a text full of that letter. */
 const usualMark = 'turn-11';
 
 /**
- * The same one over and over keeps what a program may cache of an earlier transcript. Where a message holds it, a number
- * that nobody can foresee is taken, so that no text makes the search long.
+ * The same one over and over keeps what a program may cache of an earlier transcript. Where a message holds it, a random
+ * number is taken, so that no text makes the search long.
  */
 function freshMark(messages: readonly TranscriptMessage[]): string {
   let mark = usualMark;

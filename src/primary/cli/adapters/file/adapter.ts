@@ -97,7 +97,7 @@ const answers: ReadonlyMap<string, z.ZodType> = new Map<string, z.ZodType>([
   ['listModels', modelsShape],
 ]);
 
-/** The names that members had before. Files that use them go on working. */
+/** The names that members had before. Files that use them still work. */
 const formerNames: ReadonlyMap<string, string> = new Map([['protocol', 'dialogue']]);
 
 type Call = (...given: readonly unknown[]) => unknown;
@@ -176,7 +176,7 @@ function events(from: unknown): readonly DecoderEvent[] {
   return Array.from(list, (event) => checked(eventShape, event));
 }
 
-/** A promise where none belongs is awaited by nobody, and its rejection would end the service. */
+/** A promise where none belongs is never awaited, and its rejection would end the service. */
 function atOnce<T>(value: T): T {
   if (!(value instanceof Promise)) return value;
   value.catch(() => {});

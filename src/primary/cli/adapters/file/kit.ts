@@ -27,13 +27,13 @@ export const adapterKit = {
   promptOf,
   /** The end of a turn whose program has exited in the middle of it. */
   crashed,
-  /** The usage of a turn whose program tells nothing of it. */
+  /** The usage of a turn whose program reports none. */
   unknownUsage,
 } as const;
 
 export type AdapterKit = typeof adapterKit;
 
-/** What the file is told. */
+/** What the file gets. */
 export interface AdapterFileOptions {
   /** `MODEL_API_CLI_COMMAND`, as words; null where it is not set. */
   readonly command: readonly [program: string, ...args: string[]] | null;
