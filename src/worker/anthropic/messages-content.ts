@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
+import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   imageOf,
   joined,
@@ -12,7 +13,6 @@ import {
   resultParts,
   textAt,
 } from '../jobs/message-parts.js';
-import { ignoredIn, partFieldIn } from '../jobs/parsed-request.js';
 import {
   type Block,
   type BlockContent,

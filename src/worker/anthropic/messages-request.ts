@@ -1,8 +1,7 @@
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
-import type { RequestedSchema } from '../jobs/job-request.js';
+import { ignoredFields, ignoredIn, type ParsedRequest, type RequestedSchema, sdkJob } from '../jobs/job-request.js';
 import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
-import { ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/parsed-request.js';
 import { ignoredInMessages, imageFieldOf, spokenIn } from './messages-content.js';
 import type { MessagesRequest } from './messages-schema.js';
 

@@ -12,8 +12,7 @@ import {
   SdkStream,
   type StreamFormat,
 } from '../jobs/answer-format.js';
-import { requestOf } from '../jobs/job-request.js';
-import { type ParsedRequest, setIgnored } from '../jobs/parsed-request.js';
+import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from './errors.js';
 import { parseMessages } from './messages-request.js';

@@ -16,10 +16,16 @@ import { RelayError } from '../../shared/errors.js';
 import type { WorkerSettings } from '../../shared/ipc/protocol.js';
 import { queryOf, readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
-import { untilGone } from '../http/disconnect.js';
 import type { AsyncHandler, Handler, Primary } from '../http/exchange.js';
-import { sendJson, sendPieces } from '../http/responses.js';
-import { JsonTranscript, MarkdownTranscript, type PieceOrder, type TranscriptWriter, written } from './transcripts.js';
+import { sendJson, untilGone } from '../http/responses.js';
+import {
+  JsonTranscript,
+  MarkdownTranscript,
+  type PieceOrder,
+  sendPieces,
+  type TranscriptWriter,
+  written,
+} from './transcripts.js';
 
 /** Refuses to show what was said, where the operator wants that. */
 export function readBackGuard({ readBack }: Pick<WorkerSettings, 'readBack'>): Handler {

@@ -4,8 +4,8 @@ import type { WaitReason } from '../../shared/job.js';
 import { type EventStream, eventText } from '../http/event-stream.js';
 import type { Primary } from '../http/exchange.js';
 import { type CompletedAnswer, eventIn, type StreamFormat } from '../jobs/answer-format.js';
-import { storedBody } from '../jobs/answer-text.js';
-import { follow } from '../jobs/job-stream.js';
+import { storedBody } from '../jobs/background.js';
+import { follow } from '../jobs/run-job.js';
 import { endedJob } from '../openai/responses.js';
 import { OwnStream, ownFormats } from './ask.js';
 

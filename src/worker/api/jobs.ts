@@ -5,12 +5,11 @@ import type { BackgroundJobView } from '../../shared/background.js';
 import { timestamp } from '../../shared/clock.js';
 import { fromWire, invalid } from '../../shared/errors.js';
 import { queryOf } from '../http/body.js';
-import { untilGone, workerLeaves } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
-import { errorBodyOf, sendBody, sendJson } from '../http/responses.js';
+import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
-import { storedBody } from '../jobs/answer-text.js';
+import { storedBody } from '../jobs/background.js';
 import type { JobParts } from '../jobs/run-job.js';
 import { formatOf, sendJobEvents } from './job-events.js';
 

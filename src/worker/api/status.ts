@@ -1,9 +1,9 @@
 import { withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
+import { untilGone } from '../http/responses.js';
 import { Audience } from './status-audience.js';
 
 /** Each holds a connection, and what its client has not taken yet. */

@@ -1,4 +1,6 @@
 import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/transcript.js';
+import type { Reply } from '../http/exchange.js';
+import { write } from '../http/responses.js';
 
 /** Writes a conversation out, part by part, in one form. */
 export interface TranscriptWriter {
@@ -133,4 +135,31 @@ export class MarkdownTranscript implements TranscriptWriter {
     this.#endsWithReturn = text.endsWith('\r');
     return rest.replace(/\r\n?|\n/g, '\n> ').replace(controlCharacters, '\ufffd');
   }
+}
+
+/** UTF-16 units that wait before anything is sent. What is no longer has a Content-Length, and can still become an error. */
+const maxUnsentLength = 32 * 1024;
+
+/**
+ * Sends text as it comes, no faster than the client takes it. What fails after the first bytes were sent cuts the
+ * response off.
+ */
+export async function sendPieces(
+  res: Reply,
+  headers: Readonly<Record<string, string>>,
+  pieces: AsyncIterable<string>,
+  signal: AbortSignal,
+): Promise<void> {
+  let unsent = '';
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    unsent += piece;
+    if (unsent.length <= maxUnsentLength) continue;
+    if (!res.headersSent) res.writeHead(200, headers);
+    if (res.req.method === 'HEAD') return void res.end();
+    await write(res, unsent, signal);
+    unsent = '';
+  }
+  if (!res.headersSent) res.writeHead(200, { ...headers, 'Content-Length': Buffer.byteLength(unsent) });
+  res.end(unsent);
 }

@@ -1,14 +1,15 @@
 import { isUtf8 } from 'node:buffer';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Request } from 'express';
 import type { z } from 'zod';
 import { legacyPayload } from '../../shared/api/chat.js';
 import { withResolvers } from '../../shared/async/promises.js';
 import { holderOf } from '../../shared/client.js';
+import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
-import { JsonStructure } from '../../shared/text/json-structure.js';
+import { stopReadsWhile } from '../../shared/node-internals/connections.js';
 import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
-import { PacedReading } from './paced-reading.js';
 import { answerRefusal, refusals } from './refusal.js';
 
 /** Reads and checks a JSON body. Body parsers take other encodings, replace bad UTF-8 and answer 413 late. */
@@ -149,4 +150,187 @@ export function queryOf<T>({ query }: Pick<Request, 'query'>, name: string, sche
   const { success, data, error } = schema.safeParse(value);
   if (success) return data;
   throw invalid(name, error?.issues[0]?.message ?? 'is not valid');
+}
+
+/** A piece costs as much as a large one: a chunked body may come in pieces of one byte. */
+const smallPieceBytes = 512;
+/** After so many a body rests, and for how long for each of them: so one connection takes some 5 % of a core at most. */
+const maxPieces = 1024;
+const leastRestMsPerPiece = 0.015;
+/** More of them than this share what so many take: 20 % of a core. */
+const maxShares = 4;
+
+/** Owns the number of bodies in small pieces that one worker reads. Clients may go at once and leave theirs in the kernel. */
+export class ReadingPace {
+  readonly clock: Clock;
+  #count = 0;
+
+  constructor(clock: Clock) {
+    this.clock = clock;
+  }
+
+  get restMsPerPiece(): number {
+    return leastRestMsPerPiece * Math.max(1, this.#count / maxShares);
+  }
+
+  begin(): void {
+    this.#count++;
+  }
+
+  end(): void {
+    this.#count--;
+  }
+}
+
+/**
+ * Owns whether one body is read at the moment. It stops the socket instead of the body: Node goes on reading for a body
+ * that is paused, and keeps each piece with some hundred bytes of its own.
+ */
+export class PacedReading {
+  readonly #req: IncomingMessage;
+  readonly #pace: ReadingPace;
+  #pieces = 0;
+  #isWaiting = false;
+  #isResting = false;
+  #isCounted = false;
+  #stopTimer: StopTimer = () => {};
+
+  constructor(req: IncomingMessage, pace: ReadingPace) {
+    this.#req = req;
+    this.#pace = pace;
+    stopReadsWhile(req, () => this.#isStopped);
+    req.once('close', () => this.#end());
+  }
+
+  /** To be called with each piece. */
+  took({ length }: Buffer): void {
+    if (length < smallPieceBytes) this.#pieces++;
+    if (this.#pieces >= maxPieces && !this.#isResting) this.#rest();
+  }
+
+  pause(): void {
+    this.#isWaiting = true;
+    this.#req.socket.pause();
+  }
+
+  resume(): void {
+    if (!this.#isWaiting) return;
+    this.#isWaiting = false;
+    this.#goOn();
+  }
+
+  get #isStopped(): boolean {
+    return this.#isWaiting || this.#isResting;
+  }
+
+  /**
+   * The rest grows with the pieces, those included that were read already. It is up to twice as long by chance: else many
+   * bodies that began together would all be read in the same turn of the loop.
+   */
+  #rest(): void {
+    this.#isResting = true;
+    this.#req.socket.pause();
+    if (!this.#isCounted) this.#pace.begin();
+    this.#isCounted = true;
+    void endOfLoopTurn().then(() => {
+      const restMs = this.#pieces * this.#pace.restMsPerPiece * (1 + Math.random());
+      if (this.#isResting) this.#stopTimer = this.#pace.clock.after(restMs, () => this.#rested());
+    });
+  }
+
+  #rested(): void {
+    this.#pieces = 0;
+    this.#isResting = false;
+    this.#goOn();
+  }
+
+  /** The socket may have a further request. */
+  #end(): void {
+    this.#stopTimer();
+    if (this.#isCounted) this.#pace.end();
+    this.#isCounted = false;
+    this.#isWaiting = false;
+    this.#rested();
+  }
+
+  #goOn(): void {
+    if (!this.#isStopped) this.#req.socket.resume();
+  }
+}
+
+/** Reads and drops what comes of a body that nobody reads. Node itself would do so without a rest. */
+function dropBody(req: IncomingMessage, pace: ReadingPace): void {
+  if (req.complete || req.listenerCount('data') > 0) return;
+  const reading = new PacedReading(req, pace);
+  req.on('data', (piece: Buffer) => reading.took(piece));
+  req.read(0); // from here on Node takes it for read, and drops nothing of it itself
+}
+
+/** Nobody reads a body but that of a POST, and that not always. */
+export function dropUnread(req: IncomingMessage, res: ServerResponse, pace: ReadingPace): void {
+  if (req.headers['transfer-encoding'] === undefined) return;
+  if (req.method === 'POST') res.once('prefinish', () => dropBody(req, pace));
+  else dropBody(req, pace);
+}
+
+/** Values are elements of lists and fields of objects. */
+export interface StructureLimits {
+  readonly maxValues: number;
+  readonly maxDepth: number;
+}
+
+const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
+const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
+/** Blanks of JSON are all up to it. */
+const space = 0x20;
+
+/**
+ * Counts the values and the depth of one JSON text over its bytes, as they arrive. The parser takes some hundred bytes of
+ * memory for each bracket, and blocks the loop for seconds. Of a text that is no JSON it counts what the parser reads
+ * before it stops.
+ */
+export class JsonStructure {
+  readonly #limits: StructureLimits;
+  #values = 0;
+  #depth = 0;
+  #isInString = false;
+  #isEscaped = false;
+  /** The last byte that is no blank has opened a list or an object: the next one says whether it is empty. */
+  #hasOpened = false;
+
+  constructor(limits: StructureLimits) {
+    this.#limits = limits;
+  }
+
+  /** What is wrong with the text up to here; null while it keeps to the limits. Takes a millisecond or two for a megabyte. */
+  take(bytes: Uint8Array): string | null {
+    const { maxValues, maxDepth } = this.#limits;
+    for (let at = 0; at < bytes.length; at++) {
+      if (this.#isInString) at = this.#endOfString(bytes, at);
+      else this.#count(bytes[at] as number);
+      if (this.#values > maxValues) return `must hold ${maxValues} values at most`;
+      if (this.#depth > maxDepth) return `must be nested ${maxDepth} levels deep at most`;
+    }
+    return null;
+  }
+
+  /** The place of the quote that ends the string, or the length where it goes on in the next bytes. */
+  #endOfString(bytes: Uint8Array, from: number): number {
+    let at = this.#isEscaped ? from + 1 : from;
+    this.#isEscaped = false;
+    while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
+    this.#isEscaped = at > bytes.length;
+    this.#isInString = at >= bytes.length;
+    return at;
+  }
+
+  #count(byte: number): void {
+    if (byte <= space) return;
+    const isFirst = this.#hasOpened && byte !== closeList && byte !== closeObject;
+    if (isFirst || byte === comma) this.#values++;
+    this.#hasOpened = byte === openList || byte === openObject;
+    if (this.#hasOpened) this.#depth++;
+    else if (byte === closeList || byte === closeObject) this.#depth--;
+    else this.#isInString = byte === quote;
+  }
 }

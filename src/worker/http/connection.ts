@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { UnreadWatch } from '../../shared/node-internals/connections.js';
+import { dropUnread, type ReadingPace } from './body.js';
 import type { Reply } from './exchange.js';
-import { dropUnread, type ReadingPace } from './paced-reading.js';
 import { answerRefusal, type HttpRefusal, refusals } from './refusal.js';
 
 export type Listener = (req: IncomingMessage, res: ServerResponse<IncomingMessage> & { req: IncomingMessage }) => void;

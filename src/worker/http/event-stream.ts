@@ -1,8 +1,8 @@
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { RelayError } from '../../shared/errors.js';
 import type { Reply } from './exchange.js';
+import type { SentBody } from './responses.js';
 import { notRecorded, write } from './responses.js';
-import type { SentBody } from './sent-answer.js';
 
 /** Proxies close a connection that stays silent. */
 const pingMs = 15_000;
@@ -58,7 +58,7 @@ export class EventStream implements Disposable {
   /** As `write`, for the last events. No ping comes between their pieces. */
   async writeLast(events: SentBody | string, signal: AbortSignal): Promise<void> {
     this.begin();
-    const isRecorded = (await this.#res.locals.idempotent?.record({ status: 200, type, last: events })) ?? true;
+    const isRecorded = (await this.#res.locals.idempotent?.record(200, type, events)) ?? true;
     if (!isRecorded) await write(this.#res, notRecordedLine, signal);
     const short = typeof events === 'string' ? events : events.short;
     if (short !== null) return this.write(short, signal);

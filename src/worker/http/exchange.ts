@@ -6,9 +6,8 @@ import type { Peer } from '../../shared/ipc/peer.js';
 import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/protocol.js';
 import type { JobUsage, Outcome } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
-import { isEndless, type RouteLabel } from './known-responses.js';
-import type { HttpMetrics } from './metrics.js';
-import type { IdempotentRequest } from './sent-answer.js';
+import type { KeyedRequest } from './idempotency.js';
+import { type HttpMetrics, isEndless, type RouteLabel } from './metrics.js';
 
 /** What the request log says of a job. */
 export interface JobFigures extends JobUsage {
@@ -44,7 +43,7 @@ export interface Exchange extends Record<string, unknown> {
   /** How errors are told, where not as this service tells them. */
   errorForm: ErrorForm | null;
   /** Of a request that is to run a model once, however often it is sent. */
-  idempotent: IdempotentRequest | null;
+  idempotent: KeyedRequest | null;
   /** How the request's job is doing, if it has one. */
   job: JobProgress | null;
 }

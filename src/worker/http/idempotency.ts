@@ -1,12 +1,9 @@
 import { createHash } from 'node:crypto';
 import type { Request } from 'express';
 import { invalid, isCancelled, isDefect, toRelayError } from '../../shared/errors.js';
-import type { ClaimItem, ClaimOrder, RecordedAnswer, RecordedBegin } from '../../shared/ipc/idempotency.js';
-import { untilGone } from './disconnect.js';
+import { type ClaimItem, type ClaimOrder, maxRecordedBytes, type RecordedBegin } from '../../shared/ipc/idempotency.js';
 import type { Handler, Primary, Reply } from './exchange.js';
-import { Recording } from './recording.js';
-import { sendRecordedError, write } from './responses.js';
-import type { AnswerManner, IdempotentRequest, LastOfAnswer } from './sent-answer.js';
+import { type SentBody, sendRecordedError, untilGone, write } from './responses.js';
 
 /** Has a request with an `Idempotency-Key` run a model once, however often it is sent. */
 export function idempotency(primary: Primary): Handler {
@@ -15,6 +12,15 @@ export function idempotency(primary: Primary): Handler {
     if (key !== null) res.locals.idempotent = new KeyedRequest(primary, res, key);
     next();
   };
+}
+
+/** How an answer is asked for, as far as the body alone does not say so. */
+type AnswerManner = 'plain' | 'stream' | 'background';
+
+/** Answers once for each key: with the recorded answer, where there is one. A request without a key is always answered. */
+export async function onceFor(res: Reply, manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
+  const { idempotent } = res.locals;
+  await (idempotent === null ? answer() : idempotent.once(manner, answer));
 }
 
 const name = 'Idempotency-Key';
@@ -50,14 +56,16 @@ const answerHeaders = [
 
 const accepted = 202;
 
-/** Owns the claim of one request on its key, and the recording of its answer. */
-class KeyedRequest implements IdempotentRequest {
+/** Owns the claim of one request on its key, and the bytes of its answer as they are sent, up to the bound of what is stored. */
+export class KeyedRequest {
   readonly key: string;
   readonly #primary: Primary;
   readonly #res: Reply;
   readonly #digest = createHash('sha256');
-  /** Null before the key is claimed, and once the answer is stored or can no longer be. */
-  #recording: Recording | null = null;
+  /** Null before the key is claimed, and once the answer is stored or is not to be. */
+  #claim: number | null = null;
+  #pieces: Buffer[] = [];
+  #bytes = 0;
 
   constructor(primary: Primary, res: Reply, key: string) {
     this.#primary = primary;
@@ -65,17 +73,22 @@ class KeyedRequest implements IdempotentRequest {
     this.key = key;
   }
 
+  /** The body is part of what makes a request the same. */
   read(body: Buffer): void {
     this.#digest.update(body);
   }
 
+  /**
+   * Calls `answer` for the first request with the key, and records what it sends; sends the recorded answer to each later
+   * one. Rejects with `idempotency_mismatch` and `idempotency_in_progress`.
+   */
   async once(manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
     const order = { client: this.#res.locals.client, key: this.key, digest: this.#digestOf(manner) };
     const claim = this.#primary.stream('claim', order);
     try {
       const first = (await claim.next()).value as ClaimItem;
       if (first.type === 'recorded') return await this.#sendAgain(order, first.answer);
-      this.#recording = new Recording((recorded) => this.#store(first.claim, recorded));
+      this.#claim = first.claim;
       await answer();
     } catch (error) {
       await this.#failWith(error);
@@ -84,22 +97,49 @@ class KeyedRequest implements IdempotentRequest {
     }
   }
 
+  /** Records what is sent now. */
   add(piece: string | Buffer): void {
-    this.#recording?.add(piece);
+    if (this.#claim !== null) this.#push(piece);
   }
 
+  #push(piece: string | Buffer): void {
+    if (this.#isTooLong) return;
+    const bytes = Buffer.from(piece);
+    this.#bytes += bytes.length;
+    if (this.#isTooLong) this.#pieces = [];
+    else this.#pieces.push(bytes);
+  }
+
+  /** The answer is not recorded. */
   drop(): void {
-    this.#recording = null;
+    this.#claim = null;
+    this.#pieces = [];
   }
 
-  async record({ status, type, last }: LastOfAnswer): Promise<boolean> {
-    const recording = this.#recording;
-    if (recording === null || !this.#isBinding(status)) return true;
-    this.#recording = null;
-    if (typeof last === 'string') recording.add(last);
-    else await recording.addAll(last.pieces());
-    const headers = { ...this.#headers(), 'Content-Type': type };
-    return recording.finish({ status, headers, error: this.#res.locals.error });
+  /**
+   * Has the answer stored before the last of it is sent: a client that has all of it is never answered by a second run.
+   * Resolves with false where that fails; true where an answer that never reached the model is not to be stored.
+   */
+  async record(status: number, type: string, last: SentBody | string): Promise<boolean> {
+    const claim = this.#claim;
+    if (claim === null || !this.#isBinding(status)) return true;
+    this.#claim = null; // a failure from here on is no answer
+    for await (const piece of typeof last === 'string' ? [last] : last.pieces()) {
+      this.#push(piece);
+      if (this.#isTooLong) break;
+    }
+    const body = Buffer.concat(this.#pieces).toString();
+    this.#pieces = [];
+    if (this.#isTooLong) return false;
+    const set = answerHeaders.filter((header) => this.#res.hasHeader(header));
+    const headers = Object.fromEntries(set.map((header) => [header, String(this.#res.getHeader(header))]));
+    const answer = { status, headers: { ...headers, 'Content-Type': type }, error: this.#res.locals.error, body };
+    const failed = { isRecorded: false };
+    return (await this.#primary.call('record', { claim, answer }).catch(() => failed)).isRecorded;
+  }
+
+  get #isTooLong(): boolean {
+    return this.#bytes > maxRecordedBytes;
   }
 
   /** The name of the client is part of the key, not of the request. */
@@ -107,12 +147,6 @@ class KeyedRequest implements IdempotentRequest {
     const { req, locals } = this.#res;
     const body = this.#digest.digest('hex');
     return createHash('sha256').update(`${req.method} ${locals.route} ${manner} ${body}`).digest('hex');
-  }
-
-  async #store(claim: number, answer: RecordedAnswer): Promise<boolean> {
-    const failed = { isRecorded: false };
-    const { isRecorded } = await this.#primary.call('record', { claim, answer }).catch(() => failed);
-    return isRecorded;
   }
 
   /**
@@ -124,14 +158,9 @@ class KeyedRequest implements IdempotentRequest {
     return (hasStarted || status === accepted) && !this.#res.hasHeader('Retry-After');
   }
 
-  #headers(): Record<string, string> {
-    const set = answerHeaders.filter((header) => this.#res.hasHeader(header));
-    return Object.fromEntries(set.map((header) => [header, String(this.#res.getHeader(header))]));
-  }
-
   /** A failure after the start is an answer like any other. */
   async #failWith(error: unknown): Promise<void> {
-    if (isCancelled(error) || this.#res.headersSent || this.#recording === null) throw error;
+    if (isCancelled(error) || this.#res.headersSent || this.#claim === null) throw error;
     await sendRecordedError(this.#res, toRelayError(error));
     if (isDefect(error)) throw error; // it belongs in the log, too
   }

@@ -1,6 +1,8 @@
 import type { NextFunction, Request } from 'express';
 import type { ErrorBody } from '../../shared/api/error.js';
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import {
+  cancelled,
   httpStatusOf,
   invalid,
   isCancelled,
@@ -11,27 +13,22 @@ import {
 } from '../../shared/errors.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
 import type { ErrorForm, Handler, Reply } from './exchange.js';
-import type { SentBody } from './sent-answer.js';
+
+/** JSON or events that are sent piece by piece, where they are long. */
+export interface SentBody {
+  /** All of it, where it is short; else null. */
+  readonly short: string | null;
+  /** Bytes of the whole; null where nobody has counted them. */
+  length(): Promise<number | null>;
+  pieces(): AsyncIterable<string | Buffer>;
+}
 
 /** Resolves when the client has room for more; rejects with the signal's reason when it has gone. */
 export async function write(res: Reply, piece: string | Buffer, signal: AbortSignal): Promise<void> {
-  if (!res.write(piece)) await drained(res, signal);
-}
-
-function drained(res: Reply, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve, reject) => {
-    const onDrain = () => {
-      signal.removeEventListener('abort', onAbort);
-      resolve();
-    };
-    const onAbort = () => {
-      res.off('drain', onDrain);
-      reject(signal.reason);
-    };
-    if (signal.aborted) return reject(signal.reason);
-    res.once('drain', onDrain);
-    signal.addEventListener('abort', onAbort, { once: true });
-  });
+  if (res.write(piece)) return;
+  const { promise, resolve } = withResolvers();
+  res.once('drain', resolve);
+  await orAborted(promise, signal).finally(() => res.off('drain', resolve));
 }
 
 /** Says of an answer to a request with a key that it is not stored. */
@@ -60,7 +57,7 @@ export async function sendRecorded(res: Reply, text: string, status = 200): Prom
 }
 
 async function record(res: Reply, last: SentBody | string, status: number): Promise<void> {
-  const isRecorded = (await res.locals.idempotent?.record({ status, type: jsonType, last })) ?? true;
+  const isRecorded = (await res.locals.idempotent?.record(status, jsonType, last)) ?? true;
   if (!isRecorded) res.set(notRecorded.name, notRecorded.value);
 }
 
@@ -88,7 +85,7 @@ export function errorBodyOf(error: RelayError, requestId: string): ErrorBody {
   };
 }
 
-/** A client that was cancelled by mistake, because its worker's channel has closed, is told of our fault. */
+/** A client that was cancelled by mistake, because its worker's channel has closed, gets the code of a fault of ours. */
 export function publicCodeOf({ code }: RelayError): PublicCode {
   return code === 'cancelled' ? 'internal_error' : code;
 }
@@ -116,33 +113,6 @@ function beginError(res: Reply, error: RelayError): ReturnType<ErrorForm> {
   const code = publicCodeOf(error);
   res.locals.error = code;
   return (res.locals.errorForm ?? ownForm)(error, res.locals.requestId);
-}
-
-/** UTF-16 units that are held before anything is sent. What is no longer has a Content-Length, and can still become an error. */
-const maxHeldLength = 32 * 1024;
-
-/**
- * Sends text as it comes, no faster than the client takes it. What fails after the first bytes were sent cuts the
- * response off.
- */
-export async function sendPieces(
-  res: Reply,
-  headers: Readonly<Record<string, string>>,
-  pieces: AsyncIterable<string>,
-  signal: AbortSignal,
-): Promise<void> {
-  let held = '';
-  for await (const piece of pieces) {
-    signal.throwIfAborted();
-    held += piece;
-    if (held.length <= maxHeldLength) continue;
-    if (!res.headersSent) res.writeHead(200, headers);
-    if (res.req.method === 'HEAD') return void res.end();
-    await write(res, held, signal);
-    held = '';
-  }
-  if (!res.headersSent) res.writeHead(200, { ...headers, 'Content-Length': Buffer.byteLength(held) });
-  res.end(held);
 }
 
 export const notFound: Handler = () => {
@@ -176,4 +146,32 @@ function comesTooLate(thrown: unknown, res: Reply): boolean {
 /** Express throws a URIError for a path that can't be decoded. */
 function isBadPath(thrown: unknown): boolean {
   return thrown instanceof URIError;
+}
+
+/** A client that follows something which goes on asks another worker. */
+export const workerLeaves = cancelled('the worker ends');
+
+/**
+ * A signal that is aborted when the client goes away before its answer has been sent, until it is disposed. A client that
+ * has closed only its own half counts as gone: Node would close the other half only when all data has been read. It is
+ * aborted with `workerLeaves` by `closing`, too.
+ */
+export function untilGone(res: Reply, closing?: AbortSignal): Disposable & { readonly signal: AbortSignal } {
+  const controller = new AbortController();
+  const { socket } = res;
+  const gone = () => {
+    if (!res.writableFinished) controller.abort(cancelled('the client has gone'));
+  };
+  const leave = () => controller.abort(workerLeaves);
+  if (res.destroyed || socket?.destroyed || socket?.readableEnded) gone();
+  res.once('close', gone);
+  socket?.once('end', gone);
+  closing?.addEventListener('abort', leave, { once: true });
+  if (closing?.aborted) leave();
+  const stop = () => {
+    res.off('close', gone);
+    socket?.off('end', gone);
+    closing?.removeEventListener('abort', leave);
+  };
+  return { signal: controller.signal, [Symbol.dispose]: stop };
 }

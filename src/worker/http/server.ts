@@ -3,8 +3,8 @@ import type { Socket } from 'node:net';
 import type { StopTimer } from '../../shared/clock.js';
 import { closeGently, isUnixSocket } from '../../shared/node-internals/connections.js';
 import { listenOn } from '../../shared/node-internals/listening-socket.js';
+import type { ReadingPace } from './body.js';
 import { Connection, type Listener } from './connection.js';
-import type { ReadingPace } from './paced-reading.js';
 import { answerRaw, type RefusalParts, refusalOf, tunnelRefusal } from './refusal.js';
 
 const httpLimits = {

@@ -1,34 +1,19 @@
 import { randomUUID } from 'node:crypto';
-import type { BackgroundJobView } from '../../shared/background.js';
-import type { JobDone } from '../../shared/job.js';
-import type { Primary } from '../http/exchange.js';
-import type { SentBody } from '../http/sent-answer.js';
-import { type CompletedAnswer, completed } from './answer-format.js';
-import { joined, valueIn } from './sent-json.js';
+import { StringDecoder } from 'node:string_decoder';
+import type { SentBody } from '../http/responses.js';
 import type { SpillFile, SpillFolder } from './spill-folder.js';
 
 /** UTF-16 units of an answer that stay in memory: a slow reader needs its answer for long. */
 const maxInMemory = 32 * 1024;
 
-/** The text of an answer outside of memory, escaped as in a JSON string. */
-type LongText = Pick<SentBody, 'length' | 'pieces'>;
-
-/** Which background job, and who asks for its answer. */
-export interface JobKey {
-  readonly id: string;
-  readonly client: string;
-}
-
 /**
- * Owns the text of one answer, escaped as in a JSON string, without the quotes. A long one is in a file while its job
- * runs, and in the store once a background job has ended. A pair of surrogates that comes in two halves is two escapes,
- * which a reader joins again.
+ * Owns the text of the answer of one job that runs, escaped as in a JSON string, without the quotes. A long one is in a
+ * file. A pair of surrogates that comes in two halves is two escapes, which a reader joins again.
  */
 export class AnswerText implements SentBody, AsyncDisposable {
   readonly #folder: Pick<SpillFolder, 'file'> | null;
   /** What comes before the text in memory. */
   #file: SpillFile | null = null;
-  #stored: LongText | null = null;
   #inMemory: string[] = [];
   #units = 0;
   #canSpill: boolean;
@@ -37,21 +22,6 @@ export class AnswerText implements SentBody, AsyncDisposable {
   constructor(folder: Pick<SpillFolder, 'file'> | null) {
     this.#folder = folder;
     this.#canSpill = folder !== null;
-  }
-
-  /** The answer of a background job that has succeeded. Rejects with `not_found` where it has expired. */
-  static async stored(primary: Primary, job: JobKey): Promise<{ readonly text: AnswerText; readonly end: JobDone }> {
-    const answer = new AnswerText(null);
-    for (let from = 0; ; ) {
-      const { text, end } = await primary.call('jobAnswer', { ...job, from });
-      if (text === '') return { text: answer, end };
-      await answer.add(text);
-      from += text.length;
-      if (from <= maxInMemory) continue;
-      answer.#forgetMemory();
-      answer.#stored = { length: async () => null, pieces: () => storedPieces(primary, job) };
-      return { text: answer, end };
-    }
   }
 
   async add(text: string): Promise<void> {
@@ -69,32 +39,22 @@ export class AnswerText implements SentBody, AsyncDisposable {
 
   /** The whole text, where all of it is in memory; else null. */
   get short(): string | null {
-    return this.#outside === null ? this.#inMemory.join('') : null;
+    return this.#file === null ? this.#inMemory.join('') : null;
   }
 
-  async length(): Promise<number | null> {
-    const outside = this.#outside === null ? 0 : await this.#outside.length();
-    return outside === null ? null : this.#inMemory.reduce((sum, piece) => sum + Buffer.byteLength(piece), outside);
+  async length(): Promise<number> {
+    const inFile = (await this.#file?.length()) ?? 0;
+    return this.#inMemory.reduce((sum, piece) => sum + Buffer.byteLength(piece), inFile);
   }
 
   async *pieces(): AsyncGenerator<string | Buffer> {
-    yield* this.#outside?.pieces() ?? [];
+    yield* this.#file?.pieces() ?? [];
     yield* this.#inMemory;
   }
 
-  /**
-   * JSON in which the text stands, once or several times. `write` writes it for any text, which may stand in JSON strings
-   * only; with `isStructured` also for any value, which the text is then: undefined where the model has given none.
-   */
+  /** As `bodyAround` this text. */
   body(isStructured: boolean, write: (text: string, value: string | undefined) => string): SentBody {
-    const [text, value] = [randomUUID(), randomUUID()];
-    const hasValue = isStructured && this.short !== '';
-    const texts = new Map([
-      [text, this],
-      [JSON.stringify(value), valueIn(this)],
-    ]);
-    const written = write(text, hasValue ? value : undefined).split(new RegExp(`(${[...texts.keys()].join('|')})`));
-    return joined(written.map((part) => texts.get(part) ?? part));
+    return bodyAround(this, isStructured, write);
   }
 
   /** Where the disk takes no more, the rest stays in memory, as all of it would without a disk. */
@@ -102,10 +62,6 @@ export class AnswerText implements SentBody, AsyncDisposable {
     this.#file ??= (await this.#folder?.file()) ?? null;
     this.#canSpill = (await this.#file?.append(Buffer.from(this.#inMemory.join('')))) ?? false;
     if (this.#canSpill) this.#forgetMemory();
-  }
-
-  get #outside(): LongText | null {
-    return this.#file ?? this.#stored;
   }
 
   #forgetMemory(): void {
@@ -116,35 +72,93 @@ export class AnswerText implements SentBody, AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     const file = this.#file;
     this.#file = null;
-    this.#stored = null;
     this.#forgetMemory();
     await file?.close();
   }
 }
 
-async function* storedPieces(primary: Primary, job: JobKey): AsyncGenerator<string> {
-  for (let from = 0; ; ) {
-    const { text } = await primary.call('jobAnswer', { ...job, from });
-    if (text === '') return;
-    from += text.length;
-    yield escaped(text);
-  }
+/**
+ * JSON in which a text stands, once or several times. `write` writes it for any text, which may stand in JSON strings
+ * only; with `isStructured` also for any value, which the text is then: undefined where the model has given none.
+ */
+export function bodyAround(
+  answer: SentBody,
+  isStructured: boolean,
+  write: (text: string, value: string | undefined) => string,
+): SentBody {
+  const [text, value] = [randomUUID(), randomUUID()];
+  const hasValue = isStructured && answer.short !== '';
+  const parts = new Map([
+    [text, answer],
+    [JSON.stringify(value), valueIn(answer)],
+  ]);
+  const written = write(text, hasValue ? value : undefined).split(new RegExp(`(${[...parts.keys()].join('|')})`));
+  return joined(written.map((part) => parts.get(part) ?? part));
 }
 
-function escaped(text: string): string {
+/** As in a JSON string, without the quotes. */
+export function escaped(text: string): string {
   return JSON.stringify(text).slice(1, -1);
 }
 
-/** What is sent of a background job that has succeeded. `write` writes it out for its answer. */
-export async function storedBody(
-  primary: Primary,
-  job: BackgroundJobView,
-  client: string,
-  write: (answer: CompletedAnswer) => string,
-): Promise<SentBody> {
-  const { route, model, tool, isStructured } = job.form;
-  const requestId = route === '/v1/responses' ? job.id : job.requestId;
-  const opening = { requestId, model: model ?? '', tool };
-  const { text: held, end } = await AnswerText.stored(primary, { id: job.id, client });
-  return held.body(isStructured, (text, value) => write(completed(opening, { text, value, end })));
+/** The value that a text is, on one line. */
+export function valueIn(text: SentBody): SentBody {
+  return {
+    get short() {
+      return text.short === null ? null : onOneLine(unescaped(text.short));
+    },
+    async length() {
+      if ((await text.length()) === null) return null;
+      let bytes = 0;
+      for await (const piece of this.pieces()) bytes += Buffer.byteLength(piece);
+      return bytes;
+    },
+    async *pieces() {
+      const decoder = new StringDecoder('utf8');
+      let rest = '';
+      for await (const piece of text.pieces()) {
+        const all = rest + (typeof piece === 'string' ? piece : decoder.write(piece));
+        rest = openEscape.exec(all)?.[1] ?? '';
+        yield onOneLine(unescaped(all.slice(0, all.length - rest.length)));
+      }
+      yield unescaped(rest);
+    },
+  };
+}
+
+/** At the end of a piece: the first half of a pair of surrogates, and an escape that goes on in the next piece. */
+const openEscape = /(?:^|[^\\])(?:\\\\)*((?:\\ud[89ab][\da-f]{2})?(?:\\(?:u[\da-f]{0,3})?)?)$/;
+
+function unescaped(text: string): string {
+  return JSON.parse(`"${text}"`);
+}
+
+/** In JSON, line ends stand between values only. They would end a server-sent event. */
+function onOneLine(json: string): string {
+  return json.replaceAll(/[\r\n]/g, ' ');
+}
+
+/** These one after the other, of which no long one is ever in memory as a whole. */
+export function joined(parts: readonly (string | SentBody)[]): SentBody {
+  return {
+    get short() {
+      const all = parts.map((part) => (typeof part === 'string' ? part : part.short));
+      return all.includes(null) ? null : all.join('');
+    },
+    async length() {
+      let bytes = 0;
+      for (const part of parts) {
+        const length = typeof part === 'string' ? Buffer.byteLength(part) : await part.length();
+        if (length === null) return null;
+        bytes += length;
+      }
+      return bytes;
+    },
+    async *pieces() {
+      for (const part of parts) {
+        if (typeof part === 'string') yield part;
+        else yield* part.pieces();
+      }
+    },
+  };
 }

@@ -1,14 +1,10 @@
 import type { Request } from 'express';
 import { schemaText } from '../../shared/api/ask.js';
-import type { AcceptedBody } from '../../shared/api/jobs.js';
-import type { AcceptedView, JobForm } from '../../shared/background.js';
+import { toolRoutes } from '../../shared/api/endpoints.js';
 import { chained, chainStart } from '../../shared/chain.js';
-import { timestamp } from '../../shared/clock.js';
-import { invalid } from '../../shared/errors.js';
+import { fromWire, invalid, RelayError, toWire } from '../../shared/errors.js';
 import type { Effort, Image, JobRequest, Message, Operation } from '../../shared/job.js';
 import type { Primary, Reply } from '../http/exchange.js';
-import { sendRecorded } from '../http/responses.js';
-import type { AnswerManner } from '../http/sent-answer.js';
 
 /** A JSON Schema, and where it stands in the request. */
 export interface RequestedSchema {
@@ -62,12 +58,6 @@ function chainOf(
   return { before, asked: chained(before, asked) };
 }
 
-/** Answers once for each key; a request without one is always answered. */
-export async function onceIn(res: Reply, manner: AnswerManner, answer: () => Promise<void>): Promise<void> {
-  const { idempotent } = res.locals;
-  await (idempotent === null ? answer() : idempotent.once(manner, answer));
-}
-
 /** Whether the caller would rather not wait for the answer (RFC 7240). There, an empty value is none. */
 export function prefersAsync(req: Pick<Request, 'get'>): boolean {
   const strings = /"(?:\\.?|[^"\\])*(?:"|$)/g;
@@ -75,25 +65,110 @@ export function prefersAsync(req: Pick<Request, 'get'>): boolean {
   return unquoted.split(',').some((preference) => /^\s*respond-async\s*(=\s*)?(;|$)/i.test(preference));
 }
 
-/** Leaves the job to the primary, and answers with where to ask for it. `more`: further fields, in the form of an SDK's API. */
-export async function acceptJob(
-  primary: Primary,
-  res: Reply,
-  requested: RequestedJob,
-  form: Omit<JobForm, 'isStructured'>,
-  more: (accepted: AcceptedView) => object = () => ({}),
-): Promise<void> {
-  const job = await requestOf({ ...requested, stream: true }, primary, res);
-  await onceIn(res, 'background', async () => {
-    const accepted = await primary.call('accept', { job, form: { ...form, isStructured: job.schema !== null } });
-    const body: AcceptedBody = {
-      job_id: accepted.id,
-      status: 'queued',
-      created_at: timestamp(accepted.createdAt),
-      durable: accepted.isDurable,
-      request_id: res.locals.requestId,
-    };
-    res.set({ 'Preference-Applied': 'respond-async', Location: `/jobs/${accepted.id}` });
-    await sendRecorded(res, JSON.stringify({ ...body, ...more(accepted) }), 202);
-  });
+/** What a request asks for. */
+export interface ParsedRequest extends FailureWords {
+  readonly job: RequestedJob;
+  /** The model by the name that the caller gave it. */
+  readonly model: string;
+  /** The function that the answer is to be a call of. */
+  readonly tool: string | null;
+  /** Fields that mean nothing here. */
+  readonly ignored: readonly string[];
+  /** The field of the effort; null where there is none. */
+  readonly effortField: string | null;
+}
+
+/** What a failure may be about in the request of an SDK. */
+export interface FailureWords {
+  /** The field of its first image; null where there is none. */
+  readonly imageField: string | null;
+  /** Where it wants a JSON object and describes none: how to send the schema of one. Else null. */
+  readonly schemaWish: string | null;
+}
+
+/** A failure in the words of the request: with the field that it has sent, or with what it lacks. */
+export function inWordsOf({ imageField, schemaWish }: FailureWords, thrown: unknown): unknown {
+  if (!(thrown instanceof RelayError)) return thrown;
+  if (imageField !== null && isOfImages(thrown))
+    return invalid(imageField, 'the model CLI of this service takes no images');
+  if (schemaWish === null || thrown.reason !== 'schema_mismatch') return thrown;
+  const wish = `json_object alone says nothing of the object: ask for JSON with its fields in the prompt, or send a schema as ${schemaWish}`;
+  return fromWire({ ...toWire(thrown), message: `${thrown.message}. ${wish}` });
+}
+
+function isOfImages({ code, details }: RelayError): boolean {
+  return code === 'validation_error' && details?.[0]?.path === 'images';
+}
+
+/** The field of the first part of this type, in these contents by their fields; null where there is none. */
+export function partFieldIn(
+  contents: readonly (readonly [field: string, content: unknown])[],
+  type: string,
+): string | null {
+  for (const [field, content] of contents) {
+    const at = Array.isArray(content) ? content.findIndex((part) => part?.type === type) : -1;
+    if (at >= 0) return `${field}.${at}`;
+  }
+  return null;
+}
+
+/** A request of the service's own API: nothing of it is ignored, and failures name its fields already. */
+export function ownRequest(job: RequestedJob): ParsedRequest {
+  const { model = '' } = job;
+  return { job, model, tool: null, ignored: [], effortField: null, imageField: null, schemaWish: null };
+}
+
+/** A job that an SDK asks for: its caller holds the conversation, and effort that the model CLI does not know is ignored. */
+export function sdkJob(job: Omit<RequestedJob, 'operation' | 'conversationId' | 'isEffortNeeded'>): RequestedJob {
+  return { operation: 'ask', ...job, isEffortNeeded: false };
+}
+
+/** As many as fit into the 4 KB that proxies have for all headers. */
+const maxIgnored = 40;
+
+/** Must come before the response begins. */
+export function setIgnored(res: Reply, fields: readonly string[]): void {
+  if (fields.length > 0) res.set('X-Ignored-Parameters', fields.slice(0, maxIgnored).join(', '));
+}
+
+/** What can stand in a header, and is long enough for any field that an SDK sends. */
+const fieldName = /^[\w.$-]{1,64}$/;
+
+type SentFields = Readonly<Record<string, unknown>>;
+
+/** The fields of a body that mean nothing here, apart from those that say nothing. */
+export function ignoredFields(body: SentFields, known: ReadonlySet<string>): string[] {
+  const others = Object.entries(body).filter(
+    ([name, value]) => !known.has(name) && value !== undefined && value !== null,
+  );
+  return others.slice(0, maxIgnored).map(([name]) => (fieldName.test(name) ? name : '(odd name)'));
+}
+
+/** The same of parts of the body, which have this name: each field once. An empty list says nothing either. */
+export function ignoredIn(
+  name: string,
+  parts: readonly (SentFields | null | undefined)[],
+  known: ReadonlySet<string>,
+): string[] {
+  const found = new Set<string>();
+  for (const part of parts) {
+    for (const field of ignoredFields(part ?? {}, known))
+      if (!isEmptyList(part?.[field])) found.add(`${name}.${field}`);
+    if (found.size >= maxIgnored) break;
+  }
+  return [...found];
+}
+
+function isEmptyList(value: unknown): boolean {
+  return Array.isArray(value) && value.length === 0;
+}
+
+const ofTools = ['tools', 'functions'];
+
+/** Has it counted and logged that a client sends tools in vain. */
+export function noteIgnoredTools(primary: Primary, res: Reply, fields: readonly string[]): void {
+  const { client } = res.locals;
+  const route = toolRoutes.find((each) => each === res.locals.route);
+  if (route === undefined || !fields.some((field) => ofTools.includes(field))) return;
+  primary.call('toolsIgnored', { client, route }).catch(() => {}); // the answer does not depend on it
 }

@@ -1,12 +1,11 @@
 import type { Clock } from '../../shared/clock.js';
 import { fromWire, isCancelled, RelayError, toRelayError } from '../../shared/errors.js';
-import type { JobAdmitted, JobDone, JobEvent } from '../../shared/job.js';
+import { type JobAdmitted, type JobDone, type JobEnd, type JobEvent, unknownJobUsage } from '../../shared/job.js';
 import type { BodyMemory } from '../http/body-memory.js';
-import { untilGone } from '../http/disconnect.js';
 import { EventStream } from '../http/event-stream.js';
-import type { Primary, Reply } from '../http/exchange.js';
-import { publicCodeOf, sendBody } from '../http/responses.js';
-import type { SentBody } from '../http/sent-answer.js';
+import type { JobFigures, JobProgress, Primary, Reply } from '../http/exchange.js';
+import { onceFor } from '../http/idempotency.js';
+import { publicCodeOf, type SentBody, sendBody, untilGone } from '../http/responses.js';
 import {
   type AnswerFormat,
   completed,
@@ -16,10 +15,7 @@ import {
   type StreamFormat,
 } from './answer-format.js';
 import { AnswerText } from './answer-text.js';
-import { JobReport } from './job-report.js';
-import { onceIn, requestOf } from './job-request.js';
-import { follow, gathered, reported } from './job-stream.js';
-import { inWordsOf, noteIgnoredTools, type ParsedRequest, setIgnored } from './parsed-request.js';
+import { inWordsOf, noteIgnoredTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
 import type { SpillFolder } from './spill-folder.js';
 
 /** What the routes of jobs work with. */
@@ -43,11 +39,11 @@ export async function answerWithJob(
   using client = untilGone(res);
   noteIgnoredTools(parts.primary, res, parsed.ignored);
   const request = await requestOf(parsed.job, parts.primary, res);
-  await onceIn(res, parsed.job.stream ? 'stream' : 'plain', async () => {
+  await onceFor(res, parsed.job.stream ? 'stream' : 'plain', async () => {
     await using text = new AnswerText(parts.spill);
     const report = new JobReport(parts.clock);
     res.locals.job = report;
-    const events = gathered(reported(parts.primary.stream('run', request, client.signal), report), text);
+    const events = report.following(parts.primary.stream('run', request, client.signal));
     const writer = new AnswerWriter(res, parsed, format, text, client.signal);
     try {
       if (parsed.job.stream) await writer.stream(events, parts.clock);
@@ -127,9 +123,11 @@ class AnswerWriter {
       const end = await follow(events, async (event) => {
         if (event.type === 'job-admitted') this.#admit(event);
         await take(event);
+        if (event.type === 'text-delta') await this.#text.add(event.text);
       });
       if (end === null) throw new Error('a job ended without an end');
       if (end.outcome !== 'ok') throw fromWire(end.failure);
+      if (end.text !== null) await this.#text.replace(end.text);
       return end;
     } catch (error) {
       this.#isRefusal = this.#format.isForSdks && error instanceof RelayError && error.reason === 'refused';
@@ -161,5 +159,77 @@ class AnswerWriter {
       const answer = completed(this.#opening, { text, value, end });
       return write(this.#isRefusal ? { ...answer, ending: 'refusal' } : answer);
     });
+  }
+}
+
+/**
+ * Sends the events of a job as they come, to the client whose request it is or to a reader of a background job. Returns
+ * the end; null where there is none.
+ */
+export async function follow(
+  events: AsyncIterable<JobEvent>,
+  take: (event: JobEvent) => Promise<void>,
+): Promise<JobEnd | null> {
+  for await (const event of events) {
+    if (event.type === 'job-end') return event;
+    await take(event);
+  }
+  return null;
+}
+
+type JobState =
+  | { readonly name: 'asked' | 'waiting' }
+  | { readonly name: 'running'; readonly sinceMs: number; readonly queueMs: number }
+  | { readonly name: 'ended'; readonly end: JobEnd; readonly hadSlot: boolean };
+
+/** What the request log says of a job. A job that has not ended when its response closes is cancelled by that. */
+export class JobReport implements JobProgress {
+  readonly #clock: Clock;
+  readonly #arrivedMs: number;
+  #state: JobState = { name: 'asked' };
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+    this.#arrivedMs = clock.monotonicMs();
+  }
+
+  /** Whether the job was admitted: its first event says so. */
+  get wasAdmitted(): boolean {
+    return this.#state.name !== 'asked';
+  }
+
+  /** Whether the job had its slot. */
+  get hasStarted(): boolean {
+    const state = this.#state;
+    return state.name === 'running' || (state.name === 'ended' && state.hadSlot);
+  }
+
+  /** Takes the last step in advance: a client that leaves after the job's end has not cancelled it. */
+  async *following(events: AsyncGenerator<JobEvent>): AsyncGenerator<JobEvent> {
+    try {
+      for (let step = await events.next(); step.done !== true; step = await events.next()) {
+        this.follow(step.value);
+        if (this.#state.name === 'ended') events.next().catch(() => {});
+        yield step.value;
+      }
+    } finally {
+      if (this.#state.name !== 'ended') await events.return(undefined);
+    }
+  }
+
+  follow(event: JobEvent): void {
+    if (event.type === 'job-admitted' || event.type === 'job-queued') this.#state = { name: 'waiting' };
+    if (event.type === 'job-end') this.#state = { name: 'ended', end: event, hadSlot: this.hasStarted };
+    if (event.type === 'job-start') {
+      this.#state = { name: 'running', sinceMs: this.#clock.monotonicMs(), queueMs: event.queueMs };
+    }
+  }
+
+  figures(): JobFigures {
+    if (this.#state.name === 'ended') return this.#state.end;
+    const now = this.#clock.monotonicMs();
+    const { sinceMs, queueMs } =
+      this.#state.name === 'running' ? this.#state : { sinceMs: now, queueMs: Math.round(now - this.#arrivedMs) };
+    return { outcome: 'cancelled', queueMs, executionMs: Math.round(now - sinceMs), ...unknownJobUsage };
   }
 }

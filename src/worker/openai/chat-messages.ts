@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
   askedModel,
   joined,
@@ -13,7 +14,6 @@ import {
   stopSequence,
   stopSequences,
 } from '../jobs/message-parts.js';
-import { ignoredIn, partFieldIn } from '../jobs/parsed-request.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
 
 const madeCall = z.looseObject({ arguments: plainText });

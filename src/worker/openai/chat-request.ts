@@ -1,7 +1,6 @@
 import { invalid } from '../../shared/errors.js';
-import type { RequestedSchema } from '../jobs/job-request.js';
+import { ignoredFields, ignoredIn, type ParsedRequest, type RequestedSchema, sdkJob } from '../jobs/job-request.js';
 import { argumentsSchema } from '../jobs/message-parts.js';
-import { ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/parsed-request.js';
 import { type ChatCompletionRequest, ignoredInMessages, imageFieldOf, spokenIn } from './chat-messages.js';
 import { toolsIn } from './chat-tools.js';
 import { effortOf, schemaOf } from './content.js';

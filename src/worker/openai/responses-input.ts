@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
+import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import { askedModel, joined, lastOfUser, messageOf, namesOfCalls, resultParts, textAt } from '../jobs/message-parts.js';
-import { ignoredIn, partFieldIn } from '../jobs/parsed-request.js';
 import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
 
 /** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */

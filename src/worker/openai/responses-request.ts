@@ -1,7 +1,6 @@
 import { invalid } from '../../shared/errors.js';
-import type { RequestedSchema } from '../jobs/job-request.js';
+import { ignoredFields, ignoredIn, type ParsedRequest, type RequestedSchema, sdkJob } from '../jobs/job-request.js';
 import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
-import { ignoredFields, ignoredIn, type ParsedRequest, sdkJob } from '../jobs/parsed-request.js';
 import { effortOf, schemaOf } from './content.js';
 import { ignoredInInput, imageFieldOf, type ResponsesRequest, spokenIn } from './responses-input.js';
 

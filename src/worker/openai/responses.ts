@@ -3,13 +3,11 @@ import type { AcceptedView, BackgroundJobView, JobStatus } from '../../shared/ba
 import { fromWire, invalid, RelayError } from '../../shared/errors.js';
 import { subClientByBody } from '../access/authenticate.js';
 import { readBody } from '../http/body.js';
-import { untilGone } from '../http/disconnect.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
-import { publicCodeOf, sendBody, sendJson } from '../http/responses.js';
+import { publicCodeOf, sendBody, sendJson, untilGone } from '../http/responses.js';
 import type { CompletedAnswer } from '../jobs/answer-format.js';
-import { storedBody } from '../jobs/answer-text.js';
-import { acceptJob, prefersAsync } from '../jobs/job-request.js';
-import { inWordsOf, noteIgnoredTools, type ParsedRequest, setIgnored } from '../jobs/parsed-request.js';
+import { acceptJob, storedBody } from '../jobs/background.js';
+import { inWordsOf, noteIgnoredTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { openResponse, responseFormat } from './responses-answer.js';
 import { responsesRequest } from './responses-input.js';

@@ -1,7 +1,7 @@
 import { RelayError } from '../../../../src/shared/errors.js';
 import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
 import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-schema.js';
-import type { ParsedRequest } from '../../../../src/worker/jobs/parsed-request.js';
+import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';
 const image = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: png } };

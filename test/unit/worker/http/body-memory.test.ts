@@ -1,5 +1,4 @@
-import { BodyMemory } from '../../../../src/worker/http/body-memory.js';
-import type { ReceivedBody } from '../../../../src/worker/http/received-body.js';
+import { BodyMemory, type ReceivedBody } from '../../../../src/worker/http/body-memory.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 
 const limitMegabytes = 16;

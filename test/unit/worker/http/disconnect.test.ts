@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { isCancelled } from '../../../../src/shared/errors.js';
-import { untilGone } from '../../../../src/worker/http/disconnect.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
+import { untilGone } from '../../../../src/worker/http/responses.js';
 
 /** A response that is being sent over a socket. */
 class FakeReply extends EventEmitter {

@@ -1,4 +1,4 @@
-import { isTimed, knownResponses, methodLabel, routeLabels } from '../../../../src/worker/http/known-responses.js';
+import { isTimed, knownResponses, methodLabel, routeLabels } from '../../../../src/worker/http/metrics.js';
 import { families } from '../../../support/families.js';
 
 function keyOf(labels: object): string {

@@ -1,16 +1,22 @@
 import { OutgoingMessage } from 'node:http';
 import type { NextFunction, Request } from 'express';
-import type { RecordedAnswer } from '../../../../src/shared/ipc/idempotency.js';
+import { maxRecordedBytes, type RecordedAnswer } from '../../../../src/shared/ipc/idempotency.js';
 import type { Primary, Reply } from '../../../../src/worker/http/exchange.js';
-import { idempotency } from '../../../../src/worker/http/idempotency.js';
-import type { IdempotentRequest, LastOfAnswer } from '../../../../src/worker/http/sent-answer.js';
+import { idempotency, type KeyedRequest } from '../../../../src/worker/http/idempotency.js';
 
 const type = 'application/json';
+
+interface SomeAnswer {
+  readonly status: number;
+  /** What was sent before the last of it. */
+  readonly begun?: readonly (string | Buffer)[];
+  readonly last: Parameters<KeyedRequest['record']>[2];
+}
 
 interface Claimed {
   readonly kept: RecordedAnswer[];
   /** Records these, one after the other, while the request has its key. */
-  record(...answers: Omit<LastOfAnswer, 'type'>[]): Promise<boolean[]>;
+  record(...answers: SomeAnswer[]): Promise<boolean[]>;
 }
 
 function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept = true): Claimed {
@@ -30,13 +36,16 @@ function claimed(headers: Record<string, string> = {}, hasStarted = true, isKept
   Object.assign(res, { locals, req: { method: 'POST' } });
   const next: NextFunction = () => {};
   idempotency(primary)({ rawHeaders: ['Idempotency-Key', 'k'] } as Request, res, next);
-  const idempotent = res.locals.idempotent as IdempotentRequest;
+  const idempotent = res.locals.idempotent as KeyedRequest;
   return {
     kept,
     record: async (...answers) => {
       const recorded: boolean[] = [];
       await idempotent.once('plain', async () => {
-        for (const answer of answers) recorded.push(await idempotent.record({ ...answer, type }));
+        for (const { status, begun = [], last } of answers) {
+          for (const piece of begun) idempotent.add(piece);
+          recorded.push(await idempotent.record(status, type, last));
+        }
       });
       return recorded;
     },
@@ -81,4 +90,38 @@ describe('The answer to a key', () => {
   it('is not said to be recorded where it could not be stored', async () => {
     expect(await claimed({}, true, false).record({ status: 200, last: '' })).toEqual([false]);
   });
+
+  it('has the bytes as they were sent, a character that came in two pieces included', async () => {
+    const { kept, record } = claimed();
+    const horse = Buffer.from('🐎');
+    const begun = ['a ', horse.subarray(0, 2), horse.subarray(2)];
+    await record({ status: 200, begun, last: bodyOf(2, '!') });
+    expect(kept.map(({ body }) => body)).toEqual(['a 🐎!!']);
+  });
+
+  it('is recorded where it has the largest size, and not where it is larger', async () => {
+    const [fits, not] = [claimed(), claimed()];
+    expect(await fits.record({ status: 200, last: 'x'.repeat(maxRecordedBytes) })).toEqual([true]);
+    expect(await not.record({ status: 200, begun: ['x'.repeat(maxRecordedBytes), 'y'], last: 'z' })).toEqual([false]);
+    expect([fits.kept.length, not.kept.length]).toEqual([1, 0]);
+  });
+
+  it('is read no further than it can be recorded', async () => {
+    const { kept, record } = claimed();
+    const taken: string[] = [];
+    const last = bodyOf(100, 'x'.repeat(maxRecordedBytes / 2), taken);
+    expect(await record({ status: 200, last })).toEqual([false]);
+    expect(taken).toHaveLength(3);
+    expect(kept).toEqual([]);
+  });
 });
+
+function bodyOf(count: number, piece: string, taken: string[] = []): SomeAnswer['last'] {
+  async function* pieces() {
+    for (let n = 0; n < count; n++) {
+      taken.push(piece);
+      yield piece;
+    }
+  }
+  return { short: null, length: async () => null, pieces };
+}

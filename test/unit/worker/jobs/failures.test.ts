@@ -1,5 +1,5 @@
 import { cliError, invalid } from '../../../../src/shared/errors.js';
-import { inWordsOf, partFieldIn } from '../../../../src/worker/jobs/parsed-request.js';
+import { inWordsOf, partFieldIn } from '../../../../src/worker/jobs/job-request.js';
 
 const words = { imageField: 'messages.2.content.1', schemaWish: 'FORMAT' };
 const plain = { imageField: null, schemaWish: null };

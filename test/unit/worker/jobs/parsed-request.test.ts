@@ -1,5 +1,5 @@
 import type { Reply } from '../../../../src/worker/http/exchange.js';
-import { ignoredFields, ignoredIn, noteIgnoredTools } from '../../../../src/worker/jobs/parsed-request.js';
+import { ignoredFields, ignoredIn, noteIgnoredTools } from '../../../../src/worker/jobs/job-request.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 
 const many = Object.fromEntries(Array.from({ length: 50 }, (_, index) => [`f${index}`, index]));

@@ -1,6 +1,7 @@
 import type { Request } from 'express';
 import { RelayError } from '../../../../src/shared/errors.js';
-import { acceptJob, prefersAsync } from '../../../../src/worker/jobs/job-request.js';
+import { acceptJob } from '../../../../src/worker/jobs/background.js';
+import { prefersAsync } from '../../../../src/worker/jobs/job-request.js';
 import { serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 

@@ -1,0 +1,86 @@
+import type { AcceptedBody } from '../../shared/api/jobs.js';
+import type { AcceptedView, BackgroundJobView, JobForm } from '../../shared/background.js';
+import { timestamp } from '../../shared/clock.js';
+import type { JobDone } from '../../shared/job.js';
+import type { Primary, Reply } from '../http/exchange.js';
+import { onceFor } from '../http/idempotency.js';
+import type { SentBody } from '../http/responses.js';
+import { sendRecorded } from '../http/responses.js';
+import { type CompletedAnswer, completed } from './answer-format.js';
+import { AnswerText, bodyAround, escaped } from './answer-text.js';
+import { type RequestedJob, requestOf } from './job-request.js';
+
+/** UTF-16 units of a stored answer that a reader has in memory at once: it may read slowly. */
+const maxInMemory = 32 * 1024;
+
+/** Leaves the job to the primary, and answers with where to ask for it. `more`: further fields, in the form of an SDK's API. */
+export async function acceptJob(
+  primary: Primary,
+  res: Reply,
+  requested: RequestedJob,
+  form: Omit<JobForm, 'isStructured'>,
+  more: (accepted: AcceptedView) => object = () => ({}),
+): Promise<void> {
+  const job = await requestOf({ ...requested, stream: true }, primary, res);
+  await onceFor(res, 'background', async () => {
+    const accepted = await primary.call('accept', { job, form: { ...form, isStructured: job.schema !== null } });
+    const body: AcceptedBody = {
+      job_id: accepted.id,
+      status: 'queued',
+      created_at: timestamp(accepted.createdAt),
+      durable: accepted.isDurable,
+      request_id: res.locals.requestId,
+    };
+    res.set({ 'Preference-Applied': 'respond-async', Location: `/jobs/${accepted.id}` });
+    await sendRecorded(res, JSON.stringify({ ...body, ...more(accepted) }), 202);
+  });
+}
+
+/** Which background job, and who asks for its answer. */
+interface JobKey {
+  readonly id: string;
+  readonly client: string;
+}
+
+/**
+ * What is sent of a background job that has succeeded. `write` writes it out for its answer. Rejects with `not_found`
+ * where the answer has expired.
+ */
+export async function storedBody(
+  primary: Primary,
+  job: BackgroundJobView,
+  client: string,
+  write: (answer: CompletedAnswer) => string,
+): Promise<SentBody> {
+  const { route, model, tool, isStructured } = job.form;
+  const requestId = route === '/v1/responses' ? job.id : job.requestId;
+  const opening = { requestId, model: model ?? '', tool };
+  const stored = await storedAnswer(primary, { id: job.id, client });
+  return bodyAround(stored.text, isStructured, (text, value) =>
+    write(completed(opening, { text, value, end: stored.end })),
+  );
+}
+
+async function storedAnswer(
+  primary: Primary,
+  job: JobKey,
+): Promise<{ readonly text: SentBody; readonly end: JobDone }> {
+  const short = new AnswerText(null);
+  for (let from = 0; ; ) {
+    const { text, end } = await primary.call('jobAnswer', { ...job, from });
+    if (text === '') return { text: short, end };
+    await short.add(text);
+    from += text.length;
+    if (from <= maxInMemory) continue;
+    return { text: { short: null, length: async () => null, pieces: () => storedPieces(primary, job) }, end };
+  }
+}
+
+async function* storedPieces(primary: Primary, job: JobKey): AsyncGenerator<string> {
+  for (let from = 0; ; ) {
+    const { text } = await primary.call('jobAnswer', { ...job, from });
+    if (text === '') return;
+    from += text.length;
+    yield escaped(text);
+  }
+}
