@@ -1,7 +1,17 @@
 import express, { type Express, type Request } from 'express';
-import { authenticate, authenticateOperator, maySee, subClientByHeader } from './access/authenticate.js';
+import type { RoutePath } from '../shared/api/endpoints.js';
+import type { WorkerSettings } from '../shared/ipc/protocol.js';
+import type { Phase } from '../shared/phase.js';
+import {
+  type Authority,
+  authenticate,
+  authenticateOperator,
+  maySee,
+  subClientByHeader,
+} from './access/authenticate.js';
 import { postCountTokens, postMessages } from './anthropic/messages.js';
 import { postAsk, postChat } from './api/ask.js';
+import { consoleFiles, redirectToConsole } from './api/console.js';
 import {
   deleteConversation,
   getConversation,
@@ -11,9 +21,8 @@ import {
   readBackGuard,
 } from './api/conversations.js';
 import { docsPages, getOpenApi } from './api/docs.js';
-import { findDoor, noSuchDoor, speakAsClient } from './api/doors.js';
+import { findDoor, getDoorModel, getDoorModels, noSuchDoor, speakAsClient } from './api/doors.js';
 import { deleteJob, getJob, getJobEvents, getJobs } from './api/jobs.js';
-import { getDoorModel, getDoorModels } from './api/models.js';
 import {
   getHealth,
   getHistory,
@@ -24,35 +33,42 @@ import {
   getStatusStream,
   getUsage,
   getVersion,
+  postBackup,
+  postPurge,
   postRecheck,
+  postVerify,
 } from './api/operations.js';
+import type { StatusViewers } from './api/status.js';
 import { hostGuard, rateCap, rateWindows, refuseWhileDraining } from './http/checks.js';
-import { atRoute, openExchange } from './http/exchange.js';
+import { atRoute, type ExchangeParts, type Handler, openExchange } from './http/exchange.js';
 import { idempotency } from './http/idempotency.js';
 import { answerError, methodNotAllowed, notFound } from './http/responses.js';
+import type { JobParts } from './jobs/run-job.js';
 import { postChatCompletions } from './openai/chat.js';
 import { cancelResponse, deleteResponse, getResponse, postResponses } from './openai/responses.js';
-import { type AppParts, addConsole, addReading, addStoreRoutes, endpoint, onlyReading } from './routing.js';
+
+export interface AppParts extends ExchangeParts, JobParts {
+  readonly settings: WorkerSettings;
+  readonly authority: Authority;
+  readonly phase: () => Phase;
+  readonly viewers: StatusViewers;
+  /** Aborted when this worker is about to exit. */
+  readonly closing: AbortSignal;
+}
 
 /** Every route, with the checks before it in the order that the contract has. */
 export function createApp(parts: AppParts): Express {
-  const { primary, settings, authority, log } = parts;
+  const { settings, log } = parts;
   const app = express();
   app.disable('x-powered-by').set('etag', false).enable('strict routing').enable('case sensitive routing');
   app.set('trust proxy', settings.trustedProxies);
   app.use(openExchange(parts), findDoor(), speakAsClient(), hostGuard(settings));
-  addReadingRoutes(app, parts);
-  addConversationRoutes(app, parts);
   addJobRoutes(app, parts);
   addBackgroundRoutes(app, parts);
-  addDoorRoutes(app, parts);
-  addStatusRoutes(app, parts);
-  addStoreRoutes(app, parts);
-  endpoint(app, '/health/recheck')
-    .post(authenticateOperator(authority, 'admin'), postRecheck(primary))
-    .all(methodNotAllowed('POST'));
-  endpoint(app, '/openapi.yaml').get(getOpenApi()).all(methodNotAllowed('GET', 'HEAD'));
-  app.use('/docs', atRoute('/docs'), onlyReading(), docsPages());
+  addConversationRoutes(app, parts);
+  addReadingRoutes(app, parts);
+  addOperatorRoutes(app, parts);
+  app.use('/docs', atRoute('/docs'), onlyReading, docsPages());
   if (settings.hasConsole) addConsole(app);
   app.use('/v1', noSuchDoor);
   app.use(notFound);
@@ -60,104 +76,104 @@ export function createApp(parts: AppParts): Express {
   return app;
 }
 
-function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
-  const capped = rateCap(rateWindows(primary, settings));
+/** POST /ask and /chat, and the same through the APIs that SDKs speak. */
+function addJobRoutes(app: Express, parts: AppParts): void {
+  const { primary, settings, authority, phase } = parts;
+  const mayAsk = authenticate(authority, 'ask');
   const mayChat = authenticate(authority, 'chat');
-  const mayRead = [mayChat, readBackGuard(settings)];
-  endpoint(app, '/chat').get(...mayRead, getConversations(primary));
-  endpoint(app, '/chat/{conversation_id}')
-    .get(mayChat, getConversation(primary))
-    .delete(mayChat, deleteConversation(primary))
-    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
-  endpoint(app, '/chat/{conversation_id}/messages')
-    .get(...mayRead, getMessages(primary))
-    .all(methodNotAllowed('GET', 'HEAD'));
-  endpoint(app, '/chat/{conversation_id}/fork')
-    .post(...mayRead, capped, postFork(primary, bodies))
-    .all(methodNotAllowed('POST'));
+  const needsService = refuseWhileDraining(phase, primary);
+  const named = subClientByHeader();
+  const capped = rateCap(rateWindows(primary, settings));
+  const once = idempotency(primary);
+  addRoute(app, '/ask', { post: [mayAsk, needsService, capped, once, postAsk(parts)] });
+  addRoute(app, '/chat', {
+    get: [mayChat, readBackGuard(settings), getConversations(primary)],
+    post: [mayChat, needsService, capped, once, postChat(parts)],
+  });
+  const throughDoor = [mayAsk, needsService, named, capped, once];
+  addRoute(app, '/v1/chat/completions', { post: [...throughDoor, postChatCompletions(parts)] });
+  addRoute(app, '/v1/responses', { post: [...throughDoor, postResponses(parts)] });
+  addRoute(app, '/v1/messages', { post: [...throughDoor, postMessages(parts)] });
+  addRoute(app, '/v1/messages/count_tokens', { post: [mayAsk, named, capped, postCountTokens(parts)] });
 }
 
 /** Jobs that outlive their request. */
 function addBackgroundRoutes(app: Express, { primary, authority, clock, closing }: AppParts): void {
   const mayCall = [authenticate(authority, null), subClientByHeader()];
-  endpoint(app, '/jobs')
-    .get(...mayCall, getJobs(primary))
-    .all(methodNotAllowed('GET', 'HEAD'));
-  endpoint(app, '/jobs/{job_id}')
-    .get(...mayCall, getJob(primary))
-    .delete(...mayCall, deleteJob(primary))
-    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
-  endpoint(app, '/v1/responses/{response_id}')
-    .get(...mayCall, getResponse(primary))
-    .delete(...mayCall, deleteResponse(primary))
-    .all(methodNotAllowed('GET', 'HEAD', 'DELETE'));
-  endpoint(app, '/v1/responses/{response_id}/cancel')
-    .post(...mayCall, cancelResponse(primary))
-    .all(methodNotAllowed('POST'));
-  endpoint(app, '/jobs/{job_id}/events')
-    .get(...mayCall, getJobEvents({ primary, clock }, closing))
-    .all(methodNotAllowed('GET', 'HEAD'));
+  addRoute(app, '/jobs', { get: [...mayCall, getJobs(primary)] });
+  addRoute(app, '/jobs/{job_id}', { get: [...mayCall, getJob(primary)], delete: [...mayCall, deleteJob(primary)] });
+  addRoute(app, '/jobs/{job_id}/events', { get: [...mayCall, getJobEvents({ primary, clock }, closing)] });
+  addRoute(app, '/v1/responses/{response_id}', {
+    get: [...mayCall, getResponse(primary)],
+    delete: [...mayCall, deleteResponse(primary)],
+  });
+  addRoute(app, '/v1/responses/{response_id}/cancel', { post: [...mayCall, cancelResponse(primary)] });
 }
 
-function addJobRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
-  const needsService = refuseWhileDraining(phase, primary);
+function addConversationRoutes(app: Express, { primary, settings, authority, bodies }: AppParts): void {
+  const mayChat = authenticate(authority, 'chat');
+  const mayRead = [mayChat, readBackGuard(settings)];
   const capped = rateCap(rateWindows(primary, settings));
-  const jobs = [
-    ['/ask', authenticate(authority, 'ask'), postAsk, ['POST']],
-    ['/chat', authenticate(authority, 'chat'), postChat, ['GET', 'HEAD', 'POST']],
-  ] as const;
-  for (const [route, mayDo, handler, methods] of jobs) {
-    endpoint(app, route)
-      .post(mayDo, needsService, capped, idempotency(primary), handler({ primary, bodies, spill, clock }))
-      .all(methodNotAllowed(...methods));
-  }
+  addRoute(app, '/chat/{conversation_id}', {
+    get: [mayChat, getConversation(primary)],
+    delete: [mayChat, deleteConversation(primary)],
+  });
+  addRoute(app, '/chat/{conversation_id}/messages', { get: [...mayRead, getMessages(primary)] });
+  addRoute(app, '/chat/{conversation_id}/fork', { post: [...mayRead, capped, postFork(primary, bodies)] });
 }
 
-/** The APIs that SDKs speak. */
-function addDoorRoutes(app: Express, { primary, settings, authority, phase, bodies, spill, clock }: AppParts): void {
-  const capped = rateCap(rateWindows(primary, settings));
-  const mayAsk = authenticate(authority, 'ask');
-  const named = subClientByHeader();
-  const parts = { primary, bodies, spill, clock };
-  const jobs = [
-    ['/v1/chat/completions', postChatCompletions],
-    ['/v1/responses', postResponses],
-    ['/v1/messages', postMessages],
-  ] as const;
-  for (const [route, handler] of jobs) {
-    endpoint(app, route)
-      .post(mayAsk, refuseWhileDraining(phase, primary), named, capped, idempotency(primary), handler(parts))
-      .all(methodNotAllowed('POST'));
-  }
-  endpoint(app, '/v1/messages/count_tokens')
-    .post(mayAsk, named, capped, postCountTokens(parts))
-    .all(methodNotAllowed('POST'));
-  endpoint(app, '/v1/models').get(getDoorModels(primary)).all(methodNotAllowed('GET', 'HEAD'));
-  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
-  endpoint(app, '/v1/models/{id}', '/v1/models/*id').get(getDoorModel(primary)).all(methodNotAllowed('GET', 'HEAD'));
-}
-
-/** What is shown to whoever may call, and more of it to an admin. */
-function addStatusRoutes(app: Express, { primary, authority, viewers }: AppParts): void {
-  const mayCall = authenticate(authority, null);
-  const handlers = {
-    '/usage': [mayCall, getUsage(primary, authority)],
-    '/status': [mayCall, getStatus(primary, authority)],
-    '/status/stream': [mayCall, getStatusStream(viewers, authority)],
-    '/setup': [authenticate(authority, 'admin'), getSetup(primary)],
-  };
-  addReading(app, handlers);
-}
-
-function addReadingRoutes(app: Express, { primary, settings, authority, clock }: AppParts): void {
+/** What every caller may see; an admin sees more of some. */
+function addReadingRoutes(app: Express, { primary, settings, authority, clock, viewers }: AppParts): void {
   const seesPids = (req: Request) => maySee(authority, req, 'admin');
   const mayScrape = settings.metricsAuth ? [authenticate(authority, 'metrics')] : [];
-  const handlers = {
-    '/health': [getHealth(primary, seesPids)],
-    '/version': [getVersion(primary, clock)],
-    '/health/history': [getHistory(primary, seesPids)],
-    '/metrics': [...mayScrape, getMetrics(primary)],
-    '/models': [getModels(primary)],
-  };
-  addReading(app, handlers);
+  const mayCall = authenticate(authority, null);
+  addRoute(app, '/health', { get: [getHealth(primary, seesPids)] });
+  addRoute(app, '/health/history', { get: [getHistory(primary, seesPids)] });
+  addRoute(app, '/version', { get: [getVersion(primary, clock)] });
+  addRoute(app, '/metrics', { get: [...mayScrape, getMetrics(primary)] });
+  addRoute(app, '/models', { get: [getModels(primary)] });
+  addRoute(app, '/v1/models', { get: [getDoorModels(primary)] });
+  // A name such as codex/gpt-5 is one name, with its slash encoded or not.
+  addRoute(app, '/v1/models/{id}', { get: [getDoorModel(primary)] }, '/v1/models/*id');
+  addRoute(app, '/openapi.yaml', { get: [getOpenApi()] });
+  addRoute(app, '/usage', { get: [mayCall, getUsage(primary, authority)] });
+  addRoute(app, '/status', { get: [mayCall, getStatus(primary, authority)] });
+  addRoute(app, '/status/stream', { get: [mayCall, getStatusStream(viewers, authority)] });
+}
+
+function addOperatorRoutes(app: Express, { primary, authority, bodies }: AppParts): void {
+  const mayOperate = authenticateOperator(authority, 'admin');
+  addRoute(app, '/setup', { get: [authenticate(authority, 'admin'), getSetup(primary)] });
+  addRoute(app, '/health/recheck', { post: [mayOperate, postRecheck(primary)] });
+  addRoute(app, '/store/backup', { post: [mayOperate, postBackup(primary, bodies)] });
+  addRoute(app, '/store/verify', { post: [mayOperate, postVerify(primary, bodies)] });
+  addRoute(app, '/store/purge', { post: [mayOperate, postPurge(primary, bodies)] });
+}
+
+const methodsOf = { get: ['GET', 'HEAD'], post: ['POST'], delete: ['DELETE'] } as const;
+type Verb = keyof typeof methodsOf;
+
+/**
+ * Adds the route of a template: `{id}` there is `:id` in express, or what `path` says. Requests are counted by the template.
+ * Each other method is refused.
+ */
+function addRoute(
+  app: Express,
+  route: RoutePath,
+  steps: Readonly<Partial<Record<Verb, readonly Handler[]>>>,
+  path = route.replace(/\{(\w+)\}/g, ':$1'),
+): void {
+  const added = app.route(path).all(atRoute(route));
+  const verbs = Object.keys(steps) as Verb[];
+  for (const verb of verbs) added[verb](...(steps[verb] ?? []));
+  added.all(methodNotAllowed(...verbs.flatMap((verb) => methodsOf[verb])));
+}
+
+const onlyReading: Handler = (req, res, next) =>
+  req.method === 'GET' || req.method === 'HEAD' ? next() : methodNotAllowed(...methodsOf.get)(req, res, next);
+
+/** All that leads to it is counted as it. */
+function addConsole(app: Express): void {
+  for (const path of ['/', '/console']) addRoute(app, '/console/', { get: [redirectToConsole] }, path);
+  app.use('/console', atRoute('/console/'), onlyReading, consoleFiles());
 }

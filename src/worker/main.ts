@@ -11,8 +11,8 @@ import { PeerCredentials } from '../shared/node-internals/peer-credentials.js';
 import { type Phase, workerExits } from '../shared/phase.js';
 import { endLeftovers, type TracePlaces } from '../shared/process/leftovers.js';
 import { KeyRing, WrongKeys } from './access/keys.js';
-import { ConnectionLimit, LocalUsers, UserNames } from './access/local-users.js';
-import { SocketTable } from './access/socket-table.js';
+import { ConnectionLimit, LocalUsers } from './access/local-users.js';
+import { SocketTable, UserNames } from './access/user-tables.js';
 import { StatusViewers } from './api/status.js';
 import { createApp } from './app.js';
 import { BodyMemory } from './http/body-memory.js';
@@ -20,7 +20,7 @@ import type { Primary } from './http/exchange.js';
 import { Listeners } from './http/listeners.js';
 import { HttpMetrics } from './http/metrics.js';
 import { HttpServer } from './http/server.js';
-import { SpillFolder } from './jobs/spill-folder.js';
+import { SpillFolder } from './jobs/answer-text.js';
 
 const heartbeatMs = 2000;
 /** What was counted is told this often, so that little is lost with a worker that is killed. */

@@ -485,7 +485,6 @@ describe('Every file that decides something', () => {
     'src/console/': 'test/programs/console/shell.test.ts',
     'src/demo/': 'test/unit/demo/program.test.ts',
     'src/worker/app': 'test/service/system/door.test.ts',
-    'src/worker/routing': 'test/service/system/door.test.ts',
     'src/worker/main': 'test/service/system/life.test.ts',
     'src/worker/api/': 'test/service/system/door.test.ts',
     'src/primary/threads/schema-thread': 'test/unit/primary/threads/schema-checker.test.ts',

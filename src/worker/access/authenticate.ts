@@ -5,9 +5,8 @@ import type { Scope } from '../../shared/config/api-keys.js';
 import { RelayError } from '../../shared/errors.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 import type { AsyncHandler, Handler, Reply } from '../http/exchange.js';
-import { addressOf } from './client-address.js';
 import type { KeyRing, WrongKeys } from './keys.js';
-import type { LocalUsers } from './local-users.js';
+import { addressOf, type LocalUsers } from './local-users.js';
 
 /** What tells who asks. */
 export interface Authority {

@@ -2,8 +2,8 @@ import { z } from 'zod';
 import { invalid } from '../../shared/errors.js';
 import type { Message } from '../../shared/job.js';
 import { mustBeSent } from '../http/body.js';
-import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
 import {
+  askedModel,
   imageOf,
   joined,
   lastOfUser,
@@ -11,15 +11,47 @@ import {
   namesOfCalls,
   type Part,
   resultParts,
+  stopSequences,
   textAt,
 } from '../jobs/message-parts.js';
-import {
-  type Block,
-  type BlockContent,
-  blockContent,
-  type MessagesRequest,
-  type SaidMessage,
-} from './messages-schema.js';
+
+/** A piece of content. What its type is decides what else it holds. */
+const block = z.looseObject({ type: z.string('must be a string') });
+export type Block = z.infer<typeof block>;
+
+export const blockContent = z.union([z.string(), z.array(block)], 'must be text, or a list of blocks with a type each');
+export type BlockContent = z.infer<typeof blockContent>;
+
+const said = z.looseObject({ role: z.string('must be a string'), content: blockContent });
+
+const jsonSchema = z.record(z.string(), z.unknown(), 'must be a JSON Schema, an object');
+
+/** Tools of a server have a type and often no schema. */
+const tool = z.looseObject({
+  type: z.string().nullish(),
+  name: z.string().nullish(),
+  description: z.string().nullish(),
+  input_schema: jsonSchema.nullish(),
+});
+
+const outputFormat = z.looseObject({ type: z.string('must be a string'), schema: jsonSchema.nullish() });
+
+export const messagesRequest = z.looseObject({
+  model: askedModel,
+  messages: z.array(said, 'must be a list'),
+  system: blockContent.nullish(),
+  stream: z.boolean('must be true or false').nullish(),
+  stop_sequences: stopSequences.nullish(),
+  tools: z.array(tool, 'must be a list').nullish(),
+  tool_choice: z.looseObject({ type: z.string('must be a string'), name: z.string().nullish() }).nullish(),
+  output_config: z.looseObject({ format: outputFormat.nullish(), effort: z.string().nullish() }).nullish(),
+  /** What `output_config.format` was called while it was tried out. */
+  output_format: outputFormat.nullish(),
+  thinking: z.looseObject({ type: z.string('must be a string'), budget_tokens: z.number().nullish() }).nullish(),
+  metadata: z.looseObject({ user_id: z.string('must be a string').nullish() }).nullish(),
+});
+export type MessagesRequest = z.infer<typeof messagesRequest>;
+export type SaidMessage = MessagesRequest['messages'][number];
 
 const imageBlock = z.looseObject({
   source: z.looseObject({
@@ -29,7 +61,7 @@ const imageBlock = z.looseObject({
   }),
 });
 
-/** What the model once thought is not told to it again. */
+/** What the model once thought is not sent to it again. */
 const thoughts = new Set(['thinking', 'redacted_thinking']);
 
 export interface Spoken {
@@ -40,17 +72,17 @@ export interface Spoken {
 
 /** What is said in the request. Throws `validation_error` that names the field. */
 export function spokenIn({ system, messages }: MessagesRequest): Spoken {
-  const told = messages.flatMap((each, index) =>
+  const instructed = messages.flatMap((each, index) =>
     each.role === 'system' ? [textOf(each.content, `messages.${index}.content`)] : [],
   );
   const names = namesOfCalls(blocksIn(messages).map(({ type, id, name }) => [type === 'tool_use' ? id : null, name]));
   const spoken = messages.flatMap((each, index) =>
     each.role === 'system' ? [] : [messageSaid(each, `messages.${index}`, names)],
   );
-  return { system: joined([textOf(system ?? '', 'system'), ...told]), ...lastOfUser(spoken, 'messages') };
+  return { system: joined([textOf(system ?? '', 'system'), ...instructed]), ...lastOfUser(spoken, 'messages') };
 }
 
-function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
+export function blocksIn(messages: readonly { readonly content: unknown }[]): Block[] {
   return messages.flatMap(({ content }) => (Array.isArray(content) ? (content as Block[]) : []));
 }
 
@@ -86,7 +118,7 @@ function partsOfAssistant(block: Block, at: string): Part[] {
   return [textPart(block, at) ?? callPart(block, at) ?? refuse(at, 'must be text, tool_use or thinking')];
 }
 
-/** There are no tools here: the model is told the result as text. */
+/** There are no tools here: the model gets the result as text. */
 function resultSaid({ content, tool_use_id: id, is_error: isError }: Block, at: string, names: CallNames): Part[] {
   const { data } = blockContent.safeParse(content ?? '');
   if (data === undefined) throw invalid(`${at}.content`, 'must be text, or a list of blocks with a type each');
@@ -133,27 +165,4 @@ function imageSourceIn(block: Block, at: string): z.infer<typeof imageBlock>['so
   const [issue] = result.error.issues;
   const isMissing = issue?.code === 'invalid_type' && issue.input === undefined;
   throw invalid([at, ...(issue?.path ?? [])].join('.'), isMissing ? mustBeSent : (issue?.message ?? 'is no image'));
-}
-
-/** The field of the first image, which may be in a result; null where there is none. */
-export function imageFieldOf({ messages }: MessagesRequest): string | null {
-  const contents = messages.flatMap(({ content }, at) => {
-    const field = `messages.${at}.content`;
-    const inner = blocksIn([{ content }]).map((block, index) => [`${field}.${index}.content`, block.content] as const);
-    return [[field, content] as const, ...inner];
-  });
-  return partFieldIn(contents, 'image');
-}
-
-const knownOfMessage = new Set(['role', 'content']);
-const ofCalls = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
-const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...ofCalls]);
-
-/** Fields of the messages that mean nothing here. */
-export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
-  return [
-    ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
-    ...ignoredIn('messages', messages, knownOfMessage),
-    ...ignoredIn('messages.content', blocksIn(messages), knownOfBlock),
-  ];
 }

@@ -1,11 +1,18 @@
 import { invalid } from '../../shared/errors.js';
 import type { Effort } from '../../shared/job.js';
-import { ignoredFields, ignoredIn, type ParsedRequest, type RequestedSchema, sdkJob } from '../jobs/job-request.js';
+import {
+  fieldsOf,
+  ignoredFields,
+  ignoredIn,
+  type ParsedRequest,
+  partFieldIn,
+  type RequestedSchema,
+  sdkJob,
+} from '../jobs/job-request.js';
 import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
-import { ignoredInMessages, imageFieldOf, spokenIn } from './messages-content.js';
-import type { MessagesRequest } from './messages-schema.js';
+import { blocksIn, type MessagesRequest, messagesRequest, spokenIn } from './messages-content.js';
 
-export interface AskedEffort {
+interface AskedEffort {
   readonly value: Effort | undefined;
   /** The field that it comes from; null where there is none. */
   readonly field: string | null;
@@ -47,19 +54,8 @@ function ofBudget(thinking: MessagesRequest['thinking']): Effort | undefined {
   return byBudget.find(({ below }) => tokens < below)?.effort ?? 'high';
 }
 
-/** Fields that are followed, or are said of below where they mean nothing. */
-const known = new Set([
-  'model',
-  'messages',
-  'system',
-  'stream',
-  'stop_sequences',
-  'tools',
-  'tool_choice',
-  'output_config',
-  'output_format',
-  'thinking',
-]);
+/** Fields that are followed, or named below where they mean nothing. */
+const known = fieldsOf(messagesRequest, 'metadata');
 const knownOutput = new Set(['format', 'effort']);
 const knownOfTool = new Set(['type', 'name', 'description', 'input_schema', 'strict']);
 
@@ -102,14 +98,14 @@ export function parseMessages(body: MessagesRequest): ParsedRequest {
 /** Fields that are known, and mean nothing in this request. */
 function meaningless(body: MessagesRequest, isCall: boolean, hasSchema: boolean): string[] {
   const { tools, tool_choice: choice, output_config: config, output_format: format, stop_sequences: stop } = body;
-  const isTold = isCall && (tools ?? []).every(isOfCaller);
+  const isSent = isCall && (tools ?? []).every(isOfCaller);
   return [
-    ...((tools ?? []).length > 0 && !isTold ? ['tools'] : []),
+    ...((tools ?? []).length > 0 && !isSent ? ['tools'] : []),
     ...(choice != null && !isCall ? ['tool_choice'] : []),
     ...(config?.format != null && isCall ? ['output_config.format'] : []),
     ...(format != null && (isCall || config?.format != null) ? ['output_format'] : []),
     ...((stop ?? []).length > 0 && hasSchema ? ['stop_sequences'] : []),
-    ...(isTold ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
+    ...(isSent ? ignoredIn('tools', tools ?? [], knownOfTool) : []),
     ...(isCall ? ignoredIn('tool_choice', [choice], new Set(['type', 'name'])) : []),
   ];
 }
@@ -144,4 +140,27 @@ function schemaOf({ output_config: config, output_format: older }: MessagesReque
   if (format.type !== 'json_schema') throw invalid(`${path}.type`, 'must be json_schema');
   if (format.schema == null) throw invalid(`${path}.schema`, 'must be sent');
   return { path: `${path}.schema`, value: format.schema };
+}
+
+/** The field of the first image, which may be in a result; null where there is none. */
+export function imageFieldOf({ messages }: MessagesRequest): string | null {
+  const contents = messages.flatMap(({ content }, at) => {
+    const field = `messages.${at}.content`;
+    const inner = blocksIn([{ content }]).map((block, index) => [`${field}.${index}.content`, block.content] as const);
+    return [[field, content] as const, ...inner];
+  });
+  return partFieldIn(contents, 'image');
+}
+
+const knownOfMessage = new Set(['role', 'content']);
+const ofCalls = ['id', 'name', 'input', 'caller', 'tool_use_id', 'content', 'is_error'];
+const knownOfBlock = new Set(['type', 'text', 'source', 'thinking', 'signature', 'data', ...ofCalls]);
+
+/** Fields of the messages that mean nothing here. */
+export function ignoredInMessages({ messages, system }: MessagesRequest): string[] {
+  return [
+    ...ignoredIn('system', blocksIn([{ content: system }]), knownOfBlock),
+    ...ignoredIn('messages', messages, knownOfMessage),
+    ...ignoredIn('messages.content', blocksIn(messages), knownOfBlock),
+  ];
 }

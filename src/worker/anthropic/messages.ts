@@ -15,8 +15,8 @@ import {
 import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { anthropicErrorBody } from './errors.js';
+import { messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
-import { messagesRequest } from './messages-schema.js';
 
 const stopReasons = {
   whole: 'end_turn',
@@ -53,7 +53,7 @@ function endOf({ ending, stopSequence }: CompletedAnswer): object {
   return { stop_reason: stopReasons[ending], stop_sequence: stopSequence, stop_details: details };
 }
 
-/** Anthropic tells the tokens of the cache beside the others of the input, not among them. */
+/** Anthropic reports the tokens of the cache beside the others of the input, not among them. */
 function usageOf({ usage: { input, output, cacheRead, cacheWrite } }: Pick<CompletedAnswer, 'usage'>): object {
   return {
     input_tokens: Math.max(0, input - cacheRead - cacheWrite),

@@ -3,19 +3,18 @@ import { cursorQuery, limitQuery, usualPage } from '../../shared/api/conversatio
 import { type DeletedJob, type JobBody, type JobList, lastEventId, statusQuery } from '../../shared/api/jobs.js';
 import type { BackgroundJobView } from '../../shared/background.js';
 import { timestamp } from '../../shared/clock.js';
-import { fromWire, invalid } from '../../shared/errors.js';
+import { fromWire, invalid, type RelayError } from '../../shared/errors.js';
 import { queryOf } from '../http/body.js';
-import { EventStream } from '../http/event-stream.js';
+import { EventStream, eventText } from '../http/event-stream.js';
 import type { AsyncHandler, Primary } from '../http/exchange.js';
 import { errorBodyOf, sendBody, sendJson, untilGone, workerLeaves } from '../http/responses.js';
-import type { CompletedAnswer } from '../jobs/answer-format.js';
+import { type CompletedAnswer, eventIn } from '../jobs/answer-format.js';
 import { storedBody } from '../jobs/background.js';
-import type { JobParts } from '../jobs/run-job.js';
-import { formatOf, sendJobEvents } from './job-events.js';
+import { follow, type JobParts } from '../jobs/run-job.js';
+import { endedJob } from '../openai/responses.js';
+import { OwnStream, ownFormats } from './ask.js';
 
 /** Background jobs: what was asked with `Prefer: respond-async`. */
-
-type FollowingParts = Pick<JobParts, 'primary' | 'clock'>;
 
 export function getJobs(primary: Primary): AsyncHandler {
   return async (req, res) => {
@@ -47,7 +46,10 @@ export function getJob(primary: Primary): AsyncHandler {
 }
 
 /** From the beginning, or after the event that the caller has had last. `closing`: this worker is about to exit. */
-export function getJobEvents({ primary, clock }: FollowingParts, closing: AbortSignal): AsyncHandler {
+export function getJobEvents(
+  { primary, clock }: Pick<JobParts, 'primary' | 'clock'>,
+  closing: AbortSignal,
+): AsyncHandler {
   return async (req, res) => {
     const { client } = res.locals;
     const after = lastEventOf(req);
@@ -105,4 +107,78 @@ function listed({ id, operation, status, position, reason, createdAt, startedAt,
     started_at: startedAt === null ? null : timestamp(startedAt),
     ended_at: endedAt === null ? null : timestamp(endedAt),
   };
+}
+
+/**
+ * The id of the end, beyond those of all texts. It can't depend on the text: a reader may have been sent more while the job
+ * ran than the store has, where its host has died or the program has corrected itself.
+ */
+export const endId = 999_999_999_999_999;
+
+/**
+ * Owns how far one reader of a job's events has come: they are those of a streamed request, with ids. The id of the start
+ * is 1, of a piece of text one more than the UTF-16 units up to its end. So a reader that comes again gets the rest,
+ * whatever pieces it comes in.
+ */
+class NumberedStream extends OwnStream {
+  readonly #after: number;
+  #length = 0;
+
+  /** `after`: the id of the last event that the reader has. */
+  constructor(bodyOf: (answer: CompletedAnswer) => object, requestId: string, after: number) {
+    super(bodyOf, requestId);
+    this.#after = after;
+  }
+
+  override started(queueMs: number): string {
+    return this.#numbered(1, () => super.started(queueMs));
+  }
+
+  override delta(text: string): string {
+    const rest = text.slice(Math.max(0, this.#after - 1 - this.#length));
+    this.#length += text.length;
+    return rest === '' ? '' : this.#numbered(this.#length + 1, () => super.delta(rest));
+  }
+
+  override end(answer: CompletedAnswer): string {
+    return this.#numbered(endId, () => super.end(answer));
+  }
+
+  override failure(error: RelayError): string {
+    return this.#numbered(endId, () => super.failure(error));
+  }
+
+  cancelled(jobId: string): string {
+    return this.#numbered(endId, () => eventText('cancelled', { job_id: jobId }));
+  }
+
+  #numbered(id: number, event: () => string): string {
+    return id <= this.#after ? '' : `id: ${id}\n${event()}`;
+  }
+}
+
+/** The format of the plain request. */
+function formatOf({ form, createdAt }: BackgroundJobView): (answer: CompletedAnswer) => object {
+  return form.route === '/v1/responses' ? endedJob(createdAt) : ownFormats[form.route].body;
+}
+
+/** Sends all events of a job to a reader that has had `after` last. The answer is that of the store. */
+export async function sendJobEvents(
+  primary: Primary,
+  job: BackgroundJobView,
+  after: number,
+  out: EventStream,
+  client: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const format = new NumberedStream(formatOf(job), job.requestId, after);
+  const end = await follow(primary.stream('jobEvents', { id: job.id, client }, signal), async (event) => {
+    const text = eventIn(format, event);
+    if (text !== '') await out.write(text, signal);
+  });
+  if (end === null || after >= endId) return;
+  if (end.outcome === 'cancelled') return out.write(format.cancelled(job.id), signal);
+  if (end.outcome !== 'ok') return out.write(format.failure(fromWire(end.failure)), signal);
+  const body = await storedBody(primary, job, client, (answer) => format.end(answer));
+  await out.writeLast(body, signal);
 }

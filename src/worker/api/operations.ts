@@ -13,7 +13,7 @@ import { readBody } from '../http/body.js';
 import type { BodyMemory } from '../http/body-memory.js';
 import type { AsyncHandler, Primary, Reply } from '../http/exchange.js';
 import { sendJson, sendTyped, sendWritten } from '../http/responses.js';
-import { openAiList } from './models.js';
+import { openAiList } from './doors.js';
 import type { StatusViewers } from './status.js';
 
 /** The answer changes only with a readiness check, apart from the time since the start. */

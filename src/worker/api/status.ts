@@ -1,10 +1,11 @@
+import { type SectionName, sectionNames } from '../../shared/api/status.js';
 import { withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { EventStream } from '../http/event-stream.js';
+import type { WrittenSections } from '../../shared/ipc/protocol.js';
+import { EventStream, writtenEvent } from '../http/event-stream.js';
 import type { Primary, Reply } from '../http/exchange.js';
 import { untilGone } from '../http/responses.js';
-import { Audience } from './status-audience.js';
 
 /** Each holds a connection, and what its client has not taken yet. */
 const maxViewers = 200;
@@ -25,7 +26,7 @@ interface OpenView extends View {
 
 /**
  * Owns the open answers to GET /status/stream of this worker. They end when the client goes, when it may no longer see
- * what it sees, and when the worker is about to exit: whoever wants to see more comes again.
+ * what it sees, and when the worker is about to exit: a client that wants to see more comes again.
  */
 export class StatusViewers {
   readonly #clock: Clock;
@@ -49,7 +50,7 @@ export class StatusViewers {
     if (this.#views.size >= maxViewers) this.#makeRoomFor(view.client);
     using client = untilGone(res);
     using out = new EventStream(res, this.#clock);
-    res.set('Connection', 'close'); // else whoever comes again comes to a worker that is about to exit
+    res.set('Connection', 'close'); // else a client that comes again comes to a worker that is about to exit
     out.begin();
     if (res.req.method === 'HEAD') return out.end();
     const ended = withResolvers();
@@ -58,10 +59,12 @@ export class StatusViewers {
     this.#enter(res, { ...view, end: ended.resolve });
     await ended.promise;
     this.#leave(res, view);
-    endOrCut(res);
+    if (res.writableLength > 0)
+      res.destroy(); // a client that does not read would keep its worker from exiting
+    else if (!res.destroyed) res.end();
   }
 
-  /** The client with most of them gives one up to a client with fewer: nobody can keep others from looking. */
+  /** The client with most of them gives one up to a client with fewer: nobody can keep others from viewing. */
   #makeRoomFor(client: string): void {
     const counts = new Map<string, number>([[client, 0]]);
     for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
@@ -74,7 +77,8 @@ export class StatusViewers {
   }
 
   #enter(res: Reply, view: OpenView): void {
-    if (this.#views.size === 0) this.#stopChecks = this.#clock.every(betweenChecksMs, () => this.#check());
+    if (this.#views.size === 0)
+      this.#stopChecks = this.#clock.every(betweenChecksMs, () => this.#endAll(({ isAllowed }) => !isAllowed()));
     this.#views.set(res, view);
     this.#audienceOf(view).join(res);
   }
@@ -89,22 +93,94 @@ export class StatusViewers {
     return this.#audiences[withNames ? 'named' : 'nameless'];
   }
 
-  #check(): void {
-    this.#endAll(({ isAllowed }) => !isAllowed());
-  }
-
   #endAll(isConcerned: (view: OpenView) => boolean): void {
     for (const view of this.#views.values()) if (isConcerned(view)) view.end();
   }
 }
 
-/** A client that does not read would keep its worker from exiting. */
-function endOrCut(res: Reply): void {
-  if (res.writableLength > 0) res.destroy();
-  else if (!res.destroyed) res.end();
-}
-
 function full(): RelayError {
   const message = `${maxViewers} streams of the status are open already: end one, or read GET /status from time to time`;
   return new RelayError('concurrency_limited', message, { retryAfterSeconds });
+}
+
+/** `behind`: it was not sent a change, so that it needs a whole snapshot. */
+type Standing = 'behind' | 'current';
+
+/**
+ * Owns the viewers of the status of one kind, and the status as the primary sent it last. One subscription at the primary
+ * serves them all, and all are sent the same bytes. Nothing waits for a viewer that takes nothing: it gets a fresh
+ * snapshot once it does.
+ */
+export class Audience {
+  readonly #primary: Primary;
+  readonly #withNames: boolean;
+  readonly #onFailure: () => void;
+  readonly #viewers = new Map<Reply, Standing>();
+  readonly #sections = new Map<SectionName, string>();
+  #snapshot: Buffer | null = null;
+  #subscription: AbortController | null = null;
+
+  /** `onFailure` is called when the primary sends no more. */
+  constructor(primary: Primary, withNames: boolean, onFailure: () => void) {
+    this.#primary = primary;
+    this.#withNames = withNames;
+    this.#onFailure = onFailure;
+  }
+
+  join(viewer: Reply): void {
+    this.#viewers.set(viewer, 'behind');
+    viewer.on('drain', () => this.#catchUp(viewer));
+    this.#catchUp(viewer);
+    if (this.#subscription === null) void this.#subscribe();
+  }
+
+  leave(viewer: Reply): void {
+    this.#viewers.delete(viewer);
+    if (this.#viewers.size > 0) return;
+    this.#subscription?.abort();
+    this.#subscription = null;
+    this.#snapshot = null;
+    this.#sections.clear();
+  }
+
+  async #subscribe(): Promise<void> {
+    const subscription = new AbortController();
+    this.#subscription = subscription;
+    const { signal } = subscription;
+    try {
+      for await (const changed of this.#primary.stream('statusFeed', { withNames: this.#withNames }, signal)) {
+        if (signal.aborted) return; // it was on its way: for nobody, or for those of the next subscription
+        this.#send(changed);
+      }
+    } catch {
+      if (!signal.aborted) this.#onFailure(); // a defect is in the primary's log
+    }
+  }
+
+  #send(changed: WrittenSections): void {
+    this.#snapshot = null;
+    for (const name of sectionNames) {
+      const text = changed[name];
+      if (text !== undefined) this.#sections.set(name, text);
+    }
+    const change = eventOf('change', new Map(Object.entries(changed)));
+    for (const [viewer, standing] of this.#viewers) {
+      if (standing === 'behind') this.#catchUp(viewer);
+      else if (viewer.writableNeedDrain) this.#viewers.set(viewer, 'behind');
+      else viewer.write(change);
+    }
+  }
+
+  #catchUp(viewer: Reply): void {
+    if (this.#viewers.get(viewer) !== 'behind' || this.#sections.size === 0 || viewer.writableNeedDrain) return;
+    this.#viewers.set(viewer, 'current');
+    this.#snapshot ??= eventOf('snapshot', this.#sections);
+    viewer.write(this.#snapshot);
+  }
+}
+
+/** An event whose members are written out already. */
+function eventOf(event: string, sections: ReadonlyMap<string, string>): Buffer {
+  const members = Array.from(sections, ([name, text]) => `${JSON.stringify(name)}:${text}`);
+  return Buffer.from(writtenEvent(event, `{${members.join(',')}}`));
 }

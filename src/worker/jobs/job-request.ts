@@ -136,6 +136,11 @@ const fieldName = /^[\w.$-]{1,64}$/;
 
 type SentFields = Readonly<Record<string, unknown>>;
 
+/** The fields that a schema names, but for those that mean nothing in some requests. */
+export function fieldsOf({ shape }: { readonly shape: SentFields }, ...others: readonly string[]): ReadonlySet<string> {
+  return new Set(Object.keys(shape).filter((field) => !others.includes(field)));
+}
+
 /** The fields of a body that mean nothing here, apart from those that say nothing. */
 export function ignoredFields(body: SentFields, known: ReadonlySet<string>): string[] {
   const others = Object.entries(body).filter(

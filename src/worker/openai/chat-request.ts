@@ -1,24 +1,31 @@
 import { invalid } from '../../shared/errors.js';
-import { ignoredFields, ignoredIn, type ParsedRequest, type RequestedSchema, sdkJob } from '../jobs/job-request.js';
-import { argumentsSchema } from '../jobs/message-parts.js';
-import { type ChatCompletionRequest, ignoredInMessages, imageFieldOf, spokenIn } from './chat-messages.js';
-import { toolsIn } from './chat-tools.js';
+import {
+  fieldsOf,
+  ignoredFields,
+  ignoredIn,
+  type ParsedRequest,
+  type RequestedSchema,
+  sdkJob,
+} from '../jobs/job-request.js';
+import { argumentsSchema, calledTool, type OfferedTool, type ToolWish } from '../jobs/message-parts.js';
+import {
+  type ChatCompletionRequest,
+  chatCompletionRequest,
+  ignoredInMessages,
+  imageFieldOf,
+  spokenIn,
+} from './chat-messages.js';
 import { effortOf, schemaOf } from './content.js';
-
-/** The form that the answer is to have: that of `response_format`, else of vLLM's `guided_json`. */
-export interface ChatFormat {
-  readonly schema: RequestedSchema | undefined;
-  /** Whether it is to be a JSON object that nothing more is said of. */
-  readonly isBare: boolean;
-  /** Fields about it that mean nothing. */
-  readonly ignored: readonly string[];
-}
 
 const path = 'response_format';
 const guided = 'guided_json';
 
-/** `isCall`: the answer is the call of a function, which has a form already. Throws `validation_error`. */
-export function formatIn(body: ChatCompletionRequest, isCall: boolean): ChatFormat {
+/**
+ * The form that the answer is to have: that of `response_format`, else of vLLM's `guided_json`. `isCall`: the answer is the
+ * call of a function, which has a form already. `isBare`: it is a JSON object that nothing more is said of. Throws
+ * `validation_error`.
+ */
+function formatIn(body: ChatCompletionRequest, isCall: boolean) {
   const { response_format: format, guided_json: json } = body;
   const isText = format == null || format.type === 'text';
   const ignoredGuide = json != null && (isCall || !isText) ? [guided] : [];
@@ -33,19 +40,14 @@ export function formatIn(body: ChatCompletionRequest, isCall: boolean): ChatForm
   return { schema: ordered, isBare: type === 'json_object' && schema == null, ignored };
 }
 
-const always = ['type'];
-const followed: Readonly<Record<string, readonly string[]>> = {
-  json_schema: ['json_schema'],
-  json_object: ['schema'],
-};
-
 function ignoredInFormat({ response_format: format }: ChatCompletionRequest): string[] {
-  const { type = '', json_schema: named } = format ?? {};
-  const own = Object.hasOwn(followed, type) ? (followed[type] ?? []) : [];
-  const fallback = type === 'json_schema' && named == null ? ['schema'] : []; // as some servers have it
+  const { type, json_schema: named } = format ?? {};
+  const isNamed = type === 'json_schema';
+  const hasSchema = type === 'json_object' || (isNamed && named == null); // the second as some servers have it
+  const known = new Set(['type', ...(isNamed ? ['json_schema'] : []), ...(hasSchema ? ['schema'] : [])]);
   return [
-    ...ignoredIn(path, [format], new Set([...always, ...own, ...fallback])),
-    ...(type === 'json_schema' ? ignoredIn(`${path}.json_schema`, [named], new Set(['name', 'schema', 'strict'])) : []),
+    ...ignoredIn(path, [format], known),
+    ...(isNamed ? ignoredIn(`${path}.json_schema`, [named], new Set(['name', 'schema', 'strict'])) : []),
   ];
 }
 
@@ -65,28 +67,12 @@ function parsed(json: string): unknown {
   }
 }
 
-/** Fields that are followed, refused where they ask for too much, or said of below where they mean nothing. */
-const known = new Set([
-  'model',
-  'messages',
-  'stream',
-  'stream_options',
-  'stop',
-  'n',
-  'logprobs',
-  'modalities',
-  'response_format',
-  'guided_json',
-  'reasoning_effort',
-  'tools',
-  'tool_choice',
-  'functions',
-  'function_call',
-]);
+/** Fields that are followed, refused where they ask for too much, or named below where they mean nothing. */
+const known = fieldsOf(chatCompletionRequest, 'top_logprobs', 'user');
 
 export interface ParsedChat extends ParsedRequest {
   readonly wantsUsage: boolean;
-  /** Whether a call is told as it was before there were tools. */
+  /** Whether a call is written as it was before there were tools. */
   readonly isLegacyCall: boolean;
 }
 
@@ -147,4 +133,51 @@ function meaningless(body: ChatCompletionRequest, isCall: boolean, hasSchema: bo
 function stopsOf({ stop }: ChatCompletionRequest): string[] {
   const sequences = typeof stop === 'string' ? [stop] : (stop ?? []);
   return sequences.filter((sequence) => sequence !== '');
+}
+
+/**
+ * The call that the request requires of its tools, else of its functions, as they were called before there were tools
+ * (`isLegacy`). Throws `validation_error`.
+ */
+function toolsIn(body: ChatCompletionRequest) {
+  const { tools, tool_choice: choice, functions, function_call: call } = body;
+  const hasFunctions = (functions ?? []).length > 0;
+  const isLegacy = (tools ?? []).length === 0 && choice == null && (hasFunctions || call != null);
+  const called = isLegacy
+    ? calledTool(offeredFunctions(body), wishOfCall(body), 'function_call', 'functions')
+    : calledTool(offeredTools(body), wishOfChoice(body));
+  const isInVain = (legacy: boolean) => called === null || isLegacy !== legacy;
+  return {
+    called,
+    isLegacy,
+    field: isLegacy ? 'functions' : 'tools',
+    ignored: [
+      ...((tools ?? []).length > 0 && isInVain(false) ? ['tools'] : []),
+      ...(choice != null && isInVain(false) ? ['tool_choice'] : []),
+      ...(hasFunctions && isInVain(true) ? ['functions'] : []),
+      ...(call != null && isInVain(true) ? ['function_call'] : []),
+    ],
+  };
+}
+
+function offeredTools({ tools }: ChatCompletionRequest): OfferedTool[] {
+  return (tools ?? []).flatMap(({ function: offered }) => (offered === undefined ? [] : [offeredBy(offered)]));
+}
+
+function offeredFunctions({ functions }: ChatCompletionRequest): OfferedTool[] {
+  return (functions ?? []).map(offeredBy);
+}
+
+function offeredBy({ name, description, parameters }: NonNullable<ChatCompletionRequest['functions']>[number]) {
+  return { name, description: description ?? undefined, schema: parameters ?? undefined };
+}
+
+function wishOfChoice({ tool_choice: choice }: ChatCompletionRequest): ToolWish {
+  if (choice === 'required') return { kind: 'any' };
+  if (choice == null || typeof choice === 'string') return { kind: 'free' };
+  return { kind: 'named', name: choice.function.name };
+}
+
+function wishOfCall({ function_call: call }: ChatCompletionRequest): ToolWish {
+  return call == null || typeof call === 'string' ? { kind: 'free' } : { kind: 'named', name: call.name };
 }

@@ -1,5 +1,5 @@
 import type { Request } from 'express';
-import { addressOf } from '../../../../src/worker/access/client-address.js';
+import { addressOf } from '../../../../src/worker/access/local-users.js';
 
 function requestFrom(ip: string | undefined, remoteAddress?: string): Request {
   return { ip, socket: { remoteAddress } } as Request;

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { UserNames } from '../../../../src/worker/access/local-users.js';
+import { UserNames } from '../../../../src/worker/access/user-tables.js';
 import { temporaryFolder } from '../../../support/folder.js';
 
 describe('The names of users', () => {

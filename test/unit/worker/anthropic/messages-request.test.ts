@@ -1,6 +1,6 @@
 import { RelayError } from '../../../../src/shared/errors.js';
+import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-content.js';
 import { parseMessages } from '../../../../src/worker/anthropic/messages-request.js';
-import { type MessagesRequest, messagesRequest } from '../../../../src/worker/anthropic/messages-schema.js';
 import type { ParsedRequest } from '../../../../src/worker/jobs/job-request.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==';

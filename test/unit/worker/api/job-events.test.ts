@@ -1,7 +1,7 @@
 import { array, assert, asyncProperty, integer, string } from 'fast-check';
 import { systemClock } from '../../../../src/shared/clock.js';
 import type { JobEnd, JobEvent } from '../../../../src/shared/job.js';
-import { endId, sendJobEvents } from '../../../../src/worker/api/job-events.js';
+import { endId, sendJobEvents } from '../../../../src/worker/api/jobs.js';
 import { EventStream } from '../../../../src/worker/http/event-stream.js';
 import type { Reply } from '../../../../src/worker/http/exchange.js';
 import { answerInPieces, backgroundView } from '../../../support/background-view.js';

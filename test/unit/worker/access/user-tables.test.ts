@@ -1,6 +1,6 @@
 import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
-import { SocketTable, type TcpEnds } from '../../../../src/worker/access/socket-table.js';
+import { SocketTable, type TcpEnds } from '../../../../src/worker/access/user-tables.js';
 
 const heading = '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n';
 
