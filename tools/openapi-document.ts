@@ -40,7 +40,7 @@ import { versionBody } from '../src/shared/api/version.js';
 import { httpStatusOf, type PublicCode } from '../src/shared/errors.js';
 import { messagesRequest } from '../src/worker/anthropic/messages-content.js';
 import { chatCompletionRequest } from '../src/worker/openai/chat-messages.js';
-import { responsesRequest } from '../src/worker/openai/responses-request.js';
+import { responsesRequest } from '../src/worker/openai/responses-input.js';
 
 type Operation = Pick<
   ZodOpenApiOperationObject,

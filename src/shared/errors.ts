@@ -21,11 +21,11 @@ export const httpStatusOf = {
   timeout: 504,
 } as const;
 
-/** A code that a client can be told. */
+/** A code that an answer can have. */
 export type PublicCode = keyof typeof httpStatusOf;
 export const publicCodes = Object.keys(httpStatusOf) as [PublicCode, ...PublicCode[]];
 
-/** `cancelled` exists inside only: the caller has gone, so nobody is left to be told. */
+/** `cancelled` exists inside only: the caller has gone, so nobody waits for an answer. */
 export const errorCodes = [...publicCodes, 'cancelled'] as const;
 export type ErrorCode = PublicCode | 'cancelled';
 
@@ -44,7 +44,6 @@ export const cliReasons = [
   'crashed',
   'other',
 ] as const;
-
 export type CliReason = (typeof cliReasons)[number];
 
 /** What `reason` of an error body can be: of `cli_error`, or of the 400 for a conversation that can't be used. */
@@ -65,9 +64,9 @@ export const wireError = z
     code: z.enum(errorCodes),
     message: z.string(),
     reason: z.enum(errorReasons).optional(),
-    /** For the reason `quota`, where a code says so. Clients are not told. */
+    /** For the reason `quota`, where a code says so. Not sent to clients. */
     quota: quotaRefusal.optional(),
-    /** For the reason `auth`, where a code says that the account's credential is refused. Clients are not told. */
+    /** For the reason `auth`, where a code says that the account's credential is refused. Not sent to clients. */
     scope: z.literal('account').optional(),
     /** The end of what the model CLI wrote to stderr. For the log: without known secrets, but it may name paths. */
     stderr: z.string().optional(),
@@ -116,7 +115,7 @@ export function invalid(path: string, message: string, reason?: 'conversation_un
 
 const maxRetrySeconds = 300;
 
-/** A time to wait as clients are told it: whole seconds, between 1 and 300. */
+/** A time to wait as it is sent to clients: whole seconds, between 1 and 300. */
 export function retrySeconds(ms: number): number {
   return Math.min(Math.max(Math.ceil(ms / 1000), 1), maxRetrySeconds);
 }

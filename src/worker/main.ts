@@ -1,7 +1,6 @@
 import { delay, systemClock } from '../shared/clock.js';
 import { channelToPrimary } from '../shared/ipc/channel.js';
-import type { Handlers } from '../shared/ipc/message.js';
-import { Peer } from '../shared/ipc/peer.js';
+import { type Handlers, Peer } from '../shared/ipc/peer.js';
 import { primaryCalls, type WorkerCalls, type WorkerSettings, workerCalls } from '../shared/ipc/protocol.js';
 import { createLogger, describeError, type Logger } from '../shared/log/logger.js';
 import { LogOutput, openForLog, stdoutFd } from '../shared/log/output.js';
@@ -20,7 +19,7 @@ import type { Primary } from './http/exchange.js';
 import { Listeners } from './http/listeners.js';
 import { HttpMetrics } from './http/metrics.js';
 import { HttpServer } from './http/server.js';
-import { SpillFolder } from './jobs/answer-text.js';
+import { SpillFolder } from './jobs/spill-folder.js';
 
 const heartbeatMs = 2000;
 /** What was counted is told this often, so that little is lost with a worker that is killed. */

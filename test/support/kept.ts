@@ -4,7 +4,7 @@ import { KeptConversations } from '../../src/primary/conversations/kept-conversa
 import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
 import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';
-import type { TranscriptPart } from '../../src/shared/ipc/transcript.js';
+import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { Image } from '../../src/shared/job.js';
 import { jobRequest } from './job-records.js';
 

@@ -1,8 +1,7 @@
 import { Claims } from '../../src/primary/idempotency/claims.js';
 import type { IdempotencyStore } from '../../src/primary/store/contract/answers.js';
 import { systemClock } from '../../src/shared/clock.js';
-import type { Handlers } from '../../src/shared/ipc/message.js';
-import { Peer } from '../../src/shared/ipc/peer.js';
+import { type Handlers, Peer } from '../../src/shared/ipc/peer.js';
 import { type PrimaryCalls, primaryCalls, type WorkerCalls, workerCalls } from '../../src/shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../src/shared/job.js';
 import { postMessages } from '../../src/worker/anthropic/messages.js';

@@ -1,4 +1,4 @@
-import type { TranscriptItem, TranscriptPart } from '../../src/shared/ipc/transcript.js';
+import type { TranscriptItem, TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { PieceOrder } from '../../src/worker/api/transcripts.js';
 
 /** Reads a conversation of these parts, each a piece of its own. */

@@ -1,13 +1,12 @@
 import type { SetupReport } from '../../shared/api/setup.js';
 import type { UsageReport } from '../../shared/api/usage.js';
-import { inLine } from '../../shared/async/shared-calls.js';
+import { inLine } from '../../shared/async/promises.js';
 import { endOfLoopTurn } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { type RelayError, shuttingDown, toRelayError } from '../../shared/errors.js';
-import type { RequestOf } from '../../shared/ipc/message.js';
-import type { PrimaryCalls, WorkerSettings } from '../../shared/ipc/protocol.js';
-import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
+import type { RequestOf } from '../../shared/ipc/peer.js';
+import type { PrimaryCalls, TranscriptItem, TranscriptOrder, WorkerSettings } from '../../shared/ipc/protocol.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import type { Phase } from '../../shared/phase.js';
 import type { KeyAttempts } from '../access/key-attempts.js';

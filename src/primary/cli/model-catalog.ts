@@ -1,5 +1,5 @@
 import type { ModelEntry, ModelList } from '../../shared/api/models.js';
-import { cached } from '../../shared/async/shared-calls.js';
+import { cached } from '../../shared/async/promises.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { anyOther, defaultModelName, type ModelAlias } from '../../shared/config/model-aliases.js';
 import { RelayError } from '../../shared/errors.js';

@@ -1,5 +1,4 @@
-import { orAborted } from '../../shared/async/promises.js';
-import { coalesced } from '../../shared/async/shared-calls.js';
+import { coalesced, orAborted } from '../../shared/async/promises.js';
 import type { Clock } from '../../shared/clock.js';
 import type { Config, Environment } from '../../shared/config/config.js';
 import type { ReadinessEntry, Verdict } from '../../shared/health.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot, RemovalCause } from '../../shared/conversation.js';
-import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
 import { quarterOf } from '../access/client-bounds.js';
 import type { StoredConversation } from '../store/contract/conversations.js';

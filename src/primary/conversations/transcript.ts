@@ -1,5 +1,5 @@
 import type { ConversationPage } from '../../shared/conversation.js';
-import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/transcript.js';
+import type { TranscriptPart, TranscriptPlace } from '../../shared/ipc/protocol.js';
 import type { Image } from '../../shared/job.js';
 import { pieceOf, startOf } from '../store/contract/stored-text.js';
 import type { Conversation } from './conversation.js';

@@ -1,6 +1,6 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
-import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/transcript.js';
+import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn, EndOfEntry, TurnGate } from '../conversations/conversation-turn.js';

@@ -1,7 +1,7 @@
 import Ajv, { MissingRefError, type Options, type ValidateFunction } from 'ajv';
 import Ajv2019 from 'ajv/dist/2019.js';
 import Ajv2020 from 'ajv/dist/2020.js';
-import { JsonStructure } from '../../worker/http/body.js';
+import { JsonStructure } from '../../shared/text/json-structure.js';
 
 /** A schema, as JSON; with `text` null only the schema is looked at. */
 export interface SchemaTask {

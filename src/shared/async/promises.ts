@@ -1,3 +1,5 @@
+import { type Clock, endOfLoopTurn } from '../clock.js';
+
 /** As `Promise.withResolvers`, which Node 20 does not have. */
 export function withResolvers<T = void>() {
   let settle = {} as { readonly resolve: (value: T) => void; readonly reject: (reason: unknown) => void };
@@ -21,3 +23,80 @@ export async function orAborted<T>(promise: Promise<T>, signal: AbortSignal): Pr
     signal.removeEventListener('abort', abort);
   }
 }
+
+/**
+ * Coalesces the calls of one turn of the event loop: they share one call, which is made at its end. So no answer is older
+ * than its question, and many requests at once cost few calls. A call under way is not joined: the loop would idle
+ * until it ends, and each call would serve fewer requests.
+ */
+export function coalesced<T>(call: () => Promise<T>): () => Promise<T> {
+  let next: Promise<T> | null = null;
+  const begin = () => {
+    next = null;
+    return call();
+  };
+  return () => {
+    next ??= endOfLoopTurn().then(begin);
+    return next;
+  };
+}
+
+/** Calls again only when the last answer is older than this. A failure is not kept. */
+export function cached<T>(call: () => Promise<T>, maxAgeMs: number, clock: Clock): () => Promise<T> {
+  let answer: Promise<T> | null = null;
+  let askedMs = 0;
+  const ask = () => {
+    const asked = call();
+    askedMs = clock.monotonicMs();
+    answer = asked;
+    asked.catch(() => {
+      if (answer === asked) answer = null;
+    });
+    return asked;
+  };
+  return () => (answer !== null && clock.monotonicMs() - askedMs < maxAgeMs ? answer : ask());
+}
+
+/**
+ * Makes one call at a time, with a pause after each if one is given, so that a crowd costs no more than one caller. All who ask meanwhile
+ * share the next call: no answer is older than its question.
+ */
+export function oneAtATime<T>(call: () => Promise<T>, pause: () => Promise<unknown> = noPause): () => Promise<T> {
+  let next: Promise<T> | null = null;
+  let rested: Promise<unknown> = Promise.resolve();
+  const begin = () => {
+    next = null;
+    const answer = call();
+    rested = answer.then(pause, pause);
+    return answer;
+  };
+  return () => {
+    next ??= rested.then(begin);
+    return next;
+  };
+}
+
+/** Makes the calls of a crowd one after the other, in the order they came. */
+export function inLine(): <T>(call: () => Promise<T>) => Promise<T> {
+  let last: Promise<unknown> = Promise.resolve();
+  return (call) => {
+    const answer = last.then(call);
+    last = answer.then(noPause, noPause);
+    return answer;
+  };
+}
+
+/** As `inLine`, with a line for each name. */
+export function inLines(): <T>(name: string, call: () => Promise<T>) => Promise<T> {
+  const lasts = new Map<string, Promise<unknown>>();
+  return (name, call) => {
+    const answer = (lasts.get(name) ?? Promise.resolve()).then(call);
+    const ended = answer.then(noPause, noPause).then(() => {
+      if (lasts.get(name) === ended) lasts.delete(name);
+    });
+    lasts.set(name, ended);
+    return answer;
+  };
+}
+
+async function noPause(): Promise<void> {}

@@ -10,12 +10,11 @@ import { acceptedView, backgroundJobPage, backgroundJobView, jobForm, jobListOrd
 import { scopes } from '../config/api-keys.js';
 import { localUserModes } from '../config/variables.js';
 import { conversationPage, conversationSnapshot } from '../conversation.js';
-import { jobDone, jobEvent, jobRequest } from '../job.js';
+import { imageTypes, jobDone, jobEvent, jobRequest } from '../job.js';
 import { logStyles } from '../log/style.js';
 import { familyFiguresSchema } from '../metrics/figures.js';
 import { phases } from '../phase.js';
 import { claimItem, claimOrder, recordedAnswer, recordedPieceOrder } from './idempotency.js';
-import { transcriptItem, transcriptOrder } from './transcript.js';
 
 const nothing = z.object({});
 
@@ -69,7 +68,7 @@ export const workerSettingsSchema = z.object({
 });
 export type WorkerSettings = z.infer<typeof workerSettingsSchema>;
 
-/** What a worker has counted since it last told. */
+/** What a worker has counted since its last report. */
 const figures = z.object({ families: z.array(familyFiguresSchema) });
 
 /** Whether a client may send this request, how many more in this window, and the seconds until it ends, rounded up. */
@@ -92,6 +91,47 @@ const writtenSections = z.partialRecord(z.enum(sectionNames), z.string());
 export type WrittenSections = z.infer<typeof writtenSections>;
 
 const usageOrder = z.object({ client: z.string(), isAdmin: z.boolean(), since: day, until: day });
+
+/**
+ * What was said, in pieces: each message begins with its role, then come its text and its images. A system text comes first.
+ */
+const transcriptPart = z.discriminatedUnion('type', [
+  z.object({ type: z.literal('message'), role: z.enum(['system', 'user', 'assistant']) }).readonly(),
+  z.object({ type: z.literal('text'), text: z.string() }).readonly(),
+  /** `bytes`: of the image itself. */
+  z.object({ type: z.literal('image'), mediaType: z.enum(imageTypes), bytes: z.int() }).readonly(),
+  /** Base64, of the image before. */
+  z.object({ type: z.literal('image-data'), data: z.string() }).readonly(),
+]);
+export type TranscriptPart = z.infer<typeof transcriptPart>;
+
+/** Where a reader is: in the system text (-1) or a message, there in the text (-1) or an image, after so many bytes of it. */
+const transcriptPlace = z
+  .object({
+    message: z.int(),
+    image: z.int(),
+    at: z.int(),
+    /** The messages there were when the reader began. */
+    messageCount: z.int(),
+  })
+  .readonly();
+export type TranscriptPlace = z.infer<typeof transcriptPlace>;
+
+/** How a conversation is read: by so much as fits into one message of the channel, from a place to the next. */
+const transcriptOrder = z.object({
+  id: z.string(),
+  client: z.string(),
+  withImages: z.boolean(),
+  /** null: from its beginning. */
+  from: transcriptPlace.nullable(),
+});
+const transcriptItem = z.object({
+  parts: z.array(transcriptPart).readonly(),
+  /** null at the end. */
+  next: transcriptPlace.nullable(),
+});
+export type TranscriptOrder = z.infer<typeof transcriptOrder>;
+export type TranscriptItem = z.infer<typeof transcriptItem>;
 
 /** What workers ask of the primary. */
 export const primaryCalls = {
@@ -120,7 +160,7 @@ export const primaryCalls = {
   deleteJob: { request: ownedKey, answer: z.object({ job: backgroundJobView.nullable() }) },
   /** One item, and no end where that is a claim: cancelling the call gives it up. */
   claim: { request: claimOrder, item: claimItem },
-  /** Resolves when the answer is kept, or is not. The claim is over then. */
+  /** Resolves when the answer is stored, or is not. The claim is over then. */
   record: {
     request: z.object({ claim: z.int(), answer: recordedAnswer }),
     answer: z.object({ isRecorded: z.boolean() }),
@@ -134,7 +174,7 @@ export const primaryCalls = {
     request: z.object({ client: z.string(), before: z.int().nullable(), limit: z.int() }),
     answer: conversationPage,
   },
-  /** The next piece. Each reader holds its own place, the primary holds nothing of it. */
+  /** The next piece. Each reader has its own place; the primary remembers none. */
   transcript: { request: transcriptOrder, answer: transcriptItem },
   /** `messageCount`: how many of its messages the fork has; null: all. */
   forkConversation: {
@@ -181,7 +221,7 @@ export const primaryCalls = {
 };
 export type PrimaryCalls = typeof primaryCalls;
 
-/** What the primary tells workers. */
+/** What the primary sends to workers. */
 export const workerCalls = {
   phase: { request: z.object({ phase: z.enum(phases) }), answer: nothing },
   /** The keys that are in force from now on. */

@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
-import { withResolvers } from '../async/promises.js';
-import { inLine } from '../async/shared-calls.js';
+import { inLine, withResolvers } from '../async/promises.js';
 import type { Clock } from '../clock.js';
 import { sendableOf } from './connections.js';
 

@@ -33,14 +33,11 @@ export function getJob(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
     using caller = untilGone(res);
-    const job = await primary.call('job', { id: idOf(req), client });
+    const job = await primary.call('job', { id: String(req.params.job_id), client });
     if (job.status !== 'succeeded') return sendJson(res, jobBodyOf(job, requestId));
-    const written = (answer: CompletedAnswer) => ({
-      ...listed(job),
-      result: formatOf(job)(answer),
-      request_id: requestId,
-    });
-    const body = await storedBody(primary, job, client, (answer) => JSON.stringify(written(answer)));
+    const body = await storedBody(primary, job, client, (answer) =>
+      JSON.stringify({ ...listed(job), result: formatOf(job)(answer), request_id: requestId }),
+    );
     await sendBody(res, body, caller.signal);
   };
 }
@@ -53,7 +50,7 @@ export function getJobEvents(
   return async (req, res) => {
     const { client } = res.locals;
     const after = lastEventOf(req);
-    const job = await primary.call('job', { id: idOf(req), client });
+    const job = await primary.call('job', { id: String(req.params.job_id), client });
     using out = new EventStream(res, clock);
     const isOpen = job.endedAt === null;
     if (isOpen || req.method === 'HEAD') out.begin(); // nobody knows when the first event comes
@@ -72,15 +69,11 @@ export function getJobEvents(
 export function deleteJob(primary: Primary): AsyncHandler {
   return async (req, res) => {
     const { client, requestId } = res.locals;
-    const id = idOf(req);
+    const id = String(req.params.job_id);
     const { job } = await primary.call('deleteJob', { id, client });
     const fate = { status: job?.status ?? null, deleted: job === null };
     sendJson(res, { success: true, job_id: id, ...fate, request_id: requestId } satisfies DeletedJob);
   };
-}
-
-function idOf({ params }: Request): string {
-  return String(params.job_id);
 }
 
 function lastEventOf(req: Request): number {

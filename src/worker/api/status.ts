@@ -12,6 +12,7 @@ const maxViewers = 200;
 /** A key that is revoked or has expired shows nothing any more after this time. */
 const betweenChecksMs = 5000;
 const retryAfterSeconds = 10;
+const tooMany = `${maxViewers} streams of the status are open already: end one, or read GET /status from time to time`;
 
 /** What a viewer sees, and whether it still may: asked again and again. */
 export interface View {
@@ -20,9 +21,7 @@ export interface View {
   readonly isAllowed: () => boolean;
 }
 
-interface OpenView extends View {
-  readonly end: () => void;
-}
+type OpenView = View & { readonly end: () => void };
 
 /**
  * Owns the open answers to GET /status/stream of this worker. They end when the client goes, when it may no longer see
@@ -69,7 +68,8 @@ export class StatusViewers {
     const counts = new Map<string, number>([[client, 0]]);
     for (const view of this.#views.values()) counts.set(view.client, (counts.get(view.client) ?? 0) + 1);
     const [greediest, most] = [...counts].reduce((one, other) => (other[1] > one[1] ? other : one));
-    if (most <= (counts.get(client) ?? 0) + 1) throw full();
+    if (most <= (counts.get(client) ?? 0) + 1)
+      throw new RelayError('concurrency_limited', tooMany, { retryAfterSeconds });
     const [res, view] = [...this.#views].findLast(([, each]) => each.client === greediest) ?? [];
     if (res === undefined) return;
     this.#views.delete(res);
@@ -80,27 +80,18 @@ export class StatusViewers {
     if (this.#views.size === 0)
       this.#stopChecks = this.#clock.every(betweenChecksMs, () => this.#endAll(({ isAllowed }) => !isAllowed()));
     this.#views.set(res, view);
-    this.#audienceOf(view).join(res);
+    this.#audiences[view.withNames ? 'named' : 'nameless'].join(res);
   }
 
   #leave(res: Reply, view: View): void {
     this.#views.delete(res);
-    this.#audienceOf(view).leave(res);
+    this.#audiences[view.withNames ? 'named' : 'nameless'].leave(res);
     if (this.#views.size === 0) this.#stopChecks();
-  }
-
-  #audienceOf({ withNames }: View): Audience {
-    return this.#audiences[withNames ? 'named' : 'nameless'];
   }
 
   #endAll(isConcerned: (view: OpenView) => boolean): void {
     for (const view of this.#views.values()) if (isConcerned(view)) view.end();
   }
-}
-
-function full(): RelayError {
-  const message = `${maxViewers} streams of the status are open already: end one, or read GET /status from time to time`;
-  return new RelayError('concurrency_limited', message, { retryAfterSeconds });
 }
 
 /** `behind`: it was not sent a change, so that it needs a whole snapshot. */

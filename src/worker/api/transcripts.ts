@@ -1,4 +1,4 @@
-import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/transcript.js';
+import type { TranscriptItem, TranscriptOrder, TranscriptPart } from '../../shared/ipc/protocol.js';
 import type { Reply } from '../http/exchange.js';
 import { write } from '../http/responses.js';
 

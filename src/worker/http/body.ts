@@ -8,6 +8,7 @@ import { holderOf } from '../../shared/client.js';
 import { type Clock, endOfLoopTurn, type StopTimer } from '../../shared/clock.js';
 import { cancelled, type Detail, invalid, RelayError } from '../../shared/errors.js';
 import { stopReadsWhile } from '../../shared/node-internals/connections.js';
+import { JsonStructure } from '../../shared/text/json-structure.js';
 import type { BodyMemory } from './body-memory.js';
 import type { Reply } from './exchange.js';
 import { answerRefusal, refusals } from './refusal.js';
@@ -271,66 +272,4 @@ export function dropUnread(req: IncomingMessage, res: ServerResponse, pace: Read
   if (req.headers['transfer-encoding'] === undefined) return;
   if (req.method === 'POST') res.once('prefinish', () => dropBody(req, pace));
   else dropBody(req, pace);
-}
-
-/** Values are elements of lists and fields of objects. */
-export interface StructureLimits {
-  readonly maxValues: number;
-  readonly maxDepth: number;
-}
-
-const [quote, backslash, comma] = [0x22, 0x5c, 0x2c];
-const [openList, closeList, openObject, closeObject] = [0x5b, 0x5d, 0x7b, 0x7d];
-/** Blanks of JSON are all up to it. */
-const space = 0x20;
-
-/**
- * Counts the values and the depth of one JSON text over its bytes, as they arrive. The parser takes some hundred bytes of
- * memory for each bracket, and blocks the loop for seconds. Of a text that is no JSON it counts what the parser reads
- * before it stops.
- */
-export class JsonStructure {
-  readonly #limits: StructureLimits;
-  #values = 0;
-  #depth = 0;
-  #isInString = false;
-  #isEscaped = false;
-  /** The last byte that is no blank has opened a list or an object: the next one says whether it is empty. */
-  #hasOpened = false;
-
-  constructor(limits: StructureLimits) {
-    this.#limits = limits;
-  }
-
-  /** What is wrong with the text up to here; null while it keeps to the limits. Takes a millisecond or two for a megabyte. */
-  take(bytes: Uint8Array): string | null {
-    const { maxValues, maxDepth } = this.#limits;
-    for (let at = 0; at < bytes.length; at++) {
-      if (this.#isInString) at = this.#endOfString(bytes, at);
-      else this.#count(bytes[at] as number);
-      if (this.#values > maxValues) return `must hold ${maxValues} values at most`;
-      if (this.#depth > maxDepth) return `must be nested ${maxDepth} levels deep at most`;
-    }
-    return null;
-  }
-
-  /** The place of the quote that ends the string, or the length where it goes on in the next bytes. */
-  #endOfString(bytes: Uint8Array, from: number): number {
-    let at = this.#isEscaped ? from + 1 : from;
-    this.#isEscaped = false;
-    while (at < bytes.length && bytes[at] !== quote) at += bytes[at] === backslash ? 2 : 1;
-    this.#isEscaped = at > bytes.length;
-    this.#isInString = at >= bytes.length;
-    return at;
-  }
-
-  #count(byte: number): void {
-    if (byte <= space) return;
-    const isFirst = this.#hasOpened && byte !== closeList && byte !== closeObject;
-    if (isFirst || byte === comma) this.#values++;
-    this.#hasOpened = byte === openList || byte === openObject;
-    if (this.#hasOpened) this.#depth++;
-    else if (byte === closeList || byte === closeObject) this.#depth--;
-    else this.#isInString = byte === quote;
-  }
 }

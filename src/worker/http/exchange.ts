@@ -7,7 +7,8 @@ import type { PrimaryCalls, WorkerCalls, WorkerKey } from '../../shared/ipc/prot
 import type { JobUsage, Outcome } from '../../shared/job.js';
 import type { Logger } from '../../shared/log/logger.js';
 import type { KeyedRequest } from './idempotency.js';
-import { type HttpMetrics, isEndless, type RouteLabel } from './metrics.js';
+import type { RouteLabel } from './known-responses.js';
+import { type HttpMetrics, isEndless } from './metrics.js';
 
 /** What the request log says of a job. */
 export interface JobFigures extends JobUsage {

@@ -14,8 +14,9 @@ import {
   refusedAnswer,
   type StreamFormat,
 } from './answer-format.js';
-import { AnswerText, type SpillFolder } from './answer-text.js';
+import { AnswerText } from './answer-text.js';
 import { inWordsOf, noteIgnoredTools, type ParsedRequest, requestOf, setIgnored } from './job-request.js';
+import type { SpillFolder } from './spill-folder.js';
 
 /** What the routes of jobs work with. */
 export interface JobParts {

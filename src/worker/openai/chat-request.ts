@@ -54,17 +54,12 @@ function ignoredInFormat({ response_format: format }: ChatCompletionRequest): st
 /** As an object, or written out. */
 function schemaIn(json: NonNullable<ChatCompletionRequest['guided_json']>): RequestedSchema['value'] {
   if (typeof json !== 'string') return json;
-  const value = parsed(json);
+  let value: unknown = null;
+  try {
+    value = JSON.parse(json);
+  } catch {} // refused below
   if (typeof value === 'object' && value !== null && !Array.isArray(value)) return value as RequestedSchema['value'];
   throw invalid(guided, 'must be a JSON Schema, an object, or its JSON');
-}
-
-function parsed(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return null;
-  }
 }
 
 /** Fields that are followed, refused where they ask for too much, or named below where they mean nothing. */

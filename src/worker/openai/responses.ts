@@ -10,7 +10,8 @@ import { acceptJob, storedBody } from '../jobs/background.js';
 import { inWordsOf, noteIgnoredTools, type ParsedRequest, prefersAsync, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
 import { openResponse, responseFormat } from './responses-answer.js';
-import { parseResponses, responsesRequest } from './responses-request.js';
+import { responsesRequest } from './responses-input.js';
+import { parseResponses } from './responses-request.js';
 
 export function postResponses(parts: JobParts): AsyncHandler {
   return async (req, res) => {

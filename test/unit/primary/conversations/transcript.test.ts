@@ -1,4 +1,4 @@
-import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../../src/shared/ipc/transcript.js';
+import type { TranscriptItem, TranscriptPart, TranscriptPlace } from '../../../../src/shared/ipc/protocol.js';
 import type { Image } from '../../../../src/shared/job.js';
 import { failureOf, StoreHarness } from '../../../support/conversations.js';
 

@@ -1,5 +1,4 @@
-import { withResolvers } from '../../../../src/shared/async/promises.js';
-import { cached, coalesced, inLine, oneAtATime } from '../../../../src/shared/async/shared-calls.js';
+import { cached, coalesced, inLine, oneAtATime, withResolvers } from '../../../../src/shared/async/promises.js';
 import { delay, endOfLoopTurn } from '../../../../src/shared/clock.js';
 import { FakeClock } from '../../../support/fake-clock.js';
 import { settled } from '../../../support/settled.js';

@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { Handlers } from '../../../../src/shared/ipc/message.js';
-import { Peer, ServedStream, streamWindow } from '../../../../src/shared/ipc/peer.js';
+import { type Handlers, Peer, ServedStream, streamWindow } from '../../../../src/shared/ipc/peer.js';
 import { ChannelPair } from '../../../support/channel-pair.js';
 import { settled } from '../../../support/settled.js';
 import { until } from '../../../support/until.js';

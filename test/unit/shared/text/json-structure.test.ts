@@ -1,5 +1,5 @@
 import { assert, integer, json, jsonValue, property } from 'fast-check';
-import { JsonStructure } from '../../../../src/worker/http/body.js';
+import { JsonStructure } from '../../../../src/shared/text/json-structure.js';
 
 const maxValues = 50_000;
 const maxDepth = 200;

@@ -8,9 +8,9 @@ import type { JobDone, JobEvent, JobRequest } from '../../../../src/shared/job.j
 import { ownFormat, usageOf, wantsStream } from '../../../../src/worker/api/ask.js';
 import type { AsyncHandler } from '../../../../src/worker/http/exchange.js';
 import type { CompletedAnswer } from '../../../../src/worker/jobs/answer-format.js';
-import { SpillFolder } from '../../../../src/worker/jobs/answer-text.js';
 import { ownRequest, type RequestedJob } from '../../../../src/worker/jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../../../../src/worker/jobs/run-job.js';
+import { SpillFolder } from '../../../../src/worker/jobs/spill-folder.js';
 import { type ExpressServer, serveWith } from '../../../support/express-server.js';
 import { FakePrimary } from '../../../support/fake-primary.js';
 import { jobFailed } from '../../../support/job-records.js';

@@ -1,7 +1,7 @@
 import { connect } from 'node:net';
 import { endOfLoopTurn } from '../../../../src/shared/clock.js';
 import { RelayError } from '../../../../src/shared/errors.js';
-import type { TranscriptItem } from '../../../../src/shared/ipc/transcript.js';
+import type { TranscriptItem } from '../../../../src/shared/ipc/protocol.js';
 import { getConversations, getMessages, readBackGuard } from '../../../../src/worker/api/conversations.js';
 import type { PieceOrder } from '../../../../src/worker/api/transcripts.js';
 import { passed, serveWith } from '../../../support/express-server.js';

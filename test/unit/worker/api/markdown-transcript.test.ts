@@ -1,4 +1,4 @@
-import type { TranscriptPart } from '../../../../src/shared/ipc/transcript.js';
+import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
 import { MarkdownTranscript, written } from '../../../../src/worker/api/transcripts.js';
 import { onePartAtATime } from '../../../support/transcripts.js';
 

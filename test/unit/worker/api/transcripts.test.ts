@@ -1,5 +1,5 @@
 import { conversationMessages } from '../../../../src/shared/api/conversations.js';
-import type { TranscriptPart } from '../../../../src/shared/ipc/transcript.js';
+import type { TranscriptPart } from '../../../../src/shared/ipc/protocol.js';
 import { JsonTranscript, written } from '../../../../src/worker/api/transcripts.js';
 import { onePartAtATime } from '../../../support/transcripts.js';
 

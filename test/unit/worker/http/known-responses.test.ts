@@ -1,4 +1,5 @@
-import { isTimed, knownResponses, methodLabel, routeLabels } from '../../../../src/worker/http/metrics.js';
+import { knownResponses, routeLabels } from '../../../../src/worker/http/known-responses.js';
+import { isTimed, methodLabel } from '../../../../src/worker/http/metrics.js';
 import { families } from '../../../support/families.js';
 
 function keyOf(labels: object): string {

@@ -1,4 +1,5 @@
-import { parseResponses, responsesRequest } from '../../../../src/worker/openai/responses-request.js';
+import { responsesRequest } from '../../../../src/worker/openai/responses-input.js';
+import { parseResponses } from '../../../../src/worker/openai/responses-request.js';
 import { always, openAiDoor } from '../../../support/openai-door.js';
 
 const png = 'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';

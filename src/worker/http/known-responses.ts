@@ -1,0 +1,87 @@
+import {
+  brokenHttp,
+  commonErrors,
+  doorEndpoints,
+  type Endpoint,
+  endpoints,
+  type RoutePath,
+} from '../../shared/api/endpoints.js';
+import { httpStatusOf } from '../../shared/errors.js';
+
+/** The route that a request matched, else `other`. */
+export type RouteLabel = RoutePath | 'other';
+
+/** What a response is counted under. */
+export interface KnownResponse {
+  readonly method: string;
+  readonly route: RouteLabel;
+  readonly code: number;
+}
+
+const { validation_error, forbidden, not_found, method_not_allowed, concurrency_limited, internal_error } =
+  httpStatusOf;
+const named = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'] as const;
+const other = 'other';
+const all = [...endpoints, ...doorEndpoints];
+export const methods = [...named, other] as const;
+export const routeLabels: readonly RouteLabel[] = [...new Set(all.map(({ route }) => route)), other];
+
+function codesOf({ method, route, errors, success = 200, others = [] }: Endpoint): readonly number[] {
+  const common = commonErrors.filter((error) => error !== 'forbidden'); // a Host or Origin, before the route is known
+  const own = [...common, ...errors];
+  const readsBody = method === 'POST' && !bodyless.includes(route);
+  const broken = readsBody ? Object.values(brokenHttp) : [];
+  return [
+    success,
+    ...others,
+    ...own.map((error) => httpStatusOf[error]),
+    internal_error,
+    ...broken,
+    ...extraCodesOf(route),
+  ];
+}
+
+/** Routes whose POST has no body to be read. */
+const bodyless: readonly RoutePath[] = ['/health/recheck', '/v1/responses/{response_id}/cancel'];
+
+/** An overloaded model, as the Anthropic API says it. */
+const overloaded = 529;
+
+/** Redirects to the console. */
+const found = 302;
+
+function extraCodesOf(route: RoutePath): readonly number[] {
+  if (route === '/v1/messages') return [overloaded];
+  if (route === '/docs') return [not_found]; // for unknown paths below it
+  if (route === '/console/') return [found, not_found]; // and for the paths that lead to it
+  // Health answers with its ordinary body when the service drains or, in strict mode, is not ready.
+  return route === '/health' || route === '/health/recheck' ? [503] : [];
+}
+
+const ofEndpoints: readonly KnownResponse[] = all.flatMap((endpoint) => {
+  const asked = endpoint.method === 'GET' ? ['GET', 'HEAD'] : [endpoint.method];
+  return asked.flatMap((method) => codesOf(endpoint).map((code) => ({ method, route: endpoint.route, code })));
+});
+
+const ofOtherMethods: readonly KnownResponse[] = all.flatMap(({ route }) => {
+  const taken = ofEndpoints.filter((response) => response.route === route).map(({ method }) => method);
+  const refused = methods.filter((method) => !taken.includes(method));
+  return refused.map((method) => ({ method, route, code: method_not_allowed }));
+});
+
+const ofNoRoute: readonly KnownResponse[] = [
+  ...methods.flatMap((method) => [validation_error, forbidden, not_found].map((code) => ({ method, code }))),
+  { method: 'OPTIONS', code: 204 }, // the preflight of an allowed origin
+  ...Object.values(brokenHttp).map((code) => ({ method: other, code })),
+  { method: other, code: method_not_allowed }, // CONNECT
+  { method: other, code: concurrency_limited }, // more pipelined requests than may wait
+].map((response) => ({ ...response, route: other }));
+
+/** Every method, route and status that can occur, once. */
+export const knownResponses: readonly KnownResponse[] = [
+  ...new Map([...ofEndpoints, ...ofOtherMethods, ...ofNoRoute].map((response) => [keyOf(response), response])).values(),
+];
+
+function keyOf({ method, route, code }: KnownResponse): string {
+  return [method, route, code].join(' ');
+}

@@ -1,0 +1,151 @@
+import { z } from 'zod';
+import { invalid } from '../../shared/errors.js';
+import type { Message } from '../../shared/job.js';
+import { ignoredIn, partFieldIn } from '../jobs/job-request.js';
+import { askedModel, joined, lastOfUser, messageOf, namesOfCalls, resultParts, textAt } from '../jobs/message-parts.js';
+import { content, jsonSchema, named, type PartForms, partsOf, streamed, textOf } from './content.js';
+
+/** A message, or another thing that a response was made of. Its type decides what it holds; a message may come without. */
+const item = z.looseObject({
+  type: named.nullish(),
+  role: named.nullish(),
+  content: content.nullish(),
+  arguments: z.unknown().optional(),
+  input: z.unknown().optional(),
+  output: z.unknown().optional(),
+});
+
+const tool = z.looseObject({
+  type: named,
+  name: named.nullish(),
+  description: named.nullish(),
+  parameters: jsonSchema.nullish(),
+});
+
+const toolChoice = z.union(
+  [z.enum(['none', 'auto', 'required']), z.looseObject({ type: z.literal('function'), name: z.string() })],
+  'must be none, auto, required or one function',
+);
+
+const format = z.looseObject({ type: named, schema: jsonSchema.nullish() });
+
+export const responsesRequest = z.looseObject({
+  model: askedModel,
+  input: z.union([z.string(), z.array(item)], 'must be text, or a list of items'),
+  instructions: named.nullish(),
+  stream: streamed,
+  text: z.looseObject({ format: format.nullish() }).nullish(),
+  reasoning: z.looseObject({ effort: named.nullish() }).nullish(),
+  tools: z.array(tool, 'must be a list').nullish(),
+  tool_choice: toolChoice.nullish(),
+  background: z.boolean('must be true or false').nullish(),
+  top_logprobs: z.number('must be a number').nullish(),
+  user: named.nullish(),
+});
+
+export type ResponsesRequest = z.infer<typeof responsesRequest>;
+export type InputItem = z.infer<typeof item>;
+
+const responseParts: PartForms = {
+  texts: { input_text: 'text', output_text: 'text', text: 'text', refusal: 'refusal' },
+  image: { type: 'input_image', urlIn: ({ image_url: url }) => url, urlField: 'image_url' },
+};
+
+/** What can't be done with items that need more than a conversation. */
+const refused: Readonly<Record<string, string>> = {
+  item_reference:
+    'item_reference is not possible: nothing is kept here. Send the messages themselves (Vercel AI SDK: set store to false)',
+};
+
+type SaidItem =
+  | { readonly kind: 'system'; readonly text: string }
+  | { readonly kind: 'spoken'; readonly message: Message }
+  | { readonly kind: 'passed-over' };
+
+/** What is said in the request. Throws `validation_error` that names the field. */
+export function spokenIn({ input, instructions }: ResponsesRequest) {
+  const said = typeof input === 'string' ? [ofUser(input)] : saidIn(input);
+  const instructed = said.flatMap((each) => (each.kind === 'system' ? [each.text] : []));
+  const spoken = said.flatMap((each) => (each.kind === 'spoken' ? [each.message] : []));
+  const system = joined([textAt(instructions ?? '', 'instructions'), ...instructed]);
+  return { system, ...lastOfUser(spoken, 'input') };
+}
+
+function ofUser(input: string): SaidItem {
+  return { kind: 'spoken', message: { role: 'user', text: textAt(input, 'input') } };
+}
+
+function saidIn(items: readonly InputItem[]): SaidItem[] {
+  const names = namesOfCalls(items.map(({ type, call_id: id, name }) => [isCall(type) ? id : null, name] as const));
+  return items.map((item, index) => saidBy(item, `input.${index}`, names));
+}
+
+function isCall(type: unknown): boolean {
+  return type === 'function_call' || type === 'custom_tool_call';
+}
+
+/**
+ * What the model once thought is not sent to it again. A call that was made stands in the history as its arguments, and
+ * its result as text.
+ */
+function saidBy(item: InputItem, path: string, names: ReadonlyMap<unknown, unknown>): SaidItem {
+  const type = item.type ?? 'message';
+  switch (type) {
+    case 'message':
+      return messageSaid(item, path);
+    case 'reasoning':
+      return { kind: 'passed-over' };
+    case 'function_call':
+      return called(item.arguments, `${path}.arguments`);
+    case 'custom_tool_call':
+      return called(item.input, `${path}.input`);
+    case 'function_call_output':
+    case 'custom_tool_call_output':
+      return { kind: 'spoken', message: messageOf('user', resultSaid(item, path, names)) };
+    default:
+      throw invalid(`${path}.type`, Object.hasOwn(refused, type) ? (refused[type] ?? '') : unknownItem);
+  }
+}
+
+function called(made: unknown, path: string): SaidItem {
+  return { kind: 'spoken', message: { role: 'assistant', text: textAt(made, path) } };
+}
+
+function resultSaid({ output, call_id: id }: InputItem, path: string, names: ReadonlyMap<unknown, unknown>) {
+  const at = `${path}.output`;
+  const { data } = content.safeParse(output);
+  if (data === undefined) throw invalid(at, output == null ? 'must be sent' : 'must be text, or a list of parts');
+  return resultParts(names.get(id), partsOf(data, at, responseParts, true));
+}
+
+const unknownItem = 'must be message, or a call of a function or its output: nothing is kept here';
+
+function messageSaid({ role, content: said }: InputItem, path: string): SaidItem {
+  if (said == null) throw invalid(`${path}.content`, 'must be sent');
+  const at = `${path}.content`;
+  if (role === 'system' || role === 'developer') return { kind: 'system', text: textOf(said, at, responseParts) };
+  if (role !== 'user' && role !== 'assistant')
+    throw invalid(`${path}.role`, 'must be system, developer, user or assistant');
+  return { kind: 'spoken', message: messageOf(role, partsOf(said, at, responseParts, role === 'user')) };
+}
+
+/** The field of the first image; null where there is none. */
+export function imageFieldOf({ input }: ResponsesRequest): string | null {
+  const items = typeof input === 'string' ? [] : input;
+  const contents = items.flatMap(({ content: said, output }, at) => [
+    [`input.${at}.content`, said] as const,
+    [`input.${at}.output`, output] as const,
+  ]);
+  return partFieldIn(contents, responseParts.image.type);
+}
+
+const labels = ['id', 'status', 'call_id', 'name']; // of an item of an answer that comes back
+const knownOfItem = new Set(['type', 'role', 'content', 'arguments', 'input', 'output', ...labels]);
+const knownOfPart = new Set(['type', 'text', 'refusal', 'image_url']);
+
+/** Fields of the input that mean nothing here. */
+export function ignoredInInput({ input }: ResponsesRequest): string[] {
+  const items = typeof input === 'string' ? [] : input.filter(({ type }) => type !== 'reasoning');
+  const parts = items.flatMap(({ content: said }) => (Array.isArray(said) ? said : []));
+  return [...ignoredIn('input', items, knownOfItem), ...ignoredIn('input.content', parts, knownOfPart)];
+}
