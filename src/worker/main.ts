@@ -22,22 +22,22 @@ import { HttpServer } from './http/server.js';
 import { SpillFolder } from './jobs/spill-folder.js';
 
 const heartbeatMs = 2000;
-/** What was counted is told this often, so that little is lost with a worker that is killed. */
+/** What was counted is sent this often, so that little is lost with a worker that is killed. */
 const figuresMs = 10_000;
 const lastFiguresLimitMs = 500;
 /** More than it takes to end what a dead primary has left behind. */
 const outliveMs = 30_000;
-/** Where long answers are kept meanwhile, if TMPDIR names no other folder: on a disk, which /tmp may not be. */
+/** The folder of long answers, if TMPDIR names no other one: on a disk, which /tmp may not be. */
 const spillPath = '/var/tmp';
 
 /** What this worker knows of itself and of the service. */
 interface WorkerContext {
   phase: Phase;
-  /** In a drain, a client that takes nothing of its answer for so long is given up; Infinity before the primary has told. */
+  /** In a drain, a client that takes nothing of its answer for so long is given up; Infinity before the primary has sent its settings. */
   drainUnreadMs: number;
-  /** At the level `info` until the primary has told which one is configured. */
+  /** At the level `info` until the primary has sent the configured one. */
   log: Logger;
-  /** Where the primary leaves traces; null before it has told. */
+  /** Where the primary leaves traces; null before it has sent its settings. */
   traces: TracePlaces | null;
   readonly keys: KeyRing;
   readonly listeners: Listeners;
@@ -72,7 +72,7 @@ async function main(): Promise<void> {
   context.keys.begin(settings.keys);
   await serve(context, primary, settings);
   systemClock.every(heartbeatMs, () => primary.call('heartbeat', {}).catch(() => {}));
-  systemClock.every(figuresMs, () => metrics.hasNews && void tellFigures(primary, metrics));
+  systemClock.every(figuresMs, () => metrics.hasNews && void sendFigures(primary, metrics));
 }
 
 function connect(context: WorkerContext): Primary {
@@ -112,27 +112,27 @@ async function serve(context: WorkerContext, primary: Primary, settings: WorkerS
   const bodies = new BodyMemory(settings.bodyLimitBytes, systemClock);
   const { closing } = listeners;
   const viewers = new StatusViewers(primary, systemClock, closing);
-  const held = { bodies, spill, viewers };
-  const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...held, ...parts });
+  const owned = { bodies, spill, viewers };
+  const app = createApp({ primary, settings, authority, phase, isClosing, closing, heap, ...owned, ...parts });
   try {
     await listeners.open(settings.fds, () => new HttpServer(app, { ...parts, limit, pace: bodies.pace }));
   } catch (error) {
     log.error('listen_failed', { error: (error as Error).message });
     return exit(log, workerExits.cannotListen);
   }
-  await tellFigures(primary, metrics); // every series is there from the first scrape on
+  await sendFigures(primary, metrics); // every series is there from the first scrape on
   await primary.call('listening', {});
   heap.touch();
 }
 
-async function tellFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {
+async function sendFigures(primary: Primary, metrics: HttpMetrics): Promise<void> {
   await primary.call('figures', { families: await metrics.changes() }).catch(() => {});
 }
 
-/** Tells what was counted last. A primary that has gone, or has no time, is not waited for. */
+/** Sends what was counted last. A primary that has gone, or has no time, is not waited for. */
 async function leave(primary: Primary, { metrics, log }: WorkerContext, code: number): Promise<void> {
-  const told = Promise.all([tellFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
-  await Promise.race([told, delay(systemClock, lastFiguresLimitMs)]);
+  const sent = Promise.all([sendFigures(primary, metrics), primary.call('leaving', { code }).catch(() => {})]);
+  await Promise.race([sent, delay(systemClock, lastFiguresLimitMs)]);
   return exit(log, code);
 }
 

@@ -8,7 +8,7 @@ import type { AsyncHandler, Handler, Reply } from '../http/exchange.js';
 import type { KeyRing, WrongKeys } from './keys.js';
 import { addressOf, type LocalUsers } from './local-users.js';
 
-/** What tells who asks. */
+/** What decides who the client is. */
 export interface Authority {
   readonly keys: KeyRing;
   readonly users: Pick<LocalUsers, 'admit' | 'name'>;
@@ -63,7 +63,7 @@ async function checkKey(authority: Authority, req: Request, res: Reply, scope: S
     throw new RelayError('forbidden', `this API key lacks the scope ${scope} (MODEL_API_KEYS_FILE)`);
 }
 
-/** Compared before: only a wrong key is held against whoever has sent it. On loopback an address would be everybody. */
+/** Compared before: only a wrong key counts against its sender. On loopback an address would be everybody. */
 async function refuseWrong({ users, wrongKeys }: Authority, req: Request, res: Reply): Promise<never> {
   res.locals.client = await users.name(req);
   await wrongKeys.count(res.locals.client);

@@ -4,7 +4,7 @@ import { RelayError } from '../../shared/errors.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 import type { Primary } from '../http/exchange.js';
 
-interface HeldKey {
+interface AcceptedKey {
   readonly key: WorkerKey;
   readonly digest: Buffer;
 }
@@ -12,37 +12,37 @@ interface HeldKey {
 /** Owns the API keys that this worker accepts. */
 export class KeyRing {
   /** Null where requests need no key. */
-  #held: readonly HeldKey[] | null = null;
-  #wasTold = false;
+  #accepted: readonly AcceptedKey[] | null = null;
+  #isReplaced = false;
 
   /** The keys as they were at the start; news that has come meanwhile is newer. */
   begin(keys: readonly WorkerKey[] | null): void {
-    if (!this.#wasTold) this.replace(keys);
+    if (!this.#isReplaced) this.replace(keys);
   }
 
   replace(keys: readonly WorkerKey[] | null): void {
-    this.#wasTold = true;
-    this.#held = keys?.map((key) => ({ key, digest: Buffer.from(key.digest, 'hex') })) ?? null;
+    this.#isReplaced = true;
+    this.#accepted = keys?.map((key) => ({ key, digest: Buffer.from(key.digest, 'hex') })) ?? null;
   }
 
   /** Whether requests need a key. */
   get isNeeded(): boolean {
-    return this.#held !== null;
+    return this.#accepted !== null;
   }
 
-  /** Every key is compared, and digests have one length, so the time taken tells nothing of them. */
+  /** Every key is compared, and digests have one length, so the time taken reveals nothing of them. */
   find(presented: string): WorkerKey | null {
     const digest = createHash('sha256').update(presented).digest();
-    const matches = (this.#held ?? []).filter((held) => timingSafeEqual(digest, held.digest));
+    const matches = (this.#accepted ?? []).filter((each) => timingSafeEqual(digest, each.digest));
     return matches[0]?.key ?? null;
   }
 }
 
-/** The answer to a blocked caller is held back this long: who sends one wrong key after the other becomes slow. */
-const holdMs = 250;
-/** More are answered at once, so that what is held costs little. */
-const maxHeld = 256;
-/** A block that is not kept here is asked for again. */
+/** The answer to a blocked caller waits this long: a client that sends one wrong key after the other becomes slow. */
+const delayMs = 250;
+/** More are answered at once, so that what waits costs little. */
+const maxDelayed = 256;
+/** The primary is asked again for a block that is not known here. */
 const maxBlocks = 1000;
 
 /** Owns what this worker knows of the callers that are blocked for too many wrong keys. The primary counts. */
@@ -51,7 +51,7 @@ export class WrongKeys {
   readonly #clock: Clock;
   readonly #blockedUntilMs = new Map<string, number>();
 
-  #held = 0;
+  #delayed = 0;
 
   constructor(primary: Pick<Primary, 'call'>, clock: Clock) {
     this.#primary = primary;
@@ -64,15 +64,15 @@ export class WrongKeys {
     if (known > 0) return this.#refuse(known);
     const { blockedSeconds } = await this.#primary.call('wrongKey', { caller });
     if (blockedSeconds === 0) return;
-    this.#keep(caller, blockedSeconds);
+    this.#remember(caller, blockedSeconds);
     await this.#refuse(blockedSeconds);
   }
 
   async #refuse(seconds: number): Promise<never> {
-    if (this.#held < maxHeld) {
-      this.#held++;
-      await delay(this.#clock, holdMs);
-      this.#held--;
+    if (this.#delayed < maxDelayed) {
+      this.#delayed++;
+      await delay(this.#clock, delayMs);
+      this.#delayed--;
     }
     throw blocked(seconds);
   }
@@ -82,7 +82,7 @@ export class WrongKeys {
     return Math.ceil((until - this.#clock.monotonicMs()) / 1000);
   }
 
-  #keep(caller: string, seconds: number): void {
+  #remember(caller: string, seconds: number): void {
     if (this.#blockedUntilMs.size >= maxBlocks) this.#blockedUntilMs.clear();
     this.#blockedUntilMs.set(caller, this.#clock.monotonicMs() + seconds * 1000);
   }

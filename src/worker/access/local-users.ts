@@ -14,14 +14,14 @@ interface LocalUser {
   readonly name: string;
 }
 
-/** Where a connection's user can be looked up. */
+/** Where the user of a connection is found. */
 export interface UserSources {
   readonly table: Pick<SocketTable, 'uidOf'>;
   readonly credentials: Pick<PeerCredentials, 'uidOf'>;
   readonly names: Pick<UserNames, 'nameOf'>;
 }
 
-/** Owns what is known of the users at the other ends of this worker's connections. Each is looked up once. */
+/** Owns what is known of the users at the other ends of this worker's connections. Each is searched once. */
 export class LocalUsers {
   readonly #settings: Pick<WorkerSettings, 'localUsers' | 'allowedUsers'>;
   readonly #sources: UserSources;
@@ -45,7 +45,7 @@ export class LocalUsers {
     return clientOf(user, req);
   }
 
-  /** The same, for whoever may call and whoever may not. */
+  /** The same, also for a client that may not call. */
   async name(req: Request): Promise<string> {
     return clientOf(await this.#userOf(req), req);
   }

@@ -29,10 +29,10 @@ export class SocketTable {
   /** Null where the client's end is not there, or belongs to no process any more. */
   async uidOf(connection: TcpEnds): Promise<number | null> {
     // The kernel may skip a row when others near it go while the table is read.
-    return (await this.#look(connection)) ?? (await this.#look(connection));
+    return (await this.#find(connection)) ?? (await this.#find(connection));
   }
 
-  async #look({ localAddress, localPort, remoteAddress, remotePort }: TcpEnds): Promise<number | null> {
+  async #find({ localAddress, localPort, remoteAddress, remotePort }: TcpEnds): Promise<number | null> {
     const remote = wordsOf(remoteAddress);
     const local = wordsOf(localAddress);
     if (remote === null || local === null) return null;
@@ -46,7 +46,7 @@ export class SocketTable {
 
 /**
  * The fields after the two ends: state, queues, timer, retransmits, uid, timeout, inode. A socket that its process has
- * closed has the inode 0, and root's uid whoever it was.
+ * closed has the inode 0, and root's uid, whose it was before.
  */
 function uidAfter(ends: string, table: Buffer): number | null {
   const at = table.indexOf(ends, 0, 'latin1');
@@ -77,7 +77,7 @@ function wordsOf(address: string): string | null {
 export class UserNames {
   readonly #path: string;
   #names: ReadonlyMap<number, string> = new Map();
-  /** What the file looked like when it was read last. */
+  /** Inode, size and time of the file when it was read last. */
   #known = '';
 
   constructor(path = '/etc/passwd') {
@@ -92,10 +92,10 @@ export class UserNames {
 
   async #refresh(): Promise<void> {
     const { ino, size, mtimeMs } = await stat(this.#path);
-    const looks = [ino, size, mtimeMs].join(' ');
-    if (looks === this.#known) return;
+    const state = [ino, size, mtimeMs].join(' ');
+    if (state === this.#known) return;
     this.#names = namesIn(await readFile(this.#path, 'utf8'));
-    this.#known = looks;
+    this.#known = state;
   }
 }
 

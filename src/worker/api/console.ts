@@ -52,7 +52,7 @@ const ofEdition = new RegExp(`^/[0-9a-f]{${hashLength}}(?=/)`);
 interface ConsoleFile {
   readonly type: string;
   readonly content: Buffer;
-  /** The same for whoever takes gzip. No secret is in it, so that its length may tell what it likes. */
+  /** The same for clients that take gzip. It has no secret, so its length may reveal anything. */
   readonly compressed: Buffer;
 }
 

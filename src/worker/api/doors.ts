@@ -85,7 +85,7 @@ export function speaksAnthropic(req: Request): boolean {
   return req.get('anthropic-version') !== undefined || /^\/v1\/messages(\/|$)/.test(req.path);
 }
 
-/** From here on, whatever goes wrong is told in the form that the client knows. */
+/** From here on, every error has the form that the client knows. */
 export function speakAsClient(): Handler {
   return (req, res, next) => {
     if (!isAtDoor(req)) return next();

@@ -57,7 +57,7 @@ export function getVersion(primary: Primary, clock: Clock): AsyncHandler {
   return async (_req, res) => sendWritten(res, await version());
 }
 
-/** With the list that the SDKs of OpenAI look for, because a base URL without /v1 leads here. */
+/** With the list that the SDKs of OpenAI expect, because a base URL without /v1 leads here. */
 export function getModels(primary: Primary): AsyncHandler {
   return async (_req, res) => {
     const { count, models } = await primary.call('models', {});

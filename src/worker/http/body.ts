@@ -108,7 +108,7 @@ function check<T>(value: unknown, schema: z.ZodType<T>): T {
     throw invalid('body', 'must be a JSON object');
   // JSON.parse makes it an own key, which would be lost before the schema sees it.
   if (Object.hasOwn(value, '__proto__')) throw invalid('__proto__', 'unknown field');
-  const parsed = schema.safeParse(value, { reportInput: true }); // so that a missing field can be told from one of the wrong type
+  const parsed = schema.safeParse(value, { reportInput: true }); // a missing field is another fault than one of the wrong type
   if (parsed.success) return parsed.data;
   const details = parsed.error.issues.flatMap(detailsOf).slice(0, maxDetails);
   const first = details.find(({ message }) => message === legacyPayload) ?? details[0];

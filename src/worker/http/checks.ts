@@ -109,8 +109,8 @@ function isSameOrigin(origin: string, authority: string): boolean {
 export function refuseWhileDraining(phase: () => Phase, primary: Primary): AsyncHandler {
   return async (_req, res, next) => {
     if (phase() !== 'draining') return next();
-    const told = await primary.call('refusedDraining', { client: res.locals.client }).catch(() => null);
-    throw shuttingDown(told?.retryAfterSeconds);
+    const refusal = await primary.call('refusedDraining', { client: res.locals.client }).catch(() => null);
+    throw shuttingDown(refusal?.retryAfterSeconds);
   };
 }
 
@@ -121,10 +121,10 @@ export function rateCap(take: TakeFromWindow): AsyncHandler {
   };
 }
 
-/** Takes one request from the window of its client, and tells what is left. Rejects with `rate_limited`. */
+/** Takes one request from the window of its client, and says what is left. Rejects with `rate_limited`. */
 export type TakeFromWindow = (res: Reply) => Promise<void>;
 
-/** The primary keeps the windows for all workers. */
+/** The primary owns the windows of all workers. */
 export function rateWindows(primary: Primary, { isCapped }: Pick<WorkerSettings, 'isCapped'>): TakeFromWindow {
   return async (res) => {
     const { client, key } = res.locals;

@@ -17,7 +17,7 @@ const maxWaiting = 256;
 
 /**
  * Owns the order of exchanges on one socket: the open one, those that wait for its end, and a refusal after them. Pipelined
- * requests wait because Node tells only one of them that the client has gone. The socket is read all the time, for the
+ * requests wait because Node reports to only one of them that the client has gone. The socket is read all the time, for the
  * same reason: what a client sends too much is refused or cut, never left unread.
  */
 export class Connection {

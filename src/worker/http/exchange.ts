@@ -41,7 +41,7 @@ export interface Exchange extends Record<string, unknown> {
   client: string;
   /** The API key that it carries, once it was accepted. */
   key: WorkerKey | null;
-  /** How errors are told, where not as this service tells them. */
+  /** The form of errors; null: the service's own. */
   errorForm: ErrorForm | null;
   /** Of a request that is to run a model once, however often it is sent. */
   idempotent: KeyedRequest | null;
@@ -104,7 +104,7 @@ export function openExchange({ log, metrics, clock, heap, isClosing }: ExchangeP
 
 /**
  * Whether a proxy and this server may disagree on where the next request begins, so that only a closed connection is safe.
- * A client that was not told to continue may or may not send its body. Of other codings than `chunked`, and of none, Node
+ * A client that got no `100 Continue` may or may not send its body. Of other codings than `chunked`, and of none, Node
  * reads some as if they were not there. What follows an Upgrade in the same packet is lost.
  */
 function isAmbiguous({ expect, upgrade, 'transfer-encoding': coding }: Request['headers']): boolean {

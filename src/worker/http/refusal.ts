@@ -57,7 +57,7 @@ export function tunnelRefusal(target: string): HttpRefusal {
 /** A response that has been begun; `locals` where it is an exchange of ours. */
 export type BegunResponse = ServerResponse & { readonly locals?: { error: PublicCode | null } };
 
-/** For a request that has been begun: its own response, log record and counts tell of the refusal. */
+/** For a request that has been begun: its own response, log record and counts show the refusal. */
 export function answerRefusal(res: BegunResponse, refusal: HttpRefusal): void {
   if (res.locals !== undefined) res.locals.error = refusal.code;
   const [headers, body] = answerOf(refusal, String(res.getHeader('X-Request-Id')));

@@ -26,7 +26,7 @@ export function textAt(value: unknown, path: string): string {
 const maxStops = 16;
 const maxStopLength = 500;
 
-/** Each is looked for at the end of every delta. */
+/** The end of every delta is compared with each. */
 export const stopSequence = plainText.max(maxStopLength, `must be ${maxStopLength} characters at most`);
 export const stopSequences = z.array(stopSequence, 'must be a list').max(maxStops, `must be ${maxStops} at most`);
 
@@ -73,7 +73,7 @@ export function inTurns(messages: readonly Message[]): Message[] {
   return turns.map(merged);
 }
 
-/** There may be thousands, so each is looked at once. */
+/** There may be thousands, so each is read once. */
 function merged(messages: readonly Message[]): Message {
   const [first, ...others] = messages as [Message, ...Message[]];
   if (others.length === 0) return first;
@@ -159,15 +159,15 @@ export function namesOfCalls(calls: readonly (readonly [id: unknown, name: unkno
   return new Map(calls.filter(([id]) => typeof id === 'string'));
 }
 
-/** The result of a call as text for the model, with the name of the function, which tells several results apart. */
+/** The result of a call as text for the model, with the name of the function, which distinguishes several results. */
 export function resultParts(name: unknown, result: readonly Part[], isError = false): Part[] {
   const what = typeof name === 'string' && functionName.test(name) ? name : 'the function';
   const end: Part[] = result.at(-1)?.type === 'image' ? [{ type: 'text', text: '' }] : []; // so that a blank line follows
   return [{ type: 'text', text: `${isError ? 'Error' : 'Result'} of ${what}:` }, ...result, ...end];
 }
 
-/** The schema of a call's arguments. It tells the model what the function is for. */
+/** The schema of a call's arguments. It says to the model what the function is for. */
 export function argumentsSchema({ name, description, schema }: OfferedTool): Readonly<Record<string, unknown>> {
-  const told = { title: name, ...(description !== undefined && { description }) };
-  return { type: 'object', ...told, ...schema };
+  const header = { title: name, ...(description !== undefined && { description }) };
+  return { type: 'object', ...header, ...schema };
 }

@@ -92,7 +92,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
 
 /** What is said in the request. Throws `validation_error` that names the field. */
 export function spokenIn({ messages }: ChatCompletionRequest) {
-  const told = messages.flatMap((each, index) =>
+  const instructed = messages.flatMap((each, index) =>
     isSystem(each) ? [textOf(each.content ?? '', `messages.${index}.content`, chatParts)] : [],
   );
   const calls = messages.flatMap(({ tool_calls: calls }) => calls ?? []);
@@ -100,7 +100,7 @@ export function spokenIn({ messages }: ChatCompletionRequest) {
   const spoken = messages.flatMap((each, index) =>
     isSystem(each) ? [] : [messageSaid(each, `messages.${index}`, names)],
   );
-  return { system: joined(told), ...lastOfUser(spoken, 'messages') };
+  return { system: joined(instructed), ...lastOfUser(spoken, 'messages') };
 }
 
 function isSystem({ role }: ChatMessage): boolean {

@@ -49,9 +49,9 @@ function isBare({ text }: ResponsesRequest): boolean {
 }
 
 function refuseUnable({ top_logprobs, prompt, ...body }: ResponsesRequest): void {
-  for (const kept of ['previous_response_id', 'conversation'] as const) {
-    if (body[kept] != null)
-      throw invalid(kept, 'is not possible: nothing is kept here. Send the whole conversation as input');
+  for (const field of ['previous_response_id', 'conversation'] as const) {
+    if (body[field] != null)
+      throw invalid(field, 'is not possible: nothing is kept here. Send the whole conversation as input');
   }
   if (prompt != null) throw invalid('prompt', 'is not possible: no templates are kept here');
   if ((top_logprobs ?? 0) > 0) throw invalid('top_logprobs', 'are not known here');
