@@ -14,7 +14,7 @@ import {
 } from '../jobs/answer-format.js';
 import { type ParsedRequest, requestOf, setIgnored } from '../jobs/job-request.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
-import { anthropicErrorBody } from './errors.js';
+import { anthropicErrorBody } from '../jobs/sdk-errors.js';
 import { messagesRequest } from './messages-content.js';
 import { parseMessages } from './messages-request.js';
 

@@ -1,10 +1,9 @@
 import type { Request } from 'express';
 import type { ModelEntry, OpenAiModel } from '../../shared/api/models.js';
 import { RelayError } from '../../shared/errors.js';
-import { anthropicErrors } from '../anthropic/errors.js';
 import type { AsyncHandler, ErrorForm, Handler, Primary } from '../http/exchange.js';
 import { sendJson } from '../http/responses.js';
-import { openAiErrors } from '../openai/errors.js';
+import { anthropicErrors, openAiErrors } from '../jobs/sdk-errors.js';
 
 /**
  * Base URLs as people set them: with /v1, without it, with /v1 twice, with a slash at the end. A request to any of them goes

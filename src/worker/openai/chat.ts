@@ -10,9 +10,9 @@ import {
   type StreamFormat,
 } from '../jobs/answer-format.js';
 import { answerWithJob, type JobParts } from '../jobs/run-job.js';
+import { openAiStreamError } from '../jobs/sdk-errors.js';
 import { chatCompletionRequest } from './chat-messages.js';
 import { parseChat } from './chat-request.js';
-import { openAiStreamError } from './errors.js';
 
 const finishReasons = {
   whole: 'stop',

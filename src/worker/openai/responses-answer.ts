@@ -6,7 +6,7 @@ import {
   SdkStream,
   type StreamFormat,
 } from '../jobs/answer-format.js';
-import { openAiStreamError } from './errors.js';
+import { openAiStreamError } from '../jobs/sdk-errors.js';
 
 type ResponseStatus = 'queued' | 'in_progress' | 'completed' | 'incomplete' | 'failed' | 'cancelled';
 

@@ -6,7 +6,7 @@ import {
   publicCodes,
   RelayError,
 } from '../../../../src/shared/errors.js';
-import { openAiErrors, openAiStreamError } from '../../../../src/worker/openai/errors.js';
+import { openAiErrors, openAiStreamError } from '../../../../src/worker/jobs/sdk-errors.js';
 
 const request = 'invalid_request_error';
 const server = 'server_error';
