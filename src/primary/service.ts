@@ -15,8 +15,6 @@ import { UserConnections } from './access/user-connections.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
 import { setupReportOf } from './api/setup-report.js';
-import { BackgroundJobs } from './background/background-jobs.js';
-import { BackgroundRunner } from './background/background-runner.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
 import { closeClis, createModelClis, forgetConversation } from './cli/model-cli.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
@@ -29,7 +27,10 @@ import { SeenClients } from './health/seen-clients.js';
 import type { HealthAgent } from './hosts/health-agent.js';
 import type { Hosts } from './hosts/hosts.js';
 import { Claims } from './idempotency/claims.js';
+import { BackgroundJobs } from './jobs/background-jobs.js';
+import { ClientJobs } from './jobs/client-jobs.js';
 import { JobRunner } from './jobs/job-runner.js';
+import { StoredJobs } from './jobs/stored-jobs.js';
 import { WaitingRoom } from './jobs/waiting-room.js';
 import { createBanner } from './lifecycle/banner.js';
 import type { Host } from './lifecycle/host.js';
@@ -98,7 +99,7 @@ function compose(input: StartInput) {
   const kept = new KeptConversations(conversations, store.conversations, clock);
   const onStale = (id: string) => forgetConversation(clis, id);
   const shared = hosts?.replicaOf(conversations, onStale) ?? null;
-  const enter = shared && ((id: string, client: string) => shared.enter(id, client));
+  const { turnGate } = conversations;
 
   // What is counted
   const keyNames = config.apiKeys.map(({ name }) => name);
@@ -166,24 +167,25 @@ function compose(input: StartInput) {
   const journal = store.conversations;
   const countTokens = (texts: readonly string[]) => tokens.count(texts);
   const runner = new JobRunner({ ...ofJobs, journal, countTokens, isStoreUp: () => store.isUp }, config);
-  const ofBackground = { runner, room, enter, store: store.jobs, clock };
-  const backgroundObserver = observeBackground({ clients: metrics.clients, usage, lastHour, log });
-  const backgroundRunner = new BackgroundRunner({ ...ofBackground, observer: backgroundObserver });
   const dismiss = (request: JobRequest, reason: Error) => void runner.dismiss(request, reason);
-  const elsewhere = hosts?.remoteJobs(dismiss);
-  const background = new BackgroundJobs(store.jobs, backgroundRunner, config, clock, elsewhere);
-  const feeder = hosts?.puller(background, backgroundRunner) ?? null;
+  const stored = new StoredJobs(store.jobs, config.jobTtlMs, clock);
+  const others = hosts?.remoteJobs(dismiss) ?? stored;
+  const backgroundObserver = observeBackground({ clients: metrics.clients, usage, lastHour, log });
+  const ofBackground = { runner, room, turnGate, store: store.jobs, stored, others, clock };
+  const background = new BackgroundJobs({ ...ofBackground, observer: backgroundObserver }, config);
+  const clientJobs = new ClientJobs(background, store.jobs, stored, others);
+  const feeder = hosts?.puller(background) ?? null;
   const claims = new Claims(store.answers, clock, () => runner.busySeconds);
 
   // Phases, processes in advance, workers
   const supervisor = new Supervisor(config.drainMs, clock, log, {
     idle: async () => {
-      await backgroundRunner.idle();
+      await background.idle();
       await room.idle();
     },
     counts: () => ({ running: room.active, queued: room.waiting }),
     cutAll: (reason) => {
-      backgroundRunner.stop();
+      background.stop();
       runner.cutAll(reason);
     },
     endProcesses: async () => {
@@ -205,7 +207,7 @@ function compose(input: StartInput) {
       workers.tell((peer) => peer.call('phase', { phase }));
       systemd.announce(phase);
       standbyChanged();
-      if (phase === 'draining' && store.jobs.isDurable) backgroundRunner.stop(); // what waits is for the next service
+      if (phase === 'draining' && store.jobs.isDurable) background.stop(); // what waits is for the next service
     },
     exit: (code) => host.exit(code),
   });
@@ -234,10 +236,10 @@ function compose(input: StartInput) {
   const keysFile = watchKeysFile(config.keysFile, clients, tellKeys, host);
 
   const status = { supervisor, room, runner, workers, clis, background, metrics, lastHour };
-  const parts = { ...input, ...status, clients, rateLimit, keyAttempts, conversations, kept, shared, enter };
-  const others = { backgroundRunner, feeder, claims, catalog, knownModels, tokens, schemas };
+  const parts = { ...input, ...status, clients, rateLimit, keyAttempts, conversations, kept, shared, turnGate };
+  const rest = { clientJobs, stored, feeder, claims, catalog, knownModels, tokens, schemas };
   addServiceGauges(metrics.registry, { ...parts, conversations });
-  return { ...parts, ...others, usage, usageJournal, scrape, keysFile };
+  return { ...parts, ...rest, usage, usageJournal, scrape, keysFile };
 }
 
 type Parts = ReturnType<typeof compose>;
@@ -274,10 +276,10 @@ export class Service {
   }
 
   #startTimers(): void {
-    const { host, conversations, background, room, feeder, claims } = this.#parts;
+    const { host, conversations, stored, room, feeder, claims } = this.#parts;
     const { clock } = host;
     clock.every(expiryCheckMs, () => {
-      for (const each of [conversations, background, claims]) each.expire();
+      for (const each of [conversations, stored, claims]) each.expire();
     });
     clock.every(backgroundCheckMs, () => {
       room.check();

@@ -1,5 +1,7 @@
-import { BackgroundJobs, type BackgroundLimits } from '../../src/primary/background/background-jobs.js';
-import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
+import { oneHostGate } from '../../src/primary/conversations/turn-gate.js';
+import { type BackgroundJob, BackgroundJobs } from '../../src/primary/jobs/background-jobs.js';
+import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
+import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { MemoryJobs } from '../../src/primary/store/memory/memory-jobs.js';
 import type { BackgroundJobView, JobForm } from '../../src/shared/background.js';
 import { storeUnavailable } from '../../src/shared/errors.js';
@@ -40,31 +42,27 @@ class WatchedJobs extends MemoryJobs {
 export class BackgroundHarness {
   readonly store = new WatchedJobs();
   readonly inner: JobHarness;
-  readonly runner: BackgroundRunner;
   readonly jobs: BackgroundJobs;
+  readonly stored: StoredJobs;
+  readonly clientJobs: ClientJobs;
   /** Ids and outcomes, in the order of the ends. */
   readonly ends: { readonly id: string; readonly end: JobEnd }[] = [];
   readonly refused: string[] = [];
   #requests = 0;
 
-  constructor(options: JobOptions = {}, limits: Partial<BackgroundLimits> = {}) {
+  constructor(options: JobOptions = {}, { maxJobs = 100, jobTtlMs = 60_000 } = {}) {
     this.inner = new JobHarness(options);
     const { runner, room, clock } = this.inner;
     const observer = {
-      ended: ({ accepted: { id } }: { accepted: { id: string } }, end: JobEnd) => void this.ends.push({ id, end }),
+      ended: ({ background }: BackgroundJob, end: JobEnd) => void this.ends.push({ id: background.accepted.id, end }),
       refused: (client: string) => void this.refused.push(client),
     };
     const { store } = this;
-    this.runner = new BackgroundRunner({
-      runner,
-      room,
-      store,
-      observer,
-      enter: null,
-      clock,
-    });
-    const bounds = { maxJobs: 100, jobTtlMs: 60_000, ...limits };
-    this.jobs = new BackgroundJobs(store, this.runner, bounds, clock);
+    this.stored = new StoredJobs(store, jobTtlMs, clock);
+    const { stored } = this;
+    const resources = { runner, room, turnGate: oneHostGate, store, stored, others: stored, observer, clock };
+    this.jobs = new BackgroundJobs(resources, { maxJobs });
+    this.clientJobs = new ClientJobs(this.jobs, store, stored, stored);
     clock.every(1000, () => room.check());
   }
 
@@ -80,7 +78,7 @@ export class BackgroundHarness {
   }
 
   view(id: string, client = 'a'): Promise<BackgroundJobView> {
-    return this.jobs.view(id, client);
+    return this.clientJobs.view(id, client);
   }
 
   async statusOf(id: string, client = 'a'): Promise<string> {
@@ -89,7 +87,7 @@ export class BackgroundHarness {
 
   /** Those of its events that have a meaning for a reader, until it has ended. */
   events(id: string, client = 'a', signal = new AbortController().signal): AsyncGenerator<JobEvent> {
-    return this.jobs.events(id, client, signal);
+    return this.clientJobs.events(id, client, signal);
   }
 
   get outcomes(): string[] {

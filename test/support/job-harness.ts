@@ -6,7 +6,7 @@ import type { WaitingJob } from '../../src/primary/cli/pool/standby-keeper.js';
 import type { ConversationState } from '../../src/primary/cli/process/cli-process.js';
 import type { TextSink } from '../../src/primary/cli/process/open-turn.js';
 import { Redactor } from '../../src/primary/cli/process/redactor.js';
-import type { Route } from '../../src/primary/cli/route.js';
+import type { ModelRouter, Route } from '../../src/primary/cli/route.js';
 import { ConversationStore } from '../../src/primary/conversations/conversation-store.js';
 import type { CliHealth } from '../../src/primary/health/cli-health.js';
 import { SeenClients } from '../../src/primary/health/seen-clients.js';
@@ -138,6 +138,7 @@ export class JobHarness {
   flushes = 0;
   readonly conversations: ConversationStore;
   readonly runner: JobRunner;
+  readonly router: Pick<ModelRouter, 'route' | 'check'>;
   /** Those with a limit; the last one has none, and no name. */
   readonly clis: readonly ModelCli[];
   /** Conversations that have left their process at this CLI. */
@@ -167,10 +168,11 @@ export class JobHarness {
     const choice = { fallback: null, allowed: null, label: null, ...models };
     this.clis = [...Object.keys(cliLimits), ''].map((name) => this.#cli(name, options));
     const { clis } = this;
+    this.router = this.#routerTo(clis, choice);
     const resources = {
       room: this.room,
       clis,
-      router: this.#routerTo(clis, choice),
+      router: this.router,
       clients: this.clients,
       conversations: this.conversations,
       isStoreUp: () => this.isStoreUp,

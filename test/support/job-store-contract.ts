@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../src/primary/background/answer-log.js';
+import { AnswerLog } from '../../src/primary/jobs/event-log.js';
 import type { AcceptedJob, EndedJob, JobStore, SharedJobs } from '../../src/primary/store/contract/jobs.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { jobDone, jobFailed, jobRequest } from './job-records.js';

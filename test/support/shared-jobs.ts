@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../src/primary/background/answer-log.js';
+import { AnswerLog } from '../../src/primary/jobs/event-log.js';
 import type {
   AcceptedJob,
   Cancelling,

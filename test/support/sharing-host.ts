@@ -1,7 +1,9 @@
-import { BackgroundJobs } from '../../src/primary/background/background-jobs.js';
-import { BackgroundRunner } from '../../src/primary/background/background-runner.js';
+import { oneHostGate } from '../../src/primary/conversations/turn-gate.js';
 import { JobPuller } from '../../src/primary/hosts/job-puller.js';
 import { RemoteJobs } from '../../src/primary/hosts/remote-jobs.js';
+import { BackgroundJobs } from '../../src/primary/jobs/background-jobs.js';
+import { ClientJobs } from '../../src/primary/jobs/client-jobs.js';
+import { StoredJobs } from '../../src/primary/jobs/stored-jobs.js';
 import { hangs, JobHarness } from './job-harness.js';
 import type { SharedMemoryJobs } from './shared-jobs.js';
 
@@ -9,19 +11,18 @@ import type { SharedMemoryJobs } from './shared-jobs.js';
 export class SharingHost {
   readonly inner = new JobHarness({ script: hangs });
   readonly jobs: BackgroundJobs;
+  readonly clientJobs: ClientJobs;
   readonly puller: JobPuller;
 
   constructor(store: SharedMemoryJobs) {
-    const { runner: jobRunner, room, clock } = this.inner;
+    const { runner, room, clock } = this.inner;
     const observer = { ended: () => {}, refused: () => {} };
-    const shared = { room, store, observer, enter: null, clock };
-    const runner = new BackgroundRunner({ ...shared, runner: jobRunner });
-    const elsewhere = new RemoteJobs(store, (request, reason) => void jobRunner.dismiss(request, reason), clock);
-    const limits = { maxJobs: 100, jobTtlMs: 60_000 };
-    this.jobs = new BackgroundJobs(store, runner, limits, clock, elsewhere);
-    const giveUp: BackgroundJobs['giveUp'] = (job) => this.jobs.giveUp(job);
-    this.puller = new JobPuller(store, runner, (accepted) => this.jobs.adopt(accepted), giveUp, clock);
-    runner.onPutBack((job) => this.puller.putBack(job));
+    const stored = new StoredJobs(store, 60_000, clock);
+    const others = new RemoteJobs(store, (request, reason) => void runner.dismiss(request, reason), clock);
+    const resources = { runner, room, turnGate: oneHostGate, store, stored, others, observer, clock };
+    this.jobs = new BackgroundJobs(resources, { maxJobs: 100 });
+    this.clientJobs = new ClientJobs(this.jobs, store, stored, others);
+    this.puller = new JobPuller(store, this.jobs, clock);
     store.listen({ added: () => this.puller.changed(), cancelled: (id) => this.jobs.cancelHere(id) });
   }
 

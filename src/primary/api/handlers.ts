@@ -12,11 +12,12 @@ import type { Phase } from '../../shared/phase.js';
 import type { KeyAttempts } from '../access/key-attempts.js';
 import type { RateLimit } from '../access/rate-limit.js';
 import type { UserConnections } from '../access/user-connections.js';
-import type { BackgroundJobs } from '../background/background-jobs.js';
 import { KnownModels, type ModelCatalog } from '../cli/model-catalog.js';
-import { type EndOfEntry, endingEntry } from '../conversations/conversation-turn.js';
 import type { KeptConversations } from '../conversations/kept-conversations.js';
+import type { TurnGate } from '../conversations/turn-gate.js';
 import type { Claims } from '../idempotency/claims.js';
+import type { BackgroundJobs } from '../jobs/background-jobs.js';
+import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { ClientMetrics } from '../observe/client-metrics.js';
 import type { JobMetrics } from '../observe/job-metrics.js';
@@ -79,15 +80,15 @@ export interface Services {
   drainSecondsLeft(): number;
   workerSettings(): WorkerSettings;
   readonly runner: Pick<JobRunner, 'run'>;
-  readonly background: Pick<BackgroundJobs, 'accept' | 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
+  readonly background: Pick<BackgroundJobs, 'accept'>;
+  readonly clientJobs: Pick<ClientJobs, 'view' | 'events' | 'answer' | 'list' | 'cancel' | 'delete'>;
   readonly tokens: Pick<TokenCounter, 'count'>;
   readonly schemas: Pick<SchemaChecker, 'faultOf'>;
   readonly knownModels: Pick<KnownModels, 'explain'>;
   readonly conversations: ReadableConversations;
   readonly kept: Pick<KeptConversations, 'remove' | 'fork'>;
   readonly claims: Pick<Claims, 'hold' | 'record' | 'read'>;
-  /** Has to be done before a turn on a conversation is admitted; null: nothing has. */
-  readonly enter: ((id: string, client: string) => Promise<EndOfEntry>) | null;
+  readonly turnGate: Pick<TurnGate, 'admitting'>;
   readonly rateLimit: Pick<RateLimit, 'take'>;
   readonly keyAttempts: Pick<KeyAttempts, 'failed'>;
   readonly connections: Pick<UserConnections, 'hold'>;
@@ -151,7 +152,7 @@ export function apiHandlers(services: Services): SharedHandlers {
     run: (request, signal) => {
       services.worked();
       const targeted = services.catalog.targeted(request);
-      return targeted instanceof Promise ? runLater(services, targeted, signal) : run(services, targeted, signal);
+      return later(targeted, (job) => run(services, job, signal));
     },
     ...backgroundHandlers(services, turn),
   };
@@ -215,27 +216,27 @@ async function schemaFault(services: Services, schema: string, client: string): 
 type BackgroundCalls = 'accept' | 'job' | 'jobEvents' | 'jobAnswer' | 'jobs' | 'cancelJob' | 'deleteJob';
 
 function backgroundHandlers(services: Services, turn: () => Promise<void>): Pick<SharedHandlers, BackgroundCalls> {
-  const { background, worked } = services;
+  const { background, clientJobs, worked } = services;
   return {
     accept: async ({ job: asked, form }) => {
       worked();
       checkPhase(services, asked);
       const job = await services.catalog.targeted(asked);
-      (await entryOf(services, job))?.();
+      await services.turnGate.admitting(job, () => {});
       return background.accept(job, form).catch(async (error: unknown) => {
         if (!KnownModels.isUnknown(error)) return refuse(services, job, error);
         throw await services.knownModels.explain(error, job.client);
       });
     },
-    job: ({ id, client }) => background.view(id, client),
-    jobEvents: ({ id, client }, signal) => background.events(id, client, signal),
+    job: ({ id, client }) => clientJobs.view(id, client),
+    jobEvents: ({ id, client }, signal) => clientJobs.events(id, client, signal),
     jobAnswer: async ({ id, client, from }) => {
       await turn();
-      return background.answer(id, client, from);
+      return clientJobs.answer(id, client, from);
     },
-    jobs: (order) => background.list(order),
-    cancelJob: ({ id, client }) => background.cancel(id, client),
-    deleteJob: async ({ id, client }) => ({ job: await background.delete(id, client) }),
+    jobs: (order) => clientJobs.list(order),
+    cancelJob: ({ id, client }) => clientJobs.cancel(id, client),
+    deleteJob: async ({ id, client }) => ({ job: await clientJobs.delete(id, client) }),
   };
 }
 
@@ -251,32 +252,18 @@ function checkPhase(services: Services, { client }: JobRequest): void {
   throw shuttingDown(refuseDraining(services, client).retryAfterSeconds);
 }
 
-/** What has to be done before it is admitted; null: nothing. */
-function entryOf({ enter }: Services, { operation, conversationId, client }: JobRequest): Promise<EndOfEntry> | null {
-  return operation === 'ask' || conversationId === null ? null : (enter?.(conversationId, client) ?? null);
-}
-
 function run(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {
-  const entry = entryOf(services, request);
-  return entry === null ? admitted(services, request, signal) : entered(services, entry, request, signal);
+  const admission = services.turnGate.admitting(request, () => admitted(services, request, signal));
+  return later(admission, (events) => events);
 }
 
-async function* runLater(
-  services: Services,
-  request: Promise<JobRequest>,
-  signal: AbortSignal,
-): AsyncGenerator<JobEvent> {
-  yield* run(services, await request, signal);
+/** The events that come of something: at once where it is there at once. */
+function later<T>(what: T | Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncIterable<JobEvent> {
+  return what instanceof Promise ? awaited(what, eventsOf) : eventsOf(what);
 }
 
-/** A turn that had to wait before it was admitted or refused. */
-async function* entered(
-  services: Services,
-  entry: Promise<EndOfEntry>,
-  request: JobRequest,
-  signal: AbortSignal,
-): AsyncGenerator<JobEvent> {
-  yield* endingEntry(await entry, () => admitted(services, request, signal));
+async function* awaited<T>(what: Promise<T>, eventsOf: (what: T) => AsyncIterable<JobEvent>): AsyncGenerator<JobEvent> {
+  yield* eventsOf(await what);
 }
 
 function admitted(services: Services, request: JobRequest, signal: AbortSignal): AsyncIterable<JobEvent> {

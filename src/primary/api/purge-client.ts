@@ -1,7 +1,7 @@
 import type { PurgeReport } from '../../shared/api/store.js';
 import type { Config } from '../../shared/config/config.js';
-import type { BackgroundJobs } from '../background/background-jobs.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
+import type { ClientJobs } from '../jobs/client-jobs.js';
 import type { Host } from '../lifecycle/host.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
@@ -11,7 +11,7 @@ import type { SharedHandlers } from '../workers/worker-handle.js';
 /** What holds something of a client. */
 export interface PurgedParts {
   readonly conversations: Pick<ConversationStore, 'list' | 'remove'>;
-  readonly background: Pick<BackgroundJobs, 'removeOf'>;
+  readonly clientJobs: Pick<ClientJobs, 'removeOf'>;
   readonly usage: Pick<UsageLedger, 'forget'>;
   readonly usageJournal: Pick<UsageJournal, 'add'>;
   readonly store: Pick<Store, 'upkeep'>;
@@ -39,8 +39,8 @@ export function storeUpkeep(
  * turn of a conversation still makes one.
  */
 export async function purgeClient(parts: PurgedParts, client: string): Promise<PurgeReport> {
-  const { conversations, background, usage, usageJournal, store } = parts;
-  const jobs = await background.removeOf(client);
+  const { conversations, clientJobs, usage, usageJournal, store } = parts;
+  const jobs = await clientJobs.removeOf(client);
   const held = { conversations: removeConversations(conversations, client), jobs };
   await usageJournal.add(); // else it would be added after the purge
   const days = usage.forget(client);

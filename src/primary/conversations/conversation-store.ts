@@ -15,8 +15,9 @@ import {
   notFound,
   unusable,
 } from './conversation-limits.js';
-import { ConversationTurn, type TurnGate } from './conversation-turn.js';
+import { ConversationTurn } from './conversation-turn.js';
 import { pageOf, transcriptFrom } from './transcript.js';
+import { oneHostGate, type TurnGate } from './turn-gate.js';
 
 /**
  * Owns the conversations, in order of their last activity: the least recently active one is the first to expire and the
@@ -25,8 +26,8 @@ import { pageOf, transcriptFrom } from './transcript.js';
  */
 export class ConversationStore {
   readonly limits: ConversationLimits;
-  /** Set where other hosts go on with the conversations too. */
-  turnGate: TurnGate | null = null;
+  /** Replaced where other hosts continue the conversations, too. */
+  turnGate: TurnGate = oneHostGate;
   readonly #clock: Clock;
   readonly #onRemoved: (cause: RemovalCause, id: string) => void;
   readonly #held: ConversationIndex;

@@ -6,36 +6,26 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ConversationJournal, TurnChange, TurnLock } from '../store/contract/conversations.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
+import { noLock, type TurnGate } from './turn-gate.js';
 
 /** A message and its answer. */
 const messagesOfTurn = 2;
 
 type TurnKeeper = Pick<ConversationStore, 'open' | 'commit' | 'close'>;
 
-/** Where other hosts go on with the same conversations: what a turn waits for beside those before it on this host. */
-export interface TurnGate {
-  /** Whether this turn may begin as soon as there is a slot. */
-  mayBegin(turn: ConversationTurn): boolean;
-  /** Called for a turn as soon as it was admitted, where it waits for no other one of this host. */
-  begin(turn: ConversationTurn): void;
-  /** Resolves when no other host has a turn on the conversation, and what is here is up to date. Rejects as an admission. */
-  begun(turn: ConversationTurn, signal: AbortSignal): Promise<void>;
-}
-
 /** The right to one turn on a conversation. Nothing changes in the conversation unless `commit` is called. */
 export class ConversationTurn implements TurnInLine, Disposable {
   readonly bytes: number;
-  /** Where hosts share the conversation: the right to change it. */
-  lock: TurnLock | null = null;
+  /** The right to change the conversation, among hosts that share it. */
+  lock: TurnLock = noLock;
   readonly #conversation: Conversation;
   readonly #keeper: TurnKeeper;
-  readonly #gate: TurnGate | null;
+  readonly #gate: TurnGate;
   #isBegun = false;
   #state: 'new' | 'in-line' | 'left' = 'new';
   readonly #woken = withResolvers();
 
-  /** `gate` is null where no other host has turns on the conversation. */
-  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, gate: TurnGate | null) {
+  constructor(conversation: Conversation, bytes: number, keeper: TurnKeeper, gate: TurnGate) {
     this.#conversation = conversation;
     this.bytes = bytes;
     this.#keeper = keeper;
@@ -44,7 +34,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
 
   /** Whether it may run: those before it have ended, here and on all other hosts. */
   get isReady(): boolean {
-    return !this.mustWait && (this.#gate === null || this.#isBegun || this.#gate.mayBegin(this));
+    return !this.mustWait && (this.#isBegun || this.#gate.mayBegin(this));
   }
 
   /** Whether another turn on the same conversation must end first. */
@@ -92,7 +82,7 @@ export class ConversationTurn implements TurnInLine, Disposable {
     this.#isBegun = this.isReady;
     this.#state = 'in-line';
     this.#keeper.open(this.#conversation, this);
-    if (!this.mustWait) this.#gate?.begin(this);
+    if (!this.mustWait) this.#gate.begin(this);
   }
 
   /**
@@ -102,8 +92,8 @@ export class ConversationTurn implements TurnInLine, Disposable {
   async ready(signal: AbortSignal, onLost: (reason: Error) => void): Promise<void> {
     signal.throwIfAborted();
     if (this.mustWait) await orAborted(this.#woken.promise, signal);
-    await this.#gate?.begun(this, signal);
-    this.lock?.onLost(onLost);
+    await this.#gate.begun(this, signal);
+    this.lock.onLost(onLost);
     this.#isBegun = true;
   }
 
@@ -118,19 +108,19 @@ export class ConversationTurn implements TurnInLine, Disposable {
     if (isRemoved) return null;
     const system = texts.length === 0 ? storedSystem : null;
     const counts = { messageCount: texts.length + 2, totalTokens: before + tokens };
-    const token = this.lock?.token ?? null;
+    const { token } = this.lock;
     return { type: 'turn', id, client, system, createdAt, user, assistant, images, token, ...counts };
   }
 
   commit(user: string, assistant: string, tokens: number, images: readonly Image[] = []): ConversationSnapshot {
-    this.lock?.spent();
+    this.lock.spent();
     return this.#keeper.commit(this.#conversation, [user, assistant], tokens, images);
   }
 
   [Symbol.dispose](): void {
     if (this.#state === 'in-line') this.#keeper.close(this.#conversation, this);
     this.#state = 'left';
-    this.lock?.release();
+    this.lock.release();
   }
 }
 
@@ -185,17 +175,5 @@ export class TurnRecord {
     if (this.#askedTokens === null) return this.#resources.countTokens([...this.#asked, said]);
     const [asked, answered] = await Promise.all([this.#askedTokens, this.#resources.countTokens([said])]);
     return asked + answered;
-  }
-}
-
-/** Ends what was begun for a turn before it was admitted. */
-export type EndOfEntry = () => void;
-
-/** The entry ends as soon as the job was admitted or refused. */
-export function endingEntry<T>(endOfEntry: EndOfEntry, admit: () => T): T {
-  try {
-    return admit();
-  } finally {
-    endOfEntry();
   }
 }

@@ -1,9 +1,11 @@
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import type { TranscriptItem, TranscriptOrder } from '../../shared/ipc/protocol.js';
+import type { JobRequest } from '../../shared/job.js';
 import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { ConversationTurn, EndOfEntry, TurnGate } from '../conversations/conversation-turn.js';
+import type { ConversationTurn } from '../conversations/conversation-turn.js';
+import type { TurnGate } from '../conversations/turn-gate.js';
 import type { SharedState, SharedStore } from '../store/contract/conversations.js';
 import { TurnLocks } from './turn-locks.js';
 
@@ -52,11 +54,24 @@ export class ConversationReplica implements TurnGate {
     return this.#store.fork(id, client, messageCount);
   }
 
+  admitting<T>({ operation, conversationId, client }: JobRequest, admit: () => T): T | Promise<T> {
+    return operation === 'ask' || conversationId === null ? admit() : this.#admitting(conversationId, client, admit);
+  }
+
+  async #admitting<T>(id: string, client: string, admit: () => T): Promise<T> {
+    const leave = await this.enter(id, client);
+    try {
+      return admit();
+    } finally {
+      leave();
+    }
+  }
+
   /**
    * Before a turn is admitted: brings the copy up to date, and takes the turn lock where it is free. What it returns is
    * called once the turn was admitted or refused. Rejects with `store_unavailable`, and as `ConversationStore.turn`.
    */
-  async enter(id: string, client: string): Promise<EndOfEntry> {
+  async enter(id: string, client: string): Promise<() => void> {
     const wantsLock = !this.#copies.isInUse(id) && !this.#locks.isOffered(id);
     const state = await this.#store.enter(id, client, wantsLock);
     if (state === null) this.#copies.drop(id);
@@ -77,11 +92,11 @@ export class ConversationReplica implements TurnGate {
   }
 
   begin(turn: ConversationTurn): void {
-    turn.lock ??= this.#locks.take(turn.id);
+    if (turn.lock.token === null) turn.lock = this.#locks.take(turn.id);
   }
 
   async begun(turn: ConversationTurn, signal: AbortSignal): Promise<void> {
-    if (turn.isFirst || turn.lock !== null) return;
+    if (turn.isFirst || turn.lock.token !== null) return;
     const held = await this.#locks.acquire(turn.id, turn.client, signal);
     if (held === null) return this.#copies.drop(turn.id); // it still answers its caller, as any turn does that is under way
     turn.lock = held.lock;

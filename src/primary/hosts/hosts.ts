@@ -2,10 +2,8 @@ import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/store-place.js';
 import type { JobRequest } from '../../shared/job.js';
-import type { BackgroundJobs } from '../background/background-jobs.js';
-import type { BackgroundRunner } from '../background/background-runner.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import type { AcceptedJob } from '../store/contract/jobs.js';
+import type { BackgroundJobs } from '../jobs/background-jobs.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobPuller } from './job-puller.js';
 import { openRedis, type RedisStore, sharedLimits } from './redis-store.js';
@@ -38,15 +36,9 @@ export class Hosts {
     return new RemoteJobs(this.store.jobs, dismiss, this.#clock);
   }
 
-  puller(background: BackgroundJobs, runner: BackgroundRunner): JobPuller {
-    const jobs = this.store.jobs;
-    const adopt = (accepted: AcceptedJob) => {
-      const job = background.adopt(accepted);
-      jobs.keepText(accepted.id, job.text);
-      return job;
-    };
-    const puller = new JobPuller(jobs, runner, adopt, (job) => background.giveUp(job), this.#clock);
-    runner.onPutBack((job) => puller.putBack(job));
+  puller(background: BackgroundJobs): JobPuller {
+    const { jobs } = this.store;
+    const puller = new JobPuller(jobs, background, this.#clock);
     jobs.listen({ added: () => puller.changed(), cancelled: (id) => background.cancelHere(id) });
     return puller;
   }

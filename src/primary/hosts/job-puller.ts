@@ -1,23 +1,14 @@
 import type { Clock } from '../../shared/clock.js';
-import type { BackgroundJob } from '../background/background-job.js';
-import { patienceMs } from '../jobs/waiting-room.js';
-import type { AcceptedJob, SharedJobs } from '../store/contract/jobs.js';
+import type { BackgroundJob, BackgroundJobs } from '../jobs/background-jobs.js';
+import { patienceMs, type SharedJobs } from '../store/contract/jobs.js';
 
 /** A job that can't start here may start on another host meanwhile, or here after this time. */
 const restMs = 1000;
 /** Jobs that are tried in a row: all of them may be for clients without a slot here. */
 const maxTries = 10;
 
-/** Starts the jobs that were taken. */
-export interface PullingRunner {
-  /** Whether there is a slot that no caller waits for, beside those for the jobs that were taken. */
-  readonly hasRoom: boolean;
-  /** Whether one of them waits for a slot as a caller does. */
-  readonly hasPatient: boolean;
-  readonly isStopped: boolean;
-  /** Returns whether the job is admitted. */
-  start(job: BackgroundJob, mustHaveSlot: boolean): boolean;
-}
+/** The jobs of this host, as far as it takes them from the queue of all hosts. */
+type PullingRunner = Pick<BackgroundJobs, 'hasRoom' | 'hasPatient' | 'isStopped' | 'adopt' | 'start' | 'lose'>;
 
 /**
  * Owns when this host takes a background job from the queue of all hosts: when there is a slot that no caller waits for, and
@@ -26,25 +17,14 @@ export interface PullingRunner {
 export class JobPuller {
   readonly #store: SharedJobs;
   readonly #runner: PullingRunner;
-  readonly #adopt: (accepted: AcceptedJob) => BackgroundJob;
-  readonly #dismiss: (job: BackgroundJob) => void;
   readonly #clock: Clock;
   /** Jobs that may be started, as far as the store is concerned: no other host can have them. */
   readonly #unsure = new Set<BackgroundJob>();
   #pulling: 'no' | 'yes' | 'again' = 'no';
 
-  /** `adopt` makes a job of this host of one that was taken, and `dismiss` no longer has it. */
-  constructor(
-    store: SharedJobs,
-    runner: PullingRunner,
-    adopt: (accepted: AcceptedJob) => BackgroundJob,
-    dismiss: (job: BackgroundJob) => void,
-    clock: Clock,
-  ) {
+  constructor(store: SharedJobs, runner: PullingRunner, clock: Clock) {
     this.#store = store;
     this.#runner = runner;
-    this.#adopt = adopt;
-    this.#dismiss = dismiss;
     this.#clock = clock;
   }
 
@@ -57,7 +37,7 @@ export class JobPuller {
   /** Called each second: not every change comes with a call. */
   check(): void {
     for (const job of this.#unsure) {
-      if (!this.#runner.isStopped && this.#runner.start(job, true)) this.#unsure.delete(job);
+      if (!this.#runner.isStopped && this.#start(job, true)) this.#unsure.delete(job);
     }
     this.changed();
     const { since } = this.#store.waiting;
@@ -66,9 +46,16 @@ export class JobPuller {
       void this.#pullPatient();
   }
 
-  /** One that was taken could not start. */
-  putBack(job: BackgroundJob): void {
-    if (this.#store.giveBack(job.accepted.id, restMs)) this.#dismiss(job);
+  /** Returns whether the job is admitted. */
+  #start(job: BackgroundJob, mustHaveSlot: boolean): boolean {
+    const performed = this.#runner.start(job, mustHaveSlot);
+    void performed?.then((result) => result === 'requeue' && this.#requeue(job));
+    return performed !== null;
+  }
+
+  /** A job that was taken could not start. */
+  #requeue(job: BackgroundJob): void {
+    if (this.#store.giveBack(job.background.accepted.id, restMs)) this.#runner.lose(job);
     else this.#unsure.add(job);
   }
 
@@ -93,9 +80,10 @@ export class JobPuller {
   async #tryNext(which: 'next' | 'oldest'): Promise<'none' | 'started' | 'unfit'> {
     const accepted = await this.#store.take(which).catch(() => null); // what can be done is tried again soon
     if (accepted === null) return 'none';
-    const job = this.#adopt(accepted);
-    if (!this.#runner.isStopped && this.#runner.start(job, which === 'next')) return 'started';
-    this.putBack(job);
+    const job = this.#runner.adopt(accepted);
+    this.#store.keepText(accepted.id, job.background.log.text);
+    if (!this.#runner.isStopped && this.#start(job, which === 'next')) return 'started';
+    this.#requeue(job);
     return 'unfit';
   }
 }

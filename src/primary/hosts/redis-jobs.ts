@@ -2,8 +2,8 @@ import { withResolvers } from '../../shared/async/promises.js';
 import type { JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
-import { noRoom, roomOfHolder, roomOfName } from '../background/room.js';
 import { newId } from '../conversations/conversation.js';
+import { noRoom, roomOfHolder, roomOfName } from '../jobs/background-room.js';
 import { sizeOf } from '../jobs/job.js';
 import {
   type AcceptedJob,

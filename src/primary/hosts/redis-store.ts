@@ -2,7 +2,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/store-place.js';
 import { quarterOf } from '../access/client-bounds.js';
-import { maxWaitingBytes } from '../background/room.js';
+import { maxWaitingBytes } from '../jobs/background-room.js';
 import type { Store, StoreObserver } from '../store/contract/store.js';
 import { JobMessages } from './job-messages.js';
 import { JobQueue } from './job-queue.js';

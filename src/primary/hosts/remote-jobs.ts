@@ -3,8 +3,8 @@ import type { BackgroundJobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
-import { jobCancelled, viewOf } from '../background/kept-job.js';
 import { refusedEnd } from '../jobs/job.js';
+import { jobCancelled, viewOf } from '../jobs/stored-jobs.js';
 import type { JobRecord, JobsOfOtherHosts, SharedJobs, SharedRecord } from '../store/contract/jobs.js';
 
 /** How often a reader of a job on another host checks for more. */
@@ -26,6 +26,7 @@ interface RemoteReader {
 
 /** Reads, follows and cancels the jobs that another host has, or none yet. */
 export class RemoteJobs implements JobsOfOtherHosts {
+  readonly hasQueue = true;
   readonly #store: SharedJobs;
   readonly #dismiss: (request: JobRequest, reason: Error) => void;
   readonly #clock: Clock;
@@ -37,7 +38,7 @@ export class RemoteJobs implements JobsOfOtherHosts {
     this.#clock = clock;
   }
 
-  get waiting(): number {
+  waiting(): number {
     return this.#store.waiting.count;
   }
 

@@ -1,6 +1,7 @@
 import { orAborted } from '../../shared/async/promises.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
+import { noLock } from '../conversations/turn-gate.js';
 import type { SharedState, SharedStore, TurnLock } from '../store/contract/conversations.js';
 
 /** While another host has its turn, it is asked again after this time, and each time half as long again. */
@@ -38,11 +39,11 @@ export class TurnLocks {
     this.#store.release(id, token);
   }
 
-  /** The lock that is offered; null where none is. */
-  take(id: string): TurnLock | null {
+  /** The lock that is offered, or none. */
+  take(id: string): TurnLock {
     const token = this.#offered.get(id);
     this.#offered.delete(id);
-    return token === undefined ? null : this.#held(id, token);
+    return token === undefined ? noLock : this.#held(id, token);
   }
 
   /**

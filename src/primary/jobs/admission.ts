@@ -5,7 +5,8 @@ import { unsupported } from '../cli/models.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
 import type { ModelRouter, Route } from '../cli/route.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
-import { type BackgroundOptions, type Job, type Prepared, sizeOf } from './job.js';
+import type { BackgroundPart } from './background-part.js';
+import { type Job, type Prepared, sizeOf } from './job.js';
 import { JobChain } from './job-chain.js';
 import { RecentChains } from './recent-chains.js';
 import type { Ticket } from './ticket.js';
@@ -55,18 +56,18 @@ export class Admission {
   }
 
   /** A place in the background for a job that was examined. Its turn lines up on its conversation when it gets its slot. */
-  enter(job: Job, background: BackgroundOptions, bytes: number, onGranted: () => void): Ticket {
+  enter(job: Job, { accepted, hooks }: BackgroundPart, bytes: number, isFirst: boolean, onGranted: () => void): Ticket {
     const { request, route } = job;
     const { client, operation, conversationId } = request;
-    if (background.isTaken) job.turn?.open();
+    if (hooks.isTaken) job.turn?.open();
     return this.#resources.room.enter({
       client,
       bytes,
       cli: route.cli.name,
       lane: operation === 'chat' ? (conversationId ?? 'new conversation') : `${route.cli.name} ${route.circuit}`,
-      heldBy: () => this.#heldBy(job, background),
-      since: background.since,
-      isFirst: background.isFirst,
+      heldBy: () => this.#heldBy(job, hooks),
+      since: accepted.createdAt,
+      isFirst,
       granted: onGranted,
     });
   }
@@ -75,25 +76,27 @@ export class Admission {
   prepare(job: Job, isFree: (state: ConversationState) => boolean): Prepared {
     const { request, route, background } = job;
     this.#checkStore(request);
-    const isOpen = background?.isTaken === true;
+    const isOpen = background?.hooks.isTaken === true;
     const { launch, turn } = isOpen ? job : this.examine(request, route);
     if (!isOpen) turn?.open();
     return { launch, turn, chain: JobChain.of({ request, route, launch }, this.#recent, isFree) };
   }
 
   /** Whether a background job would get a slot at once; `isPatient`: whether only its CLI and its conversation would let it. */
-  mayStart(request: JobRequest, route: Route, isPatient: boolean): boolean {
+  mayStart({ request, route }: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
     const { room, conversations } = this.#resources;
     if (route.cli.health.circuits.refusal({ request, route }) !== null) return false;
     if (conversations.isInUse(request.conversationId)) return false;
     return isPatient || room.hasSlotFor({ client: request.client, cli: route.cli.name });
   }
 
-  #heldBy({ request, route, turn }: Job, { isTaken, isHeld }: BackgroundOptions): WaitReason | null {
+  #heldBy({ request, route, turn }: Job, hooks: BackgroundPart['hooks']): WaitReason | null {
     if (route.cli.health.circuits.refusal({ request, route }) !== null) return 'account';
-    const isBusy = isTaken ? turn?.isReady === false : this.#resources.conversations.isInUse(request.conversationId);
+    const isBusy = hooks.isTaken
+      ? turn?.isReady === false
+      : this.#resources.conversations.isInUse(request.conversationId);
     if (isBusy) return 'conversation';
-    return isHeld() ? 'slot' : null;
+    return hooks.isHeld() ? 'slot' : null;
   }
 
   /** No model is run for what can't be kept. */

@@ -118,7 +118,7 @@ export class Answering {
   }
 
   #turn(cli: JobCli, turn: Turn, to: { write(text: string): void; hasEnough(): boolean }): Promise<TurnEnd> {
-    const { stream, signal } = this.#job;
+    const { events, signal } = this.#job;
     const sink: TextSink = {
       write: (text) => {
         if (!this.#hasBegun) this.#parts.onFirstText();
@@ -129,9 +129,9 @@ export class Answering {
         return to.hasEnough();
       },
       get isFull() {
-        return stream.isFull;
+        return events.isFull;
       },
-      room: () => stream.room(),
+      room: () => events.room(),
     };
     return cli.turn(turn, sink, signal).finally(() => this.#job.addUsage(cli.usage()));
   }
@@ -152,7 +152,7 @@ export class Answering {
     if (text === '') return;
     if (this.#job.chain !== null) this.#said.push(text);
     this.#parts.record?.add(text);
-    this.#job.stream.write(text);
+    this.#job.events.write(text);
   }
 }
 

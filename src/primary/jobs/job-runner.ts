@@ -1,4 +1,4 @@
-import { orAborted } from '../../shared/async/promises.js';
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import { isDefect, RelayError, toRelayError } from '../../shared/errors.js';
 import type { FailedOutcome, JobEnd, JobFailed, JobRequest } from '../../shared/job.js';
 import { KnownModels } from '../cli/model-catalog.js';
@@ -12,7 +12,8 @@ import type { SeenClients } from '../health/seen-clients.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
 import { Admission, type AdmissionResources } from './admission.js';
 import { Answering } from './answering.js';
-import { type BackgroundOptions, isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
+import type { BackgroundPart } from './background-part.js';
+import { isRefused, Job, mustWaitAgain, refusedEnd } from './job.js';
 import { JobProcesses } from './job-processes.js';
 import { JobStream } from './job-stream.js';
 import { RetryAdvice } from './retry-advice.js';
@@ -81,27 +82,37 @@ export class JobRunner {
     this.#see(request.client);
     const refusal = route.cli.health.circuits.refusal({ request, route });
     if (refusal !== null) return this.#refuse(request, refusal);
-    const job = this.#tryToAdmit(request, route, caller);
+    const stream = new JobStream(request.isStreamed);
+    const job = this.#tryToAdmit(request, route, stream, caller);
     route.cli.health.circuits.admitted(job);
     const session = job.chain && (job.chain.isLive ? 'live' : 'replay');
     const ignoresEffort = request.effort !== null && job.launch.effort === null;
     const ofChain = job.chain && { model: route.label ?? request.model };
-    job.stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
+    stream.admitted({ session, ignoresEffort, ...ofChain, ...(job.turn && { conversationId: job.turn.id }) });
     this.#start(job);
-    return job.stream;
+    return stream;
   }
 
-  /** A job that waits as long as it takes, behind the callers. Throws as `run`, but for a full queue. */
-  runInBackground(request: JobRequest, caller: AbortSignal, background: BackgroundOptions): Job {
+  /** A background job as it is accepted. It is admitted later. */
+  backgroundJob(request: JobRequest, background: BackgroundPart): Job<BackgroundPart> {
     const route = this.#resources.router.route(request);
+    return new Job({ request, route, events: background.log, background }, background.signal, this.#resources.clock);
+  }
+
+  /**
+   * A background job waits as long as it takes, behind the callers. Throws as `run`, but for a full queue. `isFirst`: it
+   * goes before the others of its client. Resolves with the end of this attempt.
+   */
+  runInBackground(job: Job<BackgroundPart>, isFirst: boolean): Promise<JobEnd> {
+    const { request, route, background } = job;
     this.#see(request.client);
     const { bytes, ...examined } = this.#admission.examine(request, route);
-    const prepared = { ...examined, chain: null };
-    const enter = (job: Job) => this.#admission.enter(job, background, bytes, () => this.#prepare(job));
-    const holdings = { number: ++this.#lastNumber, request, route, prepared, background };
-    const job = new Job(holdings, enter, caller, this.#resources.clock);
+    const enter = () => this.#admission.enter(job, background, bytes, isFirst, () => this.#prepare(job));
+    const { promise, resolve } = withResolvers<JobEnd>();
+    background.onEnd = resolve;
+    job.admit(++this.#lastNumber, { ...examined, chain: null }, enter);
     this.#start(job);
-    return job;
+    return promise;
   }
 
   #start(job: Job): void {
@@ -156,8 +167,8 @@ export class JobRunner {
   }
 
   /** Whether a background job would get a slot at once; `isPatient`: whether it could wait for one as a caller does. */
-  mayStart(request: JobRequest, isPatient: boolean): boolean {
-    return this.#admission.mayStart(request, this.#resources.router.route(request), isPatient);
+  mayStart(job: Pick<Job, 'request' | 'route'>, isPatient: boolean): boolean {
+    return this.#admission.mayStart(job, isPatient);
   }
 
   /** The end of a job that never got as far as `run`. */
@@ -180,11 +191,12 @@ export class JobRunner {
     return stream;
   }
 
-  #tryToAdmit(request: JobRequest, route: Route, caller: AbortSignal): Job {
+  #tryToAdmit(request: JobRequest, route: Route, events: JobStream, caller: AbortSignal): Job {
     try {
       const { ticket, prepared } = this.#admission.admit(request, route, (state) => this.#isFree(state, route.cli));
-      const holdings = { number: ++this.#lastNumber, request, route, prepared, background: null };
-      return new Job(holdings, () => ticket, caller, this.#resources.clock);
+      const job = new Job({ request, route, events, background: null }, caller, this.#resources.clock);
+      job.admit(++this.#lastNumber, prepared, () => ticket);
+      return job;
     } catch (error) {
       const { code, message } = toRelayError(error);
       if (code !== 'concurrency_limited') throw error;
@@ -205,10 +217,11 @@ export class JobRunner {
   async #perform(job: Job): Promise<void> {
     const { clis, observer } = this.#resources;
     const processes = new JobProcesses(job, clis);
+    const { ticket } = job; // a background job may have another one before its processes are gone
     let kept: ConversationState | null = null;
     try {
       await this.#untilGranted(job);
-      await job.background?.beforeStart();
+      await job.background?.hooks.beforeStart();
       job.start(this.#limits.executionMs);
       observer.jobStarted(job.queueMs);
       const record = job.turn && new TurnRecord(job.turn, job.request, this.#resources);
@@ -225,8 +238,8 @@ export class JobRunner {
       this.#end(job, redacted(job.failed(failure), this.#resources.redactor));
     } finally {
       await processes.release(kept).catch((error) => observer.jobBroke(error));
-      this.#open.delete(job.ticket);
-      job.ticket.release();
+      this.#open.delete(ticket);
+      ticket.release();
     }
   }
 
@@ -236,12 +249,12 @@ export class JobRunner {
 
   async #untilGranted(job: Job): Promise<void> {
     const { room, clock } = this.#resources;
-    const { ticket, stream, signal, turn, background } = job;
+    const { ticket, events, signal, turn, background } = job;
     if (background === null) job.limitWaiting(this.#limits.queueTimeoutMs);
-    ticket.onPosition = (position, reason) => stream.queued(position, reason);
-    if (ticket.isWaiting && stream.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
+    ticket.onPosition = (position, reason) => events.queued(position, reason);
+    if (ticket.isWaiting && events.queued(ticket.position, ticket.reason)) ticket.positionMs = clock.monotonicMs();
     const cut = (reason: Error) => job.cut(reason);
-    if (background === null || background.isTaken) {
+    if (background === null || background.hooks.isTaken) {
       turn?.ready(signal, cut).then(() => room.next(), cut); // where the same signal has ended the waiting, that does nothing
     }
     await ticket.granted(signal);
@@ -264,8 +277,15 @@ export class JobRunner {
     job.turn?.[Symbol.dispose]();
     if (job.hasStarted) this.#advice.took(job.executionMs);
     const end = job.route.cli.health.ended(job, endOfTurn, job.hasStarted);
-    job.stream.end(this.#asTold(end));
+    if (job.background === null) job.end(this.#shown(end));
+    else this.#endAttempt(job, job.background, this.#shown(end));
     if (this.#counts(job, end)) observer.jobEnded(job.request, end, job.hasStarted);
+  }
+
+  /** Its owner decides whether it waits again, and stores its end before readers get it. */
+  #endAttempt(job: Job, { log, onEnd }: BackgroundPart, end: JobEnd): void {
+    if (job.hasStarted) log.seal();
+    onEnd(end);
   }
 
   /** A background job that waits again has not ended, and one that can't be run never was a job of the model. */
@@ -274,7 +294,7 @@ export class JobRunner {
   }
 
   /** The end as the caller may see it. */
-  #asTold(end: JobEnd): JobEnd {
+  #shown(end: JobEnd): JobEnd {
     if (end.outcome === 'ok') return end;
     const { stderr, ...failure } = end.failure;
     const isShown = stderr !== undefined && this.#limits.exposeStderr;

@@ -5,6 +5,20 @@ const maxHeldLength = 32 * 1024;
 /** UTF-16 units of text in one event: so much fits in one message of the channel. */
 const maxDeltaLength = 16 * 1024;
 
+/** Where a job writes its events: a stream with one reader, or a log with many. */
+export interface JobEvents {
+  /** Whether its writer should wait for its reader. */
+  readonly isFull: boolean;
+  /** Resolves when it is no longer full. */
+  room(): Promise<void>;
+  /** Returns whether that is news for the reader. */
+  queued(position: number, reason: WaitReason): boolean;
+  started(queueMs: number): void;
+  write(text: string): void;
+  /** The last event. */
+  end(end: JobEnd): void;
+}
+
 interface Position {
   readonly position: number;
   readonly reason: WaitReason;
@@ -14,7 +28,7 @@ interface Position {
  * The events of one job, between the job and its reader: the one place where they are held. It is bounded in text, and
  * a position that nobody has taken is replaced by the next one. It has one end.
  */
-export class JobStream implements AsyncIterableIterator<JobEvent, undefined> {
+export class JobStream implements JobEvents, AsyncIterableIterator<JobEvent, undefined> {
   readonly #isStreamed: boolean;
   #admission: JobAdmitted | null = null;
   #position: Position | null = null;

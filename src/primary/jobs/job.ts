@@ -11,6 +11,7 @@ import {
   type Outcome,
   outcomes,
   unknownJobUsage,
+  type WaitReason,
 } from '../../shared/job.js';
 import type { CgroupUsage } from '../../shared/process/cgroup.js';
 import type { LaunchOptions } from '../cli/contract/adapter.js';
@@ -18,24 +19,11 @@ import type { ConversationState } from '../cli/process/cli-process.js';
 import type { Route } from '../cli/route.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { Answered } from './answering.js';
+import type { BackgroundPart } from './background-part.js';
 import { withoutEcho } from './echo.js';
 import type { JobChain } from './job-chain.js';
-import { JobStream } from './job-stream.js';
+import type { JobEvents } from './job-stream.js';
 import type { Ticket } from './ticket.js';
-
-/** What a job in the background has beside its request: it waits as long as it takes. */
-export interface BackgroundOptions {
-  /** When it was accepted, milliseconds since the epoch. */
-  readonly since: number;
-  /** It goes before the others of its client: it had its slot already, and could not start. */
-  readonly isFirst: boolean;
-  /** It was taken from the line of several hosts, and its turn on a conversation was entered there. */
-  readonly isTaken: boolean;
-  /** Whether it may not start now, for a reason of its owner. */
-  isHeld(): boolean;
-  /** Called when the job has its slot, before anything starts. Where it rejects, the job ends with that. */
-  beforeStart(): Promise<void>;
-}
 
 /** What a job is to be started with, and its turn where it is one of a conversation. */
 export interface Prepared {
@@ -46,63 +34,83 @@ export interface Prepared {
   readonly chain: JobChain | null;
 }
 
-/** What a job has from its admission on. */
-export interface JobHoldings {
-  /** Counts up with each job of the service. */
-  readonly number: number;
+/** What a job is made of. */
+export interface JobDescription<B> {
   readonly request: JobRequest;
   /** As it was decided at its admission, whatever its client may name by now. */
   readonly route: Route;
-  readonly prepared: Prepared;
+  readonly events: JobEvents;
   /** Null for the job of a caller. */
-  readonly background: BackgroundOptions | null;
+  readonly background: B;
 }
+
+interface JobStartTime {
+  readonly monotonicMs: number;
+  /** Milliseconds since the epoch. */
+  readonly at: number;
+}
+
+/** A job that ended may never have started. */
+type JobStage =
+  | { readonly name: 'waiting' }
+  | { readonly name: 'running'; readonly start: JobStartTime }
+  | { readonly name: 'ended'; readonly start: JobStartTime | null };
 
 /** Ends of a job that waited, for a cause that may pass. */
 const passingOutcomes: readonly Outcome[] = ['cli_error', 'queue_timeout', 'shutting_down', 'store_unavailable'];
 
 /**
- * One admitted job: what it holds, its signal, its limits and its times. The signal is aborted by the caller, by a limit
- * or by the end of a drain. The first reason wins, and is the error that the job ends with.
+ * One job, of a caller or in the background: what it holds, its signal, its limits and its times. The signal is aborted by
+ * the caller, by a limit or by the end of a drain. The first reason wins, and is the error that the job ends with.
  */
-export class Job {
-  readonly number: number;
+export class Job<B extends BackgroundPart | null = BackgroundPart | null> {
   readonly request: JobRequest;
   readonly route: Route;
-  readonly background: BackgroundOptions | null;
-  readonly ticket: Ticket;
-  readonly stream: JobStream;
-  #prepared: Prepared;
+  readonly events: JobEvents;
+  readonly background: B;
+  #number = 0;
+  #stage: JobStage = { name: 'waiting' };
+  /** From its admission on. A background job is admitted again after each attempt that failed. */
+  #prepared: Prepared | null = null;
+  /** Its place in the waiting room, or its slot. */
+  #ticket: Ticket | null = null;
   #usage = unknownJobUsage;
   readonly #clock: Clock;
   readonly #caller: AbortSignal;
   // Not AbortSignal.any: over a signal that outlives many jobs it leaks on Node 20.
-  readonly #controller = new AbortController();
+  #controller = new AbortController();
   readonly #onCallerAbort = () => this.cut(this.#caller.reason);
-  readonly #arrivedMs: number;
-  #startedMs: number | null = null;
-  #startedAt: number | null = null;
+  /** Of its last admission. */
+  #arrivedMs = 0;
   #stopTimer: StopTimer = () => {};
 
-  /** `enter` takes its place in the waiting room, or its slot. */
-  constructor(
-    { number, request, route, prepared, background }: JobHoldings,
-    enter: (job: Job) => Ticket,
-    caller: AbortSignal,
-    clock: Clock,
-  ) {
-    this.number = number;
+  constructor({ request, route, events, background }: JobDescription<B>, caller: AbortSignal, clock: Clock) {
     this.request = request;
     this.route = route;
+    this.events = events;
     this.background = background;
-    this.stream = new JobStream(request.isStreamed);
-    this.#prepared = prepared;
     this.#clock = clock;
     this.#caller = caller;
-    this.#arrivedMs = clock.monotonicMs();
-    this.ticket = enter(this);
-    if (caller.aborted) this.#onCallerAbort();
-    else caller.addEventListener('abort', this.#onCallerAbort, { once: true });
+  }
+
+  /** `enter` takes its place in the waiting room, or its slot. */
+  admit(number: number, prepared: Prepared, enter: () => Ticket): void {
+    this.#number = number;
+    this.#controller = new AbortController();
+    this.#arrivedMs = this.#clock.monotonicMs();
+    this.#prepared = prepared;
+    this.#ticket = enter();
+    if (this.#caller.aborted) this.#onCallerAbort();
+    else this.#caller.addEventListener('abort', this.#onCallerAbort, { once: true });
+  }
+
+  /** Counts up with each admission of the service. */
+  get number(): number {
+    return this.#number;
+  }
+
+  get ticket(): Ticket {
+    return admitted(this.#ticket);
   }
 
   get signal(): AbortSignal {
@@ -110,15 +118,15 @@ export class Job {
   }
 
   get launch(): LaunchOptions {
-    return this.#prepared.launch;
+    return admitted(this.#prepared).launch;
   }
 
   get turn(): ConversationTurn | null {
-    return this.#prepared.turn;
+    return admitted(this.#prepared).turn;
   }
 
   get chain(): JobChain | null {
-    return this.#prepared.chain;
+    return admitted(this.#prepared).chain;
   }
 
   /** While it waited in the background, its conversation may have gone on. */
@@ -140,22 +148,41 @@ export class Job {
     return state && { ...state, launch: this.launch };
   }
 
+  get #start(): JobStartTime | null {
+    return this.#stage.name === 'waiting' ? null : this.#stage.start;
+  }
+
+  get isWaiting(): boolean {
+    return this.#stage.name === 'waiting';
+  }
+
   get hasStarted(): boolean {
-    return this.#startedMs !== null;
+    return this.#start !== null;
   }
 
   /** When it got its slot, milliseconds since the epoch; null while it waits. */
   get startedAt(): number | null {
-    return this.#startedAt;
+    return this.#start?.at ?? null;
   }
 
   /** Milliseconds from arrival to the slot, or until now. */
   get queueMs(): number {
-    return Math.round((this.#startedMs ?? this.#clock.monotonicMs()) - this.#arrivedMs);
+    return Math.round((this.#start?.monotonicMs ?? this.#clock.monotonicMs()) - this.#arrivedMs);
+  }
+
+  /** The same, of a background job since it was accepted, whichever host and service had it then. */
+  get waitedMs(): number {
+    if (this.background === null) return this.queueMs;
+    return Math.max(0, (this.startedAt ?? this.#clock.now()) - this.background.accepted.createdAt);
   }
 
   get executionMs(): number {
-    return this.#startedMs === null ? 0 : Math.round(this.#clock.monotonicMs() - this.#startedMs);
+    return this.#start === null ? 0 : Math.round(this.#clock.monotonicMs() - this.#start.monotonicMs);
+  }
+
+  /** Where it stands while it waits. */
+  get place(): { readonly position: number; readonly reason: WaitReason } {
+    return { position: Math.max(1, this.#ticket?.position ?? 1), reason: this.#ticket?.reason ?? 'slot' };
   }
 
   limitWaiting(limitMs: number): void {
@@ -167,13 +194,12 @@ export class Job {
 
   /** The slot is granted: from here on the execution time counts. */
   start(limitMs: number): void {
-    this.#startedMs = this.#clock.monotonicMs();
-    this.#startedAt = this.#clock.now();
+    this.#stage = { name: 'running', start: { monotonicMs: this.#clock.monotonicMs(), at: this.#clock.now() } };
     this.#limit(
       limitMs,
       () => new RelayError('timeout', `the model took longer than ${limitMs} ms (MODEL_API_TIMEOUT)`),
     );
-    this.stream.started(this.queueMs);
+    this.events.started(this.waitedMs);
   }
 
   /** What a process has used for it; null where that is not measured. */
@@ -191,11 +217,17 @@ export class Job {
     this.#controller.abort(reason);
   }
 
-  /** It has ended: no limit applies any more. */
+  /** Its program has answered or failed: no limit applies any more. */
   close(): void {
     this.#stopTimer();
     this.#caller.removeEventListener('abort', this.#onCallerAbort);
     this.chain?.close();
+  }
+
+  /** Its one end, as its readers get it. */
+  end(end: JobEnd): void {
+    this.#stage = { name: 'ended', start: this.#start };
+    this.events.end(end);
   }
 
   done({ text, usage, model, estimate, stopSequence }: Answered, conversation: ConversationSnapshot | null): JobDone {
@@ -226,6 +258,11 @@ export class Job {
     this.#stopTimer();
     this.#stopTimer = this.#clock.after(limitMs, () => this.cut(reason()));
   }
+}
+
+function admitted<T>(part: T | null): T {
+  if (part === null) throw new Error('the job has not been admitted');
+  return part;
 }
 
 /** What a request holds while it waits, bytes: all of its texts and images. */

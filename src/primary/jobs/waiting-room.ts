@@ -3,6 +3,7 @@ import type { Clock } from '../../shared/clock.js';
 import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/client-bounds.js';
 import { FairQueue } from '../fairness/fair-queue.js';
+import { patienceMs } from '../store/contract/jobs.js';
 import { FullQueue } from './full-queue.js';
 import type { WaitingClient } from './holder-places.js';
 import { PositionReports, type Positions } from './position-reports.js';
@@ -20,9 +21,6 @@ export interface RoomLimits extends PlaceLimits {
 export interface ClientInRoom extends Omit<WaitingClient<Ticket>, 'oldest'> {
   readonly reason: WaitReason;
 }
-
-/** After this time a background job ranks as a caller. */
-export const patienceMs = 60_000;
 
 /** How many jobs run, by name. A name without any has no entry. */
 class RunningCounts {

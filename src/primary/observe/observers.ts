@@ -3,8 +3,8 @@ import { callerDied } from '../../shared/errors.js';
 import type { ReadinessEntry } from '../../shared/health.js';
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { describeError, type Logger } from '../../shared/log/logger.js';
-import type { BackgroundObserver } from '../background/background-resources.js';
 import type { CliObserver } from '../cli/contract/observer.js';
+import type { BackgroundObserver } from '../jobs/background-jobs.js';
 import { isRefused } from '../jobs/job.js';
 import type { JobObserver } from '../jobs/job-runner.js';
 import type { SharedHandlers } from '../workers/worker-handle.js';
@@ -85,12 +85,12 @@ export interface BackgroundListeners {
 /** What is counted and logged of background jobs beside what all jobs have. */
 export function observeBackground({ clients, usage, lastHour, log }: BackgroundListeners): BackgroundObserver {
   return {
-    ended: ({ accepted, client, queueMs }, end) => {
-      const { requestId, operation } = accepted.request;
-      const ids = { job_id: accepted.id, request_id: requestId, client };
+    ended: ({ request, background, waitedMs }, end) => {
+      const { requestId, operation, client } = request;
+      const ids = { job_id: background.accepted.id, request_id: requestId, client };
       const { outcome, executionMs } = end;
       const error = isRefused(end) ? end.failure.code : undefined;
-      const times = { queue_ms: queueMs, execution_ms: executionMs };
+      const times = { queue_ms: waitedMs, execution_ms: executionMs };
       log.info('background_job_ended', { ...ids, operation, outcome, error, ...times });
     },
     refused: (client) => {

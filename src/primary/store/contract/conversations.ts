@@ -99,7 +99,8 @@ export interface SharedStore {
 
 /** The right to change a conversation that no other host has meanwhile. */
 export interface TurnLock {
-  readonly token: number;
+  /** null: no other host can have the conversation. */
+  readonly token: number | null;
   /** `listener` is called when another host has the lock, or may have it. There is one listener. */
   onLost(listener: (reason: Error) => void): void;
   release(): void;

@@ -122,11 +122,16 @@ export interface SharedJobs extends JobStore {
   renew(at: number): Promise<void>;
 }
 
-/** The background jobs that another host has, or none yet. */
+/** After this time a background job ranks as a caller. */
+export const patienceMs = 60_000;
+
+/** The background jobs that this host does not have: another host does, or none yet, or they have ended. */
 export interface JobsOfOtherHosts {
-  /** How many wait on all hosts, as of the last renewal. */
-  readonly waiting: number;
-  view(record: JobRecord): Promise<BackgroundJobView>;
+  /** Whether an accepted job waits in the queue of all hosts until one of them takes it. The store bounds that queue. */
+  readonly hasQueue: boolean;
+  /** How many wait on all hosts, as of the last renewal. `here`: on this host. */
+  waiting(here: number): number;
+  view(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView>;
   /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
   events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
   /** Resolves with the state of the job then. */

@@ -1,4 +1,5 @@
 import { apiHandlers, type Services } from '../../../../src/primary/api/handlers.js';
+import { oneHostGate } from '../../../../src/primary/conversations/turn-gate.js';
 import { invalid, RelayError } from '../../../../src/shared/errors.js';
 import type { JobEvent, JobRequest } from '../../../../src/shared/job.js';
 import { phases } from '../../../../src/shared/phase.js';
@@ -15,7 +16,8 @@ function createHandlers(services: object = {}) {
   const lastHour = { refused: () => told.push('refused lately') };
   const catalog = { targeted: (request: JobRequest) => request };
   const figures = { jobMetrics, usage, clientMetrics, lastHour };
-  const all = { phase: () => 'ready', worked: () => {}, catalog, ...figures, ...services };
+  const base = { phase: () => 'ready', worked: () => {}, turnGate: oneHostGate, catalog };
+  const all = { ...base, ...figures, ...services };
   return { handlers: apiHandlers(all as unknown as Services), told };
 }
 

@@ -9,7 +9,7 @@ function createParts(upkeep: StoreUpkeep) {
   const done: string[] = [];
   const parts: PurgedParts = {
     conversations: harness.store,
-    background: { removeOf: async () => 3 },
+    clientJobs: { removeOf: async () => 3 },
     usage: {
       forget: () => {
         done.push('forget');

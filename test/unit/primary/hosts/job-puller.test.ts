@@ -1,6 +1,8 @@
-import { BackgroundJob } from '../../../../src/primary/background/background-job.js';
 import { JobPuller } from '../../../../src/primary/hosts/job-puller.js';
+import type { BackgroundJob } from '../../../../src/primary/jobs/background-jobs.js';
+import type { AcceptedJob } from '../../../../src/primary/store/contract/jobs.js';
 import { FakeClock } from '../../../support/fake-clock.js';
+import { forever } from '../../../support/job-harness.js';
 import { settled } from '../../../support/settled.js';
 import { acceptedJob, SharedMemoryJobs } from '../../../support/shared-jobs.js';
 
@@ -15,20 +17,23 @@ async function host(slots: number, ...ids: readonly string[]) {
   const runner = {
     isStopped: false,
     unfit: new Set<string>(),
+    /** Of each job that was admitted. */
+    outcome: forever as Promise<'ended' | 'requeue'>,
     get hasRoom() {
       return started.length < slots;
     },
     get hasPatient() {
       return patient.length > 0;
     },
-    start({ accepted: { id } }: BackgroundJob, mustHaveSlot: boolean) {
-      if (runner.unfit.has(id) || (mustHaveSlot && !runner.hasRoom)) return false;
-      (mustHaveSlot ? started : patient).push(id);
-      return true;
+    adopt: (accepted: AcceptedJob) => ({ background: { accepted, log: {} } }) as BackgroundJob,
+    lose: ({ background }: BackgroundJob) => void givenUp.push(background.accepted.id),
+    start({ background: { accepted } }: BackgroundJob, mustHaveSlot: boolean) {
+      if (runner.unfit.has(accepted.id) || (mustHaveSlot && !runner.hasRoom)) return null;
+      (mustHaveSlot ? started : patient).push(accepted.id);
+      return runner.outcome;
     },
   };
-  const adopt = (accepted: ReturnType<typeof acceptedJob>) => new BackgroundJob(accepted, clock);
-  const puller = new JobPuller(store, runner, adopt, (job) => givenUp.push(job.accepted.id), clock);
+  const puller = new JobPuller(store, runner, clock);
   return { clock, store, runner, puller, started, patient, givenUp };
 }
 
@@ -51,6 +56,14 @@ describe('A host that takes background jobs from the queue of all hosts', () => 
     puller.changed();
     await settled();
     expect([started, store.back, givenUp]).toEqual([['two', 'three'], ['one'], ['one']]);
+  });
+
+  it('requeues a job that was admitted and could not start after all', async () => {
+    const { puller, started, store, runner, givenUp } = await host(1, 'one');
+    runner.outcome = Promise.resolve('requeue');
+    puller.changed();
+    await settled();
+    expect([started, store.back, givenUp]).toEqual([['one'], ['one'], ['one']]);
   });
 
   it('takes nothing where it is known that nothing waits, or once it is stopped', async () => {

@@ -1,5 +1,5 @@
-import { AnswerLog } from '../../../../src/primary/background/answer-log.js';
 import { RemoteJobs } from '../../../../src/primary/hosts/remote-jobs.js';
+import { AnswerLog } from '../../../../src/primary/jobs/event-log.js';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
 import type { JobEvent } from '../../../../src/shared/job.js';
 import { FakeClock } from '../../../support/fake-clock.js';
@@ -100,18 +100,18 @@ describe('A job that another host has in its line', () => {
   it('is cancelled from here, leaves the line, and is counted once', async () => {
     const { store, north, south, outcomes } = await linedUp();
     expect(north.inner.room.hasPromoted).toBe(true);
-    expect(await south.jobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await south.clientJobs.cancel('one', 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
     await settled();
     expect([north.inner.room.waitingInBackground, store.back]).toEqual([[], ['one']]);
     expect(outcomes()).toEqual(['cancelled']);
-    expect(await all(north.jobs.events('one', 'a', new AbortController().signal))).toMatchObject([
+    expect(await all(north.clientJobs.events('one', 'a', new AbortController().signal))).toMatchObject([
       { outcome: 'cancelled' },
     ]);
   });
 
   it('is counted once where two hosts are asked to cancel it at the same time', async () => {
     const { north, south, outcomes } = await linedUp();
-    const cancelled = await Promise.all([north, south].map((host) => host.jobs.cancel('one', 'a')));
+    const cancelled = await Promise.all([north, south].map((host) => host.clientJobs.cancel('one', 'a')));
     expect(cancelled).toMatchObject([{ status: 'cancelled' }, { status: 'cancelled' }]);
     await settled();
     expect(north.inner.room.waiting).toBe(0);
@@ -125,7 +125,7 @@ describe('A job that another host has in its line', () => {
     const { store, south, caller, outcomes } = await linedUp();
     const [asked, answered] = [withResolvers(), withResolvers()];
     store.start = async (id, at) => {
-      if (!isStarted) await south.jobs.cancel(id, 'a');
+      if (!isStarted) await south.clientJobs.cancel(id, 'a');
       const started = await SharedMemoryJobs.prototype.start.call(store, id, at);
       asked.resolve();
       await answered.promise;
@@ -133,13 +133,13 @@ describe('A job that another host has in its line', () => {
     };
     caller.abort(gone);
     await asked.promise;
-    const cancelled = isStarted ? south.jobs.cancel('one', 'a') : null;
+    const cancelled = isStarted ? south.clientJobs.cancel('one', 'a') : null;
     await settled();
     answered.resolve();
     await settled();
     await south.inner.clock.advance(1000);
     await cancelled;
-    expect(await south.jobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
+    expect(await south.clientJobs.view('one', 'a')).toMatchObject({ status: 'cancelled' });
     expect(outcomes()).toEqual(['cancelled', 'cancelled']); // the first is that of the job before it
   });
 });

@@ -1,6 +1,7 @@
 import { plainLaunch } from '../../../../src/primary/cli/contract/adapter.js';
 import type { Route } from '../../../../src/primary/cli/route.js';
 import { Job } from '../../../../src/primary/jobs/job.js';
+import { JobStream } from '../../../../src/primary/jobs/job-stream.js';
 import { WaitingRoom } from '../../../../src/primary/jobs/waiting-room.js';
 import { cancelled, cliError, RelayError } from '../../../../src/shared/errors.js';
 import { unknownJobUsage } from '../../../../src/shared/job.js';
@@ -12,8 +13,11 @@ function open(caller = new AbortController(), label: string | null = null) {
   const room = new WaitingRoom({ maxActive: 1, maxWaiting: 0, maxWaitingBytes: 0, cliLimits: {} }, clock);
   const enter = () => room.admit({ client: 'a', bytes: 2, cli: '', lane: '', heldBy: () => null });
   const prepared = { launch: plainLaunch(null), turn: null, chain: null };
-  const holdings = { number: 1, route: { label } as Route, prepared, request: jobRequest(), background: null };
-  return { clock, caller, job: new Job(holdings, enter, caller.signal, clock) };
+  const events = new JobStream(true);
+  const parts = { route: { label } as Route, request: jobRequest(), events, background: null };
+  const job = new Job(parts, caller.signal, clock);
+  job.admit(1, prepared, enter);
+  return { clock, caller, events, job };
 }
 
 const gone = cancelled('gone');
@@ -91,10 +95,10 @@ describe("a job's times", () => {
   });
 
   it('stand in the event of its start', async () => {
-    const { clock, job } = open();
+    const { clock, events, job } = open();
     await clock.advance(120);
     job.start(10_000);
-    expect(await job.stream.next()).toEqual({ value: { type: 'job-start', queueMs: 120 }, done: false });
+    expect(await events.next()).toEqual({ value: { type: 'job-start', queueMs: 120 }, done: false });
   });
 });
 

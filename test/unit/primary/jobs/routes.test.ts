@@ -25,6 +25,12 @@ function scripted(...scripts: readonly Script[]): Script {
   return (sink, signal) => (scripts[next++] ?? answers)(sink, signal);
 }
 
+/** A job in the background as it is accepted. */
+function routed({ router }: JobHarness, model: string) {
+  const request = jobRequest({ model });
+  return { request, route: router.route(request) };
+}
+
 describe('The CLI of a job', () => {
   it('stays the one of its admission, whatever its key may name by then', async () => {
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 2 }, script: scripted(usedUp, thinks) });
@@ -49,8 +55,8 @@ describe('The CLI of a job', () => {
     const harness = new JobHarness({ cliLimits: { local: 2 }, script: scripted(usedUp) });
     await all(harness.run({ model: 'local/x' }));
     expect(endOf(await all(harness.run({ model: 'local/x' })))).toMatchObject({ outcome: 'cli_error' });
-    expect(harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)).toBe(false);
-    expect(harness.runner.mayStart(jobRequest({ model: 'other/x' }), false)).toBe(true);
+    expect(harness.runner.mayStart(routed(harness, 'local/x'), true)).toBe(false);
+    expect(harness.runner.mayStart(routed(harness, 'other/x'), false)).toBe(true);
     expect(endOf(await all(harness.run({ model: 'other/x' })))).toMatchObject({ outcome: 'ok', model: 'eliza' });
     await harness.expectTidy();
   });
@@ -59,8 +65,8 @@ describe('The CLI of a job', () => {
     const gate = barrier();
     const harness = new JobHarness({ maxActive: 2, cliLimits: { local: 1 }, start: gate.wait });
     const running = all(harness.run({ model: 'local/x' }));
-    const may = ['local/x', 'other/x'].map((model) => harness.runner.mayStart(jobRequest({ model }), false));
-    expect([may, harness.runner.mayStart(jobRequest({ model: 'local/x' }), true)]).toEqual([[false, true], true]);
+    const may = ['local/x', 'other/x'].map((model) => harness.runner.mayStart(routed(harness, model), false));
+    expect([may, harness.runner.mayStart(routed(harness, 'local/x'), true)]).toEqual([[false, true], true]);
     gate.open();
     await running;
     await harness.expectTidy();

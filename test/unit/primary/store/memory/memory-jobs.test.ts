@@ -1,4 +1,4 @@
-import { AnswerLog } from '../../../../../src/primary/background/answer-log.js';
+import { AnswerLog } from '../../../../../src/primary/jobs/event-log.js';
 import { MemoryJobs } from '../../../../../src/primary/store/memory/memory-jobs.js';
 import { plainForm } from '../../../../support/background-harness.js';
 import { jobDone, jobRequest } from '../../../../support/job-records.js';

@@ -48,7 +48,7 @@ describe('A background job starts', () => {
     await second.leave();
     await settled();
     expect(harness.store.starts).toEqual([id]);
-    await harness.jobs.delete(id, 'a');
+    await harness.clientJobs.delete(id, 'a');
   });
 
   it('as one of the callers after a minute: one of a client at a time lines up', async () => {
@@ -66,7 +66,7 @@ describe('A background job starts', () => {
     await first.leave();
     await settled();
     expect(harness.store.starts).toEqual([ids[0]]); // it came before the later caller
-    await harness.jobs.delete(ids[0] ?? '', 'a');
+    await harness.clientJobs.delete(ids[0] ?? '', 'a');
     await harness.clock.advance(1000);
     expect(await harness.statusOf(ids[1] ?? '')).toBe('queued');
     await later.leave();
@@ -74,7 +74,7 @@ describe('A background job starts', () => {
       [ids[1], 'a'],
       [ids[2], 'b'],
     ] as const)
-      await harness.jobs.delete(id ?? '', client);
+      await harness.clientJobs.delete(id ?? '', client);
     expect(harness.outcomes).toEqual(['cancelled', 'cancelled', 'cancelled']);
   });
 
@@ -177,7 +177,7 @@ describe('A background job that cannot start', () => {
       [stuck, 'a'],
       [other, 'b'],
     ] as const)
-      await harness.jobs.delete(id, client);
+      await harness.clientJobs.delete(id, client);
   });
 
   it('ends as failed, and is no job of the model, where its conversation has been deleted', async () => {
@@ -205,12 +205,12 @@ describe('A background job that cannot start', () => {
     occupy(harness);
     const id = await harness.accept();
     await harness.clock.advance(61_000); // it has lined up
-    harness.runner.stop();
+    harness.jobs.stop();
     harness.inner.runner.cutAll(new RelayError('shutting_down', 'the service ends'));
     await harness.clock.advance(5000);
     expect(await harness.statusOf(id)).toBe('queued');
     expect([harness.store.starts, harness.outcomes]).toEqual([[], []]);
-    await harness.runner.idle();
+    await harness.jobs.idle();
   });
 });
 
@@ -258,7 +258,7 @@ describe('A service that ends', () => {
   it('waits for every job, where a restart would forget them', async () => {
     const harness = new BackgroundHarness();
     for (let count = 0; count < 5; count++) await harness.accept();
-    await harness.runner.idle();
+    await harness.jobs.idle();
     expect(harness.outcomes).toHaveLength(5);
   });
 
@@ -267,9 +267,9 @@ describe('A service that ends', () => {
     const harness = new BackgroundHarness({ start: wait });
     const ids = [await harness.accept(), await harness.accept()];
     await settled();
-    harness.runner.stop();
+    harness.jobs.stop();
     open();
-    await harness.runner.idle();
+    await harness.jobs.idle();
     await harness.clock.advance(5000);
     expect(await Promise.all(ids.map((id) => harness.statusOf(id)))).toEqual(['succeeded', 'queued']);
     expect(harness.store.starts).toEqual([ids[0]]);
@@ -279,5 +279,5 @@ describe('A service that ends', () => {
 it('checks a job as an admission does', () => {
   const harness = new BackgroundHarness();
   const request = jobRequest({ operation: 'chat', conversationId: 'unknown' });
-  expect(() => harness.runner.check(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
+  expect(() => harness.inner.runner.check(request)).toThrow(expect.objectContaining({ code: 'validation_error' }));
 });

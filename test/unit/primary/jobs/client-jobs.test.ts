@@ -29,11 +29,11 @@ describe('Background jobs', () => {
     const { harness, running, waiting } = await busy();
     const done = await new BackgroundHarness().accept();
     for (const id of [running, waiting, done, 'unknown']) {
-      await expect(harness.jobs.view(id, 'b')).rejects.toEqual(missing);
-      await expect(harness.jobs.delete(id, 'b')).rejects.toEqual(missing);
+      await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
+      await expect(harness.clientJobs.delete(id, 'b')).rejects.toEqual(missing);
       await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
     }
-    expect((await harness.jobs.list({ client: 'b', status: null, before: null, limit: 10 })).jobs).toEqual([]);
+    expect((await harness.clientJobs.list({ client: 'b', status: null, before: null, limit: 10 })).jobs).toEqual([]);
     expect([await harness.statusOf(running), await harness.statusOf(waiting)]).toEqual(['running', 'queued']);
   });
 
@@ -41,8 +41,8 @@ describe('Background jobs', () => {
     const harness = new BackgroundHarness();
     const id = await harness.accept();
     await settled();
-    await expect(harness.jobs.view(id, 'b')).rejects.toEqual(missing);
-    await expect(harness.jobs.delete(id, 'b')).rejects.toEqual(missing);
+    await expect(harness.clientJobs.view(id, 'b')).rejects.toEqual(missing);
+    await expect(harness.clientJobs.delete(id, 'b')).rejects.toEqual(missing);
     await expect(all(harness.events(id, 'b'))).rejects.toEqual(missing);
     expect(await harness.statusOf(id)).toBe('succeeded');
   });
@@ -64,14 +64,14 @@ describe('Background jobs', () => {
     await settled();
     const events = harness.events(id);
     await events.next();
-    await harness.jobs.delete(id, 'a');
+    await harness.clientJobs.delete(id, 'a');
     await expect(all(events)).rejects.toEqual(missing);
   });
 
   it('list what waits and runs with what is known of it now, and filter by it', async () => {
     const { harness, running, waiting } = await busy();
     const list = async (status: 'queued' | 'running' | null) => {
-      const { jobs } = await harness.jobs.list({ client: 'a', status, before: null, limit: 10 });
+      const { jobs } = await harness.clientJobs.list({ client: 'a', status, before: null, limit: 10 });
       return jobs.map((job) => [job.id, job.status, job.position]);
     };
     expect(await list(null)).toEqual([
@@ -87,7 +87,7 @@ describe('A background job is cancelled', () => {
   it('while it waits: nothing is started for it', async () => {
     const { harness, running, waiting } = await busy();
     const events = all(harness.events(waiting));
-    expect(await harness.jobs.delete(waiting, 'a')).toMatchObject({ id: waiting, status: 'cancelled' });
+    expect(await harness.clientJobs.delete(waiting, 'a')).toMatchObject({ id: waiting, status: 'cancelled' });
     expect((await events).at(-1)).toMatchObject({ outcome: 'cancelled' });
     expect(harness.store.starts).toEqual([running]);
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
@@ -97,14 +97,14 @@ describe('A background job is cancelled', () => {
     const { harness, waiting } = await busy();
     await harness.clock.advance(61_000);
     expect(harness.inner.room.hasPromoted).toBe(true);
-    expect(await harness.jobs.delete(waiting, 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
+    expect(await harness.clientJobs.delete(waiting, 'a')).toMatchObject({ status: 'cancelled', startedAt: null });
     expect(harness.inner.room.waitingInBackground).toEqual([]);
     expect(harness.inner.outcomes).toEqual([['background 2', 'cancelled']]);
   });
 
   it('while it runs: its processes end, and the next one starts', async () => {
     const { harness, running, waiting } = await busy();
-    expect(await harness.jobs.delete(running, 'a')).toMatchObject({
+    expect(await harness.clientJobs.delete(running, 'a')).toMatchObject({
       status: 'cancelled',
       startedAt: expect.any(Number),
     });
@@ -115,14 +115,16 @@ describe('A background job is cancelled', () => {
 
   it('and is forgotten by a second call', async () => {
     const { harness, waiting } = await busy();
-    await harness.jobs.delete(waiting, 'a');
-    expect(await harness.jobs.delete(waiting, 'a')).toBeNull();
+    await harness.clientJobs.delete(waiting, 'a');
+    expect(await harness.clientJobs.delete(waiting, 'a')).toBeNull();
     await expect(harness.view(waiting)).rejects.toEqual(missing);
   });
 
   it('by several at the same time, with one end', async () => {
     const { harness, running, waiting } = await busy();
-    const views = await Promise.all([running, waiting, running, waiting].map((id) => harness.jobs.delete(id, 'a')));
+    const views = await Promise.all(
+      [running, waiting, running, waiting].map((id) => harness.clientJobs.delete(id, 'a')),
+    );
     expect(views.map((view) => view?.status)).toEqual(Array.from({ length: 4 }, () => 'cancelled'));
     expect(harness.outcomes).toEqual(['cancelled', 'cancelled']);
   });
@@ -130,7 +132,9 @@ describe('A background job is cancelled', () => {
   it('also where the store takes nothing: that is told after a while, and it ends all the same', async () => {
     const { harness, waiting } = await busy();
     harness.store.isAway = true;
-    const deleted = expect(harness.jobs.delete(waiting, 'a')).rejects.toMatchObject({ code: 'store_unavailable' });
+    const deleted = expect(harness.clientJobs.delete(waiting, 'a')).rejects.toMatchObject({
+      code: 'store_unavailable',
+    });
     await harness.clock.advance(6000);
     await deleted;
     harness.store.isAway = false;
@@ -199,10 +203,10 @@ describe('What has ended', () => {
     const harness = new BackgroundHarness({}, { jobTtlMs: 10_000 });
     const id = await harness.accept();
     await harness.clock.advance(9000);
-    harness.jobs.expire();
+    harness.stored.expire();
     expect(await harness.statusOf(id)).toBe('succeeded');
     await harness.clock.advance(2000);
-    harness.jobs.expire();
+    harness.stored.expire();
     await expect(harness.view(id)).rejects.toEqual(missing);
   });
 
@@ -211,9 +215,9 @@ describe('What has ended', () => {
     const id = await harness.accept();
     await harness.clock.advance(11_000);
     await expect(harness.view(id)).rejects.toEqual(missing);
-    await expect(harness.jobs.delete(id, 'a')).rejects.toEqual(missing);
+    await expect(harness.clientJobs.delete(id, 'a')).rejects.toEqual(missing);
     await expect(harness.events(id).next()).rejects.toEqual(missing);
-    expect((await harness.jobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
+    expect((await harness.clientJobs.list({ client: 'a', status: null, before: null, limit: 9 })).jobs).toEqual([]);
   });
 
   it('is no job that runs, however old that is', async () => {
@@ -221,7 +225,7 @@ describe('What has ended', () => {
     const harness = new BackgroundHarness({ start: wait }, { jobTtlMs: 1000 });
     const id = await harness.accept();
     await harness.clock.advance(100_000);
-    harness.jobs.expire();
+    harness.stored.expire();
     expect(await harness.statusOf(id)).toBe('running');
   });
 });
@@ -242,4 +246,19 @@ it('Jobs that the last service has left run after a restart, in their order', as
   await settled();
   expect(harness.store.starts).toEqual(['one', 'two']);
   expect(harness.outcomes).toEqual(['ok', 'ok']);
+});
+
+it('A job is queued from its acceptance and running from its start, with the time of both', async () => {
+  const { wait, open } = barrier();
+  const harness = new BackgroundHarness({ start: wait });
+  const blocker = harness.inner.run({ client: 'caller' });
+  const createdAt = harness.clock.now();
+  const id = await harness.accept();
+  expect(await harness.view(id)).toMatchObject({ status: 'queued', position: 1, createdAt, startedAt: null });
+  await harness.clock.advance(700);
+  open();
+  await all(blocker);
+  await harness.jobs.idle();
+  expect(await harness.view(id)).toMatchObject({ status: 'succeeded', createdAt, startedAt: createdAt + 700 });
+  expect(harness.ends[0]?.end.queueMs).toBe(700);
 });

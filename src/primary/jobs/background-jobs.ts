@@ -1,0 +1,306 @@
+import { orAborted, withResolvers } from '../../shared/async/promises.js';
+import type { AcceptedView, JobForm } from '../../shared/background.js';
+import { type Clock, delay } from '../../shared/clock.js';
+import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
+import { newId } from '../conversations/conversation.js';
+import type { TurnGate } from '../conversations/turn-gate.js';
+import type { AcceptedJob, JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
+import { BackgroundPart } from './background-part.js';
+import { checkRoom, type NewJob } from './background-room.js';
+import { EventLog } from './event-log.js';
+import { isRefused, type Job, mustWaitAgain, sizeOf } from './job.js';
+import type { JobRunner } from './job-runner.js';
+import { jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
+import type { WaitingRoom } from './waiting-room.js';
+
+/** A job that could not start is tried again after this time. */
+const retryMs = 1000;
+/** How long the caller that cancels a job waits until its end is stored. */
+const cancelLimitMs = 5000;
+
+/** A job in the background. */
+export type BackgroundJob = Job<BackgroundPart>;
+
+/** Background jobs that may wait, that wait, and that run here. */
+export interface BackgroundLoad {
+  readonly max: number;
+  readonly waiting: number;
+  readonly running: number;
+}
+
+export interface BackgroundObserver {
+  /** The one end of a background job. */
+  ended(job: BackgroundJob, end: JobEnd): void;
+  /** One of them could not be run at all: that is no end of a job of the model. */
+  refused(client: string): void;
+}
+
+export interface BackgroundResources {
+  readonly runner: Pick<JobRunner, 'backgroundJob' | 'runInBackground' | 'check' | 'dismiss' | 'mayStart'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'limits'>;
+  readonly turnGate: Pick<TurnGate, 'admitting'>;
+  readonly store: JobStore;
+  readonly stored: Pick<StoredJobs, 'end'>;
+  readonly others: JobsOfOtherHosts;
+  readonly observer: BackgroundObserver;
+  readonly clock: Clock;
+}
+
+/**
+ * Owns the background jobs that wait or run on this host, until their ends are stored. No job is started twice: the store
+ * has it as started before its program gets anything.
+ */
+export class BackgroundJobs {
+  readonly #resources: BackgroundResources;
+  readonly #maxJobs: number;
+  /** Jobs that are being accepted: each has its room already. */
+  readonly #accepting = new Set<NewJob>();
+  readonly #open = new Map<string, BackgroundJob>();
+  /** Those that are tried or run, until their ends are stored. */
+  readonly #performing = new Map<Job, Promise<'ended' | 'requeue'>>();
+  /** Taken, and not admitted yet. */
+  #entering = 0;
+  /** Until then none starts, by the monotonic clock: the store takes nothing. */
+  #pausesUntilMs = Number.NEGATIVE_INFINITY;
+  #isStopped = false;
+  readonly #idleWaiters: (() => void)[] = [];
+
+  /** `maxJobs`: how many may wait. */
+  constructor(resources: BackgroundResources, { maxJobs }: { readonly maxJobs: number }) {
+    this.#resources = resources;
+    this.#maxJobs = maxJobs;
+  }
+
+  /** Jobs that have been accepted and have not ended. */
+  get counts(): { readonly queued: number; readonly running: number } {
+    const queued = this.#waiting.length;
+    return { queued, running: this.#open.size - queued };
+  }
+
+  /** As it is shown: the jobs that wait are those of all hosts. */
+  get load(): BackgroundLoad {
+    const { queued, running } = this.counts;
+    return { max: this.#maxJobs, waiting: this.#resources.others.waiting(queued), running };
+  }
+
+  get #waiting(): BackgroundJob[] {
+    return [...this.#open.values()].filter((job) => job.isWaiting);
+  }
+
+  get(id: string): BackgroundJob | null {
+    return this.#open.get(id) ?? null;
+  }
+
+  of(client: string): BackgroundJob[] {
+    return [...this.#open.values()].filter(({ request }) => request.client === client);
+  }
+
+  /** Rejects as an admission does, and with `concurrency_limited` if too many wait. */
+  async accept(request: JobRequest, asked: JobForm): Promise<AcceptedView> {
+    const { runner, store, others, clock } = this.#resources;
+    const model = runner.check(request) ?? asked.model;
+    const form = asked.model === null ? asked : { ...asked, model };
+    const job = { client: request.client, bytes: sizeOf(request) };
+    if (!others.hasQueue) checkRoom(job, [...this.#waiting.map(amountOf), ...this.#accepting], this.#maxJobs);
+    const createdAt = clock.now();
+    const id = `j${newId()}`; // on a command line, it must not look like a flag
+    const accepted = { id, form, request, createdAt };
+    this.#accepting.add(job);
+    try {
+      await store.accept(accepted);
+    } finally {
+      this.#accepting.delete(job);
+    }
+    if (!others.hasQueue) this.#add(accepted);
+    return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
+  }
+
+  /** Takes over what the last service has left; resolves with how many wait. */
+  async restore(): Promise<number> {
+    const { store, clock } = this.#resources;
+    for await (const accepted of store.restore(clock.now())) this.#add(accepted);
+    return this.#open.size;
+  }
+
+  #add(accepted: AcceptedJob): void {
+    void this.#perform(this.adopt(accepted), false);
+  }
+
+  /** From here on it is one of this host. */
+  adopt(accepted: AcceptedJob): BackgroundJob {
+    const { runner, store, others, clock } = this.#resources;
+    const log = new EventLog(clock, () => job.place);
+    const background = new BackgroundPart(
+      accepted,
+      log,
+      {
+        isTaken: others.hasQueue,
+        isHeld: () => this.#isStopped || background.isResting || clock.monotonicMs() < this.#pausesUntilMs,
+        beforeStart: async () => {
+          background.mayHaveStarted = true;
+          if (await store.start(accepted.id, clock.now())) return;
+          // One of the other hosts has it, or it was cancelled there: what they say of it counts.
+          throw others.hasQueue ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
+        },
+      },
+      clock,
+    );
+    const job: BackgroundJob = runner.backgroundJob(accepted.request, background);
+    this.#open.set(accepted.id, job);
+    return job;
+  }
+
+  /** Another host may have it. */
+  lose({ background }: BackgroundJob): void {
+    this.#open.delete(background.accepted.id);
+    background.lose();
+  }
+
+  /** Resolves when their ends are stored. If that takes too long, it rejects, and they end all the same. */
+  async cancel(jobs: readonly BackgroundJob[], reason: Error): Promise<void> {
+    for (const { background } of jobs) background.cancel(reason);
+    const { promise: isLate, reject } = withResolvers<never>();
+    const stop = this.#resources.clock.after(cancelLimitMs, () => reject(storeUnavailable()));
+    try {
+      await Promise.race([Promise.all(jobs.map((job) => this.#performing.get(job))), isLate]);
+    } finally {
+      stop();
+    }
+  }
+
+  /** Another host was asked to cancel it, and has ended and counted a job that only waited here: that one is requeued. */
+  cancelHere(id: string): void {
+    const background = this.#open.get(id)?.background;
+    background?.cancel(background.mayHaveStarted ? jobCancelled() : storeUnavailable());
+  }
+
+  /** Whether there is a slot for one more job, beside those that were taken. */
+  get hasRoom(): boolean {
+    const { active, limits } = this.#resources.room;
+    return active + this.#entering < limits.maxActive;
+  }
+
+  get hasPatient(): boolean {
+    return [...this.#performing.keys()].some((job) => job.isWaiting);
+  }
+
+  get isStopped(): boolean {
+    return this.#isStopped;
+  }
+
+  /**
+   * For a job that was taken. null: it can't be admitted now. Else resolves when its end is stored, or with `requeue` if it
+   * could not start. `mustHaveSlot`: it does not wait for a slot.
+   */
+  start(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> | null {
+    const mayStart = !job.background.isResting && this.#resources.runner.mayStart(job, !mustHaveSlot);
+    return mayStart ? this.#perform(job, mustHaveSlot) : null;
+  }
+
+  /** Starts nothing any more: what waits is for the next service. */
+  stop(): void {
+    this.#isStopped = true;
+    this.#reportIdle();
+  }
+
+  /** Resolves when no job waits or runs; once it has been stopped, when none runs. */
+  async idle(): Promise<void> {
+    if (this.#isIdle) return;
+    await new Promise<void>((resolve) => this.#idleWaiters.push(resolve));
+  }
+
+  get #isIdle(): boolean {
+    const isOpen = (job: Job) => !this.#isStopped || !job.isWaiting || job.background?.signal.aborted === true;
+    return ![...this.#performing.keys()].some(isOpen);
+  }
+
+  #perform(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> {
+    const performing = this.#untilEnd(job, mustHaveSlot);
+    this.#performing.set(job, performing);
+    return performing;
+  }
+
+  /** The whole story of a job: it waits until it can start, and runs to its end. One that was taken is requeued instead. */
+  async #untilEnd(job: BackgroundJob, mustHaveSlot: boolean): Promise<'ended' | 'requeue'> {
+    for (let isFirst = false; ; isFirst = true) {
+      const end = await this.#attempt(job, mustHaveSlot, isFirst);
+      if (end !== null) await this.#end(job, end);
+      else job.background.rest(retryMs);
+      if (end === null && !job.background.hooks.isTaken && !this.#isStopped) continue;
+      this.#performing.delete(job);
+      this.#reportIdle();
+      return end === null ? 'requeue' : 'ended';
+    }
+  }
+
+  /** null: it could not start now. */
+  async #attempt(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd | null> {
+    const { runner, turnGate } = this.#resources;
+    const { request, background } = job;
+    try {
+      const admit = () => ({ ended: this.#admit(job, mustHaveSlot, isFirst) });
+      const { ended } = await this.#entered(turnGate.admitting(request, admit));
+      const end = await ended;
+      if (!mustWaitAgain(end, job.hasStarted)) return { ...end, queueMs: job.waitedMs };
+      if (end.outcome === 'store_unavailable') this.#pause();
+      return null;
+    } catch (error) {
+      const { code } = toRelayError(error);
+      if (code === 'store_unavailable') this.#pause();
+      if (code !== 'concurrency_limited' && code !== 'store_unavailable') return runner.dismiss(request, error);
+      await this.#rest(background);
+      return background.signal.aborted ? runner.dismiss(request, background.signal.reason) : null;
+    }
+  }
+
+  /** It has no place in the waiting room meanwhile. */
+  async #rest({ hooks, signal }: BackgroundPart): Promise<void> {
+    if (hooks.isTaken) return;
+    await orAborted(delay(this.#resources.clock, retryMs), signal).catch(() => {});
+  }
+
+  #admit(job: BackgroundJob, mustHaveSlot: boolean, isFirst: boolean): Promise<JobEnd> {
+    const { runner } = this.#resources;
+    if (mustHaveSlot && !runner.mayStart(job, false)) {
+      throw new RelayError('concurrency_limited', 'its slot has gone meanwhile');
+    }
+    const ended = runner.runInBackground(job, isFirst);
+    job.background.log.changed();
+    return ended;
+  }
+
+  async #entered<T>(admission: T | Promise<T>): Promise<T> {
+    if (!(admission instanceof Promise)) return admission;
+    this.#entering++;
+    try {
+      return await admission;
+    } finally {
+      this.#entering--;
+    }
+  }
+
+  /** The others would only find out the same. */
+  #pause(): void {
+    this.#pausesUntilMs = this.#resources.clock.monotonicMs() + retryMs;
+  }
+
+  async #end(job: BackgroundJob, end: JobEnd): Promise<void> {
+    const { observer, stored } = this.#resources;
+    const { accepted, log } = job.background;
+    const { client } = job.request;
+    const standing = await stored.end(accepted.id, client, end, log);
+    job.end(withoutText(standing));
+    if (standing === end) observer.ended(job, end);
+    if (standing === end && isRefused(end)) observer.refused(client);
+    this.#open.delete(accepted.id);
+  }
+
+  #reportIdle(): void {
+    if (this.#isIdle) for (const resolve of this.#idleWaiters.splice(0)) resolve();
+  }
+}
+
+function amountOf({ request }: Job): NewJob {
+  return { client: request.client, bytes: sizeOf(request) };
+}

@@ -1,0 +1,37 @@
+import { BackgroundPart } from '../../../../src/primary/jobs/background-part.js';
+import { EventLog } from '../../../../src/primary/jobs/event-log.js';
+import { cancelled } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { all } from '../../../support/job-harness.js';
+import { acceptedJob } from '../../../support/shared-jobs.js';
+
+function open() {
+  const clock = new FakeClock();
+  const log = new EventLog(clock, () => ({ position: 1, reason: 'slot' }));
+  const hooks = { isTaken: false, isHeld: () => false, beforeStart: async () => {} };
+  return { clock, part: new BackgroundPart(acceptedJob('j'), log, hooks, clock) };
+}
+
+describe('A background job', () => {
+  it('rests for a while after it could not start', async () => {
+    const { clock, part } = open();
+    expect(part.isResting).toBe(false);
+    part.rest(1000);
+    expect(part.isResting).toBe(true);
+    await clock.advance(1000);
+    expect(part.isResting).toBe(false);
+  });
+
+  it('aborts its signal with why it was cancelled', () => {
+    const { part } = open();
+    const reason = cancelled('enough');
+    part.cancel(reason);
+    expect([part.signal.aborted, part.signal.reason]).toEqual([true, reason]);
+  });
+
+  it('has no more events for its readers once another host may have it', async () => {
+    const { part } = open();
+    part.lose();
+    expect([part.isLost, await all(part.log.read(new AbortController().signal))]).toEqual([true, []]);
+  });
+});

@@ -1,0 +1,119 @@
+import { array, assert, asyncProperty, constantFrom, double, oneof, string } from 'fast-check';
+import { AnswerLog, EventLog } from '../../../../src/primary/jobs/event-log.js';
+import type { JobEvent, WaitReason } from '../../../../src/shared/job.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { all } from '../../../support/job-harness.js';
+import { jobDone } from '../../../support/job-records.js';
+import { settled } from '../../../support/settled.js';
+
+function read(log: AnswerLog, from: number): string {
+  let text = '';
+  for (let piece = log.read(from); piece !== ''; piece = log.read(from + text.length)) text += piece;
+  return text;
+}
+
+describe('A log of an answer', () => {
+  it('is empty at first', () => {
+    const log = new AnswerLog();
+    expect([log.length, log.blocks, log.read(0), log.read(7)]).toEqual([0, [], '', '']);
+  });
+
+  it('is read from any unit on, whatever pieces it was added in', async () => {
+    const piece = oneof(string({ maxLength: 30 }), constantFrom('x'.repeat(16_384), '🚀'.repeat(9000)));
+    await assert(
+      asyncProperty(array(piece, { maxLength: 8 }), double({ min: 0, max: 1, noNaN: true }), async (pieces, share) => {
+        const log = new AnswerLog();
+        for (const each of pieces) log.add(each);
+        const whole = pieces.join('');
+        const from = Math.floor(share * whole.length);
+        expect(log.length).toBe(whole.length);
+        expect(read(log, from)).toBe(whole.slice(from));
+        expect(read(log, whole.length + 1)).toBe('');
+      }),
+    );
+  });
+
+  it('never cuts a long piece between the halves of a pair, nor joins more than a message of the channel holds', () => {
+    const log = new AnswerLog();
+    log.add('a');
+    log.add(`x${'🚀'.repeat(20_000)}`);
+    for (const { text } of log.blocks) {
+      expect(text.length).toBeLessThanOrEqual(16 * 1024);
+      expect(text).not.toMatch(/[\ud800-\udbff]$|^[\udc00-\udfff]/);
+    }
+    expect(read(log, 0)).toBe(`ax${'🚀'.repeat(20_000)}`);
+  });
+
+  it('joins small pieces', () => {
+    const log = new AnswerLog();
+    for (let count = 0; count < 10_000; count++) log.add('ab');
+    expect(log.blocks).toHaveLength(2);
+    expect(log.read(19_999)).toBe('b');
+  });
+});
+
+function open() {
+  const clock = new FakeClock();
+  const place: { position: number; reason: WaitReason } = { position: 3, reason: 'slot' };
+  const log = new EventLog(clock, () => place);
+  const follow = (signal = new AbortController().signal) => all(log.read(signal));
+  return { clock, place, log, follow };
+}
+
+function delta(text: string): JobEvent {
+  return { type: 'text-delta', text };
+}
+
+describe('The events of a job in the background', () => {
+  it('are all of them, for who comes at the beginning, in the middle, and after the end', async () => {
+    const { clock, place, log, follow } = open();
+    const early = follow();
+    await clock.advance(2500);
+    place.position = 1;
+    await clock.advance(500);
+    log.started(3000);
+    log.write('Hel');
+    await settled();
+    const middle = follow();
+    await settled();
+    log.write('lo');
+    await settled();
+    log.end(jobDone({ text: 'Hallo' }));
+    const begun: JobEvent = { type: 'job-start', queueMs: 3000 };
+    const end = jobDone({ text: 'Hallo' });
+    const queued = [3, 1].map((position): JobEvent => ({ type: 'job-queued', position, reason: 'slot' }));
+    expect(await early).toEqual([...queued, begun, delta('Hel'), delta('lo'), end]);
+    expect(await middle).toEqual([begun, delta('Hel'), delta('lo'), end]);
+    expect(await follow()).toEqual([begun, delta('Hello'), end]);
+  });
+
+  it('come at the pace of each reader, who gets joined what it has not taken', async () => {
+    const { log } = open();
+    const reader = log.read(new AbortController().signal);
+    log.started(3000);
+    await reader.next();
+    for (const text of ['a', 'b', 'c']) log.write(text);
+    expect((await reader.next()).value).toEqual(delta('abc'));
+  });
+
+  it('end with the job where it never started, and stop with the signal of the reader alone', async () => {
+    const { clock, log, follow } = open();
+    const controller = new AbortController();
+    const leaver = follow(controller.signal);
+    const stayer = follow();
+    await settled();
+    controller.abort(new Error('gone'));
+    await expect(leaver).rejects.toThrow('gone');
+    log.end({ ...jobDone(), outcome: 'cancelled', failure: { code: 'cancelled', message: 'enough' } });
+    expect((await stayer).map(({ type }) => type)).toEqual(['job-queued', 'job-end']);
+    expect(clock.pending).toBe(0);
+  });
+
+  it('tells its readers no more once another host may have it', async () => {
+    const { log, follow } = open();
+    const told = follow();
+    await settled();
+    log.lose();
+    expect(await told).toEqual([{ type: 'job-queued', position: 3, reason: 'slot' }]);
+  });
+});
