@@ -135,13 +135,12 @@ export class ExpectedRoom {
   /** A second has passed: of each client the oldest background job that is old enough ranks as a caller, one at a time. */
   check(nowMs: number): void {
     const waiting = this.in('waiting');
-    for (const { client } of waiting.filter(({ rank }) => rank === 'background')) {
-      const own = waiting.filter((entry) => entry.client === client);
-      const old = own.filter(
-        (entry) => entry.rank === 'background' && entry.isReady && entry.sinceMs <= nowMs - patienceMs,
-      );
-      const [oldest] = old;
-      if (oldest === undefined || own.some(({ rank }) => rank === 'promoted')) continue;
+    const old = waiting.filter(
+      (entry) => entry.rank === 'background' && entry.isReady && entry.sinceMs <= nowMs - patienceMs,
+    );
+    for (const oldest of old) {
+      const own = waiting.filter(({ client }) => client === oldest.client);
+      if (own.some(({ rank }) => rank === 'promoted')) continue;
       this.#background = without(this.#background, oldest);
       oldest.rank = 'promoted';
       this.#lineUp(oldest, this.#callers);
