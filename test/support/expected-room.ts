@@ -8,11 +8,11 @@ export const ownBytes = 15;
 export const mayComeAgainMs = 600_000;
 
 const bounds: Readonly<Record<string, ClientBounds>> = {
-  'client 1': { maxRunning: 1, maxQueued: null },
-  'client 2': { maxRunning: 2, maxQueued: 1 },
-  'client 3': { maxRunning: 1, maxQueued: 4 },
+  'client 1': { maxRunning: 1, maxQueued: null, weight: 1 },
+  'client 2': { maxRunning: 2, maxQueued: 1, weight: 1 },
+  'client 3': { maxRunning: 1, maxQueued: 4, weight: 1 },
 };
-const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued: null };
+const noBounds: ClientBounds = { maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 };
 
 export const boundsOf = (client: string) => bounds[client] ?? noBounds;
 

@@ -5,7 +5,7 @@ import type { Config } from '../../shared/config/config.js';
 import type { WorkerKey } from '../../shared/ipc/protocol.js';
 
 /** What holds for one client instead of what holds for all; null where nothing does. */
-export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'models'>;
+export type ClientOptions = Pick<KeyOptions, 'rate' | 'maxConcurrent' | 'maxQueued' | 'weight' | 'models'>;
 
 export type ClientSettings = Pick<Config, 'apiKeys' | 'namedKeys' | 'needsKey' | 'rateMaxRequests' | 'rateWindowMs'>;
 

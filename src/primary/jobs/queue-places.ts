@@ -133,7 +133,8 @@ export class QueuePlaces<W extends PlaceHolder> {
   /** The places and bytes that are a holder's own. */
   #shareOf(holder: string): Amount {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    return { count: this.#boundsOf(holder).maxQueued ?? quarterOf(maxWaiting), bytes: quarterOf(maxWaitingBytes) };
+    const { maxQueued, weight } = this.#boundsOf(holder);
+    return { count: maxQueued ?? quarterOf(maxWaiting, weight), bytes: quarterOf(maxWaitingBytes, weight) };
   }
 
   /** What is a name's own of what its holder may have, while other names want some. */
@@ -158,7 +159,8 @@ export class QueuePlaces<W extends PlaceHolder> {
       return `the text of ${its} waiting jobs may hold ${most.bytes} bytes while there are others`;
     const waiting = `${it} has ${own.count} jobs waiting already`;
     if (this.#boundsOf(holder).maxQueued !== null) return `${waiting} (MODEL_API_CLIENT_MAX_QUEUE)`;
-    return `${waiting}, a quarter of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
+    const share = this.#boundsOf(holder).weight === 1 ? 'a quarter' : 'its share';
+    return `${waiting}, ${share} of the queue (MODEL_API_MAX_QUEUE, MODEL_API_CLIENT_MAX_QUEUE) while there are others`;
   }
 
   /** Whether there is room for one more of this size, once so much has become free. */

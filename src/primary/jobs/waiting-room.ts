@@ -70,7 +70,8 @@ export class WaitingRoom {
     this.#places = new QueuePlaces<Ticket>(limits, boundsOf, clock);
     this.#full = new FullQueue(clock);
     this.#reports = new PositionReports(clock, () => this.#positions());
-    const rules = { mustWait: (holder: string) => this.#isAtLimit(holder) };
+    const weightOf = (holder: string) => boundsOf(holder).weight;
+    const rules = { weightOf, mustWait: (holder: string) => this.#isAtLimit(holder) };
     this.#callers = new FairQueue<Ticket>(rules);
     this.#background = new FairQueue<Ticket>(rules);
   }

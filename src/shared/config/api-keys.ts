@@ -18,6 +18,8 @@ export interface KeyOptions {
   readonly maxConcurrent: number | null;
   /** Jobs that wait. */
   readonly maxQueued: number | null;
+  /** So many turns in each round of the queue, and so many shares of its places. */
+  readonly weight: number | null;
   readonly models: readonly string[] | null;
   /** Whether its holder may name clients of its own. */
   readonly hasSubclients: boolean;
@@ -37,6 +39,7 @@ export const plainOptions: KeyOptions = {
   rate: null,
   maxConcurrent: null,
   maxQueued: null,
+  weight: null,
   models: null,
   hasSubclients: false,
   expiresAt: null,

@@ -56,6 +56,7 @@ const optionReaders: Readonly<Record<string, (value: string | null) => Partial<K
   rate: (value) => ({ rate: readRate(value ?? '') }),
   concurrent: (value) => ({ maxConcurrent: readCount(value ?? '', 1, 1024) }),
   queue: (value) => ({ maxQueued: readCount(value ?? '', 0, 1_000_000) }),
+  weight: (value) => ({ weight: readCount(value ?? '', 1, 100) }),
   models: (value) => ({ models: readModels(value ?? '') }),
   subclients: (value) => {
     if (value !== null) throw new Error('takes no value');

@@ -16,11 +16,12 @@ describe('keys new', () => {
   });
 
   it('takes options, as the keys file writes them', async () => {
-    const flags = ['--scopes', 'ask+metrics', '--rate', '60/60', '--concurrent', '2', '--queue', '20'];
+    const flags = ['--scopes', 'ask+metrics', '--rate', '60/60', '--concurrent', '2', '--queue', '20', '--weight', '2'];
     const more = ['--models', 'a+b', '--subclients', '--expires', '2027-01-31', '--json'];
     const { stdout } = await runCommand(['keys', 'new', 'ada', ...flags, ...more]);
     const { name, key, line } = JSON.parse(stdout) as Record<string, string>;
-    const options = 'scopes=ask+metrics,rate=60/60,concurrent=2,queue=20,models=a+b,subclients,expires=2027-01-31';
+    const options =
+      'scopes=ask+metrics,rate=60/60,concurrent=2,queue=20,weight=2,models=a+b,subclients,expires=2027-01-31';
     expect([name, line]).toEqual(['ada', `ada:sha256:${digestOf(key ?? '')}:${options}`]);
   });
 

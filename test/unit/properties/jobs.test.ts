@@ -11,7 +11,8 @@ import { type Player, pick, playAll } from '../../support/properties.js';
 /** A quarter of the queue. */
 const ownPlaces = 1;
 const placesOf = (client: string) => boundsOf(client).maxQueued ?? ownPlaces;
-const boundsOf = (client: string) => (client === 'client 1' ? { maxRunning: 1, maxQueued: 2 } : noBounds(client));
+const boundsOf = (client: string) =>
+  client === 'client 1' ? { maxRunning: 1, maxQueued: 2, weight: 1 } : noBounds(client);
 
 /** One turn that a program is asked for. */
 interface RunningTurn {

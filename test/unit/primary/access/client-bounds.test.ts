@@ -1,13 +1,14 @@
 import { clientBounds, noBounds, quarterOf } from '../../../../src/primary/access/client-bounds.js';
 
-const none = { maxConcurrent: null, maxQueued: null };
+const none = { maxConcurrent: null, maxQueued: null, weight: null };
 
 describe('the bounds of a client', () => {
   it('are those of its key first', () => {
-    const optionsOf = (client: string) => (client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3 } : none);
+    const optionsOf = (client: string) =>
+      client === 'key alice' ? { maxConcurrent: 1, maxQueued: 3, weight: 2 } : none;
     const boundsOf = clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, optionsOf);
-    expect(boundsOf('key alice')).toEqual({ maxRunning: 1, maxQueued: 3 });
-    expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: 20 });
+    expect(boundsOf('key alice')).toEqual({ maxRunning: 1, maxQueued: 3, weight: 2 });
+    expect(boundsOf('user alice')).toEqual({ maxRunning: 2, maxQueued: 20, weight: 1 });
   });
 
   it('are those of the configuration, where 0 at once is no bound', () => {
@@ -15,9 +16,9 @@ describe('the bounds of a client', () => {
       clientBounds({ clientMaxConcurrent: 2, clientMaxQueue: 20 }, () => none),
       clientBounds({ clientMaxConcurrent: 0, clientMaxQueue: null }, () => none),
     ];
-    expect(set('key alice')).toEqual({ maxRunning: 2, maxQueued: 20 });
+    expect(set('key alice')).toEqual({ maxRunning: 2, maxQueued: 20, weight: 1 });
     expect(unset('key alice')).toEqual(noBounds('key alice'));
-    expect(noBounds('key alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null });
+    expect(noBounds('key alice')).toEqual({ maxRunning: Number.POSITIVE_INFINITY, maxQueued: null, weight: 1 });
   });
 });
 

@@ -5,9 +5,9 @@ function keyOf(name: string, options: Partial<ApiKey> = {}): ApiKey {
   return { name, digest: digestOf(name), ...plainOptions, ...options };
 }
 
-const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, models: ['a'] };
+const own = { rate: { maxRequests: 5, windowMs: 1000 }, maxConcurrent: 2, maxQueued: 3, weight: 2, models: ['a'] };
 const cap = { rateMaxRequests: 9, rateWindowMs: 60_000 };
-const none = { rate: null, maxConcurrent: null, maxQueued: null, models: null };
+const none = { rate: null, maxConcurrent: null, maxQueued: null, weight: null, models: null };
 
 function clientsWith(namedKeys: ApiKey[]): Clients {
   return new Clients({ ...cap, apiKeys: [keyOf('default')], namedKeys, needsKey: true });

@@ -163,7 +163,8 @@ describe('A background job that cannot start', () => {
   });
 
   it('holds nobody else up where its client has no place left in the queue', async () => {
-    const boundsOf = (client: string) => (client === 'a' ? { maxRunning: 1, maxQueued: 0 } : noBounds(client));
+    const boundsOf = (client: string) =>
+      client === 'a' ? { maxRunning: 1, maxQueued: 0, weight: 1 } : noBounds(client);
     const harness = new BackgroundHarness({ maxActive: 2, script: hangs, boundsOf });
     const held = await harness.accept();
     const stuck = await harness.accept();

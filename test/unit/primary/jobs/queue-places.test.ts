@@ -93,7 +93,7 @@ describe('the names that the holder of one key gives', () => {
 });
 
 describe('the names of one key among themselves', () => {
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null });
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'key app' ? 8 : null, weight: 1 });
 
   it('have what the key may have, together', () => {
     const harness = new Harness(100, boundsOf);
@@ -190,7 +190,7 @@ describe('a client that is not alone', () => {
 });
 
 describe('a bound of its own', () => {
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'bound' ? 3 : null });
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'bound' ? 3 : null, weight: 1 });
 
   it('holds at any time, also for one who is alone', () => {
     const harness = new Harness(100, boundsOf);
@@ -206,6 +206,33 @@ describe('a bound of its own', () => {
     expect(harness.crowd('b', 4)).toBe(1);
     expect(harness.come('c')).toBe(full);
     expect(harness.lost).toEqual([]);
+  });
+});
+
+describe('a client with a weight', () => {
+  const weights: Readonly<Record<string, number>> = { 'key half': 2, 'key heavy': 100 };
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: null, weight: weights[client] ?? 1 });
+
+  it('has as many quarters of the queue for its own, in places and in bytes, and gives away what is beyond', () => {
+    const harness = new Harness(8, boundsOf, 800);
+    harness.crowd('greedy', 8);
+    expect(harness.crowd('key half', 8)).toBe(4);
+    expect(harness.counts()).toEqual({ greedy: 4, 'key half': 4 });
+    expect(harness.come('key half')).toContain('its share of the queue');
+    const full = new Harness(100, boundsOf, 1000);
+    full.come('greedy', 1);
+    expect([full.come('key half', 250), full.come('key half', 250), full.come('key half', 1)]).toEqual([
+      true,
+      true,
+      expect.stringContaining('500 bytes while there are others'),
+    ]);
+  });
+
+  it('leaves a quarter to the others, however heavy it is', () => {
+    const harness = new Harness(8, boundsOf);
+    harness.crowd('greedy', 8);
+    expect(harness.crowd('key heavy', 8)).toBe(6);
+    expect(harness.counts()).toEqual({ greedy: 2, 'key heavy': 6 });
   });
 });
 
@@ -251,7 +278,7 @@ describe('one that comes to a full queue', () => {
 it.each([1, 2, 3])('keeps every bound, and its counts, whatever happens (seed %d)', async (seed) => {
   const random = randomNumbers(seed);
   const maxWaiting = 5 + Math.floor(random() * 20);
-  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'client 0' ? 2 : null });
+  const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: client === 'client 0' ? 2 : null, weight: 1 });
   const maxBytes = 20 * maxWaiting; // so that places run out, not bytes
   const harness = new Harness(maxWaiting, boundsOf, maxBytes);
   const shareOf = (client: string) => boundsOf(client).maxQueued ?? quarterOf(maxWaiting);
@@ -304,7 +331,7 @@ it.each([1, 2, 3])(
     const random = randomNumbers(seed);
     const clients = ['key a/1', 'key a/2', 'key a/3', 'key a', 'key b/1', 'key b/2', 'user c', 'user d'];
     const bounds: Readonly<Record<string, number>> = { 'key a': 6 };
-    const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: bounds[client] ?? null });
+    const boundsOf: BoundsOf = (client) => ({ maxRunning: 1, maxQueued: bounds[client] ?? null, weight: 1 });
     const harness = new Harness(16, boundsOf, 16_000); // so that places run out, not bytes
     const { places, clock } = harness;
     const left = new Set<Waiter>();

@@ -376,8 +376,25 @@ describe('a background job', () => {
   });
 });
 
+describe('a client with a weight', () => {
+  it('has as many turns in each round, and the positions say so', async () => {
+    const boundsOf: BoundsOf = (client) => ({ ...noBounds(client), weight: client === 'key heavy' ? 2 : 1 });
+    const { admit } = queue(1, 10, 1000, boundsOf);
+    const first = admit('first');
+    const tickets = [admit('a'), admit('a'), ...['one', 'two', 'three'].map(() => admit('key heavy'))];
+    const [a1, a2, k1, k2, k3] = tickets as [Ticket, Ticket, Ticket, Ticket, Ticket];
+    expect(tickets.map(({ position }) => position)).toEqual([1, 4, 2, 3, 5]);
+    const granted = watch({ a1, a2, k1, k2, k3 });
+    for (const ticket of [first, a1, k1, k2, a2]) {
+      ticket.release();
+      await settled();
+    }
+    expect(granted).toEqual(['a1', 'k1', 'k2', 'a2', 'k3']);
+  });
+});
+
 describe('a client with as many jobs running as it may have', () => {
-  const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null });
+  const oneEach: BoundsOf = () => ({ maxRunning: 1, maxQueued: null, weight: 1 });
 
   it('waits beside a free slot, and others go before it', async () => {
     const { room, admit } = queue(3, 10, 1000, oneEach);
@@ -418,7 +435,7 @@ describe('a client with as many jobs running as it may have', () => {
 
   it('gets all that it may when its limit has been raised', async () => {
     let maxRunning = 1;
-    const { room, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const { room, admit } = queue(4, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
     const [first] = [admit('a'), admit('a'), admit('a'), admit('a')];
     maxRunning = 2;
     first?.release();
@@ -427,7 +444,7 @@ describe('a client with as many jobs running as it may have', () => {
 
   it('is not overtaken by its own next job when its limit has been raised', () => {
     let maxRunning = 1;
-    const { room, admit, park, unpark } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const { room, admit, park, unpark } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
     const tickets = [admit('a'), admit('a'), admit('a')];
     maxRunning = 2;
     tickets.push(admit('a'));
@@ -440,7 +457,7 @@ describe('a client with as many jobs running as it may have', () => {
 
   it('gets no slot beyond a limit that has been lowered', () => {
     let maxRunning = 3;
-    const { room, admit } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null }));
+    const { room, admit } = queue(3, 10, 1000, () => ({ maxRunning, maxQueued: null, weight: 1 }));
     const [other, ...own] = [admit('b'), admit('a'), admit('a'), admit('a'), admit('c')];
     maxRunning = 1;
     other?.release();
@@ -452,7 +469,7 @@ describe('a client with as many jobs running as it may have', () => {
   it.each([1, 2, 3])('agrees with a plain model of itself, whatever happens (seed %d)', async (seed) => {
     const random = randomNumbers(seed);
     const maxRunning = (client: string) => (client === 'client 0' ? 3 : 1 + (Number(client.at(-1)) % 2));
-    const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000 });
+    const boundsOf: BoundsOf = (client) => ({ maxRunning: maxRunning(client), maxQueued: 1000, weight: 1 });
     const { room, admit } = queue(4, 1000, 1_000_000, boundsOf);
     const held: { readonly client: string; readonly ticket: Ticket }[] = [];
     for (let step = 0; step < 1500; step++) {

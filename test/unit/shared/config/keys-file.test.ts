@@ -9,6 +9,7 @@ const plain = {
   rate: null,
   maxConcurrent: null,
   maxQueued: null,
+  weight: null,
   models: null,
   hasSubclients: false,
   expiresAt: null,
@@ -28,13 +29,14 @@ describe('A line of a keys file', () => {
 
   it('has options', () => {
     const all =
-      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
+      'scopes=metrics+ask,rate=60/30,concurrent=2,queue=20,weight=2,models=llama3.2:8b+gpt/4,subclients,expires=2027-01-31';
     expect(optionsOf(all)).toEqual({
       ...plain,
       scopes: ['ask', 'metrics'],
       rate: { maxRequests: 60, windowMs: 30_000 },
       maxConcurrent: 2,
       maxQueued: 20,
+      weight: 2,
       models: ['llama3.2:8b', 'gpt/4'],
       hasSubclients: true,
       expiresAt: Date.UTC(2027, 0, 31),
@@ -52,7 +54,10 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest.slice(1)}`, 'after sha256: there must be 64 hexadecimal digits'],
     [`ada:sha256:${digest} `.replace(' ', 'x'), 'after sha256: there must be'],
     [`ada:sha256:${digestOf('')}`, 'this is the digest of an empty key'],
-    [`ada:sha256:${digest}:`, 'an option is none of scopes, rate, concurrent, queue, models, subclients, expires'],
+    [
+      `ada:sha256:${digest}:`,
+      'an option is none of scopes, rate, concurrent, queue, weight, models, subclients, expires',
+    ],
     [`ada:sha256:${digest}:queue=1,`, 'an option is none of'],
     [`ada:sha256:${digest}: queue=1`, 'an option is none of'],
     [`ada:sha256:${digest}:Queue=1`, 'an option is none of'],
@@ -66,6 +71,7 @@ describe('A line of a keys file', () => {
     [`ada:sha256:${digest}:rate=1/86401`, 'the option rate must be'],
     [`ada:sha256:${digest}:concurrent=0`, 'the option concurrent must be a whole number from 1 to 1024'],
     [`ada:sha256:${digest}:concurrent=1e2`, 'the option concurrent must be'],
+    [`ada:sha256:${digest}:weight=0`, 'the option weight must be a whole number from 1 to 100'],
     [`ada:sha256:${digest}:queue=-1`, 'the option queue must be a whole number from 0 to 1000000'],
     [`ada:sha256:${digest}:models=a++b`, 'the option models must be names of models, joined by +'],
     [`ada:sha256:${digest}:models=--flag`, 'the option models must be'],
