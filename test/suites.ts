@@ -65,7 +65,7 @@ export const mutatedFolders: readonly string[] = process.env.MUTATE?.split(',') 
   'primary/health',
   'primary/conversations',
   'primary/access',
-  'primary/limits',
+  'primary/fairness',
   'shared/ipc',
 ];
 

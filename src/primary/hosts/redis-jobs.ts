@@ -94,8 +94,8 @@ export class RedisJobs implements SharedJobs {
     const args = {
       ...{ id, client, createdAt, operation, requestId, bytes: sizeOf(request), maxJobs, maxBytes },
       ...{ form: JSON.stringify(form), request: JSON.stringify(request) },
-      ...{ maxJobsOfHolder: ofHolder.jobs, maxBytesOfHolder: ofHolder.bytes },
-      ...{ maxJobsOfName: ofName.jobs, maxBytesOfName: ofName.bytes },
+      ...{ maxJobsOfHolder: ofHolder.count, maxBytesOfHolder: ofHolder.bytes },
+      ...{ maxJobsOfName: ofName.count, maxBytesOfName: ofName.bytes },
     };
     const { verdict, rest } = await this.#script('accept', args).catch((error) => {
       if (error instanceof Unanswered) this.#toRemove.push(id);

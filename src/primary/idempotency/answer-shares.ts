@@ -1,4 +1,4 @@
-import { holderOf } from '../../shared/client.js';
+import { FairShare, type Sharer } from '../fairness/fair-share.js';
 import { answerTtlMs, type ClientKey, nameOfKey } from '../store/contract/answers.js';
 
 /** All answers together. */
@@ -14,21 +14,17 @@ export interface AnswerEntry extends ClientKey {
   readonly recordedAt: number;
 }
 
-/** What the holder of one API key has, for all clients it speaks for, or what any other client has. */
-interface Share {
-  /** By name, oldest first. */
-  readonly entries: Map<string, AnswerEntry>;
-  bytes: number;
-}
+/** One that takes its share. */
+type SharedAnswer = AnswerEntry & Sharer;
 
 /**
- * Owns which answers are kept, and how much each client has of them. Where one has to go, it is the oldest of whoever has
- * the most: so nobody can push out the answers of those who have less.
+ * Owns which answers are stored, and how much each client has of them. If one has to go, it is the oldest of the client
+ * with the most: so nobody can push out the answers of clients with less.
  */
 export class AnswerShares {
   readonly #maxBytes: number;
-  readonly #shares = new Map<string, Share>();
-  #bytes = 0;
+  readonly #entries = new Map<string, SharedAnswer>();
+  readonly #shares = new FairShare<SharedAnswer>();
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -37,52 +33,40 @@ export class AnswerShares {
   /** Returns those that have to go for it. */
   add(entry: AnswerEntry): AnswerEntry[] {
     this.remove(entry);
-    const holder = holderOf(entry.client);
-    const share = this.#shares.get(holder) ?? { entries: new Map(), bytes: 0 };
-    this.#shares.set(holder, share);
-    share.entries.set(nameOfKey(entry), entry);
-    this.#grow(share, sizeOfAnswer(entry));
+    const shared = { ...entry, bytes: sizeOfAnswer(entry) };
+    this.#entries.set(nameOfKey(entry), shared);
+    this.#shares.add(shared, entry.recordedAt);
     return [...this.#beyond()];
   }
 
   remove(key: ClientKey): void {
-    const holder = holderOf(key.client);
-    const share = this.#shares.get(holder);
-    const entry = share?.entries.get(nameOfKey(key));
-    if (share === undefined || entry === undefined) return;
-    share.entries.delete(nameOfKey(key));
-    this.#grow(share, -sizeOfAnswer(entry));
-    if (share.entries.size === 0) this.#shares.delete(holder);
+    const entry = this.#entries.get(nameOfKey(key));
+    if (entry === undefined) return;
+    this.#entries.delete(nameOfKey(key));
+    this.#shares.remove(entry);
   }
 
   /** Removes and returns those of this client. */
   removeOf(client: string): AnswerEntry[] {
-    const entries = this.#shares.get(holderOf(client))?.entries.values() ?? [];
-    const own = [...entries].filter((entry) => entry.client === client);
+    const own = [...this.#shares.of(client)].filter((entry) => entry.client === client);
     for (const entry of own) this.remove(entry);
     return own;
   }
 
   /** Removes and returns those that are too old by now. */
   expire(now: number): AnswerEntry[] {
-    const expired = [...this.#shares.values()].flatMap(({ entries }) => [...expiredOf(entries, now)]);
+    const expired = [...this.#shares.holders.values()].flatMap((share) => [...expiredOf(share, now)]);
     for (const entry of expired) this.remove(entry);
     return expired;
   }
 
   *#beyond(): Generator<AnswerEntry> {
-    while (this.#bytes > this.#maxBytes) {
-      const largest = [...this.#shares.values()].reduce((most, share) => (share.bytes > most.bytes ? share : most));
-      const [oldest] = largest.entries.values();
+    while (this.#shares.bytes > this.#maxBytes) {
+      const oldest = this.#shares.greediest?.oldest;
       if (oldest === undefined) return;
       this.remove(oldest);
       yield oldest;
     }
-  }
-
-  #grow(share: Share, bytes: number): void {
-    share.bytes += bytes;
-    this.#bytes += bytes;
   }
 }
 
@@ -90,8 +74,9 @@ export function isExpired({ recordedAt }: Pick<AnswerEntry, 'recordedAt'>, now: 
   return recordedAt + answerTtlMs <= now;
 }
 
-function* expiredOf(entries: Share['entries'], now: number): Generator<AnswerEntry> {
-  for (const entry of entries.values()) {
+/** They come in the order of their age. */
+function* expiredOf(entries: Iterable<SharedAnswer>, now: number): Generator<AnswerEntry> {
+  for (const entry of entries) {
     if (!isExpired(entry, now)) return;
     yield entry;
   }

@@ -5,9 +5,10 @@ import { RelayError, storeUnavailable, toRelayError } from '../../shared/errors.
 import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
+import { FairShare, type Sharer } from '../fairness/fair-share.js';
 import type { AcceptedJob, JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
 import { BackgroundPart } from './background-part.js';
-import { checkRoom, type NewJob } from './background-room.js';
+import { checkRoom } from './background-room.js';
 import { EventLog } from './event-log.js';
 import { isRefused, type Job, mustWaitAgain, sizeOf } from './job.js';
 import type { JobRunner } from './job-runner.js';
@@ -54,8 +55,8 @@ export interface BackgroundResources {
 export class BackgroundJobs {
   readonly #resources: BackgroundResources;
   readonly #maxJobs: number;
-  /** Jobs that are being accepted: each has its room already. */
-  readonly #accepting = new Set<NewJob>();
+  /** Jobs that are being accepted, or wait. */
+  readonly #waiting = new FairShare<Sharer>();
   readonly #open = new Map<string, BackgroundJob>();
   /** Those that are tried or run, until their ends are stored. */
   readonly #performing = new Map<Job, Promise<'ended' | 'requeue'>>();
@@ -74,7 +75,7 @@ export class BackgroundJobs {
 
   /** Jobs that have been accepted and have not ended. */
   get counts(): { readonly queued: number; readonly running: number } {
-    const queued = this.#waiting.length;
+    const queued = [...this.#open.values()].filter((job) => job.isWaiting).length;
     return { queued, running: this.#open.size - queued };
   }
 
@@ -82,10 +83,6 @@ export class BackgroundJobs {
   get load(): BackgroundLoad {
     const { queued, running } = this.counts;
     return { max: this.#maxJobs, waiting: this.#resources.others.waiting(queued), running };
-  }
-
-  get #waiting(): BackgroundJob[] {
-    return [...this.#open.values()].filter((job) => job.isWaiting);
   }
 
   get(id: string): BackgroundJob | null {
@@ -101,16 +98,16 @@ export class BackgroundJobs {
     const { runner, store, others, clock } = this.#resources;
     const model = runner.check(request) ?? asked.model;
     const form = asked.model === null ? asked : { ...asked, model };
-    const job = { client: request.client, bytes: sizeOf(request) };
-    if (!others.hasQueue) checkRoom(job, [...this.#waiting.map(amountOf), ...this.#accepting], this.#maxJobs);
+    const share = { client: request.client, bytes: sizeOf(request) };
+    if (!others.hasQueue) checkRoom(share, this.#waiting, this.#maxJobs);
     const createdAt = clock.now();
     const id = `j${newId()}`; // on a command line, it must not look like a flag
     const accepted = { id, form, request, createdAt };
-    this.#accepting.add(job);
+    this.#waiting.add(share, createdAt);
     try {
       await store.accept(accepted);
     } finally {
-      this.#accepting.delete(job);
+      this.#waiting.remove(share); // a job that waits has its own
     }
     if (!others.hasQueue) this.#add(accepted);
     return { id, createdAt, isDurable: store.isDurable, ...(form.model !== null && { model }) };
@@ -139,7 +136,7 @@ export class BackgroundJobs {
         isHeld: () => this.#isStopped || background.isResting || clock.monotonicMs() < this.#pausesUntilMs,
         beforeStart: async () => {
           background.mayHaveStarted = true;
-          if (await store.start(accepted.id, clock.now())) return;
+          if (await store.start(accepted.id, clock.now())) return void this.#waiting.remove(background);
           // One of the other hosts has it, or it was cancelled there: what they say of it counts.
           throw others.hasQueue ? storeUnavailable() : new RelayError('cancelled', 'the job waits no longer');
         },
@@ -147,12 +144,14 @@ export class BackgroundJobs {
       clock,
     );
     const job: BackgroundJob = runner.backgroundJob(accepted.request, background);
+    this.#waiting.add(background, accepted.createdAt);
     this.#open.set(accepted.id, job);
     return job;
   }
 
   /** Another host may have it. */
   lose({ background }: BackgroundJob): void {
+    this.#waiting.remove(background);
     this.#open.delete(background.accepted.id);
     background.lose();
   }
@@ -290,6 +289,7 @@ export class BackgroundJobs {
     const { accepted, log } = job.background;
     const { client } = job.request;
     const standing = await stored.end(accepted.id, client, end, log);
+    this.#waiting.remove(job.background);
     job.end(withoutText(standing));
     if (standing === end) observer.ended(job, end);
     if (standing === end && isRefused(end)) observer.refused(client);
@@ -299,8 +299,4 @@ export class BackgroundJobs {
   #reportIdle(): void {
     if (this.#isIdle) for (const resolve of this.#idleWaiters.splice(0)) resolve();
   }
-}
-
-function amountOf({ request }: Job): NewJob {
-  return { client: request.client, bytes: sizeOf(request) };
 }

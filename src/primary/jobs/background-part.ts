@@ -1,7 +1,9 @@
 import type { Clock } from '../../shared/clock.js';
 import type { JobEnd } from '../../shared/job.js';
+import type { Sharer } from '../fairness/fair-share.js';
 import type { AcceptedJob } from '../store/contract/jobs.js';
 import type { EventLog } from './event-log.js';
+import { sizeOf } from './job.js';
 
 /** What the owner of the background jobs decides about one of them, and does for it. */
 interface BackgroundHooks {
@@ -14,8 +16,10 @@ interface BackgroundHooks {
 }
 
 /** What a job in the background has beside its request: it waits as long as it takes, and outlives its readers. */
-export class BackgroundPart {
+export class BackgroundPart implements Sharer {
   readonly accepted: AcceptedJob;
+  /** Of its texts and images. */
+  readonly bytes: number;
   readonly log: EventLog;
   readonly hooks: BackgroundHooks;
   /** The store may have it as started: its answer may not have come. */
@@ -30,9 +34,14 @@ export class BackgroundPart {
 
   constructor(accepted: AcceptedJob, log: EventLog, hooks: BackgroundHooks, clock: Clock) {
     this.accepted = accepted;
+    this.bytes = sizeOf(accepted.request);
     this.log = log;
     this.hooks = hooks;
     this.#clock = clock;
+  }
+
+  get client(): string {
+    return this.accepted.request.client;
   }
 
   /** Aborted when it is cancelled. */

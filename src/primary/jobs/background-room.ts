@@ -1,5 +1,6 @@
 import { holderOf } from '../../shared/client.js';
 import { RelayError } from '../../shared/errors.js';
+import type { Amount, FairShare, Sharer } from '../fairness/fair-share.js';
 
 /** Texts and images of all jobs that wait, together. */
 export const maxWaitingBytes = 64 * 1024 * 1024;
@@ -8,32 +9,20 @@ const ownShare = 3 / 4;
 /** Where nobody knows better. */
 const retrySeconds = 30;
 
-/** One that asks for room. */
-export interface NewJob {
-  readonly client: string;
-  readonly bytes: number;
-}
-
-/** So many jobs, and so many bytes of them together. */
-export interface Room {
-  readonly jobs: number;
-  readonly bytes: number;
-}
-
 /** What one client may have where all may have so many jobs: the holder of a key, together with all names that it speaks for. */
-export function roomOfHolder(maxJobs: number): Room {
-  return { jobs: Math.max(1, maxJobs * ownShare), bytes: maxWaitingBytes * ownShare };
+export function roomOfHolder(maxJobs: number): Amount {
+  return { count: Math.max(1, maxJobs * ownShare), bytes: maxWaitingBytes * ownShare };
 }
 
 /** What one name may have of that. */
-export function roomOfName(maxJobs: number): Room {
-  const { jobs, bytes } = roomOfHolder(maxJobs);
-  return { jobs: Math.max(1, jobs * ownShare), bytes: bytes * ownShare };
+export function roomOfName(maxJobs: number): Amount {
+  const { count, bytes } = roomOfHolder(maxJobs);
+  return { count: Math.max(1, count * ownShare), bytes: bytes * ownShare };
 }
 
 /** Whether one more of this size is within the room. A single job of any size is. */
-function hasRoom(held: Room, bytes: number, room: Room): boolean {
-  return held.jobs < room.jobs && (held.jobs === 0 || held.bytes + bytes <= room.bytes);
+function hasRoom(held: Amount, bytes: number, room: Amount): boolean {
+  return held.count < room.count && (held.count === 0 || held.bytes + bytes <= room.bytes);
 }
 
 const refusals = {
@@ -47,18 +36,12 @@ export function noRoom(whose: keyof typeof refusals): RelayError {
   return new RelayError('concurrency_limited', message, { retryAfterSeconds: retrySeconds });
 }
 
-/** Throws where there is no room for this job beside those that wait. */
-export function checkRoom({ client, bytes }: NewJob, waiting: readonly NewJob[], maxJobs: number): void {
-  const all = sumOf(waiting);
-  if (all.jobs >= maxJobs || all.bytes + bytes > maxWaitingBytes) throw noRoom('all');
-  const holder = holderOf(client);
-  const ofHolder = waiting.filter((job) => holderOf(job.client) === holder);
-  if (!hasRoom(sumOf(ofHolder), bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
-  const own = sumOf(ofHolder.filter((job) => job.client === client));
-  const isOneOfMany = client !== holder || own.jobs < ofHolder.length;
+/** Throws if there is no room for this job beside those that wait. */
+export function checkRoom<M extends Sharer>({ client, bytes }: Sharer, waiting: FairShare<M>, maxJobs: number): void {
+  if (waiting.count >= maxJobs || waiting.bytes + bytes > maxWaitingBytes) throw noRoom('all');
+  const ofHolder = waiting.of(client);
+  if (!hasRoom(ofHolder, bytes, roomOfHolder(maxJobs))) throw noRoom('holder');
+  const own = ofHolder.amountOf(client);
+  const isOneOfMany = client !== holderOf(client) || own.count < ofHolder.count;
   if (isOneOfMany && !hasRoom(own, bytes, roomOfName(maxJobs))) throw noRoom('name');
-}
-
-function sumOf(jobs: readonly NewJob[]): Room {
-  return { jobs: jobs.length, bytes: jobs.reduce((sum, { bytes }) => sum + bytes, 0) };
 }

@@ -2,8 +2,14 @@ import { holderOf } from '../../shared/client.js';
 import type { Clock } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
 import { type BoundsOf, quarterOf } from '../access/client-bounds.js';
-import { Sightings } from '../limits/sightings.js';
-import { type Amount, HolderPlaces, type Waiter, type WaitingClient } from './holder-places.js';
+import {
+  type Amount,
+  FairShare,
+  type HolderShare,
+  type NameShare,
+  nothing,
+  type Sharer,
+} from '../fairness/fair-share.js';
 
 export interface PlaceLimits {
   /** Jobs that may wait for a slot. */
@@ -13,7 +19,7 @@ export interface PlaceLimits {
 }
 
 /** One that waits, as far as its place goes. */
-export interface PlaceHolder extends Waiter {
+export interface PlaceHolder extends Sharer {
   /** Its place goes to another client. Frees the place at once. */
   giveWay(reason: RelayError): void;
 }
@@ -34,12 +40,7 @@ export class QueuePlaces<W extends PlaceHolder> {
   readonly #limits: PlaceLimits;
   readonly #boundsOf: BoundsOf;
   readonly #clock: Clock;
-  readonly #sightings = new Sightings();
-  /** Of the holders of keys that have ever spoken for somebody, also without any place. */
-  readonly #byHolder = new Map<string, HolderPlaces<W>>();
-  #taken = 0;
-  #lastNumber = 0;
-  #bytes = 0;
+  readonly #held = new FairShare<W>();
   #refusedFull = 0;
   #refusedBound = 0;
 
@@ -50,7 +51,7 @@ export class QueuePlaces<W extends PlaceHolder> {
   }
 
   get taken(): number {
-    return this.#taken;
+    return this.#held.count;
   }
 
   /** Jobs refused since the start: because the queue was full, and because of the bound of their client. */
@@ -64,47 +65,31 @@ export class QueuePlaces<W extends PlaceHolder> {
   }
 
   /** The clients that have places, each name by itself. */
-  get clients(): WaitingClient<W>[] {
-    return [...this.#byHolder.values()].flatMap(({ names }) => names);
+  get clients(): NameShare<W>[] {
+    return [...this.#held.holders.values()].flatMap(({ names }) => names);
   }
 
   /** A client has asked for a job, whatever becomes of it. */
   saw(client: string): void {
-    const [holder, nowMs] = [holderOf(client), this.#clock.monotonicMs()];
-    this.#sightings.saw(holder, nowMs);
-    if (client !== holder) this.#byHolder.set(holder, this.#placesOf(holder));
-    this.#byHolder.get(holder)?.saw(client, nowMs);
+    this.#held.saw(client, this.#clock.monotonicMs());
   }
 
   /** Throws `concurrency_limited` where its client may hold no more, or where all places are taken by right. */
   take(waiter: W): void {
-    const holder = holderOf(waiter.client);
-    const own = this.#placesOf(holder);
-    for (const other of this.#whoGivesWay(waiter, holder, own)) other.giveWay(lostPlace());
-    this.#byHolder.set(holder, own);
-    own.take(waiter, ++this.#lastNumber, this.#clock.now());
-    this.#taken++;
-    this.#bytes += waiter.bytes;
+    for (const other of this.#whoGivesWay(waiter)) other.giveWay(lostPlace());
+    this.#held.add(waiter, this.#clock.now());
   }
 
   /** Does nothing where it has no place any more. */
   leave(waiter: W): void {
-    const holder = holderOf(waiter.client);
-    const own = this.#byHolder.get(holder);
-    if (own?.leave(waiter) !== true) return;
-    this.#taken--;
-    this.#bytes -= waiter.bytes;
-    if (own.count === 0 && !own.hasNames) this.#byHolder.delete(holder);
-  }
-
-  #placesOf(holder: string): HolderPlaces<W> {
-    return this.#byHolder.get(holder) ?? new HolderPlaces<W>(holder);
+    this.#held.remove(waiter);
   }
 
   /** Those whose places it takes: none where there is room. Throws where there is no place for it. */
-  #whoGivesWay(waiter: W, holder: string, own: HolderPlaces<W>): readonly PlaceHolder[] {
+  #whoGivesWay(waiter: W): readonly PlaceHolder[] {
     const { client, bytes } = waiter;
-    const most = this.#mostOf(holder, own);
+    const [holder, own] = [holderOf(client), this.#held.of(client)];
+    const most = this.#mostOf(holder);
     const share = this.#shareOfName(most);
     this.#checkName(waiter, own, share);
     const mayGive = (name: string, left: Amount) => name !== client && isBeyond(left, share);
@@ -122,11 +107,11 @@ export class QueuePlaces<W extends PlaceHolder> {
   }
 
   /** What the holder may have now. Of one that is alone, only its own bound counts. */
-  #mostOf(holder: string, own: Amount): Amount {
+  #mostOf(holder: string): Amount {
     const { maxQueued } = this.#boundsOf(holder);
-    const sinceOthersMs = this.#sightings.sinceOthersThan(holder, this.#clock.monotonicMs());
-    const areOthers = this.taken > own.count || sinceOthersMs < mayComeAgainMs;
-    const share = areOthers ? this.#shareOf(holder) : unlimited;
+    const share = this.#held.hasOthersThan(holder, this.#clock.monotonicMs(), mayComeAgainMs)
+      ? this.#shareOf(holder)
+      : unlimited;
     return { count: maxQueued ?? share.count, bytes: share.bytes };
   }
 
@@ -143,7 +128,7 @@ export class QueuePlaces<W extends PlaceHolder> {
     return { count: quarterOf(Math.min(count, maxWaiting)), bytes: quarterOf(Math.min(bytes, maxWaitingBytes)) };
   }
 
-  #checkName({ client, bytes }: PlaceHolder, own: HolderPlaces<W>, share: Amount): void {
+  #checkName({ client, bytes }: PlaceHolder, own: HolderShare<W>, share: Amount): void {
     const held = own.amountOf(client);
     if (!own.hasOthersThan(client, this.#clock.monotonicMs(), mayComeAgainMs) || isWithin(held, bytes, share)) return;
     const of = 'a quarter of what its key may have while other users of that key want some';
@@ -166,12 +151,14 @@ export class QueuePlaces<W extends PlaceHolder> {
   /** Whether there is room for one more of this size, once so much has become free. */
   #hasRoom(freed: Amount, bytes: number): boolean {
     const { maxWaiting, maxWaitingBytes } = this.#limits;
-    return this.taken - freed.count < maxWaiting && this.#bytes - freed.bytes + bytes <= maxWaitingBytes;
+    return this.taken - freed.count < maxWaiting && this.#held.bytes - freed.bytes + bytes <= maxWaitingBytes;
   }
 
   /** The newest of the holder that is furthest beyond its share, as many as it takes; null where that is not enough. */
   #greediestBeside(holder: string, isEnough: IsEnough): readonly PlaceHolder[] | null {
-    const beyond = [...this.#byHolder].filter(([name, own]) => name !== holder && isBeyond(own, this.#shareOf(name)));
+    const beyond = [...this.#held.holders].filter(
+      ([name, own]) => name !== holder && isBeyond(own, this.#shareOf(name)),
+    );
     const [first] = beyond.sort(([, a], [, b]) => b.count - a.count);
     if (first === undefined) return null;
     const [name, own] = first;
@@ -190,7 +177,6 @@ export class QueuePlaces<W extends PlaceHolder> {
   }
 }
 
-const nothing: Amount = { count: 0, bytes: 0 };
 const unlimited: Amount = { count: Number.POSITIVE_INFINITY, bytes: Number.POSITIVE_INFINITY };
 
 /** Whether one more of this size is within so much. A single job of any size may wait. */

@@ -3,9 +3,9 @@ import type { Clock } from '../../shared/clock.js';
 import type { WaitReason } from '../../shared/job.js';
 import { type BoundsOf, noBounds } from '../access/client-bounds.js';
 import { FairQueue } from '../fairness/fair-queue.js';
+import type { NameShare } from '../fairness/fair-share.js';
 import { patienceMs } from '../store/contract/jobs.js';
 import { FullQueue } from './full-queue.js';
-import type { WaitingClient } from './holder-places.js';
 import { PositionReports, type Positions } from './position-reports.js';
 import { type PlaceLimits, QueuePlaces } from './queue-places.js';
 import { type BackgroundEntrant, type Entrant, Ticket } from './ticket.js';
@@ -18,7 +18,7 @@ export interface RoomLimits extends PlaceLimits {
 }
 
 /** A client whose jobs wait, and why the oldest one does. */
-export interface ClientInRoom extends Omit<WaitingClient<Ticket>, 'oldest'> {
+export interface ClientInRoom extends Pick<NameShare<Ticket>, 'client' | 'count' | 'oldestAt'> {
   readonly reason: WaitReason;
 }
 
@@ -92,7 +92,9 @@ export class WaitingRoom {
 
   /** The same, with since when each client waits, and why. */
   get waitingClients(): ClientInRoom[] {
-    return this.#places.clients.map(({ oldest, ...client }) => ({ ...client, reason: this.reasonOf(oldest) }));
+    return this.#places.clients.map(({ client, count, oldestAt, oldest }) => {
+      return { client, count, oldestAt, reason: this.reasonOf(oldest) };
+    });
   }
 
   /** Background jobs that wait. */

@@ -1,18 +1,20 @@
 import type { JobListOrder } from '../../../shared/background.js';
-import { holderOf } from '../../../shared/client.js';
+import { FairShare, type Sharer } from '../../fairness/fair-share.js';
 import type { AcceptedJob, EndedJob, JobPage, JobRecord, JobStore, LoggedText } from '../contract/jobs.js';
 
-/** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of whoever holds most are forgotten, a key with all that it speaks for. */
+/** UTF-16 units of all answers together, and ended jobs: beyond it the oldest of the client with most are forgotten, a key with all that it speaks for. */
 const maxLength = 128 * 1024 * 1024;
 const maxEnded = 10_000;
 
 const noText: LoggedText = { length: 0, blocks: [], read: () => '' };
 
-interface HeldJob {
+interface HeldJob extends Sharer {
   /** Counts up with each job. */
   readonly number: number;
   record: JobRecord;
   text: LoggedText;
+  /** Of its answer, in UTF-16 units, and one more: so that many without any count, too. */
+  bytes: number;
 }
 
 /** Owns what is told of the background jobs of a service whose restart forgets them. */
@@ -22,13 +24,13 @@ export class MemoryJobs implements JobStore {
   #lastNumber = 0;
   /** Those that have ended, in that order. */
   readonly #ended = new Set<HeldJob>();
-  #length = 0;
+  readonly #shares = new FairShare<HeldJob>();
 
   async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const times = { createdAt, startedAt: null, endedAt: null };
     const record: JobRecord = { id, client, form, operation, requestId, status: 'queued', ...times, end: null };
-    this.#byId.set(id, { number: ++this.#lastNumber, record, text: noText });
+    this.#byId.set(id, { number: ++this.#lastNumber, client, record, text: noText, bytes: 1 });
   }
 
   async start(id: string, startedAt: number): Promise<boolean> {
@@ -43,9 +45,10 @@ export class MemoryJobs implements JobStore {
     if (job === undefined || this.#ended.has(job)) return true;
     job.record = { ...job.record, ...ended };
     job.text = text;
-    this.#length += text.length;
+    job.bytes = text.length + 1;
     this.#ended.add(job);
-    while (this.#length > maxLength || this.#ended.size > maxEnded) this.#forgetOne();
+    this.#shares.add(job, ended.endedAt);
+    while (this.#shares.bytes - this.#ended.size > maxLength || this.#ended.size > maxEnded) this.#forgetOne();
     return true;
   }
 
@@ -86,27 +89,13 @@ export class MemoryJobs implements JobStore {
   async *restore(): AsyncGenerator<AcceptedJob> {}
 
   #forgetOne(): void {
-    const ended = [...this.#ended];
-    const holder = greediestOf(ended, holderOf);
-    const ofHolder = ended.filter(({ record }) => holderOf(record.client) === holder);
-    const name = greediestOf(ofHolder, (client) => client);
-    const oldest = ofHolder.find(({ record }) => record.client === name);
+    const oldest = this.#shares.greediest?.oldestOfGreediest;
     if (oldest !== undefined) this.#forget(oldest);
   }
 
   #forget(job: HeldJob): void {
     this.#byId.delete(job.record.id);
-    if (this.#ended.delete(job)) this.#length -= job.text.length;
+    this.#ended.delete(job);
+    this.#shares.remove(job);
   }
-}
-
-/** The name under which most is held. */
-function greediestOf(jobs: readonly HeldJob[], nameOf: (client: string) => string): string {
-  const lengths = new Map<string, number>();
-  for (const { record, text } of jobs) {
-    const name = nameOf(record.client);
-    lengths.set(name, (lengths.get(name) ?? 0) + text.length + 1);
-  }
-  const [greediest] = [...lengths].reduce((most, each) => (each[1] > most[1] ? each : most));
-  return greediest;
 }
