@@ -14,9 +14,8 @@ import { RateLimit, SharedRateLimit } from './access/rate-limit.js';
 import { UserConnections } from './access/user-connections.js';
 import { apiHandlers, workerSettings } from './api/handlers.js';
 import { storeUpkeep } from './api/purge-client.js';
-import { setupReportOf } from './api/setup-report.js';
 import { KnownModels, ModelCatalog } from './cli/model-catalog.js';
-import { closeClis, createModelClis, forgetConversation } from './cli/model-cli.js';
+import { closeClis, createModelClis, forgetConversation, type ModelCli } from './cli/model-cli.js';
 import { Redactor, secretsOf } from './cli/process/redactor.js';
 import { type ModelNames, ModelRouter } from './cli/route.js';
 import { conversationLimits } from './conversations/conversation-limits.js';
@@ -40,7 +39,7 @@ import { logCheck, observeBackground, observeCli, observeJobs, toolsIgnored } fr
 import { PrimaryMetrics, storeListener } from './observe/primary-metrics.js';
 import { Scrape } from './observe/scrape.js';
 import { addServiceGauges } from './observe/state-metrics.js';
-import { liveSections, Status } from './observe/status.js';
+import { Status, setupReportOf } from './observe/status.js';
 import { StatusFeed } from './observe/status-feed.js';
 import { UsageJournal } from './observe/usage-journal.js';
 import { UsageLedger } from './observe/usage-ledger.js';
@@ -316,13 +315,9 @@ function handlersOf(parts: Parts) {
   const { conversations, shared, kept, catalog } = parts;
   const status = new Status(parts);
   const url = localUrl(addresses.main.host, addresses.main.port);
-  // Without the arguments, of which some may be secret. Nothing is checked for it.
-  const checked = () => clis.map(({ adapter, health }) => ({ command: adapter.command, check: health.checks.current }));
+  const commandOf = ({ adapter }: ModelCli) => adapter.command; // without the arguments: some may be secret
   const rest = () => delay(host.clock, betweenScrapesMs);
-  const feedOf = (withNames: boolean) => {
-    const sections = liveSections({ ...parts, status, version: host.product.version }, withNames);
-    return { sections, feed: new StatusFeed(sections, host.clock) };
-  };
+  const feedOf = (withNames: boolean) => new StatusFeed(status.live(withNames), host.clock);
   return apiHandlers({
     ...parts,
     phase: () => supervisor.phase,
@@ -340,9 +335,8 @@ function handlersOf(parts: Parts) {
     },
     upkeep: storeUpkeep(parts),
     status,
-    live: { named: feedOf(true), nameless: feedOf(false) }, // with names of clients and process ids, and without
-    setup: async () =>
-      setupReportOf({ ...parts, url, keys: clients.names, checked: checked(), models: await catalog.list() }),
+    feeds: { named: feedOf(true), nameless: feedOf(false) },
+    setup: async () => setupReportOf({ ...parts, url, keys: clients.names, commandOf, models: await catalog.list() }),
     recheck: async () => void (await Promise.all(clis.map(({ health }) => health.forceCheck()))),
     countRequests: oneAtATime(() => scrape.refresh(), rest),
     metrics: oneAtATime(() => scrape.text(), rest),

@@ -22,8 +22,8 @@ import type { JobRunner } from '../jobs/job-runner.js';
 import type { ClientMetrics } from '../observe/client-metrics.js';
 import type { JobMetrics } from '../observe/job-metrics.js';
 import type { LastHour } from '../observe/last-hour.js';
-import type { Sections, Status } from '../observe/status.js';
-import { type StatusFeed, statusOf } from '../observe/status-feed.js';
+import type { Status } from '../observe/status.js';
+import type { StatusFeed } from '../observe/status-feed.js';
 import type { UsageJournal } from '../observe/usage-journal.js';
 import type { UsageLedger } from '../observe/usage-ledger.js';
 import type { SchemaChecker } from '../threads/schema-checker.js';
@@ -98,8 +98,8 @@ export interface Services {
   readonly clientMetrics: Pick<ClientMetrics, 'refused'>;
   readonly lastHour: Pick<LastHour, 'refused'>;
   readonly status: Pick<Status, 'health' | 'isUsable' | 'history' | 'version'>;
-  /** The live status, and what tells of its changes: with names of clients and process ids, and without. */
-  readonly live: Readonly<Record<'named' | 'nameless', LiveStatus>>;
+  /** One feed with names of clients and process ids, one without. */
+  readonly feeds: Readonly<Record<'named' | 'nameless', Pick<StatusFeed, 'text' | 'watch'>>>;
   /** What an operator does with the store. */
   readonly upkeep: Pick<SharedHandlers, 'backupStore' | 'verifyStore' | 'purgeClient'>;
   setup(): Promise<SetupReport>;
@@ -110,11 +110,6 @@ export interface Services {
   metrics(): Promise<string>;
   /** Is told of each call that leaves garbage behind. */
   worked(): void;
-}
-
-interface LiveStatus {
-  readonly sections: Sections;
-  readonly feed: Pick<StatusFeed, 'watch'>;
 }
 
 /** A handler for every call that all workers are answered alike. */
@@ -160,10 +155,10 @@ export function apiHandlers(services: Services): SharedHandlers {
 
 type StatusCalls = 'health' | 'history' | 'version' | 'recheck' | 'status' | 'statusFeed' | 'setup';
 
-/** What is told of the service itself. */
+/** The service itself. */
 function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
-  const { status, live } = services;
-  const liveOf = (withNames: boolean) => live[withNames ? 'named' : 'nameless'];
+  const { status, feeds } = services;
+  const feedOf = (withNames: boolean) => feeds[withNames ? 'named' : 'nameless'];
   const healthText = (withPids: boolean) => {
     services.worked();
     return { text: JSON.stringify(status.health(withPids)), isUsable: status.isUsable };
@@ -179,9 +174,9 @@ function statusHandlers(services: Services): Pick<SharedHandlers, StatusCalls> {
     status: async ({ withNames }) => {
       await services.countRequests();
       services.worked();
-      return { text: JSON.stringify(statusOf(liveOf(withNames).sections)) };
+      return { text: feedOf(withNames).text };
     },
-    statusFeed: ({ withNames }, signal) => liveOf(withNames).feed.watch(signal),
+    statusFeed: ({ withNames }, signal) => feedOf(withNames).watch(signal),
     setup: () => services.setup(),
   };
 }

@@ -1,20 +1,18 @@
-import type { ModelList } from '../../shared/api/models.js';
-import type { CheckReport, SetupReport, TrialAnswer } from '../../shared/api/setup.js';
+import type { CheckReport, TrialAnswer } from '../../shared/api/setup.js';
 import type { Clock } from '../../shared/clock.js';
 import { localUrl } from '../../shared/config/addresses.js';
 import type { Config } from '../../shared/config/config.js';
-import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
 import { RelayError, toRelayError } from '../../shared/errors.js';
-import type { ReadinessEntry } from '../../shared/health.js';
 import { adapterLoader, chooseAdapters } from '../cli/adapters/registry.js';
 import { plainLaunch, type TurnEnd } from '../cli/contract/adapter.js';
 import { ModelCatalog } from '../cli/model-catalog.js';
-import { closeClis, createModelClis, type ModelCli } from '../cli/model-cli.js';
+import { closeClis, createModelClis } from '../cli/model-cli.js';
 import { Redactor, secretsOf } from '../cli/process/redactor.js';
 import { ModelRouter, type Route } from '../cli/route.js';
 import { SeenClients } from '../health/seen-clients.js';
 import type { Host } from '../lifecycle/host.js';
 import { cliMetrics } from '../observe/cli-metrics.js';
+import { setupReportOf } from '../observe/status.js';
 
 /**
  * Asks each model CLI what a readiness check would ask, and starts nothing else; with `asks`, also the default model a
@@ -28,80 +26,24 @@ export async function reportSetup(config: Config, host: Host, asks: boolean): Pr
   const ofNobody = { ...events, waitingJobs: () => [], isReady: () => false, clients: new SeenClients() };
   const clis = createModelClis(config, host, names, { ...ofNobody, redactor });
   const router = new ModelRouter(names, clis);
-  const checkEach = async (cli: ModelCli) => {
-    const check = await cli.health.checks.check('forced');
-    return { cli, command: cli.commandLine(), check };
-  };
-  const checked = await Promise.all(clis.map(checkEach));
+  await Promise.all(clis.map(({ health }) => health.checks.check('forced')));
   const models = await new ModelCatalog(clis, router, config.modelAliases, host.clock).list();
   const route = router.route({ model: null, client: '' });
-  const isReady = checked.some(({ cli, check }) => cli === route.cli && check.status === 'ready');
+  const isReady = route.cli.health.checks.current.status === 'ready';
   const asked = asks && isReady ? await askForTrial(route, config.executionMs, host.clock) : undefined;
   await closeClis(clis, host);
   const keys = [...config.apiKeys, ...config.namedKeys].map(({ name }) => name);
-  const found = { url: localUrl(config.host, config.port), keys, checked, models };
-  const allWarnings = [...config.warnings, ...warnings, ...host.termination.warnings];
-  const report = setupReportOf({ config, host, warnings: allWarnings, ...found });
-  return asked === undefined ? report : { ...report, asked };
-}
-
-export interface CheckedCommand {
-  readonly command: readonly string[];
-  readonly check: ReadinessEntry;
-}
-
-/** What a report is made from. */
-export interface SetupSources {
-  readonly config: Config;
-  readonly host: Pick<Host, 'termination'>;
-  readonly url: string;
-  /** Names of the API keys. */
-  readonly keys: readonly string[];
-  /** Of each model CLI. */
-  readonly checked: readonly CheckedCommand[];
-  readonly models: ModelList;
-  readonly warnings: readonly string[];
-}
-
-export function setupReportOf({ config, host, url, keys, checked, models, warnings }: SetupSources): SetupReport {
-  const { containments, fault } = host.termination;
-  const clis = checked.map(({ command, check }) => ({ cli: check.cli, command, ...verdictOf(check) }));
-  if (clis[0] === undefined) throw new Error('there is no model CLI');
-  const { cli: _, ...first } = clis[0];
-  return {
-    url,
-    socket: config.socketPath,
+  const report = setupReportOf({
+    config,
+    host,
+    url: localUrl(config.host, config.port),
     keys,
-    needs_key: config.needsKey,
-    local_users: config.localUsers,
-    allowed_users: config.allowedUsers,
-    workers: config.workers,
-    max_concurrent: config.maxConcurrent,
-    max_queue: config.maxQueue,
-    queue_timeout_ms: config.queueTimeoutMs,
-    execution_timeout_ms: config.executionMs,
-    model_cli: first,
-    ...(clis.length > 1 && { model_clis: clis }),
-    models: models.models.map(({ id, default: isDefault, alias_of: target }) => ({
-      id,
-      default: isDefault,
-      ...(target !== undefined && { alias_of: target }),
-    })),
-    termination: { means: containments.means, no_cgroup: fault },
-    store: { kind: config.store.kind, place: placeOf(config.store) },
-    warnings,
-  };
-}
-
-/** What may be shown of it. */
-function placeOf(store: StorePlace): string | null {
-  if (store.kind === 'redis') return urlOfRedis(store);
-  return store.kind === 'memory' ? null : store.path;
-}
-
-function verdictOf({ adapter, version, status, durationMs, error }: ReadinessEntry) {
-  const unknown = status === 'unknown' ? 'no readiness check has ended yet' : null;
-  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
+    clis,
+    commandOf: (cli) => cli.commandLine(),
+    models,
+    warnings: [...config.warnings, ...warnings, ...host.termination.warnings],
+  });
+  return asked === undefined ? report : { ...report, asked };
 }
 
 export const trialQuestion = 'Say hello in one short sentence.';

@@ -1,11 +1,11 @@
-import type { SectionName, StatusBody } from '../../shared/api/status.js';
+import type { SectionName } from '../../shared/api/status.js';
 import { orAborted, withResolvers } from '../../shared/async/promises.js';
 import type { Clock, StopTimer } from '../../shared/clock.js';
 import type { WrittenSections } from '../../shared/ipc/protocol.js';
 import type { Sections } from './status.js';
 
-const betweenLooksMs = 500;
-/** Its rows are many, and every job changes the last one. */
+const betweenUpdatesMs = 500;
+/** The last hour has many rows, and every job changes the last one. */
 const betweenHoursMs = 5000;
 
 interface Written {
@@ -15,8 +15,8 @@ interface Written {
 }
 
 /**
- * Owns the status as its subscribers were told it last. While there are any, it looks twice a second at what there is and
- * tells all of them which sections have changed. A subscriber that is slow misses what was overtaken meanwhile.
+ * Owns the status as it was last sent to its subscribers. While there are any, it composes all sections twice a second,
+ * and sends those that have changed. A slow subscriber misses changes that a later one has replaced.
  */
 export class StatusFeed {
   readonly #sections: Sections;
@@ -24,25 +24,31 @@ export class StatusFeed {
   readonly #written = new Map<SectionName, Written>();
   #edition = 0;
   #subscribers = 0;
-  #lookedMs = Number.NEGATIVE_INFINITY;
-  #hourMs = Number.NEGATIVE_INFINITY;
+  #updatedMs = Number.NEGATIVE_INFINITY;
+  #hourUpdatedMs = Number.NEGATIVE_INFINITY;
   #next = withResolvers();
-  #stopLooking: StopTimer = () => {};
+  #stopUpdates: StopTimer = () => {};
 
   constructor(sections: Sections, clock: Clock) {
     this.#sections = sections;
     this.#clock = clock;
   }
 
+  /** The body of GET /status. */
+  get text(): string {
+    const sections = Object.entries(this.#sections).map(([name, compose]) => [name, compose()]);
+    return JSON.stringify(Object.fromEntries(sections));
+  }
+
   /** All sections at once, then those that have changed. Ends with the signal. */
   async *watch(signal: AbortSignal): AsyncGenerator<WrittenSections> {
     this.#enter();
     try {
-      for (let told = 0; ; ) {
+      for (let sent = 0; ; ) {
         const edition = this.#edition;
-        if (edition > told) yield this.#changedSince(told);
+        if (edition > sent) yield this.#changedSince(sent);
         else await orAborted(this.#next.promise, signal);
-        told = edition;
+        sent = edition;
       }
     } finally {
       this.#leave();
@@ -50,35 +56,35 @@ export class StatusFeed {
   }
 
   #enter(): void {
-    if (this.#clock.monotonicMs() - this.#lookedMs >= betweenLooksMs) this.#look();
-    if (this.#subscribers++ === 0) this.#stopLooking = this.#clock.every(betweenLooksMs, () => this.#lookOrFail());
+    if (this.#clock.monotonicMs() - this.#updatedMs >= betweenUpdatesMs) this.#update();
+    if (this.#subscribers++ === 0) this.#stopUpdates = this.#clock.every(betweenUpdatesMs, () => this.#updateOrFail());
   }
 
   #leave(): void {
-    if (--this.#subscribers === 0) this.#stopLooking();
+    if (--this.#subscribers === 0) this.#stopUpdates();
   }
 
-  /** A defect of ours here ends the streams, and nothing else. */
-  #lookOrFail(): void {
+  /** A defect in a section ends the streams, and nothing else. */
+  #updateOrFail(): void {
     try {
-      this.#look();
+      this.#update();
     } catch (error) {
-      const { promise, reject } = this.#tell();
+      const { promise, reject } = this.#takeNext();
       promise.catch(() => {}); // perhaps every subscriber is busy
       reject(error);
     }
   }
 
-  #look(): void {
+  #update(): void {
     const nowMs = this.#clock.monotonicMs();
-    this.#lookedMs = nowMs;
-    const isHourDue = nowMs - this.#hourMs >= betweenHoursMs;
-    if (isHourDue) this.#hourMs = nowMs;
+    this.#updatedMs = nowMs;
+    const isHourDue = nowMs - this.#hourUpdatedMs >= betweenHoursMs;
+    if (isHourDue) this.#hourUpdatedMs = nowMs;
     const names = Object.keys(this.#sections) as SectionName[];
     const changed = names.filter((name) => (name !== 'last_hour' || isHourDue) && this.#write(name));
     if (changed.length === 0) return;
     this.#edition++;
-    this.#tell().resolve();
+    this.#takeNext().resolve();
   }
 
   /** Returns whether it has changed. */
@@ -89,20 +95,14 @@ export class StatusFeed {
     return true;
   }
 
-  #tell() {
-    const waited = this.#next;
+  #takeNext() {
+    const next = this.#next;
     this.#next = withResolvers();
-    return waited;
+    return next;
   }
 
   #changedSince(edition: number): WrittenSections {
     const changed = [...this.#written].filter(([, written]) => written.edition > edition);
     return Object.fromEntries(changed.map(([name, { text }]) => [name, text]));
   }
-}
-
-/** All sections, as the body of GET /status. */
-export function statusOf(sections: Sections): StatusBody {
-  const written = Object.entries(sections).map(([name, compose]) => [name, compose()]);
-  return Object.fromEntries(written) as StatusBody;
 }

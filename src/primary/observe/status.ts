@@ -1,24 +1,18 @@
-import type {
-  BreakerBody,
-  HealthBody,
-  HistoryBody,
-  PressureBody,
-  ReadinessBody,
-  ReasonBody,
-} from '../../shared/api/health.js';
+import type { BreakerBody, HealthBody, HistoryBody, ReadinessBody, ReasonBody } from '../../shared/api/health.js';
+import type { ModelList } from '../../shared/api/models.js';
+import type { SetupReport } from '../../shared/api/setup.js';
 import type { SectionName, StatusBody } from '../../shared/api/status.js';
 import type { VersionBody } from '../../shared/api/version.js';
 import { readClientId } from '../../shared/client.js';
 import { timestamp } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
-import type { ReadinessEntry } from '../../shared/health.js';
-import type { Phase } from '../../shared/phase.js';
+import { type StorePlace, urlOfRedis } from '../../shared/config/store-place.js';
+import type { BreakerReason, ReadinessEntry } from '../../shared/health.js';
 import type { ModelCli } from '../cli/model-cli.js';
 import type { AtLeastOne } from '../cli/models.js';
 import type { ModelNames } from '../cli/route.js';
 import type { CircuitStatus } from '../health/circuit.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
-import type { Job } from '../jobs/job.js';
 import type { JobRunner } from '../jobs/job-runner.js';
 import type { WaitingRoom } from '../jobs/waiting-room.js';
 import type { Host } from '../lifecycle/host.js';
@@ -27,17 +21,238 @@ import type { Store } from '../store/contract/store.js';
 import type { Workers } from '../workers/workers.js';
 import type { LastHour } from './last-hour.js';
 import type { PrimaryMetrics } from './primary-metrics.js';
-import { degradedReasons } from './reasons.js';
 
-/** How state is written in answers. */
+/** What GET /health, /status, /setup and /version show: one section for each thing, from which each route selects. */
 
-const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
+/** The owners of what is shown. */
+export interface StatusSources {
+  readonly supervisor: Pick<Supervisor, 'phase' | 'drainEndsAt'>;
+  readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince' | 'waitingClients'>;
+  readonly lastHour: Pick<LastHour, 'recentlyRefused' | 'body' | 'totalRequests'>;
+  readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
+  readonly runner: Pick<JobRunner, 'running'>;
+  readonly background: Pick<BackgroundJobs, 'load'>;
+  readonly workers: Pick<Workers, 'snapshot'>;
+  readonly clis: AtLeastOne<ModelCli>;
+  readonly names: Pick<ModelNames, 'choice' | 'usual'>;
+  readonly store: Pick<Store, 'kind' | 'isUp'>;
+  readonly config: Pick<Config, 'strictHealth' | 'needsKey'>;
+  readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
+}
 
-/** One readiness check. */
-export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
+/** Makes one section of the body of GET /status. */
+export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
+
+const maxClients = 50;
+const maxChecks = 100;
+
+/** Composes the answers of GET /health, /status and /version, from state alone. */
+export class Status {
+  readonly #sources: StatusSources;
+  readonly #startedAt: string;
+  readonly #startedMs: number;
+
+  constructor(sources: StatusSources) {
+    this.#sources = sources;
+    this.#startedAt = timestamp(sources.host.clock.now());
+    this.#startedMs = sources.host.clock.monotonicMs();
+  }
+
+  /** `withPids`: process ids of the workers too. */
+  health(withPids: boolean): HealthBody {
+    const { clis, config, store } = this.#sources;
+    const [first, ...others] = clis.map(({ health }) => readinessBodyOf(health.checks.current)) as [ReadinessBody];
+    return {
+      ...this.#verdict,
+      strict_mode: config.strictHealth,
+      readiness: { model_cli: first, ...(others.length > 0 && { model_clis: [first, ...others] }) },
+      store: { kind: store.kind, up: store.isUp },
+      observability: this.#observability(withPids),
+    };
+  }
+
+  /** Whether the service takes jobs: the status code of GET /health. */
+  get isUsable(): boolean {
+    const { clis, config } = this.#sources;
+    const isAnyReady = clis.some(({ health }) => health.checks.current.status === 'ready');
+    return this.#verdict.status !== 'draining' && (!config.strictHealth || isAnyReady);
+  }
+
+  history(since: number | null, withPids: boolean): HistoryBody {
+    return { observability: this.#observability(withPids), history: this.#checks(since) };
+  }
+
+  version(): VersionBody {
+    const { host, clis } = this.#sources;
+    return {
+      name: 'prompt-relay',
+      ...host.product,
+      node: process.version,
+      ...firstAndAll(clis, ({ adapter, program }) => ({ adapter: adapter.name, version: program.version })),
+      termination: host.termination.containments.means,
+      uptime_seconds: this.#uptimeSeconds,
+    };
+  }
+
+  /**
+   * The sections of GET /status. They hold times instead of ages, so that nothing changes only because time passes.
+   * `withNames`: names of clients and process ids of workers too.
+   */
+  live(withNames: boolean): Sections {
+    const { host, config, supervisor, room, background, clis, lastHour, metrics } = this.#sources;
+    return {
+      service: () => ({
+        ...this.#verdict,
+        may_recheck: withNames && config.needsKey,
+        version: host.product.version,
+        started_at: this.#startedAt,
+        drain_ends_at: timeOrNull(supervisor.drainEndsAt),
+      }),
+      slots: () => this.#slots(withNames),
+      queue: () => ({
+        max: room.limits.maxWaiting,
+        waiting: room.waiting,
+        full_since: timeOrNull(room.fullSince),
+        refused_last_5_minutes: lastHour.recentlyRefused,
+        clients: this.#waitingClients(withNames),
+      }),
+      background_jobs: () => background.load,
+      workers: () => this.#workers(withNames),
+      cli_processes: () => countsOf(clis),
+      breaker: () => breakerBodyOf(clis),
+      checks: () => this.#checks(null).slice(-maxChecks),
+      totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
+      last_hour: () => lastHour.body,
+    };
+  }
+
+  /** How the service is, in one word, and why. */
+  get #verdict(): Pick<StatusBody['service'], 'status' | 'reasons'> {
+    const { phase } = this.#sources.supervisor;
+    const reasons = degradedReasons(this.#sources);
+    if (phase === 'draining' || phase === 'stopped') return { status: 'draining', reasons };
+    return { status: reasons.length === 0 ? 'ok' : 'degraded', reasons };
+  }
+
+  #observability(withPids: boolean): HealthBody['observability'] {
+    const { room, metrics, runner, clis, lastHour } = this.#sources;
+    return {
+      started_at: this.#startedAt,
+      uptime_seconds: this.#uptimeSeconds,
+      model_runtime: {
+        active_requests: room.active,
+        queued_requests: room.waiting,
+        active_ages_ms: runner.running.map(({ executionMs }) => executionMs),
+        max_concurrent: room.limits.maxActive,
+        max_queue: room.limits.maxWaiting,
+        rejected_total: metrics.jobs.rejected,
+        queue_timeouts_total: metrics.jobs.queueTimeouts,
+        queue_full_since: timeOrNull(room.fullSince),
+        refused_last_5_minutes: lastHour.recentlyRefused,
+        breaker: breakerBodyOf(clis),
+      },
+      cli_processes: countsOf(clis),
+      workers: this.#workers(withPids),
+    };
+  }
+
+  #checks(since: number | null): ReadinessBody[] {
+    return historyOf(this.#sources.clis, since).map(readinessBodyOf);
+  }
+
+  #workers(withPids: boolean): StatusBody['workers'] {
+    const workers = this.#sources.workers.snapshot();
+    return withPids ? workers : workers.map(({ pid: _, ...worker }) => worker);
+  }
+
+  #slots(withNames: boolean): StatusBody['slots'] {
+    const { room, runner } = this.#sources;
+    const running = runner.running.map(({ number, request, startedAt }) => {
+      const { client, operation, model } = request;
+      const what = { client: nameOf(client, withNames), operation, model };
+      return { job: number, ...what, started_at: timestamp(startedAt ?? 0) };
+    });
+    return { max: room.limits.maxActive, running };
+  }
+
+  #waitingClients(withNames: boolean): StatusBody['queue']['clients'] {
+    const { waitingClients } = this.#sources.room;
+    const oldest = waitingClients.sort((a, b) => a.oldestAt - b.oldestAt).slice(0, maxClients);
+    return oldest.map(({ client, count, oldestAt, reason }) => ({
+      client: nameOf(client, withNames),
+      waiting: count,
+      oldest_since: timestamp(oldestAt),
+      reason,
+    }));
+  }
+
+  get #uptimeSeconds(): number {
+    return Math.round(this.#sources.host.clock.monotonicMs() - this.#startedMs) / 1000;
+  }
+}
+
+/** What the report of the set-up is made from. */
+export interface SetupSources {
+  readonly config: Config;
+  readonly host: Pick<Host, 'termination'>;
+  readonly url: string;
+  /** Names of the API keys. */
+  readonly keys: readonly string[];
+  readonly clis: AtLeastOne<ModelCli>;
+  readonly commandOf: (cli: ModelCli) => readonly string[];
+  readonly models: ModelList;
+  readonly warnings: readonly string[];
+}
+
+/** The body of GET /setup, and what `check` finds before there is a service. */
+export function setupReportOf({ config, host, clis, commandOf, models, ...found }: SetupSources): SetupReport {
+  const { containments, fault } = host.termination;
+  const setupOf = (cli: ModelCli) => ({ command: commandOf(cli), ...foundBy(cli.health.checks.current) });
+  return {
+    url: found.url,
+    socket: config.socketPath,
+    keys: found.keys,
+    needs_key: config.needsKey,
+    local_users: config.localUsers,
+    allowed_users: config.allowedUsers,
+    workers: config.workers,
+    max_concurrent: config.maxConcurrent,
+    max_queue: config.maxQueue,
+    queue_timeout_ms: config.queueTimeoutMs,
+    execution_timeout_ms: config.executionMs,
+    ...firstAndAll(clis, setupOf),
+    models: models.models.map(({ id, default: isDefault, alias_of: target }) => ({
+      id,
+      default: isDefault,
+      ...(target !== undefined && { alias_of: target }),
+    })),
+    termination: { means: containments.means, no_cgroup: fault },
+    store: { kind: config.store.kind, place: placeOf(config.store) },
+    warnings: found.warnings,
+  };
+}
+
+/** Without passwords. */
+function placeOf(store: StorePlace): string | null {
+  if (store.kind === 'redis') return urlOfRedis(store);
+  return store.kind === 'memory' ? null : store.path;
+}
+
+function foundBy({ adapter, version, status, durationMs, error }: ReadinessEntry) {
+  const unknown = status === 'unknown' ? 'no readiness check has ended yet' : null;
+  return { adapter, version, ready: status === 'ready', duration_ms: durationMs, error: error ?? unknown };
+}
+
+/** The first CLI, and where there are several, all of them by their names. */
+function firstAndAll<B>(clis: AtLeastOne<ModelCli>, bodyOf: (cli: ModelCli) => B) {
+  const all = clis.length > 1 && { model_clis: clis.map((cli) => ({ cli: cli.name, ...bodyOf(cli) })) };
+  return { model_cli: bodyOf(clis[0]), ...all };
+}
+
+function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: ReadinessEntry): ReadinessBody {
   return {
     status: entry.status,
-    checked_at: checkedAt === null ? null : timestamp(checkedAt),
+    checked_at: timeOrNull(checkedAt),
     duration_ms: durationMs,
     trigger: entry.trigger,
     cli: entry.cli,
@@ -48,10 +263,7 @@ export function readinessBodyOf({ checkedAt, durationMs, error, ...entry }: Read
 }
 
 /** The checks of all CLIs, oldest first; with `since` (milliseconds since the epoch) only what was checked strictly later. */
-export function historyOf(
-  clis: readonly { readonly health: { readonly checks: Pick<ModelCli['health']['checks'], 'history'> } }[],
-  since: number | null,
-): readonly ReadinessEntry[] {
+export function historyOf(clis: readonly Pick<ModelCli, 'health'>[], since: number | null): readonly ReadinessEntry[] {
   const entries = clis.flatMap(({ health }) => health.checks.history(since));
   return clis.length === 1 ? entries : entries.sort((a, b) => (a.checkedAt ?? 0) - (b.checkedAt ?? 0));
 }
@@ -66,32 +278,23 @@ export function countsOf(clis: readonly Pick<ModelCli, 'pool'>[]): ReturnType<Mo
   return sum;
 }
 
-/** One CLI, as far as jobs of it may be held back. */
-interface HeldCli extends Pick<ModelCli, 'publicName'> {
-  readonly health: {
-    readonly circuits: Pick<ModelCli['health']['circuits'], 'status'>;
-    readonly windows: Pick<ModelCli['health']['windows'], 'current'>;
-  };
-}
+const allClosed: CircuitStatus = { state: 'closed', model: null, reason: null, since: null, until: null };
 
-/** For all jobs, then for each model that is held; of several CLIs, an account that is held has the CLI's name. */
-export function breakerBodyOf(clis: AtLeastOne<HeldCli>): BreakerBody {
+/** For all jobs, then for each model whose circuit is open; of several CLIs, the account of one has its name. */
+export function breakerBodyOf(clis: AtLeastOne<ModelCli>): BreakerBody {
   const [account, ...models] =
-    clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(heldBy)];
+    clis.length === 1 ? clis[0].health.circuits.status : [allClosed, ...clis.flatMap(openedBy)];
   const windows = clis.flatMap(({ health }) => health.windows.current);
   return {
     ...circuitBodyOf(account),
     models: models.map((status) => ({ model: status.model ?? '', ...circuitBodyOf(status) })),
-    windows: windows.map(({ resetsAt, ...window }) => ({
-      ...window,
-      resets_at: resetsAt === null ? null : timestamp(resetsAt),
-    })),
+    windows: windows.map(({ resetsAt, ...window }) => ({ ...window, resets_at: timeOrNull(resetsAt) })),
   };
 }
 
-function heldBy({ health, publicName }: HeldCli): CircuitStatus[] {
-  const held = health.circuits.status.filter(({ state }) => state !== 'closed');
-  return held.map((status) => ({ ...status, model: publicName(status.model) }));
+function openedBy({ health, publicName }: ModelCli): CircuitStatus[] {
+  const opened = health.circuits.status.filter(({ state }) => state !== 'closed');
+  return opened.map((status) => ({ ...status, model: publicName(status.model) }));
 }
 
 function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
@@ -103,193 +306,56 @@ function circuitBodyOf({ state, reason, since, until }: CircuitStatus) {
   };
 }
 
-/** The owners of what is shown. */
-export interface StatusSources {
-  readonly supervisor: { readonly phase: Phase };
-  readonly room: Pick<WaitingRoom, 'active' | 'waiting' | 'limits' | 'fullSince'>;
-  readonly lastHour: Pick<LastHour, 'recentlyRefused'>;
-  readonly metrics: Pick<PrimaryMetrics, 'jobs'>;
-  readonly runner: Pick<JobRunner, 'running'>;
-  readonly workers: Pick<Workers, 'snapshot'>;
-  readonly clis: AtLeastOne<ModelCli>;
-  readonly names: Pick<ModelNames, 'choice' | 'usual'>;
-  readonly store: Pick<Store, 'kind' | 'isUp'>;
-  readonly config: Pick<Config, 'strictHealth'>;
-  readonly host: Pick<Host, 'product' | 'termination' | 'clock'>;
+function nameOf(client: string, withNames: boolean): string | null {
+  return withNames ? readClientId(client).name : null;
 }
 
-/** Composes the answers of GET /health and GET /version, from state alone. */
-export class Status {
-  readonly #sources: StatusSources;
-  readonly startedAt: string;
-  readonly #startedMs: number;
-
-  constructor(sources: StatusSources) {
-    this.#sources = sources;
-    this.startedAt = timestamp(sources.host.clock.now());
-    this.#startedMs = sources.host.clock.monotonicMs();
-  }
-
-  /** `withPids`: process ids of the workers too. */
-  health(withPids: boolean): HealthBody {
-    const { clis, config, store } = this.#sources;
-    const all = clis.length > 1 && { model_clis: clis.map(({ health }) => readinessBodyOf(health.checks.current)) };
-    return {
-      status: this.word,
-      reasons: [...this.reasons],
-      strict_mode: config.strictHealth,
-      readiness: { model_cli: readinessBodyOf(clis[0].health.checks.current), ...all },
-      store: { kind: store.kind, up: store.isUp },
-      observability: this.#observability(withPids),
-    };
-  }
-
-  /** Whether the service takes jobs, as GET /health tells by its status code. */
-  get isUsable(): boolean {
-    const { clis, config } = this.#sources;
-    const isAnyReady = clis.some(({ health }) => health.checks.current.status === 'ready');
-    return this.word !== 'draining' && (!config.strictHealth || isAnyReady);
-  }
-
-  history(since: number | null, withPids: boolean): HistoryBody {
-    return {
-      observability: this.#observability(withPids),
-      history: historyOf(this.#sources.clis, since).map(readinessBodyOf),
-    };
-  }
-
-  version(): VersionBody {
-    const { host, clis } = this.#sources;
-    const [first, ...others] = clis;
-    const bodyOf = ({ adapter, program }: typeof first) => ({ adapter: adapter.name, version: program.version });
-    const named = (cli: typeof first) => ({ cli: cli.name, ...bodyOf(cli) });
-    return {
-      name: 'prompt-relay',
-      ...host.product,
-      node: process.version,
-      model_cli: bodyOf(first),
-      ...(others.length > 0 && { model_clis: clis.map(named) }),
-      termination: host.termination.containments.means,
-      uptime_seconds: this.#uptimeSeconds,
-    };
-  }
-
-  /** Why it is degraded, in a sentence each. */
-  get reasons(): readonly ReasonBody[] {
-    return degradedReasons(this.#sources);
-  }
-
-  /** That more is asked of it than it can do. */
-  get pressure(): PressureBody {
-    const { room, lastHour } = this.#sources;
-    const { fullSince } = room;
-    return {
-      queue_full_since: fullSince === null ? null : timestamp(fullSince),
-      refused_last_5_minutes: lastHour.recentlyRefused,
-    };
-  }
-
-  /** How the service is, in one word. */
-  get word(): HealthBody['status'] {
-    const { supervisor } = this.#sources;
-    if (supervisor.phase === 'draining' || supervisor.phase === 'stopped') return 'draining';
-    return this.reasons.length === 0 ? 'ok' : 'degraded';
-  }
-
-  #observability(withPids: boolean): HealthBody['observability'] {
-    const { room, metrics, runner, workers, clis } = this.#sources;
-    return {
-      started_at: this.startedAt,
-      uptime_seconds: this.#uptimeSeconds,
-      model_runtime: {
-        active_requests: room.active,
-        queued_requests: room.waiting,
-        active_ages_ms: runner.running.map(({ executionMs }) => executionMs),
-        max_concurrent: room.limits.maxActive,
-        max_queue: room.limits.maxWaiting,
-        rejected_total: metrics.jobs.rejected,
-        queue_timeouts_total: metrics.jobs.queueTimeouts,
-        ...this.pressure,
-        breaker: breakerBodyOf(clis),
-      },
-      cli_processes: countsOf(clis),
-      workers: withPids ? workers.snapshot() : workers.snapshot().map(({ pid: _, ...worker }) => worker),
-    };
-  }
-
-  get #uptimeSeconds(): number {
-    return Math.round(this.#sources.host.clock.monotonicMs() - this.#startedMs) / 1000;
-  }
+function timeOrNull(at: number | null): string | null {
+  return at === null ? null : timestamp(at);
 }
 
-const maxClients = 50;
-const maxChecks = 100;
+/** The owners of what may be wrong. */
+export type ReasonSources = Pick<StatusSources, 'clis' | 'names' | 'store'>;
 
-/** The owners of what is shown. */
-export interface LiveSources {
-  readonly status: Pick<Status, 'word' | 'reasons' | 'pressure' | 'startedAt'>;
-  readonly config: Pick<Config, 'needsKey'>;
-  readonly version: string;
-  readonly supervisor: Pick<Supervisor, 'drainEndsAt'>;
-  readonly room: Pick<WaitingRoom, 'limits' | 'waiting' | 'waitingClients'>;
-  readonly runner: Pick<JobRunner, 'running'>;
-  readonly background: Pick<BackgroundJobs, 'load'>;
-  readonly workers: Pick<Workers, 'snapshot'>;
-  readonly clis: AtLeastOne<Pick<ModelCli, 'pool' | 'health' | 'publicName'>>;
-  readonly lastHour: Pick<LastHour, 'body' | 'totalRequests'>;
-  readonly metrics: { readonly jobs: Pick<PrimaryMetrics['jobs'], 'totals'> };
+/** Why the service is degraded; empty where it is not. Nothing else decides this. */
+export function degradedReasons({ clis, names, store }: ReasonSources): ReasonBody[] {
+  const ofClis = clis.flatMap((cli) => reasonsOfCli(cli.health.checks.current, openCircuits(cli, names)));
+  if (store.isUp) return ofClis;
+  const message = `the store (${store.kind}) is down: conversations and background jobs are refused`;
+  return [...ofClis, { part: 'store', name: store.kind, message }];
 }
 
-/** Makes one section of the body of GET /status. */
-export type Sections = { readonly [N in SectionName]: () => StatusBody[N] };
+/** `model`: null for the whole account. */
+type OpenCircuit = Pick<CircuitStatus, 'model' | 'until'> & { readonly reason: BreakerReason };
 
-/**
- * Composes what GET /status shows, from state alone, and with times instead of ages, so that nothing changes only because
- * time passes. `withNames`: names of clients and process ids of workers too.
- */
-export function liveSections(sources: LiveSources, withNames: boolean): Sections {
-  const { status, config, version, supervisor, room, runner, background, workers, clis, lastHour, metrics } = sources;
-  const nameOf = (client: string) => (withNames ? readClientId(client).name : null);
-  return {
-    service: () => ({
-      status: status.word,
-      reasons: [...status.reasons],
-      may_recheck: withNames && config.needsKey,
-      version,
-      started_at: status.startedAt,
-      drain_ends_at: supervisor.drainEndsAt === null ? null : timestamp(supervisor.drainEndsAt),
-    }),
-    slots: () => ({ max: room.limits.maxActive, running: runner.running.map((job) => runningBody(job, nameOf)) }),
-    queue: () => ({
-      max: room.limits.maxWaiting,
-      waiting: room.waiting,
-      full_since: status.pressure.queue_full_since,
-      refused_last_5_minutes: status.pressure.refused_last_5_minutes,
-      clients: waitingBodies(room, nameOf),
-    }),
-    background_jobs: () => background.load,
-    workers: () => (withNames ? workers.snapshot() : workers.snapshot().map(({ pid: _, ...worker }) => worker)),
-    cli_processes: () => countsOf(clis),
-    breaker: () => breakerBodyOf(clis),
-    checks: () => historyOf(clis, null).slice(-maxChecks).map(readinessBodyOf),
-    totals: () => ({ requests: lastHour.totalRequests, ...metrics.jobs.totals }),
-    last_hour: () => lastHour.body,
-  };
+/** What keeps all jobs of one CLI from being started, or those that name no model. */
+function openCircuits(cli: ModelCli, { choice, usual }: ReasonSources['names']): readonly OpenCircuit[] {
+  const isUsual = (model: string) => model === '' || (cli.name === usual.cli.name && model === usual.model);
+  const publicName = (model: string) => cli.publicName(model) || (choice.fallback ?? choice.label ?? 'default');
+  return cli.health.circuits.status.flatMap(({ state, model, reason, until }) => {
+    if (state !== 'open' || reason === null || !(model === null || isUsual(model))) return [];
+    return [{ model: model === null ? null : publicName(model), reason, until }];
+  });
 }
 
-type ShownName = (client: string) => string | null;
-
-function runningBody({ number, request, startedAt }: Job, nameOf: ShownName): StatusBody['slots']['running'][number] {
-  const { client, operation, model } = request;
-  return { job: number, client: nameOf(client), operation, model, started_at: timestamp(startedAt ?? 0) };
+/** A check that has failed only because of an open circuit says nothing beside that circuit. */
+function reasonsOfCli(entry: ReadinessEntry, open: readonly OpenCircuit[]): ReasonBody[] {
+  const circuits = open.map((circuit) => reasonOfCircuit(entry.cli, circuit));
+  const isSaid = entry.status === 'ready' || (entry.isHeld === true && circuits.length > 0);
+  return isSaid ? circuits : [reasonOfCheck(entry), ...circuits];
 }
 
-function waitingBodies({ waitingClients }: LiveSources['room'], nameOf: ShownName): StatusBody['queue']['clients'] {
-  const oldest = waitingClients.sort((a, b) => a.oldestAt - b.oldestAt).slice(0, maxClients);
-  return oldest.map(({ client, count, oldestAt, reason }) => ({
-    client: nameOf(client),
-    waiting: count,
-    oldest_since: timestamp(oldestAt),
-    reason,
-  }));
+function reasonOfCheck({ cli, status, error }: ReadinessEntry): ReasonBody {
+  const verdict = status === 'unknown' ? 'has not been checked yet' : 'is not ready';
+  const why = error === null ? '' : `: ${error}`;
+  return { part: 'cli', name: cli, message: `the model CLI ${cli} ${verdict}${why}` };
+}
+
+function reasonOfCircuit(cli: string, { model, reason, until }: OpenCircuit): ReasonBody {
+  const ends = until === null ? {} : { until: timestamp(until) };
+  const name = model ?? cli;
+  if (reason === 'auth')
+    return { part: 'cli', name, message: `the credential of the model CLI ${cli} is refused`, ...ends };
+  const what = model === null ? 'its quota' : `its quota for ${model}`;
+  return { part: 'quota', name, message: `the account of the model CLI ${cli} has used up ${what}`, ...ends };
 }

@@ -125,31 +125,35 @@ describe('the health', () => {
 });
 
 describe('the live status', () => {
-  const live = {
-    named: { sections: { slots: () => 'alice' }, feed: { watch: () => ['named'] } },
-    nameless: { sections: { slots: () => null }, feed: { watch: () => ['nameless'] } },
+  const feeds = {
+    named: { text: '{"slots":"alice"}', watch: () => ['named'] },
+    nameless: { text: '{"slots":null}', watch: () => ['nameless'] },
   };
 
   it('is told once, with names or without', async () => {
-    const { handlers } = createHandlers({ live, countRequests: async () => {} });
+    const { handlers } = createHandlers({ feeds, countRequests: async () => {} });
     expect(await handlers.status({ withNames: true })).toEqual({ text: '{"slots":"alice"}' });
     expect(await handlers.status({ withNames: false })).toEqual({ text: '{"slots":null}' });
   });
 
   it('counts what the workers have answered until now', async () => {
     const counted = { requests: 0 };
-    const sections = { totals: () => counted.requests };
+    const named = {
+      get text() {
+        return `{"totals":${counted.requests}}`;
+      },
+    };
     const countRequests = async () => {
       counted.requests = 7;
     };
-    const { handlers } = createHandlers({ live: { named: { sections } }, countRequests });
+    const { handlers } = createHandlers({ feeds: { named }, countRequests });
     expect(await handlers.status({ withNames: true })).toEqual({ text: '{"totals":7}' });
   });
 
   it('is told as it changes, with names or without', () => {
-    const { handlers } = createHandlers({ live });
-    const feeds = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
-    expect(feeds).toEqual([['named'], ['nameless']]);
+    const { handlers } = createHandlers({ feeds });
+    const watched = [true, false].map((withNames) => handlers.statusFeed({ withNames }, signal));
+    expect(watched).toEqual([['named'], ['nameless']]);
   });
 });
 

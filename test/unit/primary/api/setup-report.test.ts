@@ -1,59 +1,61 @@
-import { type SetupSources, setupReportOf } from '../../../../src/primary/api/setup-report.js';
-import { setupReport } from '../../../../src/shared/api/setup.js';
-import { loadConfig } from '../../../../src/shared/config/config.js';
-import type { ReadinessEntry } from '../../../../src/shared/health.js';
+import { askForTrial, trialQuestion } from '../../../../src/primary/api/setup-report.js';
+import { type Turn, unknownUsage } from '../../../../src/primary/cli/contract/adapter.js';
+import type { ModelCli } from '../../../../src/primary/cli/model-cli.js';
+import type { TextSink } from '../../../../src/primary/cli/process/open-turn.js';
+import { cliError } from '../../../../src/shared/errors.js';
+import { FakeClock } from '../../../support/fake-clock.js';
 
-const ready: ReadinessEntry = {
-  status: 'ready',
-  checkedAt: Date.UTC(2026, 0, 1),
-  durationMs: 40,
-  trigger: 'interval',
-  cli: 'demo',
-  adapter: 'demo',
-  version: '1.0',
-  error: null,
-};
+type Answering = (turn: Turn, sink: TextSink, signal: AbortSignal) => Promise<void>;
 
-async function reportWith(env: Record<string, string>, check: ReadinessEntry) {
-  const config = await loadConfig(env, async () => '');
-  const termination = { containments: { means: 'cgroup' }, fault: null };
-  const sources = {
-    config,
-    host: { termination },
-    url: 'http://127.0.0.1:5051',
-    keys: config.apiKeys.map(({ name }) => name),
-    checked: [{ command: ['/bin/model'], check }],
-    models: { count: 1, models: [{ id: 'eliza', name: 'Eliza', default: true }] },
-    warnings: ['beware'],
-  };
-  return setupReportOf(sources as unknown as SetupSources);
+/** A model CLI whose turns go as `answering` says. */
+function house(answering: Answering) {
+  const clock = new FakeClock();
+  const released: unknown[] = [];
+  const cli = {
+    publicName: (model: string | null) => model,
+    acquire: async () => ({
+      turn: async (turn: Turn, sink: TextSink, signal: AbortSignal) => {
+        await answering(turn, sink, signal);
+        return { type: 'turn-end', text: null, model: null, usage: unknownUsage };
+      },
+      release: async (kept: unknown) => void released.push(kept),
+    }),
+  } as unknown as ModelCli;
+  return { clock, released, ask: () => askForTrial({ cli, adapterModel: 'big', label: 'big' }, 1000, clock) };
 }
 
-describe('The report of the set-up', () => {
-  it('tells what is in force, as its schema says, and keys by their names', async () => {
-    const report = await reportWith({ MODEL_API_KEY: 'a-secret-of-thirty-two-characters' }, ready);
-    expect(setupReport.parse(report)).toEqual(report);
-    expect(report).toMatchObject({
-      keys: ['default'],
-      needs_key: true,
-      model_cli: { adapter: 'demo', command: ['/bin/model'], version: '1.0', ready: true, error: null },
-      models: [{ id: 'eliza', default: true }],
-      termination: { means: 'cgroup', no_cgroup: null },
-      store: { kind: 'memory', place: null },
-      warnings: ['beware'],
+describe('the question of a check', () => {
+  it('is answered by the default model, with its times', async () => {
+    const { clock, released, ask } = house(async (turn, sink) => {
+      expect(turn).toMatchObject({ text: trialQuestion, model: 'big', system: null, history: [] });
+      await clock.advance(300);
+      sink.write('Hel');
+      await clock.advance(100);
+      sink.write('lo.');
     });
-    expect(JSON.stringify(report)).not.toContain('secret');
+    const figures = { first_delta_ms: 300, deltas: 2, duration_ms: 400 };
+    expect(await ask()).toEqual({ question: trialQuestion, answer: 'Hello.', model: 'big', ...figures, error: null });
+    expect(released).toEqual([null]);
   });
 
-  it('tells where conversations are kept', async () => {
-    const { store } = await reportWith({ MODEL_API_STORE: 'sqlite:/var/lib/prompt-relay/store.db' }, ready);
-    expect(store).toEqual({ kind: 'sqlite', place: '/var/lib/prompt-relay/store.db' });
+  it('fails with its class, its message and what the program wrote', async () => {
+    const { released, ask } = house(() => Promise.reject(cliError('crashed', 'it crashed', { stderr: 'no model' })));
+    expect(await ask()).toMatchObject({
+      answer: null,
+      first_delta_ms: null,
+      error: 'cli_error (crashed): it crashed: no model',
+    });
+    expect(released).toEqual([null]);
   });
 
-  it.each<[string, Partial<ReadinessEntry>, string | null]>([
-    ['the fault that the last check has found', { status: 'not_ready', error: 'not logged in' }, 'not logged in'],
-    ['that there was none yet', { status: 'unknown', checkedAt: null }, 'no readiness check has ended yet'],
-  ])('tells %s', async (_, check, error) => {
-    expect((await reportWith({}, { ...ready, ...check })).model_cli).toMatchObject({ ready: false, error });
+  it('fails after the time that a job may take', async () => {
+    const { clock, ask } = house((_, __, signal) => {
+      const aborted = new Promise<void>((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+      void clock.advance(1000);
+      return aborted;
+    });
+    expect(await ask()).toMatchObject({ error: expect.stringMatching(/^timeout: .* 1000 ms/) });
   });
 });

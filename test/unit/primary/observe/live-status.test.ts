@@ -1,17 +1,18 @@
-import { type LiveSources, liveSections } from '../../../../src/primary/observe/status.js';
-import { statusOf } from '../../../../src/primary/observe/status-feed.js';
-import { statusBody } from '../../../../src/shared/api/status.js';
-import { timestamp } from '../../../../src/shared/clock.js';
+import { Status, type StatusSources } from '../../../../src/primary/observe/status.js';
+import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
+import { type StatusBody, statusBody } from '../../../../src/shared/api/status.js';
+import { FakeClock } from '../../../support/fake-clock.js';
 import { jobRequest } from '../../../support/job-records.js';
 
 const at = Date.UTC(2026, 0, 1);
 
 const cli = {
+  name: 'demo',
   pool: { counts: () => ({ standby: 1, live: 0, busy: 2, stopping: 0 }) },
   health: {
     circuits: { status: [{ state: 'closed', model: null, reason: null, since: null, until: null }] },
     windows: { current: [] },
-    checks: { history: (): unknown[] => [] },
+    checks: { current: { status: 'ready' }, history: (): unknown[] => [] },
   },
 };
 
@@ -20,20 +21,18 @@ const ofJobs = {
   ...{ first_deltas: 4, first_delta_seconds: 0.5 },
 };
 
-function statusWith(withNames: boolean, sources: object = {}) {
+const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 3, fullSince: null };
+
+function statusWith(withNames: boolean, sources: object = {}): StatusBody {
+  const clock = new FakeClock();
   const all = {
-    status: {
-      word: 'ok',
-      reasons: [],
-      pressure: { queue_full_since: null, refused_last_5_minutes: 4 },
-      startedAt: '2026-01-01T00:00:00.000Z',
-    },
+    host: { clock, product: { version: '1.2.3', commit: 'abc' } },
     config: { needsKey: true },
-    version: '1.2.3',
-    supervisor: { drainEndsAt: null },
+    supervisor: { phase: 'ready', drainEndsAt: null },
+    names: { choice: { fallback: null, label: null }, usual: { cli, model: null } },
+    store: { kind: 'redis', isUp: true },
     room: {
-      limits: { maxActive: 2, maxWaiting: 100 },
-      waiting: 3,
+      ...room,
       waitingClients: [
         { client: 'key bob', count: 1, oldestAt: at + 2000, reason: 'slot' },
         { client: 'key alice/anna', count: 2, oldestAt: at + 1000, reason: 'slot' },
@@ -48,11 +47,12 @@ function statusWith(withNames: boolean, sources: object = {}) {
     background: { load: { max: 1000, waiting: 12, running: 1 } },
     workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
     clis: [cli],
-    lastHour: { body: [], totalRequests: 9 },
+    lastHour: { body: [], totalRequests: 9, recentlyRefused: 4 },
     metrics: { jobs: { totals: ofJobs } },
     ...sources,
   };
-  return statusOf(liveSections(all as unknown as LiveSources, withNames));
+  const status = new Status(all as unknown as StatusSources);
+  return JSON.parse(new StatusFeed(status.live(withNames), clock).text) as StatusBody;
 }
 
 const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, job_ms: null };
@@ -60,7 +60,7 @@ const minute = { requests: 1, errors: 0, jobs: 0, failed_jobs: 0, refused: 0, jo
 describe('The live status', () => {
   it('shows who runs, who waits and since when, as its schema says', () => {
     const status = statusWith(true, {
-      lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9 },
+      lastHour: { body: [{ at: '2026-01-01T00:00:00.000Z', ...minute }], totalRequests: 9, recentlyRefused: 4 },
     });
     expect(statusBody.parse(status)).toEqual(status);
     expect(status.totals).toEqual({ requests: 9, ...ofJobs });
@@ -115,15 +115,17 @@ describe('The live status', () => {
   });
 
   it('says why the service is degraded, and since when the queue is full', () => {
-    const reasons = [{ part: 'store', name: 'redis', message: 'the store is down' }];
-    const pressure = { queue_full_since: '2026-01-01T00:00:00.000Z', refused_last_5_minutes: 4 };
-    const status = statusWith(false, { status: { word: 'degraded', reasons, pressure, startedAt: timestamp(at) } });
+    const message = 'the store (redis) is down: conversations and background jobs are refused';
+    const reasons = [{ part: 'store', name: 'redis', message }];
+    const full = { room: { ...room, fullSince: at, waitingClients: [] } };
+    const status = statusWith(false, { store: { kind: 'redis', isUp: false }, ...full });
     expect(statusBody.parse(status)).toEqual(status);
+    expect(status.service.status).toBe('degraded');
     expect([status.service.reasons, status.queue.full_since]).toEqual([reasons, '2026-01-01T00:00:00.000Z']);
   });
 
   it('tells until when a drain may last', () => {
-    const { service } = statusWith(true, { supervisor: { drainEndsAt: at + 30_000 } });
+    const { service } = statusWith(true, { supervisor: { phase: 'draining', drainEndsAt: at + 30_000 } });
     expect(service.drain_ends_at).toBe('2026-01-01T00:00:30.000Z');
   });
 
@@ -135,10 +137,9 @@ describe('The live status', () => {
       count: 1,
       oldestAt: at - index,
     }));
-    const room = { limits: { maxActive: 2, maxWaiting: 100 }, waiting: 60, waitingClients: crowd };
     const status = statusWith(true, {
-      room,
-      clis: [{ ...cli, health: { ...cli.health, checks: { history: () => checks } } }],
+      room: { ...room, waiting: 60, waitingClients: crowd },
+      clis: [{ ...cli, health: { ...cli.health, checks: { ...cli.health.checks, history: () => checks } } }],
     });
     expect(status.queue.clients).toHaveLength(50);
     expect(status.queue.clients[0]?.client).toBe('59');

@@ -1,5 +1,5 @@
 import type { CircuitStatus } from '../../../../src/primary/health/circuit.js';
-import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/reasons.js';
+import { degradedReasons, type ReasonSources } from '../../../../src/primary/observe/status.js';
 import type { ReadinessEntry } from '../../../../src/shared/health.js';
 
 const until = Date.UTC(2026, 0, 2);
@@ -28,7 +28,7 @@ function reasons({ checks = [check('claude')], open = [], store = { kind: 'memor
   const [cli] = clis;
   if (cli === undefined) throw new Error('there is no CLI');
   const names = { choice: { fallback: 'opus', label: 'opus' }, usual: { cli, model: 'opus' } };
-  return degradedReasons({ clis, names, store });
+  return degradedReasons({ clis, names, store } as unknown as ReasonSources);
 }
 
 describe('Why a service is degraded', () => {

@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import {
+  type SetupSources,
+  Status,
+  type StatusSources,
+  setupReportOf,
+} from '../../../../src/primary/observe/status.js';
+import { StatusFeed } from '../../../../src/primary/observe/status-feed.js';
+import { FakeClock } from '../../../support/fake-clock.js';
+import { root } from '../../../support/sources.js';
+
+const at = Date.UTC(2026, 0, 1);
+const closed = { state: 'closed', model: null, reason: null, since: null, until: null };
+const ready = { status: 'ready', checkedAt: at, durationMs: 40, trigger: 'start', version: '1.0', error: null };
+
+function cliOf(name: string, check: object, status: readonly object[], windows: readonly object[]) {
+  const current = { ...ready, cli: name, adapter: name, ...check };
+  return {
+    name,
+    adapter: { name, command: [`/bin/${name}`] },
+    program: { version: '1.0' },
+    publicName: (model: string | null) => (model === null ? name : `${name}/${model}`),
+    pool: { counts: () => ({ standby: 1, live: 2, busy: 3, stopping: 4 }) },
+    health: { circuits: { status }, windows: { current: windows }, checks: { current, history: () => [current] } },
+  };
+}
+
+const open = { state: 'open', model: 'opus', reason: 'quota', since: at, until: at + 1000 };
+const windows = [{ name: 'five_hour', status: 'rejected', utilization: 1, resetsAt: at + 1000 }];
+const claude = cliOf('claude', {}, [closed, open], windows);
+const notReady = { status: 'not_ready', error: 'not logged in', checkedAt: at + 5 };
+const codex = cliOf('codex', notReady, [{ ...closed, state: 'open', reason: 'auth' }], []);
+
+/** The bodies of all routes that show the same state, of a service with these CLIs. */
+function bodiesOf(clis: readonly object[]) {
+  const clock = new FakeClock();
+  const termination = { containments: { means: 'cgroup' }, fault: null };
+  const queue = { limits: { maxActive: 4, maxWaiting: 100 }, fullSince: at };
+  const sources = {
+    supervisor: { phase: 'ready', drainEndsAt: null },
+    room: { active: 2, waiting: 5, ...queue, waitingClients: [{ client: 'key bob', count: 1, oldestAt: at }] },
+    lastHour: { recentlyRefused: 7, body: [], totalRequests: 9 },
+    metrics: { jobs: { rejected: 6, queueTimeouts: 1, totals: { jobs: 8 } } },
+    runner: {
+      running: [
+        { number: 7, request: { client: 'key al', operation: 'ask', model: null }, startedAt: at, executionMs: 9 },
+      ],
+    },
+    background: { load: { max: 10, waiting: 1, running: 1 } },
+    workers: { snapshot: () => [{ id: 1, pid: 42, state: 'ready', restarts: 0 }] },
+    clis,
+    names: { choice: { fallback: 'opus', label: 'opus' }, usual: { cli: claude, model: 'opus' } },
+    store: { kind: 'sqlite', isUp: false },
+    config: {
+      ...{ strictHealth: false, needsKey: true, socketPath: null, localUsers: 'off', allowedUsers: [], workers: 2 },
+      ...{ maxConcurrent: 4, maxQueue: 100, queueTimeoutMs: 1, executionMs: 2, store: { kind: 'sqlite', path: '/x' } },
+    },
+    host: { clock, product: { version: '1.2.3', commit: 'abc' }, termination },
+  };
+  const status = new Status(sources as unknown as StatusSources);
+  const models = { count: 1, models: [{ id: 'opus', name: 'Opus', default: true, alias_of: 'x' }] };
+  const commandOf = ({ adapter }: typeof claude) => adapter.command;
+  const ofSetup = { ...sources, url: 'http://host', keys: ['bob'], commandOf, models, warnings: ['beware'] };
+  return {
+    health: status.health(true),
+    history: status.history(null, false),
+    status: JSON.parse(new StatusFeed(status.live(true), clock).text),
+    version: { ...status.version(), node: 'v0' },
+    setup: setupReportOf(ofSetup as unknown as SetupSources),
+  };
+}
+
+it('The bodies of the routes that show the state are written as they always were, member by member', () => {
+  const bodies = { oneCli: bodiesOf([claude]), twoClis: bodiesOf([claude, codex]) };
+  const golden = readFileSync(join(root, 'test/unit/primary/observe/status-bodies.json'), 'utf8');
+  expect(JSON.stringify(bodies)).toBe(JSON.stringify(JSON.parse(golden)));
+});
