@@ -17,7 +17,10 @@ const report = z.object({
     z.object({
       url: z.string(),
       functions: z.array(
-        z.object({ functionName: z.string(), ranges: z.tuple([z.object({ count: z.number() })]).rest(z.unknown()) }),
+        z.object({
+          functionName: z.string(),
+          ranges: z.tuple([z.object({ startOffset: z.number(), count: z.number() })]).rest(z.unknown()),
+        }),
       ),
     }),
   ),
@@ -41,8 +44,8 @@ export class Executions {
     const files = await this.#take();
     const names = files.flatMap(({ result }) =>
       result
-        // The first function of a script is its top level, which ran when it was loaded.
-        .filter(({ functions }) => functions.slice(1).some(({ ranges: [whole] }) => whole.count > 0))
+        // The function at the begin of a script is its top level: it runs when the script is loaded.
+        .filter(({ functions }) => functions.some(({ ranges: [whole] }) => whole.startOffset > 0 && whole.count > 0))
         .map(({ url }) => url),
     );
     const start = pathToFileURL(join(root, 'dist', 'src')).href;
