@@ -1,4 +1,4 @@
-import type { RedisStore } from '../../src/primary/hosts/redis-store.js';
+import type { RedisStore } from '../../src/primary/hosts/hosts.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { openRedisAt } from '../../test/support/redis-server.js';
 import { acceptedJob, answerOf, endedAt } from '../../test/support/shared-jobs.js';

@@ -107,7 +107,7 @@ describe('The imports', () => {
       target.startsWith('src/command/') ||
       target.startsWith('src/shared/') ||
       (source.name === 'src/command/verbs/serve' && target === 'src/primary/main') ||
-      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/offline'); // a file that no service has open
+      (source.name === 'src/command/verbs/store' && target === 'src/primary/store/open'); // a file that no service has open
     const leaves = (source: Source, target: string) => isIn('command')(source) && !isAllowed(source, target);
     const enters = (source: Source, target: string) => !isIn('command')(source) && target.startsWith('src/command/');
     expect(importsThat((source, target) => leaves(source, target) || enters(source, target))).toEqual([]);
@@ -223,7 +223,7 @@ describe('The imports', () => {
       /^src\/primary\/store\/(?!contract\/)/.test(target) && !isIn('primary/store')(source);
     const openers = new Set(importsThat(opens).filter((each) => !each.includes('/redis/')));
     expect([...openers].toSorted()).toEqual([
-      'src/command/verbs/store.ts imports src/primary/store/offline', // a file that no service has open
+      'src/command/verbs/store.ts imports src/primary/store/open', // a file that no service has open
       'src/primary/main.ts imports src/primary/store/open',
     ]);
   });

@@ -1,5 +1,6 @@
+import type { SharedJobs } from '../../src/primary/hosts/redis-jobs.js';
 import { AnswerLog } from '../../src/primary/jobs/event-log.js';
-import type { AcceptedJob, EndedJob, JobStore, SharedJobs } from '../../src/primary/store/contract/jobs.js';
+import type { AcceptedJob, EndedJob, JobStore } from '../../src/primary/store/contract/jobs.js';
 import type { JobRequest } from '../../src/shared/job.js';
 import { jobDone, jobFailed, jobRequest } from './job-records.js';
 import type { StorePlaceForTests } from './store-contract.js';
@@ -37,7 +38,7 @@ async function restored(jobs: JobStore): Promise<AcceptedJob[]> {
   const all: AcceptedJob[] = [];
   for await (const job of jobs.restore(now + 5000)) all.push(job);
   if (!('take' in jobs)) return all;
-  const shared = jobs as SharedJobs;
+  const shared = jobs as JobStore & SharedJobs;
   for (let job = await shared.take('next'); job !== null; job = await shared.take('next')) all.push(job);
   return all;
 }

@@ -2,7 +2,8 @@ import { ConversationStore } from '../../src/primary/conversations/conversation-
 import { type ConversationTurn, TurnRecord } from '../../src/primary/conversations/conversation-turn.js';
 import { KeptConversations } from '../../src/primary/conversations/kept-conversations.js';
 import { ConversationReplica } from '../../src/primary/hosts/conversation-replica.js';
-import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
+import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
+import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import { systemClock } from '../../src/shared/clock.js';
 import type { TranscriptPart } from '../../src/shared/ipc/protocol.js';
 import type { Image } from '../../src/shared/job.js';
@@ -27,7 +28,7 @@ export class KeptRun {
   constructor(
     journal: ConversationJournal,
     limits: Partial<typeof usualLimits> = {},
-    shared: SharedStore | null = null,
+    shared: SharedConversations | null = null,
   ) {
     this.journal = journal;
     this.store = new ConversationStore({ ...usualLimits, ...limits }, systemClock, (cause, id) => {

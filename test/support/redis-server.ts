@@ -1,9 +1,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { Redis } from 'ioredis';
+import { openRedis, type RedisStore } from '../../src/primary/hosts/hosts.js';
 import type { RedisLimits } from '../../src/primary/hosts/redis-conversations.js';
 import type { RedisJobLimits } from '../../src/primary/hosts/redis-jobs.js';
-import { openRedis, type RedisStore } from '../../src/primary/hosts/redis-store.js';
 import { systemClock } from '../../src/shared/clock.js';
 import { type RedisPlace, storePlace } from '../../src/shared/config/store-place.js';
 import { type TemporaryFolder, temporaryFolder } from './folder.js';

@@ -1,4 +1,5 @@
-import type { ConversationJournal, SharedStore } from '../../src/primary/store/contract/conversations.js';
+import type { SharedConversations } from '../../src/primary/hosts/redis-conversations.js';
+import type { ConversationJournal } from '../../src/primary/store/contract/conversations.js';
 import type { Store } from '../../src/primary/store/contract/store.js';
 import { delay, systemClock } from '../../src/shared/clock.js';
 import { KeptRun, usualLimits } from './kept.js';
@@ -14,7 +15,7 @@ const odd = "ü🚀\u0000 \u2028 “quoted” \\ '); DROP TABLE turns; --";
 
 /** One service after the other on one store. */
 /** Of several hosts. */
-type SharedJournal = ConversationJournal & SharedStore;
+type SharedJournal = ConversationJournal & SharedConversations;
 
 class Services {
   readonly #place: StorePlaceForTests;

@@ -109,7 +109,7 @@ const actions: Readonly<Record<string, StoreAction>> = {
   },
 };
 
-type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/offline.js')['openOffline']>>>;
+type Offline = NonNullable<Awaited<ReturnType<typeof import('../../primary/store/open.js')['openOffline']>>>;
 
 /** null where there is no file that can be worked on here: a service has it, or it is not known. */
 async function onFile<T>(
@@ -117,10 +117,10 @@ async function onFile<T>(
   args: CommandArguments,
   { clock }: CommandContext,
   work: (file: Offline) => Promise<T>,
-  purpose: 'look' | 'purge' = 'look',
+  purpose: 'read' | 'purge' = 'read',
 ): Promise<T | null> {
   if (path === null || args.value('url') !== undefined) return null;
-  const { openOffline } = await import('../../primary/store/offline.js');
+  const { openOffline } = await import('../../primary/store/open.js');
   const file = await openOffline(path, clock, purpose);
   if (file === null) return null;
   try {
@@ -136,7 +136,7 @@ async function verifyFile(
   args: CommandArguments,
   context: CommandContext,
 ): Promise<StoreReport | null> {
-  const { expiryAt } = await import('../../primary/store/offline.js');
+  const { expiryAt } = await import('../../primary/store/open.js');
   return onFile(path, args, context, ({ upkeep }) => upkeep.verify(expiryAt(context.clock.now(), settings)));
 }
 

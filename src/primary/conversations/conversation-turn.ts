@@ -3,10 +3,10 @@ import type { ConversationSnapshot } from '../../shared/conversation.js';
 import type { Image, JobRequest } from '../../shared/job.js';
 import type { Turn } from '../cli/contract/adapter.js';
 import type { ConversationState } from '../cli/process/cli-process.js';
-import type { ConversationJournal, TurnChange, TurnLock } from '../store/contract/conversations.js';
+import type { ConversationJournal, TurnChange } from '../store/contract/conversations.js';
 import type { Conversation, TurnInLine } from './conversation.js';
 import type { ConversationStore } from './conversation-store.js';
-import { noLock, type TurnGate } from './turn-gate.js';
+import { noLock, type TurnGate, type TurnLock } from './turn-gate.js';
 
 /** A message and its answer. */
 const messagesOfTurn = 2;

@@ -1,6 +1,16 @@
 import type { JobRequest } from '../../shared/job.js';
-import type { TurnLock } from '../store/contract/conversations.js';
 import type { ConversationTurn } from './conversation-turn.js';
+
+/** The right to change a conversation that no other host has meanwhile. */
+export interface TurnLock {
+  /** null: no other host can have the conversation. */
+  readonly token: number | null;
+  /** `listener` is called when another host has the lock, or may have it. There is one listener. */
+  onLost(listener: (reason: Error) => void): void;
+  release(): void;
+  /** The commit has released it. */
+  spent(): void;
+}
 
 /** What a turn waits for beside the turns before it on this host: the turns of other hosts on the same conversation. */
 export interface TurnGate {

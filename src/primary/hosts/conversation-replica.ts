@@ -6,7 +6,7 @@ import { notFound, unusable } from '../conversations/conversation-limits.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { ConversationTurn } from '../conversations/conversation-turn.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
-import type { SharedState, SharedStore } from '../store/contract/conversations.js';
+import type { SharedConversations, SharedState } from './redis-conversations.js';
 import { TurnLocks } from './turn-locks.js';
 
 /**
@@ -15,12 +15,17 @@ import { TurnLocks } from './turn-locks.js';
  */
 export class ConversationReplica implements TurnGate {
   readonly #copies: ConversationStore;
-  readonly #store: SharedStore;
+  readonly #store: SharedConversations;
   readonly #locks: TurnLocks;
   readonly #onStale: (id: string) => void;
 
   /** `onStale` is called for a conversation that another host has continued. */
-  constructor(copies: ConversationStore, store: SharedStore, clock: Clock, onStale: (id: string) => void = () => {}) {
+  constructor(
+    copies: ConversationStore,
+    store: SharedConversations,
+    clock: Clock,
+    onStale: (id: string) => void = () => {},
+  ) {
     this.#copies = copies;
     this.#onStale = onStale;
     this.#store = store;

@@ -2,13 +2,25 @@ import type { Clock } from '../../shared/clock.js';
 import type { Config } from '../../shared/config/config.js';
 import type { RedisPlace } from '../../shared/config/store-place.js';
 import type { JobRequest } from '../../shared/job.js';
+import { quarterOf } from '../access/client-bounds.js';
 import type { ConversationStore } from '../conversations/conversation-store.js';
 import type { BackgroundJobs } from '../jobs/background-jobs.js';
+import { maxWaitingBytes } from '../jobs/background-room.js';
+import type { Store, StoreObserver } from '../store/contract/store.js';
 import { ConversationReplica } from './conversation-replica.js';
 import { JobPuller } from './job-puller.js';
-import { openRedis, type RedisStore, sharedLimits } from './redis-store.js';
+import { JobMessages, JobQueue } from './job-queue.js';
+import { RedisAnswers } from './redis-answers.js';
+import { RedisConnection } from './redis-connection.js';
+import { RedisConversations, type RedisLimits } from './redis-conversations.js';
+import { RedisUsage, RedisWindows } from './redis-counters.js';
+import { type RedisJobLimits, RedisJobs } from './redis-jobs.js';
+import { linkTo, readScripts } from './redis-link.js';
+import { RedisUpkeep } from './redis-upkeep.js';
 import { RemoteJobs } from './remote-jobs.js';
 
+/** The service waits no longer for Redis when it starts. */
+const firstAnswerMs = 2000;
 /** How often this host says that it lives. */
 const renewMs = 2000;
 
@@ -47,4 +59,64 @@ export class Hosts {
   start(): void {
     this.#clock.every(renewMs, () => this.store.jobs.renew(this.#clock.now()).catch(() => {})); // the next time does it
   }
+}
+
+/** The store of all hosts that use the same Redis. */
+export class RedisStore implements Store {
+  readonly kind = 'redis';
+  readonly conversations: RedisConversations;
+  readonly jobs: RedisJobs;
+  readonly answers: RedisAnswers;
+  readonly usage: RedisUsage;
+  readonly windows: RedisWindows;
+  readonly upkeep: RedisUpkeep;
+  readonly #redis: RedisConnection;
+  #isClosed = false;
+
+  constructor(redis: RedisConnection, jobs: RedisJobs, limits: RedisLimits, clock: Clock) {
+    this.#redis = redis;
+    this.jobs = jobs;
+    this.conversations = new RedisConversations(redis, limits, clock);
+    this.usage = new RedisUsage(redis, clock);
+    this.answers = new RedisAnswers(redis, clock);
+    this.windows = new RedisWindows(redis);
+    this.upkeep = new RedisUpkeep(redis, limits.ttlMs);
+  }
+
+  get isUp(): boolean {
+    return this.#redis.isUp;
+  }
+
+  observe(observer: StoreObserver): void {
+    this.#redis.observe(observer);
+  }
+
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.answers.close();
+    await this.jobs.close();
+    this.#redis.close();
+  }
+}
+
+/** What hosts that share a store have to agree on. */
+export interface RedisStoreLimits extends RedisLimits {
+  readonly jobs: RedisJobLimits;
+}
+
+export function sharedLimits(
+  config: Pick<Config, 'conversationTtlMs' | 'maxConversations' | 'maxJobs' | 'jobTtlMs'>,
+): RedisStoreLimits {
+  const { conversationTtlMs: ttlMs, maxConversations, maxJobs, jobTtlMs } = config;
+  const jobs = { maxJobs, maxBytes: maxWaitingBytes, ttlMs: jobTtlMs };
+  return { jobs, ttlMs, maxConversations, clientShare: quarterOf(maxConversations) };
+}
+
+/** A Redis that cannot be reached may be there in a moment: the service starts without it. */
+export async function openRedis(place: RedisPlace, clock: Clock, limits: RedisStoreLimits): Promise<RedisStore> {
+  const redis = new RedisConnection(linkTo(place, await readScripts()), place.prefix, clock);
+  await redis.opened(firstAnswerMs);
+  const jobs = new RedisJobs(redis, new JobQueue(place, clock), new JobMessages(place, clock), limits.jobs, clock);
+  return new RedisStore(redis, jobs, limits, clock);
 }

@@ -1,6 +1,7 @@
 import type { Clock } from '../../shared/clock.js';
 import type { BackgroundJob, BackgroundJobs } from '../jobs/background-jobs.js';
-import { patienceMs, type SharedJobs } from '../store/contract/jobs.js';
+import { patienceMs } from '../jobs/waiting-room.js';
+import type { SharedJobs } from './redis-jobs.js';
 
 /** A job that can't start here may start on another host meanwhile, or here after this time. */
 const restMs = 1000;

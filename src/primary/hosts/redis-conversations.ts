@@ -2,19 +2,18 @@ import { randomUUID } from 'node:crypto';
 import type { Clock } from '../../shared/clock.js';
 import type { ConversationPage, ConversationSnapshot } from '../../shared/conversation.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
+import type { Image } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import { checkForkPoint, notFound } from '../conversations/conversation-limits.js';
 import { titleOf } from '../conversations/transcript.js';
 import type {
   ConversationChange,
   ConversationJournal,
-  SharedState,
-  SharedStore,
   StoredConversation,
+  StoredTurn,
   TurnChange,
 } from '../store/contract/conversations.js';
-import { stored } from '../store/contract/stored-text.js';
-import { bytesOfText, encodeTurn, listedConversation, readConversation, snapshotOf } from './conversation-records.js';
+import { type StoredText, stored } from '../store/contract/stored-text.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
 import type { ScriptArguments, ScriptReply } from './redis-link.js';
@@ -22,6 +21,13 @@ import type { ScriptArguments, ScriptReply } from './redis-link.js';
 /** A host that stalls for longer, or dies, loses its turn. It renews the lock three times in this time. */
 const lockMs = 10_000;
 const ticksPerMs = 100;
+/** Turns are read in pieces of about so many bytes, as far as those before tell; then others are answered. */
+const pieceBytes = 1024 * 1024;
+const firstCount = 4;
+const maxCount = 1000;
+/** A text of so many bytes stays in memory as bytes. */
+const minBufferBytes = 4096;
+const lineEnd = 0x0a;
 
 export interface RedisLimits {
   readonly ttlMs: number;
@@ -30,6 +36,15 @@ export interface RedisLimits {
   readonly clientShare: number;
 }
 
+/** The length of a conversation, and the token of its turn lock if the caller has it; null: another host has it. */
+export interface SharedState {
+  readonly messageCount: number;
+  readonly token: number | null;
+}
+
+/** Conversations that several hosts use, one turn at a time. */
+export type SharedConversations = Omit<RedisConversations, 'restore' | 'commit' | 'remove' | 'forget'>;
+
 /** A commit that may have been done, and its name in Redis. */
 interface OpenCommit {
   readonly change: TurnChange;
@@ -37,7 +52,7 @@ interface OpenCommit {
 }
 
 /** Owns the conversations in Redis. A commit without an answer is undone before Redis is used again. */
-export class RedisConversations implements ConversationJournal, SharedStore {
+export class RedisConversations implements ConversationJournal {
   readonly lockMs = lockMs;
   readonly #redis: RedisConnection;
   readonly #limits: RedisLimits;
@@ -56,10 +71,12 @@ export class RedisConversations implements ConversationJournal, SharedStore {
     redis.onBack(() => this.#releaseAll());
   }
 
+  /** Calls `listener` when a turn was not stored because its conversation is gone. There is one listener. */
   onGone(listener: (id: string) => void): void {
     this.#onGone = listener;
   }
 
+  /** Calls `listener` when stored conversations may have been lost. There is one listener. */
   onReset(listener: () => void): void {
     this.#redis.onConnected(listener);
   }
@@ -91,6 +108,7 @@ export class RedisConversations implements ConversationJournal, SharedStore {
   /** Redis forgets by itself: each conversation has a time to live. */
   forget(): void {}
 
+  /** null if the client has no such conversation. */
   async enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null> {
     const args = { id, client, wantsLock: wantsLock ? 1 : 0, lockTicks: lockMs * ticksPerMs };
     const { verdict, rest } = await this.#redis.run('enter', 'conversations.enter', args);
@@ -99,17 +117,20 @@ export class RedisConversations implements ConversationJournal, SharedStore {
     return { messageCount: messageCount ?? 0, token: token || null };
   }
 
+  /** Whether the lock still has this token; also true if the conversation is gone. */
   async renew(id: string, token: number): Promise<boolean> {
     const args = { id, token, lockTicks: lockMs * ticksPerMs };
     return (await this.#redis.run('enter', 'conversations.renew', args)).verdict !== 'stale';
   }
 
+  /** Releases the lock when Redis is able to. */
   release(id: string, token: number): void {
     this.#redis.run('enter', 'conversations.renew', { id, token, lockTicks: 0 }).catch(() => {
       if (!this.#redis.isUp) this.#toRelease.push({ id, token }); // else it expires
     });
   }
 
+  /** Its turns, without those of its first messages; null if it is gone. */
   read(id: string, from: number): Promise<StoredConversation | null> {
     return readConversation(this.#redis, id, from);
   }
@@ -136,10 +157,12 @@ export class RedisConversations implements ConversationJournal, SharedStore {
     if (client !== null) await this.drop(id, String(client));
   }
 
+  /** Whether it existed. */
   async drop(id: string, client: string): Promise<boolean> {
     return (await this.#redis.run('remove', 'conversations.remove', { id, client })).verdict === 'ok';
   }
 
+  /** Also rejects with `not_found`, and with `validation_error` for a number that is not the end of a turn. */
   async fork(origin: string, client: string, messageCount: number | null): Promise<ConversationSnapshot> {
     const [id, now] = [newId(), this.#clock.now()];
     const args = { id, client, origin, messages: messageCount ?? '', at: now, ...this.#limits };
@@ -183,4 +206,79 @@ function staleTurn(): RelayError {
   const message =
     'the turn was not kept: this host lost its turn lock, and the conversation may have gone on elsewhere';
   return new RelayError('store_unavailable', message, { retryAfterSeconds: 1 });
+}
+
+type ListedInRedis = ConversationPage['conversations'][number] & { readonly activity: number };
+
+/** `figures`: messages, tokens, time of creation, and time of the last activity. */
+function snapshotOf(id: string, figures: readonly unknown[], ttlMs: number): ConversationSnapshot {
+  const [messageCount = 0, tokensUsed = 0, createdAt = 0, lastActivityAt = 0] = figures.map(Number);
+  return { id, messageCount, tokensUsed, createdAt, lastActivityAt, expiresAt: lastActivityAt + ttlMs };
+}
+
+/** `row`: the id, its place in the order of activity, the figures as above, and the title. */
+function listedConversation([id, activity, ...row]: readonly Buffer[], ttlMs: number): ListedInRedis {
+  return { ...snapshotOf(String(id), row.slice(0, 4), ttlMs), title: String(row[4]), activity: Number(activity) };
+}
+
+/** The turns without those of the first `from` messages; null where the conversation is gone. */
+async function readConversation(redis: RedisConnection, id: string, from: number): Promise<StoredConversation | null> {
+  const fields = ['client', 'system', 'created', 'active', 'count'];
+  const row = (await redis.call('read', 'HMGET', redis.key('conversation', id), ...fields)) as (Buffer | null)[];
+  const [client, system, ...figures] = row;
+  if (!client || !system) return null;
+  const [createdAt = 0, lastActivityAt = 0, messageCount = 0] = figures.map(Number);
+  const turns = await readTurns(redis, redis.key('turns', id), from / 2, messageCount / 2);
+  if (turns === null) return null;
+  const text = system.toString('latin1', 0, 1) === '+' ? storedText(system.subarray(1)) : null;
+  return { id, client: String(client), system: text, createdAt, lastActivityAt, turns };
+}
+
+/** null where there are fewer: the conversation was removed meanwhile. */
+async function readTurns(redis: RedisConnection, key: string, from: number, to: number): Promise<StoredTurn[] | null> {
+  const read: StoredTurn[] = [];
+  let bytes = 0;
+  for (let next = from; next < to; next = from + read.length) {
+    const usualBytes = Math.max(1, bytes / Math.max(1, read.length));
+    const count = bytes === 0 ? firstCount : Math.ceil(Math.min(maxCount, pieceBytes / usualBytes));
+    const last = Math.min(next + count, to) - 1;
+    const piece = (await redis.call('read', 'LRANGE', key, next, last)) as Buffer[];
+    if (piece.length === 0) return null;
+    bytes += piece.reduce((sum, turn) => sum + turn.length, 0);
+    read.push(...piece.map(decodeTurn));
+  }
+  return read;
+}
+
+/** A line of three numbers (tokens in all, bytes of the images and of the question), then all three texts. */
+function encodeTurn({ user, assistant, images, totalTokens }: TurnChange): Buffer {
+  const shown = Buffer.from(images.length === 0 ? '' : JSON.stringify(images));
+  const question = Buffer.from(user);
+  const line = Buffer.from(`${totalTokens} ${shown.length} ${question.length}\n`);
+  return Buffer.concat([line, shown, question, Buffer.from(assistant)]);
+}
+
+function decodeTurn(turn: Buffer): StoredTurn {
+  const start = turn.indexOf(lineEnd) + 1;
+  const [totalTokens = 0, imageBytes = 0, questionBytes = 0] = turn.toString('latin1', 0, start).split(' ').map(Number);
+  const question = start + imageBytes;
+  const answer = question + questionBytes;
+  const images = imageBytes === 0 ? [] : (JSON.parse(turn.toString('utf8', start, question)) as readonly Image[]);
+  return {
+    texts: [storedText(turn.subarray(question, answer)), storedText(turn.subarray(answer))],
+    images,
+    totalTokens,
+  };
+}
+
+/** A copy: a part of a buffer would keep all of it in memory. */
+function storedText(bytes: Buffer): StoredText {
+  if (bytes.length < minBufferBytes) return bytes.toString('latin1');
+  const copy = Buffer.allocUnsafeSlow(bytes.length);
+  bytes.copy(copy);
+  return copy;
+}
+
+function bytesOfText(text: StoredText): Buffer {
+  return typeof text === 'string' ? Buffer.from(text, 'latin1') : text;
 }

@@ -1,24 +1,21 @@
 import { withResolvers } from '../../shared/async/promises.js';
-import type { JobListOrder } from '../../shared/background.js';
+import type { JobForm, JobListOrder } from '../../shared/background.js';
 import type { Clock } from '../../shared/clock.js';
 import { storeUnavailable } from '../../shared/errors.js';
+import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import { noRoom, roomOfHolder, roomOfName } from '../jobs/background-room.js';
 import { sizeOf } from '../jobs/job.js';
 import {
   type AcceptedJob,
-  type Cancelling,
   type EndedJob,
   type JobPage,
+  type JobRecord,
+  type JobStore,
   type LoggedText,
   lostEnd,
-  type SharedJobs,
-  type SharedJobsListener,
-  type SharedRecord,
 } from '../store/contract/jobs.js';
-import type { JobMessages } from './job-messages.js';
-import type { JobQueue } from './job-queue.js';
-import { acceptedFields, acceptedOf, recordFields, recordOf, type WaitingSeen, waitingSeen } from './job-records.js';
+import type { JobMessages, JobQueue, SharedJobsListener } from './job-queue.js';
 import { JobTexts } from './job-texts.js';
 import type { RedisConnection } from './redis-connection.js';
 import { Unanswered } from './redis-faults.js';
@@ -28,14 +25,44 @@ import type { ScriptArguments, ScriptReply } from './redis-link.js';
 const leaseTicks = 8000 * 100;
 const queueLimitMs = 1000;
 
+/** Fields of the hash of a job, in this order. */
+const recordFields = [
+  ...['client', 'form', 'operation', 'requestId', 'status'],
+  ...['createdAt', 'startedAt', 'endedAt', 'end', 'isReplaced'],
+] as const;
+const acceptedFields = ['status', 'form', 'createdAt', 'request'] as const;
+
 export interface RedisJobLimits {
   readonly maxJobs: number;
   readonly maxBytes: number;
   readonly ttlMs: number;
 }
 
+/** A job of any host, with what readers of its events need while it is open. */
+export interface SharedRecord extends JobRecord {
+  /** The answer was replaced at its end. */
+  readonly isReplaced?: true;
+}
+
+/** What the job was that is cancelled: queued, running on a host that is informed, or no longer open. */
+export type Cancelling =
+  | { readonly was: 'queued'; readonly request: JobRequest }
+  | { readonly was: 'running' }
+  | { readonly was: 'gone' };
+
+/** Jobs that wait, as of this host's last renewal. */
+interface WaitingSeen {
+  readonly count: number;
+  /** Of the job that has waited longest. */
+  readonly id: string | null;
+  readonly since: number | null;
+}
+
+/** What hosts do with the jobs that they share. */
+export type SharedJobs = Omit<RedisJobs, 'isDurable' | 'close'>;
+
 /** Owns the background jobs in Redis, and which of them this host has taken. */
-export class RedisJobs implements SharedJobs {
+export class RedisJobs implements JobStore {
   readonly isDurable = true;
   readonly #redis: RedisConnection;
   readonly #queue: JobQueue;
@@ -69,10 +96,12 @@ export class RedisJobs implements SharedJobs {
     });
   }
 
-  get waiting(): SharedJobs['waiting'] {
+  /** At the last renewal: how many are queued on all hosts, and since when the first one is; null for none. */
+  get waiting(): Omit<WaitingSeen, 'id'> {
     return this.#waiting;
   }
 
+  /** Whether there may be one to take, as far as this host knows. */
   get mayHaveNext(): boolean {
     return this.#mayHaveNext;
   }
@@ -87,6 +116,7 @@ export class RedisJobs implements SharedJobs {
     });
   }
 
+  /** Rejects with `concurrency_limited` if too many are queued on all hosts. */
   async accept({ id, form, request, createdAt }: AcceptedJob): Promise<void> {
     const { client, operation, requestId } = request;
     const { maxJobs, maxBytes } = this.#limits;
@@ -163,6 +193,7 @@ export class RedisJobs implements SharedJobs {
     yield* [];
   }
 
+  /** The next one, or the one that has waited longest; null for none. One host can start it, once. */
   async take(which: 'next' | 'oldest'): Promise<AcceptedJob | null> {
     if (which === 'oldest' && this.#waiting.id !== null) await this.#limited(this.#queue.prioritise(this.#waiting.id));
     for (;;) {
@@ -177,6 +208,7 @@ export class RedisJobs implements SharedJobs {
     }
   }
 
+  /** A taken job cannot start here now. false: it may have been started, so it stays here. */
   giveBack(id: string, delayMs: number): boolean {
     if (this.#unsure.has(id)) return false;
     this.#texts.forget(id);
@@ -184,11 +216,13 @@ export class RedisJobs implements SharedJobs {
     return true;
   }
 
+  /** How many are taken up to and with this one, as things stand. */
   async position(id: string): Promise<number> {
     const { rest } = await this.#script('position', { id, queueKey: this.#queue.keyPrefix });
     return Number(rest[0]);
   }
 
+  /** Stores what is added to this log, a little later, until the job ends, so that other hosts can read it. */
   keepText(id: string, log: LoggedText): void {
     this.#texts.open(id, log);
   }
@@ -200,6 +234,7 @@ export class RedisJobs implements SharedJobs {
     return { was: 'queued', request: JSON.parse(String(rest[0])) };
   }
 
+  /** Informs the others that this host lives, and ends what dead hosts have left. Called every two seconds. */
   async renew(at: number): Promise<void> {
     const ofLost = { lostEnd: JSON.stringify(lostEnd(0, 0)), ttlMs: this.#limits.ttlMs };
     const { rest } = await this.#script('renewHost', { run: this.#run, leaseTicks, at, ...ofLost });
@@ -270,4 +305,43 @@ export class RedisJobs implements SharedJobs {
   #keyOf(id: string): string {
     return this.#redis.key('job', id);
   }
+}
+
+type JobFields = readonly (Buffer | null)[];
+
+function recordOf(id: string, fields: JobFields): SharedRecord {
+  const [client, form, operation, requestId, status, createdAt, startedAt, endedAt, end, isReplaced] = fields;
+  return {
+    id,
+    client: String(client),
+    form: JSON.parse(String(form)) as JobForm,
+    operation: String(operation) as JobRecord['operation'],
+    requestId: String(requestId),
+    status: String(status) as JobRecord['status'],
+    createdAt: Number(createdAt),
+    startedAt: timeOf(startedAt),
+    endedAt: timeOf(endedAt),
+    end: end ? (JSON.parse(String(end)) as JobEnd) : null,
+    ...(isReplaced && { isReplaced: true }),
+  };
+}
+
+/** null where it waits no longer. */
+function acceptedOf(id: string, [status, form, createdAt, request]: JobFields): AcceptedJob | null {
+  if (String(status) !== 'queued') return null;
+  return {
+    id,
+    form: JSON.parse(String(form)) as JobForm,
+    request: JSON.parse(String(request)) as AcceptedJob['request'],
+    createdAt: Number(createdAt),
+  };
+}
+
+function timeOf(field: Buffer | null | undefined): number | null {
+  return field ? Number(field) : null;
+}
+
+function waitingSeen([oldest, since]: readonly Buffer[], count: number): WaitingSeen {
+  const isNone = oldest === undefined;
+  return { count, id: isNone ? null : String(oldest), since: isNone ? null : Number(since) };
 }

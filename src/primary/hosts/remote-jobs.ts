@@ -4,8 +4,9 @@ import { type Clock, delay } from '../../shared/clock.js';
 import { RelayError, storeUnavailable } from '../../shared/errors.js';
 import type { JobEvent, JobRequest } from '../../shared/job.js';
 import { refusedEnd } from '../jobs/job.js';
-import { jobCancelled, viewOf } from '../jobs/stored-jobs.js';
-import type { JobRecord, JobsOfOtherHosts, SharedJobs, SharedRecord } from '../store/contract/jobs.js';
+import { type JobsOfOtherHosts, jobCancelled, viewOf } from '../jobs/stored-jobs.js';
+import type { JobRecord } from '../store/contract/jobs.js';
+import type { SharedJobs, SharedRecord } from './redis-jobs.js';
 
 /** How often a reader of a job on another host checks for more. */
 const checkMs = 200;

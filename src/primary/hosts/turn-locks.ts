@@ -1,25 +1,27 @@
 import { orAborted } from '../../shared/async/promises.js';
 import { type Clock, delay, type StopTimer } from '../../shared/clock.js';
 import { RelayError } from '../../shared/errors.js';
-import { noLock } from '../conversations/turn-gate.js';
-import type { SharedState, SharedStore, TurnLock } from '../store/contract/conversations.js';
+import { noLock, type TurnLock } from '../conversations/turn-gate.js';
+import type { SharedConversations, SharedState } from './redis-conversations.js';
 
 /** While another host has its turn, it is asked again after this time, and each time half as long again. */
 const firstWaitMs = 25;
 const longestWaitMs = 250;
 const renewalsInTime = 3;
 
+type LockStore = Pick<SharedConversations, 'enter' | 'renew' | 'release' | 'lockMs'>;
+
 /**
  * Owns the turn locks of this host. One that was taken before an admission is offered to the turn that is admitted
  * next, and released if none is.
  */
 export class TurnLocks {
-  readonly #store: Pick<SharedStore, 'enter' | 'renew' | 'release' | 'lockMs'>;
+  readonly #store: LockStore;
   readonly #clock: Clock;
   /** By conversation. */
   readonly #offered = new Map<string, number>();
 
-  constructor(store: Pick<SharedStore, 'enter' | 'renew' | 'release' | 'lockMs'>, clock: Clock) {
+  constructor(store: LockStore, clock: Clock) {
     this.#store = store;
     this.#clock = clock;
   }
@@ -71,12 +73,12 @@ export class TurnLocks {
 class RenewedLock implements TurnLock {
   readonly token: number;
   readonly #id: string;
-  readonly #store: Pick<SharedStore, 'renew' | 'release'>;
+  readonly #store: LockStore;
   readonly #stopTimer: StopTimer;
   #onLost: (reason: Error) => void = () => {};
   #isHeld = true;
 
-  constructor(id: string, token: number, store: Pick<SharedStore, 'renew' | 'release' | 'lockMs'>, clock: Clock) {
+  constructor(id: string, token: number, store: LockStore, clock: Clock) {
     this.#id = id;
     this.token = token;
     this.#store = store;

@@ -6,13 +6,13 @@ import type { JobEnd, JobRequest } from '../../shared/job.js';
 import { newId } from '../conversations/conversation.js';
 import type { TurnGate } from '../conversations/turn-gate.js';
 import { FairShare, type Sharer } from '../fairness/fair-share.js';
-import type { AcceptedJob, JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
+import type { AcceptedJob, JobStore } from '../store/contract/jobs.js';
 import { BackgroundPart } from './background-part.js';
 import { checkRoom } from './background-room.js';
 import { EventLog } from './event-log.js';
 import { isRefused, type Job, mustWaitAgain, sizeOf } from './job.js';
 import type { JobRunner } from './job-runner.js';
-import { jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
+import { type JobsOfOtherHosts, jobCancelled, type StoredJobs, withoutText } from './stored-jobs.js';
 import type { WaitingRoom } from './waiting-room.js';
 
 /** A job that could not start is tried again after this time. */

@@ -1,9 +1,9 @@
 import type { BackgroundJobPage, BackgroundJobView, JobListOrder } from '../../shared/background.js';
 import { cancelled } from '../../shared/errors.js';
 import type { JobDone, JobEvent } from '../../shared/job.js';
-import type { JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
+import type { JobStore } from '../store/contract/jobs.js';
 import type { BackgroundJob, BackgroundJobs } from './background-jobs.js';
-import { jobCancelled, type StoredJobs } from './stored-jobs.js';
+import { type JobsOfOtherHosts, jobCancelled, type StoredJobs } from './stored-jobs.js';
 
 const removedAtOnce = 100;
 

@@ -2,10 +2,23 @@ import type { BackgroundJobView } from '../../shared/background.js';
 import { type Clock, delay } from '../../shared/clock.js';
 import { cancelled, RelayError } from '../../shared/errors.js';
 import type { JobEnd, JobEvent } from '../../shared/job.js';
-import type { EndedStatus, JobRecord, JobStore, JobsOfOtherHosts } from '../store/contract/jobs.js';
+import type { EndedStatus, JobRecord, JobStore } from '../store/contract/jobs.js';
 import { AnswerLog, type EventLog } from './event-log.js';
 
 const retryMs = 1000;
+
+/** The background jobs that this host does not have: another host does, or none yet, or they have ended. */
+export interface JobsOfOtherHosts {
+  /** Whether an accepted job waits in the queue of all hosts until one of them takes it. The store bounds that queue. */
+  readonly hasQueue: boolean;
+  /** How many wait on all hosts, as of the last renewal. `here`: on this host. */
+  waiting(here: number): number;
+  view(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView>;
+  /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
+  events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
+  /** Resolves with the state of the job then. */
+  cancel(id: string, client: string): Promise<BackgroundJobView>;
+}
 
 /** The background jobs as the store has them. Without other hosts, no other job exists beside those of this host. */
 export class StoredJobs implements JobsOfOtherHosts {

@@ -1,12 +1,19 @@
+import { stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { Clock } from '../../shared/clock.js';
 import { ConfigFault } from '../../shared/config/config.js';
 import type { StorePlace } from '../../shared/config/store-place.js';
-import { type Store, StoreFault } from './contract/store.js';
+import { HeldFault, type Store, StoreFault } from './contract/store.js';
 import { memoryStore } from './memory/memory-store.js';
-import { prepareFile } from './sqlite/files.js';
+import { SqliteClient } from './sqlite/client.js';
+import { checkFile, prepareFile } from './sqlite/files.js';
 import { isSqliteThere } from './sqlite/node-sqlite.js';
+import { migrations } from './sqlite/schema.js';
 import { SqliteStore } from './sqlite/sqlite-store.js';
 import { SqliteThread } from './sqlite/sqlite-thread.js';
+import { SqliteUpkeep } from './sqlite/sqlite-upkeep.js';
+
+export { expiryAt } from './contract/store.js';
 
 type LocalPlace = Exclude<StorePlace, { readonly kind: 'redis' }>;
 
@@ -31,6 +38,46 @@ async function openSqlite(path: string, clock: Clock, onHang: () => void): Promi
   } catch (error) {
     throw asConfigFault(error);
   }
+}
+
+/** The file of a store that no service has open. */
+export interface OfflineStore {
+  readonly upkeep: SqliteUpkeep;
+  close(): Promise<boolean>;
+}
+
+/**
+ * null: a service has the file open. Opening changes nothing, not even the version of the file; to be purged, it must
+ * have the version of this program. Throws a ConfigFault.
+ */
+export async function openOffline(path: string, clock: Clock, purpose: 'read' | 'purge'): Promise<OfflineStore | null> {
+  checkEngine({ kind: 'sqlite' });
+  try {
+    await checkThere(path);
+    const thread = new SqliteThread(path, null);
+    await thread.start();
+    const client = new SqliteClient(thread, clock);
+    const store = { upkeep: new SqliteUpkeep(path, client), close: () => client.close() };
+    if (purpose === 'purge') await checkCurrent(store, path);
+    return store;
+  } catch (error) {
+    if (error instanceof HeldFault) return null;
+    throw asConfigFault(error);
+  }
+}
+
+async function checkThere(path: string): Promise<void> {
+  if (!(await checkFile(path))) throw new StoreFault(`there is no file ${path}, or ${dirname(path)} cannot be read`);
+  const hasJournal = await checkFile(`${path}-wal`);
+  // SQLite would make a store of it.
+  if (!hasJournal && (await stat(path)).size === 0) throw new StoreFault(`${path} is empty`);
+}
+
+async function checkCurrent({ upkeep, close }: OfflineStore, path: string): Promise<void> {
+  const { version } = await upkeep.verify({ conversations: 0, jobs: 0, idempotency: 0 });
+  if (version === migrations.length) return;
+  await close();
+  throw new StoreFault(`${path} is of an older version: start the service with it once, then purge`);
 }
 
 /** A fault of a store, as one of the configuration; anything else as it is. */

@@ -1,4 +1,3 @@
-import type { ConversationPage, ConversationSnapshot } from '../../../shared/conversation.js';
 import type { Image } from '../../../shared/job.js';
 import type { StoredText } from './stored-text.js';
 
@@ -65,45 +64,4 @@ export interface ConversationJournal {
   remove(id: string, late?: () => void): Promise<void>;
   /** Removes it when the store is able to: nobody waits for it. */
   forget(id: string): void;
-}
-
-/** The length of a conversation, and the token of its turn lock if the caller has it; null: another host has it. */
-export interface SharedState {
-  readonly messageCount: number;
-  readonly token: number | null;
-}
-
-/** Conversations that several hosts use, one turn at a time. Everything rejects with `store_unavailable`. */
-export interface SharedStore {
-  /** How long a turn lock holds if it is not renewed. */
-  readonly lockMs: number;
-  /** null if the client has no such conversation. */
-  enter(id: string, client: string, wantsLock: boolean): Promise<SharedState | null>;
-  /** Whether the lock still has this token; also true if the conversation is gone. */
-  renew(id: string, token: number): Promise<boolean>;
-  /** Releases the lock when the store is able to: nobody waits for it. */
-  release(id: string, token: number): void;
-  /** Its turns, without those of its first messages; null if it is gone. */
-  read(id: string, from: number): Promise<StoredConversation | null>;
-  snapshot(id: string, client: string): Promise<ConversationSnapshot | null>;
-  list(client: string, before: number | null, limit: number): Promise<ConversationPage>;
-  /** Whether it existed. */
-  drop(id: string, client: string): Promise<boolean>;
-  /** Also rejects with `not_found`, and with `validation_error` for a number that is not the end of a turn. */
-  fork(id: string, client: string, messageCount: number | null): Promise<ConversationSnapshot>;
-  /** Calls `listener` when a turn was not stored because its conversation is gone. There is one listener. */
-  onGone(listener: (id: string) => void): void;
-  /** Calls `listener` when stored conversations may have been lost. There is one listener. */
-  onReset(listener: () => void): void;
-}
-
-/** The right to change a conversation that no other host has meanwhile. */
-export interface TurnLock {
-  /** null: no other host can have the conversation. */
-  readonly token: number | null;
-  /** `listener` is called when another host has the lock, or may have it. There is one listener. */
-  onLost(listener: (reason: Error) => void): void;
-  release(): void;
-  /** The commit has released it. */
-  spent(): void;
 }

@@ -1,5 +1,5 @@
-import type { BackgroundJobView, JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
-import { type JobEnd, type JobEvent, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
+import type { JobForm, JobListOrder, JobStatus } from '../../../shared/background.js';
+import { type JobEnd, type JobRequest, unknownJobUsage } from '../../../shared/job.js';
 
 /** An accepted job, as it is stored until it starts. Times are milliseconds since the epoch. */
 export interface AcceptedJob {
@@ -77,63 +77,4 @@ export function lostEnd(queueMs: number, executionMs: number): JobEnd {
   const failure = { code: 'cli_error', reason: 'host_lost', message } as const;
   const times = { queueMs: Math.max(0, queueMs), executionMs: Math.max(0, executionMs) };
   return { type: 'job-end', outcome: 'cli_error', failure, ...times, ...unknownJobUsage };
-}
-
-/** A job of any host, with what readers of its events need while it is open. */
-export interface SharedRecord extends JobRecord {
-  /** The answer was replaced at its end. */
-  readonly isReplaced?: true;
-}
-
-/** What the job was that is cancelled: queued, running on a host that is informed, or no longer open. */
-export type Cancelling =
-  | { readonly was: 'queued'; readonly request: JobRequest }
-  | { readonly was: 'running' }
-  | { readonly was: 'gone' };
-
-/** What a host learns from the others. */
-export interface SharedJobsListener {
-  /** One more job is queued. */
-  added(): void;
-  cancelled(id: string): void;
-}
-
-/**
- * Background jobs that any host takes when it has a free slot. A taken job still waits until it is started; one host can
- * start it, once. `accept` rejects with `concurrency_limited` if too many are queued on all hosts.
- */
-export interface SharedJobs extends JobStore {
-  find(id: string, client: string): Promise<SharedRecord | null>;
-  /** At the last check: how many are queued on all hosts, and since when the first one is; null for none. */
-  readonly waiting: { readonly count: number; readonly since: number | null };
-  listen(listener: SharedJobsListener): void;
-  /** Whether there may be one to take, as far as this host knows. */
-  readonly mayHaveNext: boolean;
-  /** The next one, or the one that has waited longest; null for none. */
-  take(which: 'next' | 'oldest'): Promise<AcceptedJob | null>;
-  /** A taken job cannot start here now. false: it may have been started, so it stays here. */
-  giveBack(id: string, delayMs: number): boolean;
-  /** How many are taken up to and with this one, as things stand. */
-  position(id: string): Promise<number>;
-  /** Stores what is added to this log, a little later, until the job ends, so that others can read it while it runs. */
-  keepText(id: string, log: LoggedText): void;
-  cancel(id: string, ended: EndedJob): Promise<Cancelling>;
-  /** Informs the others that this host lives, and ends what dead hosts have left. Called every two seconds. */
-  renew(at: number): Promise<void>;
-}
-
-/** After this time a background job ranks as a caller. */
-export const patienceMs = 60_000;
-
-/** The background jobs that this host does not have: another host does, or none yet, or they have ended. */
-export interface JobsOfOtherHosts {
-  /** Whether an accepted job waits in the queue of all hosts until one of them takes it. The store bounds that queue. */
-  readonly hasQueue: boolean;
-  /** How many wait on all hosts, as of the last renewal. `here`: on this host. */
-  waiting(here: number): number;
-  view(record: JobRecord): BackgroundJobView | Promise<BackgroundJobView>;
-  /** All events from the beginning to the end of a job. Rejects with `not_found`, also if it is removed meanwhile. */
-  events(id: string, client: string, signal: AbortSignal): AsyncIterable<JobEvent>;
-  /** Resolves with the state of the job then. */
-  cancel(id: string, client: string): Promise<BackgroundJobView>;
 }

@@ -1,8 +1,17 @@
 import { invalid } from '../../../shared/errors.js';
+import { type RecordedHead, recordedPieceBytes } from '../../../shared/ipc/idempotency.js';
+import { AnswerShares, isExpired, maxAnswerBytes } from '../../idempotency/answer-shares.js';
+import {
+  type AnswerOfKey,
+  type ClientKey,
+  type IdempotencyStore,
+  type KnownKey,
+  nameOfKey,
+  pieceOf,
+} from '../contract/answers.js';
 import type { ConversationJournal } from '../contract/conversations.js';
 import type { Store, StoreUpkeep } from '../contract/store.js';
 import type { UsageStore } from '../contract/usage.js';
-import { MemoryAnswers } from './memory-answers.js';
 import { MemoryJobs } from './memory-jobs.js';
 
 /** Nothing outlives the service. */
@@ -42,4 +51,62 @@ export function memoryUpkeep(answers: { removeOf(client: string): number }): Sto
     purge: async (client) => ({ idempotency: answers.removeOf(client) }),
     copies: async () => [],
   };
+}
+
+/** An answer as it is held: bodies stay outside of the heap. */
+interface HeldAnswer {
+  readonly digest: string;
+  readonly head: RecordedHead;
+  readonly body: Buffer;
+  readonly recordedAt: number;
+}
+
+/** Owns the answers of a service that keeps nothing beyond its end. */
+export class MemoryAnswers implements IdempotencyStore {
+  readonly #shares: AnswerShares;
+  readonly #answers = new Map<string, HeldAnswer>();
+
+  constructor(maxBytes = maxAnswerBytes) {
+    this.#shares = new AnswerShares(maxBytes);
+  }
+
+  async take(key: ClientKey, _digest: string, at: number): Promise<KnownKey> {
+    const held = this.#answers.get(nameOfKey(key));
+    if (held === undefined || isExpired(held, at)) return { type: 'free' };
+    const { digest, head, body } = held;
+    return { type: 'answered', digest, answer: { ...head, begin: pieceAt(body, 0), bytes: body.length } };
+  }
+
+  async read(key: ClientKey, digest: string, from: number): Promise<string> {
+    const held = this.#answers.get(nameOfKey(key));
+    return held?.digest === digest ? pieceAt(held.body, from) : '';
+  }
+
+  async keep(key: ClientKey, { digest, answer }: AnswerOfKey, at: number): Promise<void> {
+    const { body: text, ...head } = answer;
+    const body = Buffer.from(text);
+    this.#answers.set(nameOfKey(key), { digest, head, body, recordedAt: at });
+    for (const gone of this.#shares.add({ ...key, bodyBytes: body.length, recordedAt: at })) this.#drop(gone);
+  }
+
+  /** Returns how many. */
+  removeOf(client: string): number {
+    const own = this.#shares.removeOf(client);
+    for (const entry of own) this.#drop(entry);
+    return own.length;
+  }
+
+  release(): void {}
+
+  expire(at: number): void {
+    for (const expired of this.#shares.expire(at)) this.#drop(expired);
+  }
+
+  #drop(key: ClientKey): void {
+    this.#answers.delete(nameOfKey(key));
+  }
+}
+
+function pieceAt(body: Buffer, from: number): string {
+  return pieceOf(body.subarray(from, from + recordedPieceBytes));
 }

@@ -1,5 +1,5 @@
 import type { IdempotencyStore, KnownKey } from '../../../../src/primary/store/contract/answers.js';
-import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-answers.js';
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
 import { ClaimingRequests, recordedAnswer } from '../../../support/claims.js';
 

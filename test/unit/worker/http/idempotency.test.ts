@@ -1,5 +1,5 @@
 import type { IdempotencyStore } from '../../../../src/primary/store/contract/answers.js';
-import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-answers.js';
+import { MemoryAnswers } from '../../../../src/primary/store/memory/memory-store.js';
 import { withResolvers } from '../../../../src/shared/async/promises.js';
 import { maxRecordedBytes } from '../../../../src/shared/ipc/idempotency.js';
 import type { JobEvent } from '../../../../src/shared/job.js';

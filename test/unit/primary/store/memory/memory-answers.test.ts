@@ -1,5 +1,5 @@
 import { answerTtlMs } from '../../../../../src/primary/store/contract/answers.js';
-import { MemoryAnswers } from '../../../../../src/primary/store/memory/memory-answers.js';
+import { MemoryAnswers } from '../../../../../src/primary/store/memory/memory-store.js';
 import { recordedAnswer, wholeAnswer } from '../../../../support/claims.js';
 
 function open(maxBytes?: number) {
